@@ -12,7 +12,7 @@
 ;; `contexture-menu' shows the commands with their keys, which are those of
 ;; `contexture-command-map', and the context they work on.  Its heading
 ;; shows the last known size; if a server runs, its answer updates the
-;; heading.  The menu never waits.
+;; heading.  The menu waits for that only a tenth of a second.
 ;;
 ;; Written for transient 0.3.7, which comes with Emacs 28, and later ones.
 
@@ -33,21 +33,21 @@
 (defclass contexture-menu--option (transient-lisp-variable)
   ((set-value :initform #'customize-set-variable)
    (empty :initarg :empty :initform "none"))
-  "An option of the package, as Customize sets it.")
+  "An option of the package, set as Customize sets it.")
 
 (cl-defmethod transient-format-value ((option contexture-menu--option))
-  "Return the value of OPTION, in words."
+  "Return the value of OPTION as text, or the word for no value."
   (propertize (format "%s" (or (oref option value) (oref option empty))) 'face 'transient-value))
 
 (defun contexture-menu--choose (prompt option)
-  "Ask with PROMPT for one of the constants that OPTION can be."
+  "Ask with PROMPT for one of the symbols that OPTION can be; return it."
   (intern (completing-read prompt
                            (cl-loop for (kind . more) in (cdr (get option 'custom-type))
                                     when (eq kind 'const) collect (symbol-name (car (last more))))
                            nil t)))
 
 (transient-define-infix contexture-menu-scope ()
-  "Choose the layer to which commands add, for this Emacs."
+  "Choose the layer to which commands add, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-scope
   :description "scope"
@@ -55,20 +55,20 @@
             (contexture-menu--choose "Commands add to: " 'contexture-scope)))
 
 (transient-define-infix contexture-menu-budget ()
-  "Set the number of tokens that a context should have, for this Emacs."
+  "Set the maximum number of tokens of a context, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-token-budget
   :description "budget"
   :reader (lambda (_prompt _initial history)
-            (let ((text (read-string "Tokens that a context should have (empty for no budget): "
+            (let ((text (read-string "Maximum tokens of a context (empty for no budget): "
                                      nil history)))
               (cond ((string-blank-p text) nil)
                     ((string-match-p "\\`[ \t]*[1-9][0-9]*[ \t]*\\'" text)
                      (string-to-number text))
-                    (t (user-error "A budget is a number of tokens"))))))
+                    (t (user-error "Type a number of tokens, such as 8000"))))))
 
 (transient-define-infix contexture-menu-model ()
-  "Choose the model for conversations that have none, for this Emacs."
+  "Choose the model for conversations that have none, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-model
   :empty "default"
@@ -80,7 +80,7 @@
               (and (not (string-blank-p model)) (string-trim model)))))
 
 (transient-define-infix contexture-menu-format ()
-  "Choose the format in which the context is copied, for this Emacs."
+  "Choose the format for copying and inserting, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-format
   :description "format"
@@ -130,7 +130,7 @@ type a prefix argument before any of them."
     ("S" "save" contexture-save-set)
     ("L" "load" contexture-load-set)
     ("D" "drop" contexture-drop-set)]
-   ["Session"
+   ["Conversation"
     ("n o" "open" contexture-session-open)
     ("n v" "dashboard" contexture-dashboard)
     ("n e" "explain" contexture-explain)
@@ -172,10 +172,10 @@ type a prefix argument before any of them."
 
 ;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
 (transient-define-prefix contexture-session-menu ()
-  "Show the commands for sessions, the conversations with models.
+  "Show the commands for conversations with models.
 The keys are those behind `n' in the variable `contexture-command-map'.
 You can type a prefix argument before any of them."
-  [["Session"
+  [["Conversation"
     ("o" "open" contexture-session-open)
     ("n" "begin" contexture-session-new)
     ("s" "switch" contexture-session-switch)
@@ -209,9 +209,9 @@ You can type a prefix argument before any of them."
   (contexture-menu--show 'contexture-session-menu))
 
 (defun contexture-menu--show (menu)
-  "Show MENU, and load the file of a command only when that is called.
-Transient loads the files of all commands that are autoloads, which takes
-longer than all the rest.  So they are something else meanwhile."
+  "Show MENU, a symbol, without loading the files of its commands.
+Transient loads the file of each command that is an autoload, which is slow.
+So the commands are bound to another function while it prepares the menu."
   (let ((commands (cl-loop for command in (apropos-internal "\\`contexture-" #'commandp)
                            for function = (symbol-function command)
                            when (autoloadp function)
@@ -226,7 +226,7 @@ longer than all the rest.  So they are something else meanwhile."
 ;;;; The heading
 
 (defun contexture-menu--heading ()
-  "Return the heading: this buffer's context, and its size if known."
+  "Return the heading: the label of this buffer's context, and its size if known."
   (let ((context (contexture--known-context)))
     (format "Context of %s: %s" (contexture--label context)
             (pcase (contexture--totals-of context)
@@ -239,7 +239,7 @@ longer than all the rest.  So they are something else meanwhile."
               (_ "its size appears after the first command")))))
 
 (defun contexture-menu--marks ()
-  "Return the label for turning the marks of this buffer on or off."
+  "Return the label of `contexture-mode', which shows or hides marks."
   (if contexture-mode "hide marks" "show marks"))
 
 (defun contexture-menu--lisp-p ()
@@ -255,21 +255,22 @@ Load nothing if neither is loaded."
 ;;;; What undo and redo would do
 
 (defconst contexture-menu--label-length 36
-  "Maximum number of characters in the names of changes in the menu.")
+  "Maximum length, in characters, of the name of a change in a label.")
 
 (defconst contexture-menu--label-column 71
-  "Column of the frame, more or less, where the names of changes begin.")
+  "Approximate column of the frame at which the names of changes begin.")
 
 (defvar contexture-menu--changes nil
-  "Answer of `next-changes' for the context of the menu, or nil.")
+  "Result of `next-changes' for the context that undo would change, or nil.")
 
 (defvar contexture-menu--session-changes nil
-  "Answer of `next-session-changes' for the current session, or nil.")
+  "Result of `next-session-changes' for this buffer's conversation, or nil.")
 
 (defun contexture-menu--step-label (label name)
-  "Return LABEL with NAME, the name of a change, or nil if there is none."
+  "Return LABEL followed by NAME, the name of a change, shortened.
+Return LABEL alone if NAME is nil."
   (let ((room (- (frame-width) contexture-menu--label-column)))
-    ;; A name that can no longer be understood is not cut.
+    ;; A name cut to fewer than 20 characters could not be understood.
     (setq room (min contexture-menu--label-length
                     (if (< room 20) contexture-menu--label-length room)))
     (cond ((null name) label)
@@ -281,7 +282,8 @@ Load nothing if neither is loaded."
                      (substring name (- half))))))))
 
 (defun contexture-menu--change-label (label member)
-  "Return LABEL with the change that MEMBER of the known changes names."
+  "Return LABEL followed by the name of the context's change at MEMBER.
+MEMBER is `:next-undo' or `:next-redo'."
   (let ((change (plist-get contexture-menu--changes member)))
     (contexture-menu--step-label
      label (and change
@@ -296,7 +298,8 @@ Load nothing if neither is loaded."
   (contexture-menu--change-label "redo" :next-redo))
 
 (defun contexture-menu--session-label (label member)
-  "Return LABEL with the change of the session that MEMBER names."
+  "Return LABEL followed by the name of the conversation's change at MEMBER.
+MEMBER is `:next-undo' or `:next-redo'."
   (let ((change (plist-get contexture-menu--session-changes member)))
     (contexture-menu--step-label
      label (and change
@@ -313,11 +316,11 @@ Load nothing if neither is loaded."
 ;;;; What the server knows
 
 (defvar contexture-menu--patience 0.1
-  "Maximum number of seconds to wait for what a menu shows.")
+  "Maximum number of seconds that a menu waits for the server.")
 
 (defun contexture-menu--ask (function)
-  "Call FUNCTION, which asks the server, if that runs.
-A menu comes up even if the server is slow: it then shows what is known."
+  "Call FUNCTION, which asks the server, if a server is connected.
+If the server is slow or refuses, the menu shows what is known already."
   (when (contexture-running-p)
     (let ((contexture-request-timeout contexture-menu--patience))
       (condition-case nil (funcall function)
@@ -348,7 +351,7 @@ A menu comes up even if the server is slow: it then shows what is known."
                   do (contexture--note-totals manager summary)))))))
 
 (defun contexture-menu--fetch-session-changes ()
-  "Ask what undo and redo would do to the session."
+  "Ask what undo and redo would do to the conversation."
   (setq contexture-menu--session-changes nil)
   (contexture-menu--ask
    (lambda ()

@@ -10,7 +10,7 @@
 ;;; Commentary:
 
 ;; From the text at the prompt to the end of the answer: what the user is
-;; writing, the tools that a model calls, the answer while it comes, one
+;; writing, the tools that a model calls, the answer while it comes in, one
 ;; turn as a whole, and turns that are repeated or changed.
 
 ;;; Code:
@@ -31,13 +31,13 @@
 ;;; What the user is writing
 
 ;; The text at the prompt, the history of such texts, and the file that
-;; keeps the history, drafts and choices of each session between sessions
-;; of Emacs.  Only the user can read that file.  Another Emacs may write it
+;; keeps the history, and each conversation's draft and settings, between
+;; sessions of Emacs.  Only the user can read that file.  Another Emacs may write it
 ;; too, so it is read again before it is written.
 
 (defcustom contexture-repl-history-file
   (locate-user-emacs-file "contexture-repl-history")
-  "File that keeps the input history, and drafts and choices of sessions.
+  "File for the input history, and for the drafts and settings of conversations.
 Nil means keep nothing."
   :type '(choice file (const :tag "Keep nothing" nil))
   :group 'contexture-repl)
@@ -48,28 +48,28 @@ Nil means keep nothing."
   :group 'contexture-repl)
 
 (defconst contexture-repl--idle-seconds 2
-  "Number of idle seconds after which an unsent text is saved.")
+  "Number of idle seconds after which the text at a prompt is saved.")
 
 (defvar contexture-repl--history nil
-  "Texts sent in any session, the newest first.")
+  "Texts sent in any conversation, the newest first.")
 
 (defvar contexture-repl--new-history nil
-  "Texts sent since the file was written, the newest first.")
+  "Texts sent since the history file was last written, the newest first.")
 
 (defvar contexture-repl--read nil
-  "Non-nil if the history was read from its file.")
+  "Non-nil once the history was read from its file.")
 
 (defvar-local contexture-repl--place nil
-  "Index of the history entry that is shown, or nil.")
+  "Index of the history entry that is at the prompt, or nil if none is.")
 
 (defvar-local contexture-repl--unfinished nil
-  "Draft that the user was writing before looking at the history.")
+  "Text that was at the prompt before a history entry replaced it, or nil.")
 
 (defvar-local contexture-repl--idle-timer nil
-  "Timer that saves the unsent text.")
+  "Timer that will save the text at the prompt, or nil.")
 
 (defvar-local contexture-repl--kept nil
-  "List of the draft and the settings that were saved last.")
+  "The draft and the settings that were saved last, as (DRAFT SETTINGS).")
 
 ;;;; The text
 
@@ -88,20 +88,21 @@ Nil means keep nothing."
   (contexture-repl--show-end))
 
 (defun contexture-repl--give-back (text)
-  "Put TEXT, which could not be sent, back at the prompt, before newer text."
+  "Put TEXT, which was not sent or not answered, before the text at the prompt.
+If that text begins with TEXT, leave it as it is."
   (let ((since (contexture-repl--text)))
     (unless (string-prefix-p text since)
       (contexture-repl--set-text
        (if (string-blank-p since) text (concat text "\n\n" since))))))
 
 (defun contexture-repl-newline ()
-  "Begin a new line in the text at the prompt."
+  "Insert a newline at point; above the prompt, at the end of the text there."
   (interactive)
   (when (< (point) contexture-repl--input) (goto-char (point-max)))
   (insert "\n"))
 
 (defun contexture-repl--before-command ()
-  "Move text that is typed or yanked above the prompt to the prompt."
+  "Move point to the end if text is about to be typed or yanked above the prompt."
   (when (and (< (point) contexture-repl--input)
              (memq this-command '(self-insert-command yank yank-pop)))
     (goto-char (point-max))))
@@ -117,20 +118,21 @@ Nil means keep nothing."
         contexture-repl--unfinished nil))
 
 (defun contexture-repl--with-newest (text history)
-  "Return HISTORY with TEXT at its head and without other copies of it."
+  "Return HISTORY with TEXT as its newest entry and without other copies of it."
   (let ((longer (cons text (delete text (copy-sequence history)))))
     (seq-take longer contexture-repl-history-length)))
 
 (defun contexture-repl-previous-input (count)
-  "Replace the text at the prompt with the input COUNT entries back.
-`\\[contexture-repl-next-input]' brings your text back."
+  "Replace the text at the prompt with the history entry COUNT entries back.
+\\<contexture-repl-mode-map>\\[contexture-repl-next-input] goes \
+forward again, in the end to the text that you had begun."
   (interactive "p")
   (contexture-repl--read-file-once)
   (let ((place (+ (or contexture-repl--place -1) count)))
     (cond ((>= place (length contexture-repl--history))
-           (user-error "This is the oldest entry of the history"))
+           (user-error "There is no older entry in the history"))
           ((< place -1)
-           (user-error "This is the newest entry of the history")))
+           (user-error "There is no newer entry in the history")))
     (unless contexture-repl--place
       (setq contexture-repl--unfinished (contexture-repl--text)))
     (setq contexture-repl--place (and (>= place 0) place))
@@ -138,30 +140,30 @@ Nil means keep nothing."
                                  (or contexture-repl--unfinished "")))))
 
 (defun contexture-repl-next-input (count)
-  "Show the input COUNT entries later."
+  "Replace the text at the prompt with the history entry COUNT entries forward."
   (interactive "p")
   (contexture-repl-previous-input (- count)))
 
 (defun contexture-repl-search-input (text)
-  "Choose TEXT from the history, and replace the text at the prompt."
+  "Replace the text at the prompt with TEXT, chosen from the history."
   (interactive
    (progn (contexture-repl--read-file-once)
           (unless contexture-repl--history
-            (user-error "The history is empty"))
+            (user-error "You have sent no text yet; the history is empty"))
           (list (completing-read "Earlier input: " contexture-repl--history nil t))))
   (contexture-repl--set-text text))
 
 ;;;; The file
 
 (defun contexture-repl--read-file-once ()
-  "Read the history, unless it has been read."
+  "Read the history from its file, unless it has been read."
   (unless contexture-repl--read
     (setq contexture-repl--read t
           contexture-repl--history (plist-get (contexture-repl--file-contents) :history))))
 
 (defun contexture-repl--file-contents ()
-  "Return the contents of the file, a plist of :history, :drafts and :sessions.
-What cannot be read counts as empty."
+  "Return the contents of the history file, or nil if it cannot be read.
+They are a plist of :history, :drafts and :sessions; the last has settings."
   (when (and contexture-repl-history-file (file-readable-p contexture-repl-history-file))
     (condition-case nil
         (with-temp-buffer
@@ -172,16 +174,18 @@ What cannot be read counts as empty."
       (error nil))))
 
 (defun contexture-repl--save (&optional session draft settings)
-  "Write the history and the DRAFT and SETTINGS of SESSION, a name.
-If the file cannot be written, only tell the user."
+  "Write the history, and the DRAFT and SETTINGS of SESSION, to the history file.
+SESSION is the name of a conversation, or nil for the history alone.  If
+the file cannot be written, show a message."
   (when contexture-repl-history-file
     (condition-case problem
         (contexture-repl--merge-and-write session draft settings)
-      (error (contexture--message "Contexture: cannot save the history: %s"
+      (error (contexture--message "Contexture: cannot save input history and drafts: %s"
                       (error-message-string problem))))))
 
 (defun contexture-repl--merge-and-write (session draft settings)
-  "Write SESSION, DRAFT and SETTINGS, as `contexture-repl--save' says."
+  "Merge the history, DRAFT and SETTINGS of SESSION into the history file.
+The arguments are as for `contexture-repl--save'; signal an error on failure."
   (let* ((contents (contexture-repl--file-contents))
          (history (plist-get contents :history))
          (drafts (plist-get contents :drafts))
@@ -208,14 +212,15 @@ If the file cannot be written, only tell the user."
     (setq contexture-repl--new-history nil)))
 
 (defun contexture-repl--with-entry (key value alist)
-  "Return ALIST with VALUE for KEY at its head, without KEY if VALUE is nil."
+  "Return ALIST with (KEY . VALUE) first, or without KEY if VALUE is nil.
+Keep at most 200 entries."
   (let ((rest (cl-remove key alist :key #'car :test #'equal)))
     (seq-take (if value (cons (cons key value) rest) rest) 200)))
 
 ;;;; What is not sent
 
 (defun contexture-repl--keep-draft ()
-  "Save the draft and the settings of this session."
+  "Save the draft and the settings of this conversation if they have changed."
   (when-let* ((name (plist-get contexture-repl--session :session)))
     (let ((state (list (if (contexture-repl--busy-p)
                            (contexture-repl--unanswered-text)
@@ -227,10 +232,11 @@ If the file cannot be written, only tell the user."
         (contexture-repl--save name (car state) (cadr state))))))
 
 (defconst contexture-repl--kept-usages 50
-  "Maximum number of a session's answers whose usage is saved.")
+  "Maximum number of answers of a conversation whose usage is saved.")
 
 (defun contexture-repl--keep-usage (id text)
-  "Save TEXT, the usage of the answer with ID; the log does not have it."
+  "Add TEXT, the usage of the answer with ID, to the settings to be saved.
+The server's log does not have the usage.  Do nothing if ID is nil."
   (when id
     (setq contexture-repl--settings
           (plist-put contexture-repl--settings :usage
@@ -239,12 +245,13 @@ If the file cannot be written, only tell the user."
                                contexture-repl--kept-usages)))))
 
 (defun contexture-repl--usage-key (id)
-  "Return the key of the usage of the answer with ID in this session.
-A branch inherits saved usage, but has its own messages."
+  "Return the key by which to save the usage of the answer with ID.
+It includes the conversation's id: a branch inherits what is saved of another
+conversation, and both can have messages with the same ID."
   (format "%s/%s" (plist-get contexture-repl--session :id) id))
 
 (defun contexture-repl--bring-back ()
-  "Restore the draft and the settings of this buffer's session."
+  "Restore the saved draft and settings of this buffer's conversation."
   (let* ((name (plist-get contexture-repl--session :session))
          (contents (contexture-repl--file-contents))
          (draft (cdr (assoc name (plist-get contents :drafts)))))
@@ -257,7 +264,7 @@ A branch inherits saved usage, but has its own messages."
 
 (defun contexture-repl--text-changed (_beg end _length)
   "Save the draft soon if END, the end of a change, is at the prompt.
-What would be sent is counted again, too."
+In that case, also count again what would be sent."
   (when (>= end contexture-repl--input)
     (contexture-count--changed (plist-get contexture-repl--session :id) t))
   (when (and (>= end contexture-repl--input)
@@ -267,7 +274,7 @@ What would be sent is counted again, too."
                                #'contexture-repl--idle (current-buffer)))))
 
 (defun contexture-repl--idle (buffer)
-  "Save the draft of BUFFER."
+  "Save the draft of BUFFER, if that is live."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (cancel-timer contexture-repl--idle-timer)
@@ -276,7 +283,7 @@ What would be sent is counted again, too."
 
 ;;; What a model does, and may do
 
-;; You can allow a model to read and change the context.  Each call of such
+;; You can give a model tools to read and change the context.  Each call of
 ;; a tool, and its result, is one dim line of the conversation with details
 ;; to unfold.  Before a model uses a tool that you have not allowed, the
 ;; turn waits and a block asks you; you can answer there, from the prompt,
@@ -301,15 +308,16 @@ What would be sent is counted again, too."
 
 (cl-defstruct (contexture-repl--approval (:constructor contexture-repl--make-approval)
                                          (:copier nil))
-  "A model's request to use TOOL with ARGUMENTS, described by TEXT.
-NUMBER is the server's.  The block, or the line that replaces it, is
-between the markers FROM and TO."
+  "A model's request for approval to use TOOL with ARGUMENTS.
+TEXT says what the call would do.  NUMBER is what the server calls the
+request.  The markers FROM and TO are around the block that asks the user,
+and later around the line with the decision."
   number tool text arguments from to)
 
 (defconst contexture-repl-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows a model's request in full.")
 
-;;;; Lines
+;;;; Lines with details
 
 (defvar contexture-repl-fold-map
   (let ((map (make-sparse-keymap)))
@@ -317,19 +325,19 @@ between the markers FROM and TO."
     (define-key map (kbd "TAB") #'contexture-repl-toggle-details)
     (define-key map [mouse-1] #'contexture-repl-toggle-details)
     map)
-  "Keymap of lines with details.")
+  "Keymap of the lines whose details can be shown and hidden.")
 
 (defun contexture-repl--draw-fold (line details &rest properties)
-  "Draw LINE below the conversation, with DETAILS and PROPERTIES.
-See `contexture-repl--fold'."
+  "Draw LINE at the end of the conversation, with hidden DETAILS.
+For DETAILS and PROPERTIES, see `contexture-repl--fold'."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
     (contexture-repl--end-line)
     (insert (apply #'contexture-repl--fold line details properties))))
 
 (defun contexture-repl--fold (line details &rest properties)
-  "Return LINE with hidden DETAILS below it, both with PROPERTIES.
-Leave out DETAILS that are empty or repeat LINE."
+  "Return LINE with hidden DETAILS below it, both with text PROPERTIES.
+Leave out DETAILS that are nil, blank or the end of LINE."
   (let* ((details (string-trim-right (or details "")))
          (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
          (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
@@ -347,7 +355,7 @@ Leave out DETAILS that are empty or repeat LINE."
                  'invisible t 'contexture-details t fixed)))))
 
 (defconst contexture-repl--longest-details 20000
-  "Maximum number of characters of details in a conversation.")
+  "Maximum number of characters of the details of one line.")
 
 (defun contexture-repl--details (text)
   "Return TEXT as details: indented, shortened, without long lines.
@@ -372,7 +380,7 @@ EVENT is the click, if there was one."
       (set-buffer (window-buffer (posn-window (event-start event))))
       (goto-char (posn-point (event-start event))))
     (unless (get-text-property (point) 'contexture-fold)
-      (user-error "There are no details here"))
+      (user-error "This line has no details"))
     (forward-line 0)
     (contexture-repl--changing
       (let* ((start (line-beginning-position 2))
@@ -386,7 +394,8 @@ EVENT is the click, if there was one."
         (delete-region (1- (point)) (- (point) 2))))))
 
 (defun contexture-repl--pretty (arguments)
-  "Return the ARGUMENTS of a tool in lines, with JSON pretty-printed."
+  "Return the ARGUMENTS of a tool call as readable lines, or \"\" for none.
+ARGUMENTS are JSON or Lisp data; JSON is pretty-printed."
   (cond ((null arguments) "")
         ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
@@ -401,8 +410,9 @@ EVENT is the click, if there was one."
                (error arguments))))))
 
 (defun contexture-repl--break-lines ()
-  "Show the line ends in the strings of this buffer, which is JSON, as such.
-Quotes in strings stay escaped, so that no text can look like more arguments."
+  "Replace each \\n in this buffer, which is pretty-printed JSON, by a line end.
+Indent what follows like the string.  Quotes in strings stay escaped, so
+that no text can look like more arguments."
   (let ((column 0))
     (goto-char (point-min))
     (while (re-search-forward "\\\\\\(.\\)" nil t)
@@ -416,18 +426,18 @@ Quotes in strings stay escaped, so that no text can look like more arguments."
           (insert "\n" (make-string column ?\s)))))))
 
 (defun contexture-repl--one-line (text &optional width)
-  "Return the beginning of TEXT on one line of at most WIDTH columns."
+  "Return the beginning of TEXT on one line of at most WIDTH columns, or 60."
   (truncate-string-to-width
    (contexture--visible (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
    (or width 60) nil nil "..."))
 
 (defun contexture-repl--tool-name (params)
-  "Return the name of the tool that PARAMS, from the server, are about."
+  "Return the name of the tool in PARAMS, from the server's notification."
   (contexture--visible (or (plist-get params :tool) (plist-get params :name)
                            (plist-get params :text) "a tool")))
 
 (defun contexture-repl--draw-tool-call (params)
-  "Draw the call of a tool, from PARAMS."
+  "Draw the call of a tool that PARAMS, from the server, report."
   (let* ((given (plist-get params :arguments))
          (arguments (if (stringp given) given (contexture-repl--pretty given))))
     (contexture-repl--draw-fold
@@ -437,8 +447,8 @@ Quotes in strings stay escaped, so that no text can look like more arguments."
      'contexture-used t)))
 
 (defun contexture-repl--draw-tool-result (params)
-  "Draw the result of a tool, from PARAMS.
-Its request for approval, if any, is then settled."
+  "Draw the result of a tool that PARAMS, from the server, report.
+Stop asking for approval of that tool, since it has run or failed."
   (dolist (approval contexture-repl--approvals)
     (when (equal (contexture-repl--approval-tool approval)
                  (contexture-repl--tool-name params))
@@ -447,7 +457,7 @@ Its request for approval, if any, is then settled."
                               'contexture-result t 'contexture-used t))
 
 (defun contexture-repl--tool-result-line (params)
-  "Return a line for the result of a tool, from PARAMS."
+  "Return the line for the result of a tool that PARAMS, from the server, report."
   (let ((name (contexture-repl--tool-name params))
         (text (or (plist-get params :text) "")))
     (contexture-repl--one-line
@@ -457,8 +467,8 @@ Its request for approval, if any, is then settled."
      (- (contexture-repl--width) 4))))
 
 (defun contexture-repl--add-results (message calls)
-  "Add details from CALLS to the lines of MESSAGE with tools' results.
-CALLS are those of the turn's result, in order."
+  "Add the texts of CALLS as details to the lines with tool results in MESSAGE.
+CALLS are the plists of the turn's tool calls, in the order of the lines."
   (let ((at (marker-position (contexture-repl--message-from message))))
     (while (and calls
                 (setq at (text-property-any at contexture-repl--tail
@@ -481,7 +491,7 @@ CALLS are those of the turn's result, in order."
         (setq at end)
         (pop calls)))))
 
-;;;; What waits for the user
+;;;; Requests for approval
 
 (defvar contexture-repl-approval-map
   (let ((map (make-sparse-keymap)))
@@ -495,7 +505,7 @@ CALLS are those of the turn's result, in order."
   "Keymap of the block that asks whether a model may use a tool.")
 
 (defun contexture-repl--draw-approval (params)
-  "Ask about the request in PARAMS, in a block."
+  "Draw a block that asks about the request for approval in PARAMS."
   (let* ((approval (contexture-repl--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-repl--tool-name params)
@@ -524,7 +534,7 @@ CALLS are those of the turn's result, in order."
              (substitute-command-keys "\\[contexture-repl-approve]"))))
 
 (defun contexture-repl--approval-block (approval)
-  "Return the lines that ask about APPROVAL."
+  "Return the block that asks about APPROVAL: its text, arguments and buttons."
   (let ((block (concat
                 (propertize (format "The model wants to use %s: %s\n"
                                     (contexture-repl--approval-tool approval)
@@ -542,7 +552,8 @@ CALLS are those of the turn's result, in order."
     block))
 
 (defun contexture-repl--approval-details (approval)
-  "Return the arguments of APPROVAL, or their beginning, as lines."
+  "Return the arguments of APPROVAL as at most 12 indented lines.
+If there is more, a last line names the key that shows all of it."
   (let* ((text (contexture-repl--approval-arguments approval))
          (shown (let ((width (- (contexture-repl--width) 6)))
                   (mapconcat (lambda (line)
@@ -571,28 +582,29 @@ CALLS are those of the turn's result, in order."
       (display-buffer (current-buffer)))))
 
 (defun contexture-repl--approval-button (label decision)
-  "Return LABEL as a button for DECISION."
+  "Return LABEL as a button for DECISION: `once', `always' or `refuse'."
   (propertize label 'face 'contexture-repl-button 'mouse-face 'highlight
               'contexture-decision decision
               'help-echo (concat "mouse-1: " label)))
 
 (defun contexture-repl--approval-here ()
-  "Return the request at point, or else the oldest one."
+  "Return the model's request at point, or else the oldest undecided one.
+Signal an error if there is none."
   (or (get-text-property (point) 'contexture-approval)
       (car contexture-repl--approvals)
       (user-error "No request is waiting for your decision")))
 
 (defun contexture-repl-approve (decision)
   "Decide on the model's request at point, or else on the oldest one.
-DECISION is `once', `always' (for this tool in this session), or
-`refuse'.  Interactively, take it from the button at point, or ask."
+DECISION is `once', `always' (allow this tool in this conversation from now
+on), or `refuse'.  Interactively, take it from the button at point, or ask."
   (interactive
    (list (or (get-text-property (point) 'contexture-decision)
              (contexture-repl--read-decision (contexture-repl--approval-here)))))
   (contexture-repl--rule (contexture-repl--approval-here) decision))
 
 (defun contexture-repl--read-decision (approval)
-  "Ask the user about APPROVAL."
+  "Ask the user to decide on APPROVAL; return `once', `always' or `refuse'."
   (pcase (prog1 (read-char-choice
                  (format "%s: %s  [y] once  [a] always  [n] refuse "
                          (contexture-repl--approval-tool approval)
@@ -602,22 +614,23 @@ DECISION is `once', `always' (for this tool in this session), or
     (?y 'once) (?a 'always) (_ 'refuse)))
 
 (defun contexture-repl-approve-once ()
-  "Allow the request at point this time."
+  "Allow the model's request at point, or else the oldest one, this time only."
   (interactive)
   (contexture-repl-approve 'once))
 
 (defun contexture-repl-approve-always ()
-  "Allow the tool of the request at point from now on, in this session."
+  "Allow a tool in this conversation, now and from now on without asking.
+It is the tool of the model's request at point, or else of the oldest one."
   (interactive)
   (contexture-repl-approve 'always))
 
 (defun contexture-repl-refuse ()
-  "Refuse the request at point."
+  "Refuse the model's request at point, or else the oldest one."
   (interactive)
   (contexture-repl-approve 'refuse))
 
 (defun contexture-repl-approve-click (event)
-  "Decide as the button clicked by EVENT says."
+  "Decide as the button says on which EVENT clicked; elsewhere do nothing."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
     (let* ((position (posn-point (event-start event)))
@@ -628,11 +641,11 @@ DECISION is `once', `always' (for this tool in this session), or
 
 (defun contexture-repl--rule (approval decision)
   "Send the DECISION on APPROVAL, and show it in place of the block.
-Show the decision as made once the server has accepted it.  It is valid
-for this server only: after a crash, a new server asks again, with other
-numbers."
+Show it as made only once the server has accepted it.  The call is never
+repeated on another server: a server that replaces one that died asks
+again, with other numbers."
   (unless (memq approval contexture-repl--approvals)
-    (user-error "You have already decided on this"))
+    (user-error "You have already decided on this request"))
   (pcase-let ((`(,telling ,told)
                (pcase decision
                  ('once '("allowing it once..." "allowed once"))
@@ -649,25 +662,25 @@ numbers."
        (apply-partially #'contexture-repl--not-decided approval)))))
 
 (defun contexture-repl--not-decided (approval problem)
-  "Show PROBLEM, why the server did not accept the decision on APPROVAL.
-Ask again, unless the server no longer waits for it."
+  "Handle PROBLEM, for which the server did not accept a decision on APPROVAL.
+Show PROBLEM and ask again, unless the server no longer waits for a decision."
   (if (or (null contexture-repl--turn)
           (eq (plist-get (plist-get problem :data) :kind) :no-such-approval))
       (contexture-repl--settle-approval
-       approval "not decided; the server no longer waits for it")
+       approval "not decided; the server no longer waits for a decision")
     (contexture-repl--replace-block approval (contexture-repl--approval-block approval))
     (push approval contexture-repl--approvals)
     (contexture-repl--draw-header)
     (contexture-repl--show-problem problem)))
 
 (defun contexture-repl--settle-approval (approval outcome)
-  "Replace the block of APPROVAL with OUTCOME."
+  "Replace the block of APPROVAL with OUTCOME, a phrase, for good."
   (contexture-repl--decided approval outcome)
   (set-marker (contexture-repl--approval-from approval) nil)
   (set-marker (contexture-repl--approval-to approval) nil))
 
 (defun contexture-repl--decided (approval words)
-  "Stop asking about APPROVAL, and show WORDS in place of its block."
+  "Stop asking about APPROVAL, and show WORDS, a phrase, in place of its block."
   (setq contexture-repl--approvals (delq approval contexture-repl--approvals))
   (contexture-repl--replace-block
    approval
@@ -687,22 +700,24 @@ Ask again, unless the server no longer waits for it."
         (delete-region (point) to)))))
 
 (defun contexture-repl--drop-approvals ()
-  "Stop asking about undecided requests, since the server no longer waits."
+  "Stop asking about undecided requests, for which the server no longer waits."
   (dolist (approval contexture-repl--approvals)
     (contexture-repl--settle-approval approval "not decided")))
 
-;;;; What the server keeps of a session
+;;;; Settings that the server keeps
 
 (defvar-local contexture-repl--configuring 0
-  "Number of unanswered calls that set or fetch settings.")
+  "Number of unanswered calls that store or fetch settings.")
 
 (defun contexture-repl--configure (&rest settings)
-  "Store SETTINGS, a plist, for this session on the server."
+  "Store SETTINGS, keywords and values, for this conversation on the server.
+Show the settings in effect, which the server returns."
   (contexture-repl--configure-then settings #'ignore #'ignore))
 
 (defun contexture-repl--configure-then (settings done refused)
-  "Store SETTINGS, a plist, for this session on the server.
-Then call DONE, or REFUSED, before fetching the settings in effect."
+  "Store SETTINGS, a plist, for this conversation, and show those in effect.
+Then call DONE, or REFUSED if the server refuses the settings.  Without
+SETTINGS, only fetch and show those in effect."
   (cl-incf contexture-repl--configuring)
   (contexture-repl--request
    'configure-session
@@ -729,26 +744,26 @@ Then call DONE, or REFUSED, before fetching the settings in effect."
        (contexture-repl--fetch-settings)))))
 
 (defun contexture-repl--fetch-settings ()
-  "Fetch the settings in effect for this session, and show them."
+  "Fetch the settings in effect for this conversation, and show them."
   (contexture-repl--configure))
 
 (defun contexture-repl--take (key value)
-  "Set KEY of this session's settings to VALUE, in this buffer only."
+  "Set KEY of this conversation's settings to VALUE, in this buffer only."
   (setq contexture-repl--settings (plist-put contexture-repl--settings key value)))
 
 (defun contexture-repl--choose (key value)
-  "Set KEY of this session's settings to VALUE, and save that."
+  "Set KEY of this conversation's settings to VALUE, and save it to the file."
   (contexture-repl--take key value)
   (contexture-repl--draw-header)
   (contexture-repl--keep-draft))
 
-;;;; Which tools there are
+;;;; Choose tools
 
 (defun contexture-repl-tools (what &optional tool)
-  "Choose what models may do in this session.
-WHAT is `on', `off', `allow' or `ask'.  `on' offers the tools of the
-context and asks you before each use; `off' offers none.  `allow' lets
-models use TOOL without asking, and `ask' asks again."
+  "Choose which tools models may use in this conversation.
+WHAT is `on', `off', `allow' or `ask'.  `on' offers the server's tools and
+asks you before each use; `off' offers none of them.  `allow' lets models use
+TOOL without asking you, and `ask' has them ask you again."
   (interactive
    (let ((what (intern (completing-read "Tools: " '("on" "off" "allow" "ask") nil t))))
      (list what (when (memq what '(allow ask))
@@ -770,29 +785,29 @@ models use TOOL without asking, and `ask' asks again."
       (_ (user-error "/tools takes on, off, list, allow NAME or ask NAME")))))
 
 (defun contexture-repl--all-tools ()
-  "Return the names of the server's tools, and of those that Emacs has on."
+  "Return the names of the server's tools, and of Emacs's tools that are on."
   (append contexture-repl--tools
           (and contexture-tools (fboundp 'contexture-tools--names)
                (contexture-tools--names))))
 
 (defun contexture-repl--allowed-tools ()
-  "Return the names of the tools that need no approval in this session."
+  "Return the names of the tools that need no approval in this conversation."
   (mapcar #'contexture--name (plist-get contexture-repl--tool-settings :allowed-tools)))
 
 (defun contexture-repl--tool-choices (what)
-  "Return the tools to which WHAT, `allow' or `ask', can apply."
+  "Return the names of the tools to which WHAT, `allow' or `ask', can apply."
   (let ((allowed (contexture-repl--allowed-tools)))
     (if (eq what 'ask) allowed
       (cl-set-difference (contexture-repl--all-tools) allowed :test #'equal))))
 
 (defun contexture-repl--tools-text ()
-  "Return a phrase for this session's tools, and those that need no approval."
+  "Return lines that list the tools, and whether models may use each here."
   (let ((tools (plist-get contexture-repl--tool-settings :tools))
         (allowed (contexture-repl--allowed-tools)))
     (mapconcat
      #'identity
      (append
-      (list (if tools "Models are offered these tools (/tools off: none):"
+      (list (if tools "Models are offered these tools (/tools off offers none):"
               "Models are offered no tools (/tools on offers these):"))
       (mapcar (lambda (tool)
                 (format "  %-15s %s" tool
@@ -803,13 +818,13 @@ models use TOOL without asking, and `ask' asks again."
                               (t "not offered"))))
               contexture-repl--tools)
       (and contexture-tools (fboundp 'contexture-tools--entry-text)
-           (cons "They may call these of Emacs (M-x contexture-tools-off: none):"
+           (cons "They may call these tools of Emacs (M-x contexture-tools-off turns them off):"
                  (mapcar (lambda (entry)
                            (concat "  " (contexture-tools--entry-text entry)))
                          contexture-tools))))
      "\n")))
 
-;;; Draw an answer as it comes
+;;; Draw an answer as it comes in
 
 ;; Thousands of pieces of an answer may arrive in a second.  They are only
 ;; queued on arrival, and drawn together about thirty times a second, never
@@ -823,10 +838,10 @@ models use TOOL without asking, and `ask' asks again."
   :group 'contexture-repl)
 
 (defconst contexture-repl--draw-seconds 0.03
-  "Number of seconds between two drawings of the pieces of an answer.")
+  "Number of seconds after which pieces of an answer that arrived are drawn.")
 
 (defconst contexture-repl--draw-at-once 0.01
-  "Number of seconds of drawing after which to check for input.")
+  "Number of seconds after which to stop drawing and let Emacs handle input.")
 
 (defconst contexture-repl--draw-characters 2000
   "Maximum number of characters of an answer to draw at once.")
@@ -834,24 +849,28 @@ models use TOOL without asking, and `ask' asks again."
 (cl-defstruct (contexture-repl--turn (:constructor contexture-repl--make-turn)
                                      (:copier nil))
   "A question that is being answered in BUFFER.
-TEXT is the question and QUESTION its message; KEY is its request key; ID
-is that of the call on CONNECTION, nil before it is made.  ANSWER is the
-message, once something has come.  The use of a tool, or a wait, divides
-it into parts: EARLIER are the texts of the finished parts, and STATE is
-the state of the last one, whose text begins at START.
-PIECES are its drawn pieces and PENDING those to draw, each (KIND . TEXT)
-or (KIND . PARAMS), the newest first; TIMER draws them.  NOTES are shown
-at the end.  ASKED is non-nil if the server was asked to stop."
+TEXT is the question, QUESTION its message, and KEY its request key.  ID is
+the id of the call of `chat' on CONNECTION, or nil before that is made.
+ANSWER is the answer's message, or nil until something of it is drawn.
+Uses of tools, and retries of the provider, divide the answer into parts.
+EARLIER are the texts of the finished parts, the last one first.  STATE is
+the drawing state of the current part, or nil; START is a marker where that
+part begins, and PIECES are its drawn texts, the newest first.
+PENDING are the pieces not drawn yet, each (KIND . TEXT) or (KIND . PARAMS),
+the newest first; TIMER will draw them.  NOTES are remarks to show at the
+end.  ASKED is non-nil if the server was asked to stop."
   buffer text question key id connection answer earlier state start pieces
   pending timer notes asked)
 
 (defvar contexture-repl--turns nil
-  "Turns that are being answered, in all buffers.")
+  "Turns that are being answered, in all buffers, the newest first.")
 
 ;;;; Pieces
 
 (defun contexture-repl--progress (method params)
-  "Queue the piece of an answer that METHOD with PARAMS may carry."
+  "Queue the piece of an answer in PARAMS if METHOD is `progress'.
+PARAMS name the turn.  A status, and a retry before the answer has begun, are
+remarks instead; see `contexture-repl--tell'."
   (when (eq method 'progress)
     (when-let* ((turn (cl-find (plist-get params :id) contexture-repl--turns
                                :key #'contexture-repl--turn-id)))
@@ -872,7 +891,8 @@ at the end.  ASKED is non-nil if the server was asked to stop."
         (:status (contexture-repl--tell turn (plist-get params :text)))))))
 
 (defun contexture-repl--tell (turn text)
-  "Show TEXT, a remark about TURN, now or after an answer that has begun."
+  "Show TEXT, a remark about TURN; do nothing if it is nil.
+If the answer has begun, show it after the answer, else now."
   (let ((buffer (contexture-repl--turn-buffer turn)))
     (when (and text (buffer-live-p buffer))
       (with-current-buffer buffer
@@ -882,14 +902,15 @@ at the end.  ASKED is non-nil if the server was asked to stop."
           (contexture-repl--note text))))))
 
 (defun contexture-repl--draw-soon (turn)
-  "Schedule drawing of the pieces of TURN."
+  "Schedule drawing the pending pieces of TURN."
   (unless (contexture-repl--turn-timer turn)
     (setf (contexture-repl--turn-timer turn)
           (run-at-time contexture-repl--draw-seconds nil
                        #'contexture-repl--draw-pending turn))))
 
 (defun contexture-repl--draw-pending (turn)
-  "Draw the pending pieces of TURN, or some if they are many."
+  "Draw the pending pieces of TURN; if there are many, only the first ones.
+The others are drawn a little later."
   (when-let* ((timer (contexture-repl--turn-timer turn)))
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
@@ -912,19 +933,20 @@ at the end.  ASKED is non-nil if the server was asked to stop."
         (contexture-repl--draw-soon turn)))))
 
 (defun contexture-repl--watcher (turn)
-  "Return the function that watches the answer of TURN, or nil."
+  "Return the function that is told of the answer of TURN, or nil."
   (when-let* ((origin (contexture-repl--message-origin
                        (contexture-repl--turn-question turn))))
     (contexture-repl--origin-watch origin)))
 
 (defun contexture-repl--tell-watch (turn state &optional answer)
-  "Pass the ANSWER of TURN, by default what is drawn so far, to its watcher.
-STATE is `more', `done' or `failed'."
+  "Call the watcher of TURN, if any, with ANSWER and STATE.
+ANSWER defaults to what is drawn so far; STATE is `more', `done' or `failed'."
   (when-let* ((watch (contexture-repl--watcher turn)))
     (funcall watch (or answer (contexture-repl--so-far turn)) state)))
 
 (defun contexture-repl--draw-texts (turn pieces)
-  "Draw the first of TURN's PIECES, texts of one kind; return the others."
+  "Draw the texts of one kind at the head of TURN's PIECES; return the rest.
+Draw at most `contexture-repl--draw-characters'."
   (let ((room contexture-repl--draw-characters) (kind (caar pieces)) texts)
     (while (and pieces (> room 0) (eq kind (caar pieces)))
       (let ((text (cdr (pop pieces))))
@@ -938,8 +960,9 @@ STATE is `more', `done' or `failed'."
 
 (defun contexture-repl--when-drawn (turn function argument)
   "Call FUNCTION with TURN and ARGUMENT once all of TURN's pieces are drawn.
-If there are many pieces, that happens later, so that Emacs answers keys
-in between; return non-nil in that case."
+Return nil, without calling FUNCTION, if they are drawn now.  Otherwise
+return non-nil: FUNCTION is called later, so that Emacs handles input in
+between."
   (contexture-repl--draw-pending turn)
   (when (contexture-repl--turn-pending turn)
     (let ((buffer (current-buffer)))
@@ -951,7 +974,8 @@ in between; return non-nil in that case."
                          (funcall function turn argument))))))))
 
 (defun contexture-repl--draw (turn kind text)
-  "Draw TEXT, the next piece of TURN, of KIND, in this buffer."
+  "Draw TEXT, the next piece of TURN's answer, in this buffer.
+KIND is `:text' or `:reasoning'; the latter is not drawn after a part's text."
   (unless (or (string-empty-p text)
               (and (eq kind :reasoning) (not contexture-repl-show-reasoning)))
     (contexture-repl--begin-answer turn)
@@ -972,7 +996,8 @@ in between; return non-nil in that case."
         (contexture-repl-markdown--insert (contexture-repl--turn-state turn) text)))))
 
 (defun contexture-repl--draw-use (turn kind params)
-  "Draw the use of a tool by TURN's model, from PARAMS of KIND."
+  "Draw what PARAMS, of KIND, report of TURN between texts of its answer.
+KIND is `:tool-call', `:tool-result', `:approval' or `:retry'."
   (contexture-repl--begin-answer turn)
   (contexture-repl--end-part turn)
   (funcall (pcase kind
@@ -985,7 +1010,7 @@ in between; return non-nil in that case."
            params))
 
 (defun contexture-repl--end-part (turn)
-  "Finish the part of TURN's answer that is being drawn, if there is one."
+  "Finish the current part of TURN's answer, if there is one."
   (when-let* ((state (contexture-repl--turn-state turn)))
     (contexture-repl--changing
       (goto-char contexture-repl--tail)
@@ -995,19 +1020,19 @@ in between; return non-nil in that case."
           (contexture-repl--turn-pieces turn) nil)))
 
 (defun contexture-repl--last-part (turn)
-  "Return the drawn text of the last part of TURN's answer."
+  "Return the drawn text of the current part of TURN's answer, or \"\"."
   (apply #'concat (reverse (contexture-repl--turn-pieces turn))))
 
 (defun contexture-repl--begin-answer (turn)
-  "Draw the heading of TURN's answer, unless it is there."
+  "Draw the heading of TURN's answer, unless the answer has begun."
   (unless (contexture-repl--turn-answer turn)
     (setf (contexture-repl--turn-answer turn)
           (contexture-repl--begin-message :assistant))))
 
 (defun contexture-repl--asked-again ()
-  "Remove the partial answers of calls that were just repeated.
-The server that was answering them is gone.  Calls that were cancelled
-are cancelled again."
+  "Remove partial answers after a reconnection, which repeats the calls.
+The server that was giving the answers is gone, and the new one begins
+anew.  Cancel again the calls that were cancelled before."
   (dolist (turn contexture-repl--turns)
     (when (contexture-repl--turn-id turn)
       (setf (contexture-repl--turn-pending turn) nil)
@@ -1032,15 +1057,15 @@ are cancelled again."
 
 (defcustom contexture-repl-checkpoints t
   "Non-nil means take a checkpoint before each question.
-Retrying, changing a question and branching go back to checkpoints."
+Asking again, changing a question and branching go back to checkpoints."
   :type 'boolean
   :group 'contexture-repl)
 
 (defvar contexture-repl-turn-ended-hook nil
-  "Hook run in a session's buffer once a question was answered or failed.")
+  "Hook run in a conversation's buffer when a turn has ended, answered or not.")
 
 (defcustom contexture-repl-answered-hook nil
-  "Normal hook run in the buffer of a session when an answer is complete."
+  "Normal hook run in a conversation's buffer when an answer is complete."
   :type 'hook
   :group 'contexture-repl)
 
@@ -1053,29 +1078,30 @@ Retrying, changing a question and branching go back to checkpoints."
   "Regexp for the beginning of a question that names its own template.")
 
 (defun contexture-repl-send ()
-  "Send the text at the prompt, or run it if it begins with `/'.
-Above the prompt, move point to the prompt."
+  "Send the text at the prompt, or run it if it is a slash command.
+If point is above the prompt, only move it to the end of the text there."
   (interactive)
   (cond ((< (point) contexture-repl--input) (goto-char (point-max)))
         ((string-blank-p (contexture-repl--text))
-         (user-error "Write something first"))
+         (user-error "Write something at the prompt first"))
         ((contexture-repl--command-p (contexture-repl--text))
          (contexture-repl--run-command (contexture-repl--text)))
         (t (contexture-repl--check-idle)
            (contexture-repl--send-text (string-trim (contexture-repl--text))))))
 
 (defun contexture-repl--command-p (text)
-  "Return non-nil if TEXT is a command, not a path or a comment."
+  "Return non-nil if TEXT is a slash command, and not a path such as /tmp/x."
   (string-match-p "\\`/[a-z-]*\\(?:[ \t]\\|[ \t\n]*\\'\\)" text))
 
 (defun contexture-repl--check-idle ()
-  "Signal an error if a turn is being answered."
+  "Signal an error if a question of this buffer is still being answered."
   (when (contexture-repl--busy-p)
-    (contexture--user-error "The last question is still being answered; %s stops that"
+    (contexture--user-error "The last question is still being answered; %s stops the answer"
                 (substitute-command-keys "\\[contexture-repl-cancel]"))))
 
 (defun contexture-repl--send-text (text)
-  "Send TEXT, which was written at the prompt."
+  "Send TEXT, the text at the prompt, and empty the prompt.
+If a question is being changed, TEXT replaces that and all that followed."
   (contexture-repl--add-mentions (buffer-substring contexture-repl--input (point-max)))
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
@@ -1088,24 +1114,27 @@ Above the prompt, move point to the prompt."
     (contexture-repl--ask text)))
 
 (defun contexture-repl--add-mentions (text)
-  "Add what TEXT, which is about to be sent, mentions to the context."
+  "Add to the context what TEXT, which is about to be sent, names with `@'.
+Show an error as a message."
   (with-demoted-errors "Contexture: %S"
     (contexture-mention--add-all
      (replace-regexp-in-string contexture-repl--own-template "" text)
      contexture-repl--items)))
 
 (defvar contexture-repl--recent nil
-  "Buffers of sessions, the one that was opened or asked in last first.")
+  "Buffers of conversations, the last used first.
+Opening a conversation and asking in it count as use.")
 
 (defun contexture-repl--note-used (buffer)
-  "Record that BUFFER, of a session, is the one used last; return BUFFER."
+  "Record that BUFFER, of a conversation, was used last; return BUFFER."
   (setq contexture-repl--recent
         (cons buffer (cl-remove-if-not #'buffer-live-p
                                        (remq buffer contexture-repl--recent))))
   buffer)
 
 (defun contexture-repl--ask (text &optional origin)
-  "Ask TEXT, with code from ORIGIN, in the session of this buffer."
+  "Ask TEXT, which has code from ORIGIN, in the conversation of this buffer.
+ORIGIN is nil if TEXT was written at the prompt."
   (contexture-repl--note-used (current-buffer))
   (contexture-repl--remember text)
   (contexture-repl--show-end)
@@ -1129,8 +1158,8 @@ Above the prompt, move point to the prompt."
     (contexture-repl--take-checkpoint turn)))
 
 (defun contexture-repl--rename (name number)
-  "Give this session the NAME, with NUMBER if that is not 1.
-If another session has that name, try the next number."
+  "Rename this conversation to NAME, or to \"NAME (NUMBER)\" if NUMBER is not 1.
+If another conversation has that name, try the next number."
   (contexture-repl--request
    'rename-session
    (list :session (contexture-repl--session-id)
@@ -1141,7 +1170,8 @@ If another session has that name, try the next number."
        (contexture-repl--rename name (1+ number))))))
 
 (defun contexture-repl--renamed (name)
-  "Record that the session of this buffer is called NAME now."
+  "Record that this buffer's conversation is called NAME now.
+Rename the buffer, and move what is saved to the new name."
   (let ((old (plist-get contexture-repl--session :session)))
     (when (and name (not (equal name old)))
       (setq contexture-repl--session
@@ -1154,14 +1184,14 @@ If another session has that name, try the next number."
       (contexture-repl--draw-header))))
 
 (defun contexture-repl--buffer-name (name)
-  "Return the name of the buffer of the session NAME.
-It is short, so that the mode line has room for the count."
+  "Return the name of the buffer for the conversation called NAME.
+It is short, so that the mode line has room for the token count."
   (contexture--format "*contexture: %s*"
                       (truncate-string-to-width (or name "") 20 nil nil "…")))
 
 (defun contexture-repl--take-checkpoint (turn)
-  "Take a checkpoint before TURN, then go on.
-Go on even if no checkpoint can be taken."
+  "Take a checkpoint before the question of TURN, if wanted; then ask the model.
+Ask even if no checkpoint can be taken."
   (if (not contexture-repl-checkpoints)
       (contexture-repl--chat turn)
     (contexture-repl--request
@@ -1178,18 +1208,18 @@ Go on even if no checkpoint can be taken."
      (lambda (_) (contexture-repl--chat turn)))))
 
 (defun contexture-repl--first-words (text)
-  "Return the beginning of TEXT, on one line."
+  "Return the beginning of TEXT on one line, at most 50 columns."
   (truncate-string-to-width (replace-regexp-in-string "[ \t\n]+" " " text)
                             50 nil nil "..."))
 
 (defun contexture-repl--session-id ()
-  "Return the parameter that names the session of this buffer."
+  "Return the id of this buffer's conversation, or its name if that is all known."
   (or (plist-get contexture-repl--session :id)
       (plist-get contexture-repl--session :session)))
 
 (defun contexture-repl--chat (turn)
-  "Ask the model the question of TURN, this buffer's.
-Do nothing if it was cancelled meanwhile."
+  "Ask the model the question of TURN, a turn of this buffer.
+If the user cancelled it meanwhile, end it instead; do nothing if it has ended."
   (cond ((not (memq turn contexture-repl--turns)))
         ((contexture-repl--turn-asked turn)
          (contexture-repl--failed turn '(:code -32800 :message "cancelled")))
@@ -1211,11 +1241,11 @@ Do nothing if it was cancelled meanwhile."
                (contexture-repl--turn-connection turn) contexture--connection))))
 
 (defvar contexture-repl--unknown nil
-  "Parameters of `chat' that the server does not know.")
+  "Parameters of `chat', keywords, that the server does not know.")
 
 (defun contexture-repl--chat-params (text &rest more)
-  "Return the parameters of `chat' for TEXT in this buffer, with MORE.
-Leave out parameters that the server does not know."
+  "Return the parameters of `chat' for asking TEXT in this buffer.
+MORE are further keywords and values.  Leave out what the server does not know."
   (let* ((settings contexture-repl--settings)
          (managing
           ;; The choices in the header line, if there are any.  A template
@@ -1238,7 +1268,7 @@ Leave out parameters that the server does not know."
 
 (defun contexture-repl--count-params ()
   "Return the parameters for counting what this buffer would send now.
-A command at the prompt would not be sent."
+A slash command at the prompt does not count, since it is not sent."
   (let ((text (string-trim (contexture-repl--text))))
     (append (contexture--plist :session (contexture-repl--session-id)
                                :content (unless (or (string-empty-p text)
@@ -1249,7 +1279,8 @@ A command at the prompt would not be sent."
 
 
 (defun contexture-repl--refused (turn problem)
-  "End TURN because of PROBLEM, or ask again without an unknown parameter."
+  "End TURN because of PROBLEM, an error of `chat'.
+If the server does not know a parameter, ask again without it instead."
   (let ((param (plist-get (plist-get problem :data) :param)))
     (if (not (and (eql (plist-get problem :code) -32602)
                   (memq turn contexture-repl--turns)
@@ -1261,20 +1292,20 @@ A command at the prompt would not be sent."
                   (and (eq param :manage)
                        (not (plist-get contexture-repl--settings :manage))))
         (contexture-repl--note
-         (format "This server does not know the parameter %s; the question is sent without it."
+         (format "This server does not know the parameter %s, so the question is sent without it."
                  (if (eq param :manage) "template" (contexture--name param)))))
       (contexture-repl--chat turn))))
 
 (defvar contexture-repl--running nil
   "The slash command that is running, as (BUFFER . TEXT), or nil.
-It stays set while the command's calls are answered, so that TEXT can go
-back to the prompt of BUFFER if one fails.")
+It is also bound while the results of the command's calls are handled, so
+that TEXT can go back to the prompt of BUFFER if a call fails.")
 
 (defun contexture-repl--request (method params success &optional failure)
   "Call METHOD with PARAMS for this buffer; return the call's id.
-SUCCESS gets the result and FAILURE the problem, in this buffer if it is
-still there.  Without FAILURE, the problem is shown.  If the call cannot
-even be made, call FAILURE at once and return nil."
+SUCCESS is called with the result or FAILURE with the error, both in this
+buffer, if it is still live.  FAILURE shows the error by default.  If the
+call cannot even be made, call FAILURE at once and return nil."
   (let* ((buffer (current-buffer))
          (running contexture-repl--running)
          (failure (or failure #'contexture-repl--show-problem))
@@ -1292,8 +1323,8 @@ even be made, call FAILURE at once and return nil."
        nil))))
 
 (defun contexture-repl--show-problem (problem)
-  "Show PROBLEM, the error of a call, below the conversation.
-The command that made the call goes back to the prompt."
+  "Show PROBLEM, the error of a call, at the end of the conversation.
+If a slash command made the call, put that back at the prompt."
   (contexture-repl--note (concat "Error: " (contexture--error-text problem))
                          'contexture-repl-error)
   (when (eq (car contexture-repl--running) (current-buffer))
@@ -1302,7 +1333,7 @@ The command that made the call goes back to the prompt."
 ;;;; The end
 
 (defun contexture-repl--answered (turn result)
-  "End TURN once its whole answer, RESULT, is drawn."
+  "End TURN, whose `chat' returned RESULT, once the whole answer is drawn."
   (let ((content (or (plist-get result :content) ""))
         (squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
     (unless (contexture-repl--when-drawn turn #'contexture-repl--answered result)
@@ -1322,7 +1353,7 @@ The command that made the call goes back to the prompt."
         (contexture-repl--answered turn result)))))
 
 (defun contexture-repl--finish (turn result content)
-  "End TURN, which was answered with RESULT and has drawn CONTENT."
+  "End TURN, whose `chat' returned RESULT; CONTENT, the answer, is drawn."
   (contexture-repl--end-turn turn)
   (setf (contexture-repl--message-id (contexture-repl--turn-question turn))
         (plist-get result :question))
@@ -1347,7 +1378,8 @@ The command that made the call goes back to the prompt."
   (run-hooks 'contexture-repl-answered-hook))
 
 (defun contexture-repl--management-text (result)
-  "Return a phrase for the notes of RESULT's turn, or nil."
+  "Return a phrase for the notes taken before the answer, from RESULT, or nil.
+RESULT is that of `chat'."
   (let* ((management (plist-get result :management))
          (template (plist-get management :template)))
     (pcase (contexture--name (plist-get management :status))
@@ -1364,7 +1396,7 @@ The command that made the call goes back to the prompt."
                          (if (plist-get management :cached)
                              "; these notes had already been taken" "")))
       ("below-threshold"
-       (concat (format "No notes with %s yet: the history%s is below its threshold"
+       (concat (format "No notes with %s yet: the history%s is below the template's threshold"
                        template
                        (let ((tokens (plist-get management :tokens-before)))
                          (if tokens (format ", %s," (contexture--count tokens "token"))
@@ -1375,7 +1407,8 @@ The command that made the call goes back to the prompt."
       ("failed" (contexture-repl--failed-managing-text management)))))
 
 (defun contexture-repl--failed-managing-text (management)
-  "Return a phrase for the notes that failed, from MANAGEMENT."
+  "Return a phrase for notes that could not be taken, from MANAGEMENT.
+That is a plist in the result of `chat'."
   (concat "No notes were taken, so the whole history was sent: "
           (let ((step (plist-get management :step)))
             (if step (format "%s: " (contexture--name step)) ""))
@@ -1384,8 +1417,9 @@ The command that made the call goes back to the prompt."
             (if template (format " (template %s)" template) ""))))
 
 (defun contexture-repl--request-stats (success &optional failure)
-  "Ask how full the model's window is; SUCCESS gets the answer.
-FAILURE is as in `contexture-repl--request'."
+  "Ask the server how full the model's window is.
+SUCCESS is called with the result of `session-stats'; for FAILURE, see
+`contexture-repl--request'."
   (contexture-repl--request
    'session-stats (contexture--plist
                    :session (contexture-repl--session-id)
@@ -1393,9 +1427,9 @@ FAILURE is as in `contexture-repl--request'."
    success failure))
 
 (defun contexture-repl--fetch-stats (&optional after-turn)
-  "Ask how full the model's window is, and show that.
-AFTER-TURN is non-nil after a turn of this buffer.  Until the answer is
-there, notifications about new messages may then concern that turn."
+  "Ask how full the model's window is, and redraw the header line.
+AFTER-TURN is non-nil after a turn of this buffer: until the server has
+answered, notifications about new messages may be about that turn."
   (when after-turn (cl-incf contexture-repl--asking))
   (contexture-repl--count)
   (contexture-repl--request-stats
@@ -1408,19 +1442,19 @@ there, notifications about new messages may then concern that turn."
    (lambda (_) (when after-turn (cl-decf contexture-repl--asking)))))
 
 (defun contexture-repl--count ()
-  "Have what this buffer would send counted, now and after every change."
+  "Count the tokens that this buffer would send, now and after each change."
   (when-let* ((id (plist-get contexture-repl--session :id)))
     (contexture-count--follow id (current-buffer) #'contexture-repl--draw-header)
     (contexture-count--changed id)))
 
 (defun contexture-repl--so-far (turn)
-  "Return the drawn text of TURN's answer."
+  "Return the text of TURN's answer that is drawn so far, in all its parts."
   (string-join (delete "" (reverse (cons (contexture-repl--last-part turn)
                                          (contexture-repl--turn-earlier turn))))
                "\n\n"))
 
 (defun contexture-repl--end-turn (turn)
-  "Record that TURN has ended, and show the remarks about it."
+  "Record that TURN has ended, and show its remarks."
   (setq contexture-repl--turns (delq turn contexture-repl--turns))
   (unless contexture-repl--turns
     (remove-hook 'contexture-notification-functions #'contexture-repl--progress)
@@ -1436,13 +1470,14 @@ there, notifications about new messages may then concern that turn."
   (run-hooks 'contexture-repl-turn-ended-hook))
 
 (defun contexture-repl--cost-text (cost)
-  "Return COST as text with four decimals, or two digits if it is tiny."
+  "Return COST as text with four decimals, or with two digits if below 0.001."
   (if (or (zerop cost) (>= cost 0.001)) (format "%.4f" cost)
     (replace-regexp-in-string
      "\\.?0+\\'" "" (format (format "%%.%df" (min 12 (1+ (- (floor (log cost 10)))))) cost))))
 
 (defun contexture-repl--result-text (result)
-  "Return a phrase for the usage of the answer with RESULT, as far as known."
+  "Return a phrase for model, tokens and cost of an answer, as far as known.
+RESULT is that of `chat'."
   (let* ((usage (plist-get result :usage))
          (cached (plist-get usage :cached))
          (cost (plist-get result :cost)))
@@ -1455,14 +1490,15 @@ there, notifications about new messages may then concern that turn."
        "")
      (if cost (concat ", cost " (contexture-repl--cost-text cost)) "")
      (pcase (plist-get result :stop-reason)
-       (:length "; cut off at the maximum length of an answer: ask the model to go on")
+       (:length "; cut off at the maximum length of an answer; ask the model to go on")
        (_ "")))))
 
 (defconst contexture-repl--cancelling "Cancelling..."
-  "Message while the server is stopping an answer.")
+  "Message shown until the server has stopped an answer.")
 
 (defun contexture-repl--failed (turn problem)
-  "End TURN, which was not answered because of PROBLEM."
+  "End TURN, whose answer failed or was cancelled because of PROBLEM.
+A question without any answer goes back to the prompt."
   (when (and (memq turn contexture-repl--turns)
              (not (contexture-repl--when-drawn turn #'contexture-repl--failed problem)))
     (let ((cancelled (eql (plist-get problem :code) -32800))
@@ -1490,11 +1526,11 @@ there, notifications about new messages may then concern that turn."
 (defconst contexture-repl--no-model
   "No model is set up yet: use M-x contexture-configure-provider, or add a [[providers]] \
 table to the server's configuration file. Everything else works without one."
-  "Remark that no model is set up.")
+  "Remark shown while no model is set up.")
 
 (defun contexture-repl--note-problem (problem)
-  "Show PROBLEM, because of which a question was not answered, and advice.
-If no model is set up, the advice says it all, once."
+  "Show PROBLEM, for which a question was not answered, and what to do.
+If no model is set up, show only the remark about that, and only once."
   (let* ((data (plist-get problem :data))
          (kind (plist-get data :kind)))
     (if (or (not (eq kind :unconfigured)) (plist-get data :provider))
@@ -1508,14 +1544,14 @@ If no model is set up, the advice says it all, once."
        'contexture-repl-error 'contexture-no-model t))))
 
 (defun contexture-repl--advice (kind code)
-  "Return advice for an error of KIND with CODE."
+  "Return what to do about an error of KIND with CODE; both may be nil."
   (let ((again "RET asks the question at the prompt again."))
     (pcase (and kind (contexture--name kind))
       ((or "authentication" "unconfigured")
        (concat "The provider needs a valid key; after you change it, \
 M-x contexture-configure-provider looks it up again. Then, " again))
       ("session-busy"
-       (concat "Another client is being answered in this session; when that is over, "
+       (concat "The server is answering another client in this conversation; when that is over, "
                again))
       ("rate-limited" (concat "Wait a little; " again))
       ("quota-exhausted"
@@ -1531,7 +1567,7 @@ M-x contexture-configure-provider looks it up again. Then, " again))
       (_ (contexture--capitalized again)))))
 
 (defun contexture-repl--unanswered-text ()
-  "Return the unsaved text of this buffer: question and draft."
+  "Return the text to save: the question without an answer, and the draft."
   (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
             (cdr contexture-repl--preparing))
           (if (string-blank-p (contexture-repl--text)) ""
@@ -1540,9 +1576,9 @@ M-x contexture-configure-provider looks it up again. Then, " again))
 ;;;; Cancelling
 
 (defun contexture-repl-cancel ()
-  "Stop the answer that is coming in; keep what has come.
+  "Stop the answer that is coming in, and keep what has come.
 Use it again to give up on a server that does not answer.  While you are
-changing an earlier question, this leaves that question as it was."
+changing an earlier question, leave that question as it was instead."
   (interactive)
   (let ((turn contexture-repl--turn))
     (cond ((bound-and-true-p contexture-repl--editing)
@@ -1566,31 +1602,31 @@ changing an earlier question, this leaves that question as it was."
                                  (contexture-repl--turn-id turn))))))
 
 (defun contexture-repl--send-cancel (turn)
-  "Ask the server to stop TURN."
+  "Ask the server to stop answering TURN."
   (jsonrpc-notify (contexture-repl--turn-connection turn) 'cancel
                   (list :id (contexture-repl--turn-id turn))))
 
 ;;; Ask again, change a question, branch
 
 ;; Asking the last question again, changing an earlier one, and branching
-;; from an earlier turn into a new session.  All three go back to the
-;; checkpoint that was taken before a question.  Later messages leave the
-;; conversation and stay in the session's log.
+;; from an earlier turn into a new conversation.  All three go back to the
+;; checkpoint that was taken before a question.  Later messages are taken
+;; back; they stay only in the log.
 ;;
 ;; A checkpoint also has the items of the context.  You may ask again
 ;; because you have just added what was missing, so these commands keep the
 ;; items as they are now.
 
 (defvar-local contexture-repl--editing nil
-  "Question that is being changed, or nil.")
+  "Message of the question that the user is changing at the prompt, or nil.")
 
 (defvar-local contexture-repl--unanswered nil
-  "Question that last went back to the prompt.")
+  "Text of the last question that went back to the prompt, or nil.")
 
 ;;;; Commands
 
 (defun contexture-repl-retry ()
-  "Ask the last question again and replace its answer."
+  "Ask the last question again, in place of that question and its answer."
   (interactive)
   (contexture-repl--check-idle)
   (let ((question (contexture-repl--last :user))
@@ -1603,33 +1639,34 @@ changing an earlier question, this leaves that question as it was."
               question (contexture-repl--message-text question))))))
 
 (defun contexture-repl-edit ()
-  "Change the question at point, by default the last one, and ask it.
-The question moves to the prompt.  \\<contexture-repl-mode-map>\\[contexture-repl-send] \
-there sends it and replaces
-the old question and all that followed; \\[contexture-repl-cancel] leaves \
-everything as it was."
+  "Change the question at or before point, by default the last one.
+It is copied to the prompt.  \\<contexture-repl-mode-map>\\[contexture-repl-send] \
+there sends it in place of the old
+question and all that followed; \\[contexture-repl-cancel] leaves everything \
+as it was."
   (interactive)
   (contexture-repl--check-idle)
   (let ((question (let* ((message (or (contexture-repl--message-at (point))
                                       (user-error "You have asked nothing yet")))
                          (older (memq message contexture-repl--messages)))
                     (or (cl-find :user older :key #'contexture-repl--message-role)
-                        (user-error "There is no question here")))))
+                        (user-error "There is no question at or before point")))))
     (unless (string-blank-p (contexture-repl--text))
       (contexture-repl--remember (contexture-repl--text)))
     (setq contexture-repl--editing question)
     (contexture-repl--set-text (contexture-repl--message-text question))
     (message (substitute-command-keys
-              "\\[contexture-repl-send] replaces the question and what followed, \
+              "\\[contexture-repl-send] replaces the question and what followed; \
 \\[contexture-repl-cancel] leaves them"))))
 
 (defun contexture-repl-branch (&optional name)
-  "Branch from the message at point, by default the last, into a new session.
-At a question, the new session ends before it and has the question at
-its prompt to be changed.  The new session is called NAME, which a
-prefix argument asks for; its context has the items of that time."
+  "Start a conversation that continues from the message at point, or the last.
+If the message is a question, the new conversation ends before it, and has
+the question at the prompt for you to change.  With a prefix argument, ask
+for the NAME of the new conversation.  Its context has the items that the
+context had at that time."
   (interactive
-   (list (and current-prefix-arg (read-string "Name of the new session: " nil
+   (list (and current-prefix-arg (read-string "Name of the new conversation: " nil
                                               'contexture-session-history))))
   (contexture-repl--check-idle)
   (let* ((message (or (contexture-repl--message-at (point))
@@ -1654,7 +1691,7 @@ prefix argument asks for; its context has the items of that time."
 ;;;; Checkpoints
 
 (defun contexture-repl--find-checkpoint (question then)
-  "Call THEN with the checkpoint taken just before QUESTION, or nil."
+  "Call THEN with the id of the checkpoint taken just before QUESTION, or nil."
   (let ((number (contexture-repl--number (contexture-repl--message-id question))))
     (cond ((contexture-repl--message-checkpoint question)
            (funcall then (contexture-repl--message-checkpoint question)))
@@ -1670,8 +1707,8 @@ prefix argument asks for; its context has the items of that time."
               (lambda (_) (funcall then nil)))))))
 
 (defun contexture-repl--go-back (checkpoint then failed)
-  "Go back to CHECKPOINT, then call THEN, or FAILED with the problem.
-The items of the context stay as they are."
+  "Go back to CHECKPOINT, but keep the items of the context as they are.
+Then call THEN without arguments, or FAILED with the error."
   (let ((look (list :manager (plist-get contexture-repl--session :manager)
                     :brief t))
         (ids (lambda (items) (mapcar (lambda (it) (plist-get it :id)) items))))
@@ -1693,8 +1730,8 @@ The items of the context stay as they are."
      failed)))
 
 (defun contexture-repl--roll-back (checkpoint then failed)
-  "Roll the session back to CHECKPOINT; THEN gets the result.
-FAILED gets the problem."
+  "Roll this conversation back to CHECKPOINT, including its context's items.
+Call THEN with the result, or FAILED with the error."
   (cl-incf contexture-repl--own-rollbacks)
   (contexture-repl--request
    'rollback (list :session (contexture-repl--session-id) :checkpoint checkpoint
@@ -1705,7 +1742,8 @@ FAILED gets the problem."
      (funcall failed problem))))
 
 (defun contexture-repl--ask-instead (question text)
-  "Replace QUESTION and all that followed by asking TEXT."
+  "Ask TEXT in place of QUESTION and all that followed.
+If there is no checkpoint before QUESTION, ask TEXT at the end."
   (when (equal (string-trim (contexture-repl--text)) text)
     (contexture-repl--set-text ""))
   (let* ((mine (setq contexture-repl--preparing (cons 'back text)))
@@ -1731,12 +1769,12 @@ FAILED gets the problem."
               (funcall ask))
             failed)
          (contexture-repl--note "No checkpoint was taken before that question, \
-so it and its answer stay in the conversation.")
+so the question and its answer stay in the conversation.")
          (funcall ask))))))
 
 (defun contexture-repl--withdraw (question)
-  "Remove QUESTION, which was not answered, from the server's conversation.
-It is at the prompt again, and would be in the conversation twice."
+  "Roll back QUESTION, which got no answer, on the server.
+It goes back to the prompt, and would be in the conversation twice."
   (setq contexture-repl--unanswered (contexture-repl--message-text question))
   (when-let* ((checkpoint (contexture-repl--message-checkpoint question))
               ((contexture-running-p)))
@@ -1751,11 +1789,12 @@ It is at the prompt again, and would be in the conversation twice."
            (contexture-repl--go-back checkpoint #'ignore #'ignore))))
      #'ignore)))
 
-;;;; New sessions
+;;;; New conversations
 
 (defun contexture-repl--fork (name checkpoint draft)
-  "Open a session called NAME that branches from CHECKPOINT, with DRAFT.
-All three may be nil."
+  "Open a conversation called NAME that continues from CHECKPOINT.
+Put DRAFT at its prompt.  NAME nil means that the server chooses a name,
+CHECKPOINT nil the end of this conversation, and DRAFT nil no text."
   (contexture-repl--request
    'fork-session
    (contexture--plist :session (contexture-repl--session-id)
@@ -1764,19 +1803,20 @@ All three may be nil."
    (apply-partially #'contexture-repl--show-branch contexture-repl--settings draft)))
 
 (defun contexture-repl--show-branch (settings draft session)
-  "Show SESSION, a new one, with SETTINGS, and DRAFT at the prompt."
+  "Show SESSION, a new conversation, with SETTINGS, and DRAFT at the prompt.
+SESSION is the server's entry; DRAFT may be nil."
   (let ((buffer (contexture-repl--open session)))
     (with-current-buffer buffer
       (setq contexture-repl--settings (copy-sequence settings))
       (when draft (contexture-repl--set-text draft))
       (contexture-repl--draw-header))
     (pop-to-buffer buffer)
-    (contexture--message "This is session %s, which continues from there"
+    (contexture--message "This is the new conversation %s, which continues from there"
              (plist-get session :session))))
 
 (defun contexture-repl--copy (name next draft)
-  "Open a session called NAME with copies of the messages before NEXT.
-This is for turns without a checkpoint.  DRAFT is as in
+  "Open a conversation called NAME with copies of the messages before NEXT.
+This is for a NEXT without a checkpoint.  NAME and DRAFT are as for
 `contexture-repl--fork'."
   (let ((settings contexture-repl--settings)
         (context contexture-manager)
@@ -1801,7 +1841,8 @@ This is for turns without a checkpoint.  DRAFT is as in
              (contexture-repl--show-branch settings draft session)))))))))
 
 (defun contexture-repl--copies (messages before)
-  "Return the MESSAGES with numbers below BEFORE, in a form to add."
+  "Return MESSAGES before the number BEFORE, or all of them if that is nil.
+They are in the form that `add-message' takes."
   (cl-loop for message in messages
            for number = (string-to-number (substring (plist-get message :id) 4))
            while (or (null before) (< number before))

@@ -24,7 +24,7 @@
 ;; Inserts a text that arrives in pieces and fontifies its Markdown.  A
 ;; complete line is drawn once; only the last line, while it is short, is
 ;; redrawn with each piece, so the work is proportional to the text.  A text
-;; that comes at once is drawn when it is first seen, as by jit-lock.  Code
+;; that arrives whole is drawn when it is first seen, as by jit-lock.  Code
 ;; between fences gets the faces of its language from a hidden buffer in
 ;; that language's major mode, which receives the lines as they come.
 ;;
@@ -49,14 +49,14 @@
     ("patch" . diff-mode) ("make" . makefile-mode) ("makefile" . makefile-mode)
     ("tex" . latex-mode) ("latex" . latex-mode) ("rs" . rust-mode)
     ("ts" . typescript-mode) ("yml" . yaml-mode) ("docker" . dockerfile-mode))
-  "Alist from the language of a fence to the name of its major mode.
-For other languages NAME, NAME-mode is used if it is a major mode in
-which files are opened."
+  "Alist from the language named after a code fence to its major mode.
+For another language NAME, the mode is NAME-mode, if that is a major mode
+in which Emacs opens files."
   :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
 
 (defconst contexture-repl-markdown--looks
   '(face invisible display wrap-prefix contexture-link mouse-face help-echo follow-link keymap)
-  "Text properties that drawing sets, besides that of blocks.")
+  "Text properties that drawing sets, besides `contexture-block'.")
 
 (defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
   "Face of headings in an answer.")
@@ -78,7 +78,7 @@ which files are opened."
 After twice as many it is broken anywhere.")
 
 (defconst contexture-repl-markdown--largest-code 200000
-  "Maximum number of characters of a block that get their language's faces.")
+  "Number of characters of a code block after which its faces are left out.")
 
 (defconst contexture-repl-markdown--fence
   "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
@@ -88,7 +88,7 @@ After twice as many it is broken anywhere.")
   "Regexp for a row of a table.")
 
 (defconst contexture-repl-markdown--rule "[ \t]*|[ \t]*:?-[-:| \t]*|[ \t]*$"
-  "Regexp for the row below the head of a table.")
+  "Regexp for the row of dashes below the head of a table.")
 
 (defconst contexture-repl-markdown--spans
   '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
@@ -97,30 +97,31 @@ After twice as many it is broken anywhere.")
     ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
     ("_" "\\_<_\\([^ _\n][^_\n]*\\)_\\_>" italic)
     ("~~" "~~\\([^ ~\n][^~\n]*\\)~~" (:strike-through t)))
-  "Markup within lines, as (MARK REGEXP FACE).
-Only lines that contain MARK are searched for REGEXP, which takes longer.")
+  "Kinds of markup within lines, each as (MARK REGEXP FACE).
+Group 1 of REGEXP gets FACE.  Only lines that contain MARK are searched for
+REGEXP, since that takes longer.")
 
 (cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
                                       (:copier nil))
-  "A block of code, stored as a property of its text.
-MARK is its fence, INDENT the indentation of the fence, LANGUAGE the word
-after it, and MODE the major mode for that or nil.  It has no markers,
-since each marker slows down all insertions."
+  "A block of code, stored as the text property `contexture-block' of the code.
+MARK is its opening fence, INDENT the indentation of the fence, LANGUAGE the
+word after the fence, and MODE the major mode for LANGUAGE, or nil.  It has
+no markers, since each marker slows down all insertions."
   mark indent language mode)
 
 (cl-defstruct (contexture-repl-markdown--state
                (:constructor contexture-repl-markdown--make-state) (:copier nil))
-  "State of a text that is being inserted.
-DONE is a marker at the first line that is not final; COLUMN is the
-length of the last line; OPEN is the block that the text is in, or nil;
-CODE-AT is the position of DONE in the hidden buffer, if there is one;
-PROPERTIES are those of the whole text."
+  "State of a Markdown text that is being inserted piece by piece.
+DONE is a marker at the first line that is not finally drawn; COLUMN is the
+length of the last line; OPEN is the code block that the text is in, or nil;
+CODE-AT is non-nil once the hidden buffer has code of that block;
+PROPERTIES are text properties for the whole text."
   done (column 0) open code-at properties)
 
 ;;;; Inserting
 
 (defun contexture-repl-markdown--begin (properties)
-  "Return the state of a new text at point with PROPERTIES."
+  "Return the state of a new Markdown text at point with text PROPERTIES."
   (contexture-repl-markdown--make-state :done (copy-marker (point))
                                         :properties properties))
 
@@ -172,7 +173,7 @@ PROPERTIES are those of the whole text."
     (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
 (defun contexture-repl-markdown--insert-piece (state piece)
-  "Insert PIECE of one line of STATE's text, breaking the line if it is long."
+  "Insert PIECE, which is within one line of STATE's text; break a long line."
   (let ((column (contexture-repl-markdown--state-column state))
         (from 0) (length (length piece)) at)
     (while (and (> (+ column (- length from)) contexture-repl-markdown--longest)
@@ -185,9 +186,9 @@ PROPERTIES are those of the whole text."
           (+ column (- length from)))))
 
 (defun contexture-repl-markdown--break (piece from column)
-  "Return the index at which to break PIECE after FROM.
-FROM is at COLUMN of its line.  Return the end of PIECE if the line need
-not be broken yet."
+  "Return the index after FROM at which to break PIECE, a string.
+FROM, an index, is at COLUMN of its line.  Return the length of PIECE if
+the line need not be broken yet."
   (let* ((longest contexture-repl-markdown--longest)
          (earliest (+ from (max 0 (- longest column))))
          (latest (+ from (max 1 (- (* 2 longest) column))))
@@ -196,7 +197,7 @@ not be broken yet."
          (length piece))))
 
 (defun contexture-repl-markdown--text (beg end)
-  "Return the original text of what is drawn from BEG to END."
+  "Return the original text from BEG to END, without the line breaks added here."
   (let ((pieces nil) (position beg))
     (while (< position end)
       (let ((next (next-single-char-property-change position 'contexture-break nil end)))
@@ -208,7 +209,7 @@ not be broken yet."
 ;;;; Lines
 
 (defun contexture-repl-markdown--draw-lines (state end)
-  "Draw the complete lines of STATE's text, which ends at END."
+  "Draw the complete lines of STATE's text that are not drawn yet, up to END."
   (let ((done (contexture-repl-markdown--state-done state)) code eol)
     (goto-char done)
     (while (search-forward "\n" end t)
@@ -250,13 +251,14 @@ not be broken yet."
              (contexture-repl-markdown--align-table beg)))))
 
 (defun contexture-repl-markdown--fence-p (beg end)
-  "Return non-nil if the line from BEG to END begins a block; set match data."
+  "Return non-nil if the line from BEG to END opens a code block.
+Then group 1 of the match is the fence, and group 2 the language."
   (goto-char beg)
   (and (looking-at contexture-repl-markdown--fence)
        (<= (match-end 0) end)))
 
 (defun contexture-repl-markdown--closing-p (state beg end)
-  "Return non-nil if the line from BEG to END closes the block that STATE is in."
+  "Return non-nil if the line from BEG to END closes the code block of STATE."
   (goto-char beg)
   (skip-chars-forward " \t" end)
   (let* ((mark (contexture-repl--block-mark (contexture-repl-markdown--state-open state)))
@@ -268,15 +270,16 @@ not be broken yet."
 ;;;; Blocks of code
 
 (defun contexture-repl-markdown--close (state beg end)
-  "Make STATE leave its block, whose closing fence is from BEG to END."
+  "Make STATE leave its code block, whose closing fence is from BEG to END."
   (setf (contexture-repl-markdown--state-open state) nil)
   (put-text-property beg end 'face 'contexture-repl-markup))
 
 (defun contexture-repl-markdown--mode (language)
-  "Return the major mode for LANGUAGE, the word after a fence, or nil.
-It must be a mode in which files are opened: a model must not choose an
-arbitrary function to call.  A mode in `major-mode-remap-alist' comes
-first, and a tree-sitter mode is taken if there is no other."
+  "Return the major mode for LANGUAGE, the word after a code fence, or nil.
+It is one of `contexture-repl-languages', or a mode in which Emacs opens
+files: a model must not choose an arbitrary function to call.  The mode's
+replacement in `major-mode-remap-alist' comes first, and its tree-sitter
+variant last."
   (let* ((mode (or (cdr (assoc language contexture-repl-languages))
                    (intern-soft (concat language "-mode"))))
          (known (and mode
@@ -296,7 +299,7 @@ first, and a tree-sitter mode is taken if there is no other."
                                (intern-soft (concat name "-ts-mode")))))))))
 
 (defun contexture-repl-markdown--draw-code (state beg end)
-  "Draw the code from BEG to END of the block that STATE is in."
+  "Draw the code from BEG to END, which belongs to the open block of STATE."
   (let ((block (contexture-repl-markdown--state-open state)))
     (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
     (add-text-properties beg end (list 'face 'contexture-repl-code
@@ -307,7 +310,7 @@ first, and a tree-sitter mode is taken if there is no other."
         (error (setf (contexture-repl--block-mode block) nil))))))
 
 (defun contexture-repl-markdown--highlight (state block beg end)
-  "Fontify the code from BEG to END of STATE's BLOCK in its language."
+  "Fontify the code from BEG to END, part of STATE's BLOCK, by BLOCK's mode."
   (let ((target (current-buffer))
         (hidden (contexture-repl-markdown--hidden-buffer
                  (contexture-repl--block-mode block)
@@ -333,7 +336,7 @@ first, and a tree-sitter mode is taken if there is no other."
                 (setq position next)))))))))
 
 (defun contexture-repl-markdown--hidden-buffer (mode new)
-  "Return the hidden buffer that fontifies code in MODE; empty it if NEW."
+  "Return the hidden buffer that fontifies code by MODE; empty it if NEW."
   (let* ((name (format " *contexture code: %s*" mode))
          (buffer (get-buffer name)))
     (unless (and buffer (eq (buffer-local-value 'major-mode buffer) mode))
@@ -349,10 +352,12 @@ first, and a tree-sitter mode is taken if there is no other."
     buffer))
 
 (defvar contexture-repl-markdown--code-faces nil
-  "Alist from faces of code to these above that of blocks, which all texts share.")
+  "Alist from a face to the list of that face and `contexture-repl-code'.
+All texts share these lists, to save memory.")
 
 (defun contexture-repl-markdown--code-face (face)
-  "Return FACE, a value of the property `face', above the face of blocks."
+  "Return FACE, a value of the property `face', before `contexture-repl-code'.
+So FACE takes precedence."
   (or (cdr (assoc face contexture-repl-markdown--code-faces))
       (let ((above (append (ensure-list face) '(contexture-repl-code))))
         (when (symbolp face)
@@ -360,7 +365,7 @@ first, and a tree-sitter mode is taken if there is no other."
         above)))
 
 (defun contexture-repl-markdown--block-text (position)
-  "Return the code of the block at POSITION without its fence's indentation."
+  "Return the code of the block at POSITION, unindented as far as its fence is."
   (let* ((block (get-text-property position 'contexture-block))
          (end (next-single-property-change position 'contexture-block nil (point-max)))
          (beg (previous-single-property-change end 'contexture-block nil (point-min)))
@@ -414,15 +419,15 @@ first, and a tree-sitter mode is taken if there is no other."
 
 (defconst contexture-repl-markdown--indents
   (vconcat (mapcar (lambda (width) (make-string width ?\s)) (number-sequence 0 40)))
-  "Indentations by their widths, which all lines share.")
+  "Vector of strings of 0 to 40 spaces, which all lines share to save memory.")
 
 (defun contexture-repl-markdown--indent (beg end to)
-  "Indent the continuation lines of BEG to END to the column of TO."
+  "Indent the continuation lines of the line from BEG to END as far as TO."
   (put-text-property beg end 'wrap-prefix
                      (aref contexture-repl-markdown--indents (min 40 (- to beg)))))
 
 (defun contexture-repl-markdown--hide (beg end)
-  "Hide the markup from BEG to END; see `contexture-repl-hide-markup'."
+  "Let the markup from BEG to END be hidden; see `contexture-repl-hide-markup'."
   (add-text-properties beg end '(face contexture-repl-markup
                                       invisible contexture-markup)))
 
@@ -442,7 +447,7 @@ first, and a tree-sitter mode is taken if there is no other."
 
 (defun contexture-repl-markdown--each (regexp beg end face)
   "Set FACE on group 1 of each match of REGEXP between BEG and END.
-The rest of the match is markup."
+Hide the markup around the group.  Skip a match that is code in a line."
   (goto-char beg)
   (while (re-search-forward regexp end t)
     (let ((from (match-beginning 1)) (to (match-end 1)) (after (match-end 0)))
@@ -465,7 +470,7 @@ The rest of the match is markup."
 ;; each bar is displayed with the blanks that its column needs.
 
 (defun contexture-repl-markdown--align-table (end)
-  "Align the table whose last row is in the line before END, if there is one."
+  "Align the table that ends at END, or with the line before it, if there is one."
   (goto-char end)
   (when (bolp) (forward-line -1))
   (let (rows)
@@ -486,7 +491,7 @@ The rest of the match is markup."
       (contexture-repl-markdown--align-rows rows))))
 
 (defun contexture-repl-markdown--width (beg end)
-  "Return the number of columns that the text from BEG to END takes."
+  "Return the number of columns that the visible text from BEG to END takes."
   (let ((width 0))
     (while (< beg end)
       (let ((next (next-single-property-change beg 'invisible nil end)))
@@ -496,8 +501,9 @@ The rest of the match is markup."
     width))
 
 (defun contexture-repl-markdown--align-rows (rows)
-  "Align a table, unless it is wider than the window.
-ROWS are the positions of the bars of each row; the second is the rule."
+  "Align the columns of a table, unless it is wider than the window.
+ROWS has, for each row, the list of the positions of its bars.  The second
+row is the row of dashes."
   (let* ((texts (append (list (car rows)) (cddr rows)))
          (cells (lambda (bars) (cl-mapcar (lambda (beg end)
                                             (contexture-repl-markdown--width (1+ beg) end))
@@ -524,9 +530,10 @@ ROWS are the positions of the bars of each row; the second is the rule."
                do (put-text-property (1+ beg) end 'display (make-string width ?-))))))
 
 (defun contexture-repl-markdown--pad (bars row columns sides)
-  "Display BARS with the blanks that the cells between them lack.
-ROW are the widths of the cells, COLUMNS those of the columns, and SIDES
-the share of the blanks that goes before a cell."
+  "Display the bars at BARS with the blanks that the cells between them lack.
+ROW is the list of the widths of the cells, COLUMNS that of the columns.
+SIDES is, for each column, the share of the blanks that goes before a cell,
+from 0 to 1."
   (let ((after 0))
     (while bars
       (let* ((blanks (if row (- (car columns) (car row)) 0))
@@ -539,19 +546,21 @@ the share of the blanks that goes before a cell."
 ;;;; Following links
 
 (defun contexture-repl-markdown--place (target)
-  "Return (FILE . LINE) for TARGET, the name of a file and maybe a line.
-Return nil if there is no such file on this machine.  LINE may be nil."
+  "Return (FILE . LINE) for TARGET, such as \"src/main.rs:12\".
+LINE is nil if TARGET names none.  Return nil if there is no such file, or
+if it would be on another machine."
   (when (string-match "\\`\\(?:file://\\)?\\(.+?\\)\\(?:\\(?::\\|#L\\)\\([0-9]+\\)[-:0-9L]*\\)?\\'" target)
     (let ((name (match-string 1 target))
           (line (match-string 2 target)))
-      ;; Asking for a file of another machine could take long.
+      ;; Looking for a file on another machine could take long.
       (unless (or (file-remote-p default-directory) (file-remote-p name))
         (let ((file (expand-file-name name)))
           (and (file-regular-p file)
                (cons file (and line (string-to-number line)))))))))
 
 (defun contexture-repl-follow-link (&optional event)
-  "Follow the link at point, or at EVENT: a file with a line, or a page."
+  "Follow the link at point, or at EVENT if that is a click.
+The link is to a file, perhaps at a line, or to a web page."
   (interactive (list last-input-event))
   (when (mouse-event-p event)
     (mouse-set-point event))
@@ -571,7 +580,7 @@ Return nil if there is no such file on this machine.  LINE may be nil."
 
 ;;; What a conversation looks like
 
-;; The buffer of a conversation, from top to bottom: the conversation,
+;; The buffer of a conversation, from top to bottom: the messages,
 ;; which cannot be edited; a line with the items of the context and their
 ;; tokens; and the prompt with the user's text.  Insertions above the
 ;; prompt leave point, the text at the prompt and its undo as they are.
@@ -589,7 +598,7 @@ Return nil if there is no such file on this machine.  LINE may be nil."
   :group 'contexture-repl)
 
 (defface contexture-repl-error '((t :inherit error))
-  "Face of errors."
+  "Face of error messages in a conversation."
   :group 'contexture-repl)
 
 (defface contexture-repl-reasoning '((t :inherit (italic shadow)))
@@ -597,11 +606,11 @@ Return nil if there is no such file on this machine.  LINE may be nil."
   :group 'contexture-repl)
 
 (defface contexture-repl-context '((t :inherit shadow))
-  "Face of the line with the items of the context."
+  "Face of the line above the prompt, with the items of the context."
   :group 'contexture-repl)
 
 (defface contexture-repl-prompt '((t :inherit minibuffer-prompt))
-  "Face of the prompt."
+  "Face of the prompt of a conversation."
   :group 'contexture-repl)
 
 (defconst contexture-repl--prompt "> "
@@ -610,75 +619,77 @@ Return nil if there is no such file on this machine.  LINE may be nil."
 (cl-defstruct (contexture-repl--message (:constructor contexture-repl--make-message)
                                         (:copier nil))
   "A message that is shown.
-ID is the server's, or nil while it is unknown; ROLE is a keyword and
-TEXT the message's text.  FROM is a marker where it begins.  CHECKPOINT,
-for a question, is the id of the checkpoint taken just before; ORIGIN is
-where the code in it came from."
+ID is the server's id of it, or nil while that is unknown; ROLE is a keyword
+such as `:user', and TEXT the message's text.  FROM is a marker where its
+heading begins.  CHECKPOINT is the id of the checkpoint taken just before a
+question, or nil; ORIGIN says where the code in a question came from, or is
+nil."
   id role text from checkpoint origin)
 
 (cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
                                        (:copier nil))
   "Origin of the code in a question.
-The code is between the markers BEG and END in BUFFER, which visited
-FILE; TEXT is the code as it was then.  NAME says in few words what is
-asked about it.  WATCH, if non-nil, is a function that is called with the
-answer so far and with `more', `done' or `failed'."
+The code is between the markers BEG and END in BUFFER, which visited FILE;
+TEXT is the code as it was when it was asked about.  NAME says in a few
+words what is asked, and names a new conversation.  WATCH, if non-nil, is
+called with the answer so far and with `more', `done' or `failed'."
   buffer beg end file text name watch)
 
 (defvar-local contexture-repl--session nil
-  "The session of this buffer, as the server describes it.")
+  "The server's entry for the conversation of this buffer, a plist.")
 
 (defvar-local contexture-repl--messages nil
   "Messages that are shown, the newest first.")
 
 (defvar-local contexture-repl--tail nil
-  "Marker at the end of the conversation.")
+  "Marker at the end of the messages, above the line with the context.")
 
 (defvar-local contexture-repl--input nil
-  "Marker at the start of the user's text.")
+  "Marker at the start of the user's text, after the prompt.")
 
 (defvar-local contexture-repl--items nil
-  "Items of the context, as last reported.")
+  "Items of this conversation's context, as last reported.")
 
 (defvar-local contexture-repl--stats nil
-  "Size of the session, as last reported.")
+  "Last result of `session-stats' for this conversation, or nil.")
 
 (defvar-local contexture-repl--answered-by nil
   "Model that answered last, or nil.")
 
 (defvar-local contexture-repl--providers nil
-  "Providers, as last reported, or `none'.")
+  "List of the server's providers, as last reported, or `none'.")
 
 (defvar-local contexture-repl--log-length 0
-  "Number of messages in the session's log, as last reported.")
+  "Number of messages in the conversation's log, as last reported.")
 
 (defvar-local contexture-repl--asking 0
-  "Number of unanswered calls that ask for the length of the log.")
+  "Number of unanswered calls that ask for the length of the log after a turn.")
 
 (defvar-local contexture-repl--own-rollbacks 0
-  "Number of rollbacks made here that the server has not announced yet.")
+  "Number of rollbacks made in this buffer that the server has yet to announce.")
 
 (defvar-local contexture-repl--settings nil
-  "Plist of :model, :provider, :template, :manage and :phase chosen here.")
+  "Settings chosen in this buffer, a plist that is saved with the draft.
+Its keys are :model, :provider, :template, :manage, :phase and :usage.")
 
 (defvar-local contexture-repl--tool-settings nil
-  "Plist of :tools and :allowed-tools of the session, as last reported.")
+  "Plist of :tools and :allowed-tools of the conversation, as last reported.")
 
 (defvar-local contexture-repl--approvals nil
-  "Undecided requests of models, the oldest first.")
+  "Models' undecided requests for approval, the oldest first.")
 
 (defvar-local contexture-repl--turn nil
-  "Turn that is being answered, or nil.")
+  "Turn of this buffer that is being answered, or nil.")
 
 (defvar-local contexture-repl--preparing nil
-  "Preparation of a turn, as (WHAT . QUESTION), or nil.
-If the value has changed when the preparation is done, the turn was
-cancelled.")
+  "Turn that is being prepared, as (WHAT . QUESTION), or nil.
+WHAT is a symbol that says what comes first, and QUESTION the text to ask.
+If the value has changed when that is done, the turn was cancelled.")
 
 ;;;; Changing what is above the prompt
 
 (defun contexture-repl--lay-out ()
-  "Draw an empty conversation in this buffer, which is empty."
+  "Erase this buffer, and draw a conversation without messages in it."
   (let ((inhibit-read-only t) (buffer-undo-list t))
     (erase-buffer)
     (setq contexture-repl--messages nil
@@ -698,12 +709,13 @@ cancelled.")
 (put 'contexture-repl-fixed 'fontified t)
 
 (defun contexture-repl--fixed (&rest properties)
-  "Return PROPERTIES plus those that make text read-only."
+  "Return text PROPERTIES plus one that makes text read-only."
   `(category contexture-repl-fixed ,@properties))
 
 (defun contexture-repl--change (function)
-  "Call FUNCTION, which changes the text above the prompt.
-Point stays in place, and the change is not recorded for undo."
+  "Call FUNCTION, which changes the text above the prompt; return its value.
+Point stays in place.  The change is not recorded for undo, and what is
+recorded stays valid."
   (let ((before (marker-position contexture-repl--input)))
     (prog1 (let ((inhibit-read-only t)
                  (inhibit-modification-hooks t)
@@ -717,12 +729,13 @@ Point stays in place, and the change is not recorded for undo."
                         buffer-undo-list)))))))
 
 (defmacro contexture-repl--changing (&rest body)
-  "Run BODY, which changes the text above the prompt."
+  "Run BODY, which changes the text above the prompt.
+See `contexture-repl--change'."
   (declare (indent 0) (debug t))
   `(contexture-repl--change (lambda () ,@body)))
 
 (defun contexture-repl--shift-entry (entry by)
-  "Return ENTRY of an undo list shifted by BY characters."
+  "Return ENTRY of an undo list with its positions increased by BY."
   (pcase entry
     ((pred integerp) (+ entry by))
     (`(,(and (pred integerp) beg) . ,(and (pred integerp) end))
@@ -741,13 +754,14 @@ Point stays in place, and the change is not recorded for undo."
 
 (defun contexture-repl--add-message (role text &rest slots)
   "Draw TEXT, said by ROLE, as the last message, and return the message.
-SLOTS are more slots of the message."
+SLOTS are further slots of the message, keywords and values."
   (let ((message (apply #'contexture-repl--begin-message role slots)))
     (contexture-repl--add-text message text)
     message))
 
 (defun contexture-repl--add-text (message text)
-  "Draw TEXT below the conversation as the text of MESSAGE, the last one."
+  "Add TEXT below the heading of MESSAGE, which is the last message.
+Its Markdown is drawn when the text is first seen."
   (setf (contexture-repl--message-text message) text)
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
@@ -757,7 +771,7 @@ SLOTS are more slots of the message."
     (contexture-repl--end-line)))
 
 (defun contexture-repl--draw-seen (position)
-  "Draw the text at POSITION, which is about to be seen, unless it is drawn."
+  "Draw the Markdown of the text at POSITION, unless it is drawn."
   (when (eq (get-text-property position 'category) 'contexture-repl-undrawn)
     (contexture-repl--changing
       (let* ((end (next-single-property-change position 'category nil (point-max)))
@@ -771,14 +785,15 @@ SLOTS are more slots of the message."
         (contexture-repl-markdown--end state)))))
 
 (defun contexture-repl--draw-all (&rest _)
-  "Draw all texts of this conversation that are not drawn yet."
+  "Draw the Markdown of all texts in this buffer that are not drawn yet."
   (let ((position (point-min)))
     (while (setq position (text-property-any position (point-max) 'category
                                              'contexture-repl-undrawn))
       (contexture-repl--draw-seen position))))
 
 (defun contexture-repl--begin-message (role &rest slots)
-  "Draw the heading of a message of ROLE with SLOTS, and return the message."
+  "Draw the heading of a new message of ROLE, and return the message.
+SLOTS are further slots of the message, keywords and values."
   (let ((message (apply #'contexture-repl--make-message :role role slots))
         (name (pcase role
                 (:user "You")
@@ -807,7 +822,7 @@ SLOTS are more slots of the message."
   (unless (bolp) (insert (apply #'propertize "\n" (contexture-repl--fixed)))))
 
 (defun contexture-repl--retitle (message name)
-  "Set the heading of MESSAGE to NAME."
+  "Change the heading of MESSAGE to NAME."
   (contexture-repl--changing
     (goto-char (contexture-repl--message-from message))
     (let ((properties (text-properties-at (point))))
@@ -818,7 +833,9 @@ SLOTS are more slots of the message."
                      (1+ (contexture-repl--message-from message))))))
 
 (defun contexture-repl--note (text &optional face &rest properties)
-  "Draw TEXT, a remark, below the conversation, in FACE and with PROPERTIES."
+  "Draw TEXT, a remark, at the end of the conversation.
+FACE is its face, `contexture-repl-note' by default, and PROPERTIES are
+further text properties."
   (contexture-repl--changing
     (goto-char contexture-repl--tail)
     (contexture-repl--end-line)
@@ -838,7 +855,7 @@ SLOTS are more slots of the message."
         (cdr (memq message contexture-repl--messages))))
 
 (defun contexture-repl--message-at (position)
-  "Return the message at POSITION, or the last one before it, or nil."
+  "Return the message at POSITION, or else the last one before it, or nil."
   (cl-find-if (lambda (message)
                 (<= (contexture-repl--message-from message) position))
               contexture-repl--messages))
@@ -848,12 +865,13 @@ SLOTS are more slots of the message."
   (cl-find role contexture-repl--messages :key #'contexture-repl--message-role))
 
 (defun contexture-repl--number (id)
-  "Return the position in the log, from 1, of the message ID, or nil."
+  "Return the position in the log, from 1, of the message ID, or nil.
+Return nil if ID is nil or not the id of a message."
   (if (and id (string-match "\\`msg-\\([0-9]+\\)\\'" id))
       (string-to-number (match-string 1 id))))
 
 (defun contexture-repl--note-length (id)
-  "Record that the log has the message ID, or do nothing if that is nil."
+  "Record that the log has the message ID; do nothing if ID is nil."
   (setq contexture-repl--log-length (max contexture-repl--log-length
                                          (or (contexture-repl--number id) 0))))
 
@@ -864,10 +882,10 @@ SLOTS are more slots of the message."
     (define-key map (kbd "RET") #'contexture-list)
     (define-key map [mouse-1] #'contexture-list)
     map)
-  "Keymap of the line with the context.")
+  "Keymap of the line above the prompt, with the items of the context.")
 
 (defun contexture-repl--draw-context ()
-  "Redraw the line above the prompt."
+  "Redraw the line above the prompt, with the items of the context."
   (contexture-repl--changing
     (let ((start (marker-position contexture-repl--tail))
           (text (contexture-repl--context-text)))
@@ -879,7 +897,8 @@ SLOTS are more slots of the message."
       (set-marker contexture-repl--tail start))))
 
 (defun contexture-repl--context-text ()
-  "Return the project, and the items of the context with their tokens, as one line."
+  "Return the text of the line above the prompt.
+It has the project, and the items of the context with their tokens."
   (let* ((total (if contexture-repl--items
                     (contexture--size (length contexture-repl--items)
                                       (contexture--tokens-to-send contexture-repl--items))
@@ -895,9 +914,9 @@ SLOTS are more slots of the message."
                 'keymap contexture-repl-context-map)))
 
 (defun contexture-repl--width ()
-  "Return the width of a line in this buffer.
+  "Return the width of a window that shows this buffer, or else 80.
 Keep point in place: Emacs measures the width by selecting the window,
-which sets point to that window's point."
+which moves point to that window's point."
   (if-let* ((window (get-buffer-window nil t)))
       (save-excursion (window-max-chars-per-line window))
     80))
@@ -905,7 +924,7 @@ which sets point to that window's point."
 ;;;; What a window shows
 
 (defun contexture-repl--show-end ()
-  "Scroll windows that show only the prompt although they have room above.
+  "Scroll windows that show only the prompt, although they have room for more.
 Such windows result from sending or deleting a long text at the prompt;
 what is drawn above the prompt would not be visible in them."
   (dolist (window (get-buffer-window-list nil nil t))
@@ -918,8 +937,9 @@ what is drawn above the prompt would not be visible in them."
           (set-window-start window start t))))))
 
 (defun contexture-repl--chips (width)
-  "Return the items as text of at most WIDTH columns, with the number left out.
-Return an empty string if not even the first one fits."
+  "Return the items of the context as text of at most WIDTH columns.
+The text ends in the number of items that do not fit; it is empty if not
+even the first one does."
   (let ((items contexture-repl--items) (chips nil) (used 0) (more t))
     (while (and items more)
       (let ((chip (contexture-repl--chip (car items) (- width 4))))
@@ -932,8 +952,9 @@ Return an empty string if not even the first one fits."
             (if (and chips items) (format " +%d" (length items)) ""))))
 
 (defun contexture-repl--chip (item width)
-  "Return a short description of ITEM with its tokens.
-Its name is cut to 30 columns, or to 8 at least, so that WIDTH is enough."
+  "Return the name of ITEM and its tokens, in brackets.
+The name is cut to 30 columns, or to fewer, but not below 8, so that the text
+fits into WIDTH columns."
   (let ((rest (format "%s %d]"
                       (pcase (plist-get item :state)
                         (:stale " stale") (:missing " missing") (_ ""))
@@ -945,7 +966,7 @@ Its name is cut to 30 columns, or to 8 at least, so that WIDTH is enough."
             rest)))
 
 (defun contexture-repl--item-name (item)
-  "Return a short name for ITEM."
+  "Return a short name for ITEM: its symbol, file, buffer or id."
   (let* ((metadata (plist-get item :metadata))
          (file (plist-get metadata :filename))
          (start (plist-get metadata :start-line)))
@@ -958,8 +979,8 @@ Its name is cut to 30 columns, or to 8 at least, so that WIDTH is enough."
 ;;;; The header line
 
 (defun contexture-repl--model-params ()
-  "Return the parameters :model and :provider for this session, if chosen.
-That is what was chosen here, or else in `contexture-model'."
+  "Return the parameters :model and :provider for this conversation, or nil.
+They are what was chosen in this buffer, or else what `contexture-model' says."
   (let ((model (plist-get contexture-repl--settings :model))
         (provider (plist-get contexture-repl--settings :provider)))
     (cond ((or model provider)
@@ -970,7 +991,7 @@ That is what was chosen here, or else in `contexture-model'."
           (t (list :model contexture-model)))))
 
 (defun contexture-repl--model ()
-  "Return the name of the model, or nil if it is not known."
+  "Return the name of the model that would answer, or nil if it is not known."
   (or (pcase (contexture-repl--model-params)
         (`(:model ,model . ,_) model)
         (`(:provider ,provider)
@@ -989,18 +1010,18 @@ That is what was chosen here, or else in `contexture-model'."
            :key (lambda (it) (plist-get it :name))))
 
 (defun contexture-repl--known-providers ()
-  "Return the known providers."
+  "Return the list of providers, as far as known."
   (and (listp contexture-repl--providers) contexture-repl--providers))
 
 (defun contexture-repl--draw-header ()
-  "Redraw the header line."
+  "Set the header line: conversation, model, tools, token count and notes."
   (setq header-line-format
         (append
          (list " "
                (contexture-repl--header-part
                 (truncate-string-to-width (plist-get contexture-repl--session :session)
                                           24 nil nil "…")
-                'contexture-repl-switch-session "switch to another session")
+                'contexture-repl-switch-session "switch to another conversation")
                "  "
                (contexture-repl--header-part
                 (or (contexture-repl--model) "no model chosen")
@@ -1024,23 +1045,24 @@ That is what was chosen here, or else in `contexture-model'."
   (force-mode-line-update))
 
 (defun contexture-repl--header-tools ()
-  "Return the part of the header line about tools."
+  "Return the parts of the header line about tools, a list of strings."
   (append
    (when (plist-get contexture-repl--tool-settings :tools)
      (list (contexture-repl--header-part "tools" 'contexture-repl-tools
-                                         "choose what models may do")
+                                         "choose which tools models may use")
            "  "))
    (when contexture-repl--approvals
      (list (propertize (contexture-repl--header-part
                         (substitute-command-keys
                          "approve? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
-                        'contexture-repl-approve "decide what the model asks for")
+                        'contexture-repl-approve "decide on the model's request")
                        'face 'warning)
            "  "))))
 
 (defun contexture-repl--header-part (text command help &optional other)
-  "Return TEXT for the header line; clicking it runs COMMAND, as HELP says.
-OTHER is a command for the third mouse button, which takes the event."
+  "Return TEXT for the header line; a click on it runs COMMAND, as HELP says.
+OTHER, if given, is a command for a click with the third mouse button, which
+is called with the event."
   (propertize (contexture-repl--escape (or text ""))
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " help)
@@ -1054,17 +1076,18 @@ OTHER is a command for the third mouse button, which takes the event."
                         map)))
 
 (defun contexture-repl--escape (text)
-  "Return TEXT quoted for the header line."
+  "Return TEXT with its percent signs doubled, as the header line needs them."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (defun contexture-repl--mode-line-state ()
-  "Return the state of the turn for the mode line, such as \":answering\"."
+  "Return the state of this buffer's turn for the mode line, or \"\".
+It is \":approve?\" or \":answering\"."
   (cond (contexture-repl--approvals ":approve?")
         (contexture-repl--turn ":answering")
         (t "")))
 
 (defun contexture-repl--mode-line-count ()
-  "Return the count for the mode line, such as \" 1,234/8,192\"."
+  "Return the token count for the mode line, such as \" 1,234/8,192\", or \"\"."
   (if-let* ((short (contexture-count--short (plist-get contexture-repl--session :id))))
       (concat " " short)
     ""))

@@ -9,10 +9,10 @@
 
 ;;; Commentary:
 
-;; `contexture-repl' opens a session in a buffer: the conversation, the
+;; `contexture-repl' opens a conversation in a buffer: its messages, the
 ;; items of the context with their tokens, and a prompt.  Your question
-;; goes to the model together with the context, and the answer appears as
-;; it comes.  The server keeps the session, so it is still there after
+;; goes to the model together with the context, and the answer appears while
+;; it comes in.  The server keeps the conversation, so it is still there after
 ;; Emacs or the server restarts; so are your unsent drafts.
 ;;
 ;; contexture-repl-view.el draws, and contexture-repl-turn.el asks.  Here
@@ -34,40 +34,40 @@
 
 ;;; Choose models, notes and tools
 
-;; The settings of a session: the model, the template that takes notes on
+;; The settings of a conversation: the model, the template that takes notes on
 ;; its history, and the tools that models may use.  The server stores the
 ;; last two.  The buffer shows a choice at once, sends it to the server, and
 ;; then shows the settings that the server reports.  So nothing here waits,
 ;; even while an answer comes in.
 
 (defvar contexture-repl-model-history nil
-  "History of chosen models.")
+  "Minibuffer history of models and providers.")
 
 (defvar contexture-question-history nil
-  "History of questions typed in the minibuffer.")
+  "Minibuffer history of questions to models.")
 
 (defvar-local contexture-repl--templates nil
-  "Names of templates, as last reported.")
+  "Names of the usable templates that take notes, as last reported.")
 
 (defvar-local contexture-repl--untrusted nil
-  "Alist from the name of each untrusted template to its file.
-These are the project's own templates, as last reported.")
+  "Alist from the names of untrusted templates to their files, as last reported.
+They are the project's own templates if the project is not trusted.")
 
 (defvar-local contexture-repl--models nil
-  "Alist from the name of a provider to its models, or `asked'.
-The value is `asked' until the models are known.")
+  "Alist from the name of a provider to the list of its models, as far as known.
+The value is `asked' until the provider has answered.")
 
 (defconst contexture-repl--patience 0.5
-  "Maximum number of seconds that completion waits for lists of models.")
+  "Maximum number of seconds that completion waits for providers' models.")
 
 (defconst contexture-repl--questions
   '("document" "explain" "fix-error" "review" "write-tests")
-  "Templates that make questions rather than notes.")
+  "Names of templates that make questions about code and take no notes.")
 
 ;;;; Notes
 
 (defun contexture-repl-switch-template (template)
-  "Have TEMPLATE take notes on the history, or none if it is \"off\".
+  "Have TEMPLATE take notes on the history from now on; \"off\" means none.
 The model then gets these notes and the last turns instead of the whole
 history; the log keeps everything.  An answer that is coming in is not
 affected."
@@ -80,34 +80,36 @@ affected."
   (if (member template '("off" "" nil))
       (progn (contexture-repl--choose :manage nil)
              (contexture-repl--configure :manage nil)
-             (message "The whole history is sent"))
+             (message "From now on, the whole history is sent"))
     (contexture-repl--wanting
      template (lambda () (contexture-repl--have-managed template)))))
 
 (defun contexture-repl--have-managed (template)
-  "Have TEMPLATE take notes on the history from now on."
+  "Have TEMPLATE take notes on the history from now on.
+If the server refuses it, restore the settings, unless they changed meanwhile."
   (let ((before (copy-sequence contexture-repl--settings)))
     (contexture-repl--choose :template template)
     (contexture-repl--choose :manage t)
     (contexture-repl--configure-then
      (list :manage t :template template)
-     (lambda () (contexture--message "The template %s takes notes on the history" template))
+     (lambda ()
+       (contexture--message "From now on, the template %s takes notes on the history" template))
      (lambda () ;; Do nothing if another template was chosen since.
        (when (equal (plist-get contexture-repl--settings :template) template)
          (contexture-repl--choose :template (plist-get before :template))
          (contexture-repl--choose :manage (plist-get before :manage)))))))
 
 (defun contexture-repl--template-names ()
-  "Return the names of templates that can take notes, once trusted."
+  "Return the names of templates that take notes, including untrusted ones."
   (delete-dups (append contexture-repl--templates
                        (cl-remove-if (lambda (name)
                                        (member name contexture-repl--questions))
                                      (mapcar #'car contexture-repl--untrusted)))))
 
 (defun contexture-repl--wanting (template then)
-  "Call THEN in this buffer once TEMPLATE may be used.
-If TEMPLATE belongs to the project, and the project is not trusted, ask
-once whether to trust the project before that."
+  "Call THEN in this buffer, but first settle whether to trust TEMPLATE.
+If TEMPLATE is the project's own, and the project is not trusted, ask the
+user, once in this Emacs, whether to trust it.  Call THEN in any case."
   (if (not (assoc template contexture-repl--untrusted)) (funcall then)
     (require 'contexture-doctor)
     (let ((buffer (current-buffer)))
@@ -122,7 +124,7 @@ once whether to trust the project before that."
              (funcall then))))))))
 
 (defun contexture-repl--other-template ()
-  "Return \"off\" if notes are on, or the template to turn them on with."
+  "Return \"off\" if notes are on, else the template that would take them."
   (if (plist-get contexture-repl--settings :manage) "off"
     (or (plist-get contexture-repl--settings :template)
         (car (member "freeform-chat" contexture-repl--templates))
@@ -130,19 +132,19 @@ once whether to trust the project before that."
         "freeform-chat")))
 
 (defun contexture-repl-toggle-managing ()
-  "Turn notes off, or on with the template chosen last."
+  "Turn notes on the history off, or on with the template chosen last."
   (interactive)
   (contexture-repl-switch-template (contexture-repl--other-template)))
 
 (defun contexture-repl-choose-template (event)
-  "Choose the template that takes notes, in a menu at EVENT."
+  "Choose the template that takes notes from a menu, at the click EVENT."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
     (popup-menu (easy-menu-create-menu "Template" (contexture-repl--template-menu))
                 event)))
 
 (defun contexture-repl--ask-templates ()
-  "Fetch the names of the templates that can take notes."
+  "Fetch the templates that can take notes, trusted and untrusted ones."
   (contexture-repl--request
    'list-templates
    (contexture--plist :project (plist-get contexture-repl--session :project))
@@ -162,11 +164,11 @@ once whether to trust the project before that."
    #'ignore))
 
 (defun contexture-repl--untrusted-p (template)
-  "Return non-nil if TEMPLATE, as listed, belongs to an untrusted project."
+  "Return non-nil if TEMPLATE, an entry of the server, is not trusted."
   (and (plist-member template :trusted) (not (plist-get template :trusted))))
 
 (defun contexture-repl--trust-changed (project)
-  "Fetch the templates again in the conversations of PROJECT."
+  "Fetch the templates again in the conversations of PROJECT, a root."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (let ((own (plist-get contexture-repl--session :project)))
@@ -176,7 +178,7 @@ once whether to trust the project before that."
 ;;;; A template for one question
 
 (defun contexture-repl--complete-directive ()
-  "Complete a first line that names a template for one question.
+  "Complete a line \"@context-helper NAME\", which names a question's template.
 This is a function for `completion-at-point-functions'."
   (when (>= (point) contexture-repl--input)
     (let ((before (buffer-substring-no-properties contexture-repl--input (point))))
@@ -191,10 +193,10 @@ This is a function for `completion-at-point-functions'."
 ;;;; Models
 
 (defun contexture-repl-switch-model (model &optional provider)
-  "Use MODEL of PROVIDER from now on.
-MODEL may also be the name of a provider, which means its model.
-Interactively, providers and their models complete; a prefix argument
-asks for the provider, too.  An empty name means the server's default."
+  "Use MODEL of PROVIDER in this conversation from now on.
+MODEL may also be the name of a provider, which means its model.  An empty
+name means the server's default.  Interactively, complete over providers
+and their models; with a prefix argument, ask for the provider, too."
   (interactive
    (list (contexture-repl--read-model)
          (and current-prefix-arg
@@ -209,11 +211,12 @@ asks for the provider, too.  An empty name means the server's default."
     (setq contexture-repl--answered-by nil)
     (contexture-repl--draw-header)
     (contexture-repl--fetch-stats)
-    (contexture--message "Using %s from now on" (or (contexture-repl--model) "the server's model"))))
+    (contexture--message "From now on, %s answers"
+                         (or (contexture-repl--model) "the server's default model"))))
 
 (defun contexture-repl--provider-with (model)
-  "Return the name of a provider that lists MODEL, or nil.
-Prefer the one in use."
+  "Return the name of a provider that is known to have MODEL, or nil.
+Prefer the provider chosen in this conversation."
   (let ((having (cl-loop for (provider . models) in contexture-repl--models
                          when (and (listp models) (member model models))
                          collect provider)))
@@ -221,7 +224,7 @@ Prefer the one in use."
         (car having))))
 
 (defun contexture-repl--read-model ()
-  "Ask for a model or the name of a provider."
+  "Ask for the name of a model or a provider; return it."
   (contexture-repl--ask-models)
   (completing-read (format-prompt "Model" (contexture--visible (contexture-repl--model)))
                    (contexture-repl--model-table)
@@ -229,7 +232,7 @@ Prefer the one in use."
 
 (defun contexture-repl--model-table ()
   "Return a completion table of providers and their known models.
-It is computed each time, since models come in while the user chooses."
+It is computed for each completion, since models come in while the user types."
   (let ((buffer (current-buffer)))
     (contexture--table
      (lambda ()
@@ -238,14 +241,14 @@ It is computed each time, since models come in while the user chooses."
      'contexture-model #'contexture-repl--annotate-model)))
 
 (defun contexture-repl--model-names ()
-  "Return the names of providers and of their models that are known by now."
+  "Return the names of all providers, and of their models known by now."
   (delete-dups
    (append (mapcar (lambda (it) (plist-get it :name)) (contexture-repl--known-providers))
            (cl-loop for (_ . models) in contexture-repl--models
                     when (listp models) append models))))
 
 (defun contexture-repl--annotate-model (name)
-  "Return the annotation of NAME, a provider or a model."
+  "Return the annotation of NAME, a provider or a model, or \"\"."
   (let ((buffer (if (minibufferp) (window-buffer (minibuffer-selected-window))
                   (current-buffer))))
     (with-current-buffer buffer
@@ -255,7 +258,7 @@ It is computed each time, since models come in while the user chooses."
           (if provider (contexture--format "  of %s" provider) ""))))))
 
 (defun contexture-repl--ask-models ()
-  "Ask each provider for its models, unless they are known.
+  "Ask each provider for its models, unless it has answered or was just asked.
 Emacs does not wait for the answers."
   (dolist (provider (contexture-repl--known-providers))
     (let ((name (plist-get provider :name)))
@@ -284,14 +287,14 @@ Emacs does not wait for the answers."
    #'ignore))
 
 (defun contexture-repl--note-no-model ()
-  "Say how to set up a model, if there is none."
+  "Draw a remark on how to set up a model, if there is no provider."
   (when (eq contexture-repl--providers 'none)
     (contexture-repl--forget-no-model)
     (contexture-repl--note contexture-repl--no-model nil
                            'contexture-intro t 'contexture-no-model t)))
 
 (defun contexture-repl--forget-no-model ()
-  "Remove the remark that no model is set up."
+  "Remove the remark that no model is set up, if it is there."
   (let ((at (text-property-any (point-min) contexture-repl--tail 'contexture-no-model t)))
     (when at
       (contexture-repl--changing
@@ -301,7 +304,7 @@ Emacs does not wait for the answers."
 ;;;; The menu
 
 (defun contexture-repl--template-menu (&rest _)
-  "Return the entries of the menu of templates."
+  "Return the entries of the menu of templates, as easymenu takes them."
   (append
    (mapcar (lambda (name)
              (vector name (lambda () (interactive) (contexture-repl-switch-template name))
@@ -315,14 +318,14 @@ Emacs does not wait for the answers."
           :style radio :selected (not (plist-get contexture-repl--settings :manage))])))
 
 (defun contexture-repl--define-menu (map)
-  "Define the menu of a conversation in MAP."
+  "Define the menu of a conversation's buffer in the keymap MAP."
   (easy-menu-define nil map "Menu of a conversation with a model."
     '("Chat"
       ["Send" contexture-repl-send]
       ["Stop the answer" contexture-repl-cancel :active (contexture-repl--busy-p)]
       ["Ask again" contexture-repl-retry]
       ["Change the question" contexture-repl-edit]
-      ["Branch into a new session" contexture-repl-branch]
+      ["Branch into a new conversation" contexture-repl-branch]
       "--"
       ["Take notes on the history" contexture-repl-toggle-managing
        :style toggle :selected (plist-get contexture-repl--settings :manage)]
@@ -332,11 +335,11 @@ Emacs does not wait for the answers."
       ["Offer tools to the model"
        (contexture-repl-tools (if (plist-get contexture-repl--tool-settings :tools) 'off 'on))
        :style toggle :selected (plist-get contexture-repl--tool-settings :tools)]
-      ["Decide what the model asks for" contexture-repl-approve
+      ["Decide on the model's request" contexture-repl-approve
        :active contexture-repl--approvals]
       "--"
       ["Model..." contexture-repl-switch-model]
-      ["Session..." contexture-repl-switch-session]
+      ["Conversation..." contexture-repl-switch-session]
       ["Show what would be sent" contexture-repl-dry-run]
       ["Items of the context" contexture-list])))
 
@@ -360,11 +363,11 @@ Emacs does not wait for the answers."
     ("template" "NAME or off" "choose the template that takes notes"
      contexture-repl-switch-template)
     ("views" nil "list the notes, turn by turn" contexture-session-views)
-    ("tools" "on, off, allow NAME" "choose what models may do"
+    ("tools" "on, off, allow NAME" "choose which tools models may use"
      contexture-repl--do-tools)
     ("model" "NAME" "choose the model" contexture-repl-switch-model)
     ("phase" "NAME or off" "set the phase of the work" contexture-repl--do-phase)
-    ("session" "NAME" "switch to a session, or start one" contexture-repl-switch-session)
+    ("session" "NAME" "switch to a conversation, or start one" contexture-repl-switch-session)
     ("dry-run" "QUESTION" "show what would be sent" contexture-repl--do-dry-run)
     ("retry" nil "ask the last question again" contexture-repl--do-retry)
     ("help" nil "list these commands" contexture-repl--do-help))
@@ -401,11 +404,11 @@ It may also fail later; see `contexture-repl--running'."
     (contexture-repl--remember (string-trim text))))
 
 (defun contexture-repl--given (argument function)
-  "Return ARGUMENT or, if it is empty, the value of FUNCTION, which asks."
+  "Return ARGUMENT or, if it is empty, what FUNCTION, which asks, returns."
   (if (string-empty-p argument) (funcall function) argument))
 
 (defun contexture-repl--do-add (name)
-  "Add the file or symbol NAME, or a file that the user chooses."
+  "Add the file, directory or symbol NAME, or a file to ask for if it is empty."
   (let* ((name (replace-regexp-in-string "\\`@" "" name))
          (file (expand-file-name name (contexture-repl--root))))
     (cond ((string-empty-p name) (call-interactively #'contexture-add-file))
@@ -414,7 +417,7 @@ It may also fail later; see `contexture-repl--running'."
           (t (contexture-add-symbol name)))))
 
 (defun contexture-repl--do-drop (name)
-  "Remove the item called NAME, or one that the user chooses."
+  "Remove the item called NAME, or one to ask for if NAME is empty."
   (if (string-empty-p name)
       (call-interactively #'contexture-remove)
     (let ((found (cl-remove-if-not
@@ -423,13 +426,13 @@ It may also fail later; see `contexture-repl--running'."
                                        (contexture-repl--item-name item))))
                   contexture-repl--items)))
       (pcase (length found)
-        (0 (contexture--user-error "The context has nothing called %s" name))
+        (0 (contexture--user-error "The context has no item called %s" name))
         (1 (contexture-repl--request
             'remove-items (list :manager (or (plist-get (car found) :manager)
                                              contexture-manager)
                                 :id (plist-get (car found) :id))
             (lambda (_) (contexture--message "Removed %s" name))))
-        (_ (contexture--user-error "%d items are called %s; use one of the ids %s"
+        (_ (contexture--user-error "%d items are called %s; /drop one of the ids %s"
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
@@ -458,7 +461,7 @@ It may also fail later; see `contexture-repl--running'."
        (or (plist-get stats :pinned) 0))))))
 
 (defun contexture-repl--do-checkpoint (why)
-  "Take a checkpoint with the message WHY."
+  "Take a checkpoint with the message WHY, or without one if WHY is empty."
   (contexture-repl--request
    'checkpoint (append (contexture--plist
                         :session (contexture-repl--session-id)
@@ -467,14 +470,15 @@ It may also fail later; see `contexture-repl--running'."
    (lambda (result)
      (contexture-repl--note
       (if result
-          (format "Checkpoint %s; /rollback %s comes back to here."
+          (format "Took checkpoint %s; /rollback %s comes back to here."
                   (plist-get result :checkpoint) (plist-get result :checkpoint))
-        "This session keeps no checkpoints; M-x contexture-session-configure turns \
+        "This conversation keeps no checkpoints; M-x contexture-session-configure turns \
 versioning on.")))))
 
 (defun contexture-repl--do-rollback (name)
-  "Go back to the checkpoint NAME, an id or a message, or to a chosen one.
-If several have that message, take the last."
+  "Go back to the checkpoint NAME, an id or a message.
+If NAME is empty, ask for the checkpoint; if several have that message,
+take the last one."
   (contexture-repl--check-idle)
   (let ((name (contexture-repl--given name #'contexture-repl--read-checkpoint)))
     (if (string-match-p "\\`chk-[0-9]+\\'" name)
@@ -490,7 +494,7 @@ If several have that message, take the last."
 a name lists the checkpoints" name))))))))))
 
 (defun contexture-repl--roll-back-to (id)
-  "Go back to the checkpoint ID."
+  "Go back to the checkpoint ID, and redraw the conversation."
   (contexture-repl--request
    'rollback (list :session (contexture-repl--session-id) :checkpoint id
                    :request-key (contexture--make-request-key))
@@ -499,26 +503,27 @@ a name lists the checkpoints" name))))))))))
      (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
 
 (defun contexture-repl--checkpoints ()
-  "Return the checkpoints of the session, the newest first."
+  "Return the checkpoints of this conversation, the newest first."
   (reverse (contexture--ask 'list-checkpoints
                             (list :session (contexture-repl--session-id)))))
 
 (defun contexture-repl--read-checkpoint ()
-  "Ask for a checkpoint of the session; return its id or its message."
+  "Ask for a checkpoint of this conversation; return its id or its message."
   (completing-read "Go back to: "
                    (contexture-repl--checkpoint-table
                     (or (contexture-repl--checkpoints)
-                        (user-error "This session has no checkpoint")))
+                        (user-error "This conversation has no checkpoint; /checkpoint takes one")))
                    nil t))
 
 (defun contexture-repl--checkpoint-note (name checkpoints)
-  "Return the message of the one of CHECKPOINTS with the id NAME."
+  "Return the annotation of NAME, an id or a message of one of CHECKPOINTS.
+That is the message for an id, else \"\"."
   (let ((found (cl-find name checkpoints :test #'equal
                         :key (lambda (it) (plist-get it :checkpoint)))))
     (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
 
 (defun contexture-repl--checkpoint-table (checkpoints)
-  "Return a completion table of the ids of CHECKPOINTS, and their messages."
+  "Return a completion table of the ids and the messages of CHECKPOINTS."
   (contexture--table
    (append (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
            (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
@@ -527,27 +532,28 @@ a name lists the checkpoints" name))))))))))
    (lambda (name) (contexture-repl--checkpoint-note name checkpoints))))
 
 (defun contexture-repl--do-tools (text)
-  "Offer tools or not, list them, or allow one, as TEXT says."
+  "Offer the server's tools or not, list them, or allow one, as TEXT says."
   (let ((words (split-string text)))
     (if (member words '(nil ("list")))
         (contexture-repl--note (contexture-repl--tools-text))
       (contexture-repl-tools (intern (car words)) (cadr words)))))
 
 (defun contexture-repl--do-phase (name)
-  "Set the phase of the work to NAME, or to none if it is \"off\"."
+  "Set the phase of the work to NAME, or to none if NAME is \"off\"."
   (let ((name (contexture-repl--given
                name (lambda ()
                       (completing-read "Phase: " (cons "off" contexture-repl--phases)
                                        nil t)))))
     (unless (member name (cons "off" contexture-repl--phases))
-      (contexture--user-error "There is no phase %s; the phases are %s, and off" name
+      (contexture--user-error "There is no phase %s; type %s or off" name
                   (mapconcat #'identity contexture-repl--phases ", ")))
     (contexture-repl--choose :phase (and (not (equal name "off"))
                                          (intern (concat ":" name))))
-    (message (if (equal name "off") "No phase is set" "The phase is now %s") name)))
+    (message (if (equal name "off") "The work has no phase now" "The phase of the work is now %s")
+             name)))
 
 (defun contexture-repl--do-help (_)
-  "List the commands."
+  "List the slash commands."
   (contexture-repl--note
    (concat
     (mapconcat (lambda (entry)
@@ -558,24 +564,24 @@ a name lists the checkpoints" name))))))))))
     (substitute-command-keys
      "\n\\[contexture-repl-newline] begins a line, \\[contexture-repl-cancel] stops an \
 answer, \\[contexture-repl-retry] asks again,\n\\[contexture-repl-edit] changes a \
-question, \\[contexture-repl-branch] branches into a new session,\n\
+question, \\[contexture-repl-branch] branches into a new conversation,\n\
 \\[contexture-repl-copy-block] copies code, \\[contexture-repl-apply] applies it; \
 \\[describe-mode] shows all keys."))))
 
 ;;;; What would be sent
 
 (defun contexture-repl--do-dry-run (text)
-  "Show the request that asking TEXT would send."
+  "Show the request that asking TEXT would send; ask for an empty TEXT."
   (contexture-repl-dry-run (contexture-repl--given
                             text (lambda () (read-string "Question: " nil 'contexture-question-history)))))
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
 Interactively, TEXT is the text at the prompt.  Nothing is sent, but what
-TEXT mentions is added to the context."
+TEXT names with `@' is added to the context."
   (interactive
    (list (if (string-blank-p (contexture-repl--text))
-             (user-error "Write something first")
+             (user-error "Write something at the prompt first")
            (string-trim (contexture-repl--text)))))
   (contexture-repl--add-mentions text)
   (contexture-repl--request
@@ -586,7 +592,7 @@ TEXT mentions is added to the context."
      (contexture-repl--give-back text))))
 
 (defun contexture-repl--show-dry-run (result)
-  "Show RESULT, of a dry run, in its own buffer."
+  "Show RESULT, that of a dry run of `chat', in its own buffer."
   (let ((payload (plist-get result :payload)))
     (with-current-buffer (get-buffer-create contexture-repl-dry-run-buffer)
       (let ((inhibit-read-only t))
@@ -611,7 +617,7 @@ TEXT mentions is added to the context."
 ;;;; Completion
 
 (defun contexture-repl--complete ()
-  "Complete the command at the prompt, or its argument.
+  "Complete the slash command at the prompt, or its argument.
 This is a function for `completion-at-point-functions'."
   (when (and (>= (point) contexture-repl--input)
              (eq (char-after contexture-repl--input) ?/))
@@ -629,19 +635,20 @@ This is a function for `completion-at-point-functions'."
               (+ contexture-repl--input (match-beginning 2))))))))
 
 (defun contexture-repl--annotate (name)
-  "Return the annotation of the command NAME."
+  "Return the annotation of the slash command NAME: argument and description."
   (let ((entry (assoc name contexture-repl--commands)))
     (concat (if (nth 1 entry) (concat " " (nth 1 entry)) "") "  " (nth 2 entry))))
 
 (defun contexture-repl--command-chosen (name status)
-  "Insert a space after the command NAME if STATUS says that it is complete."
+  "Insert a space after the slash command NAME if it takes an argument.
+Do that only if STATUS says that completion is finished."
   (when (and (memq status '(finished sole))
              (nth 1 (assoc name contexture-repl--commands))
              (not (eq (char-after) ?\s)))
     (insert " ")))
 
 (defun contexture-repl--complete-argument (command start)
-  "Complete the argument of COMMAND; the argument begins at START."
+  "Complete the argument of the slash COMMAND; the argument begins at START."
   (let ((table (pcase command
                  ("template" (cons "off" contexture-repl--templates))
                  ("model" (contexture-repl--ask-models)
@@ -674,17 +681,17 @@ This is a function for `completion-at-point-functions'."
 ;;; Use the code of an answer
 
 ;; Copies and inserts the code between the fences of an answer, and proposes
-;; it as a change where it belongs: of the code that was asked about, or of
-;; the definition with its name.
+;; it in place of what it belongs to: the code that was asked about, or the
+;; definition with the same name.
 
 ;;;; Blocks
 
 (defun contexture-repl--block-here ()
-  "Return the position of the block of code at point, or of the last one."
+  "Return a position in the block of code at point, or else in the last one."
   (if (get-text-property (point) 'contexture-block) (point)
     (contexture-repl--draw-all)
     (or (contexture-repl--last-block)
-        (user-error "No answer here has a block of code"))))
+        (user-error "No answer in this buffer has a block of code"))))
 
 (defun contexture-repl--last-block ()
   "Return a position in the last block of code that a model wrote, or nil."
@@ -701,7 +708,7 @@ This is a function for `completion-at-point-functions'."
     found))
 
 (defun contexture-repl-copy-block ()
-  "Copy the block of code at point, by default the last one."
+  "Copy the block of code at point, by default the last one, to the kill ring."
   (interactive)
   (let ((text (contexture-repl-markdown--block-text (contexture-repl--block-here))))
     (kill-new text)
@@ -721,10 +728,11 @@ or if there is no other window, choose one."
         (push-mark)
         (insert text)
         (when window (set-window-point window (point)))))
-    (contexture--message "Inserted in %s" (buffer-name (get-buffer buffer)))))
+    (contexture--message "Inserted the code in %s" (buffer-name (get-buffer buffer)))))
 
 (defun contexture-repl--other-buffer (ask)
-  "Return a buffer to insert code in; let the user choose if ASK."
+  "Return a buffer in which to insert code; ask for it if ASK is non-nil.
+Otherwise take that of a window, and ask only if no window has a suitable one."
   (let ((window (and (not ask)
                      (cl-find-if (lambda (window)
                                    (with-current-buffer (window-buffer window)
@@ -735,7 +743,7 @@ or if there is no other window, choose one."
       (get-buffer (read-buffer "Insert in buffer: " (other-buffer) t)))))
 
 (defun contexture-repl-next-block (&optional count)
-  "Go to the next block of code, or COUNT blocks forward."
+  "Go to the next block of code, or to that COUNT blocks forward."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
@@ -750,15 +758,15 @@ or if there is no other window, choose one."
                                                         'contexture-block)))))
                                   (reverse starts)))))
         (goto-char
-         (or place (user-error "There is no other block of code")))))))
+         (or place (user-error "There is no further block of code")))))))
 
 (defun contexture-repl-previous-block (&optional count)
-  "Go to the previous block of code, or COUNT blocks back."
+  "Go to the previous block of code, or to that COUNT blocks back."
   (interactive "p")
   (contexture-repl-next-block (- (or count 1))))
 
 (defun contexture-repl--block-starts ()
-  "Return the start positions of the blocks of code in this buffer."
+  "Return the start positions of the blocks of code in this buffer, in order."
   (contexture-repl--draw-all)
   (let ((position (point-min)) starts)
     (while (< position contexture-repl--tail)
@@ -771,11 +779,12 @@ or if there is no other window, choose one."
 ;;;; Applying
 
 (defun contexture-repl-apply ()
-  "Propose the block of code at point, by default the last one, at its place.
-That is the code that the question was about or, if the block defines
-something else or the question was about no code, the definition of that
-name in the project's buffers and in the context.  \\<contexture-review-map>There, \\[contexture-review-accept] accepts
-the change and \\[contexture-review-reject] rejects it.  No file is saved."
+  "Propose the block of code at point, by default the last one, as a change.
+It replaces the code that the question was about.  If the block defines
+something else, or the question was about no code, it replaces the
+definition of that name in the context's files or the project's buffers.
+\\<contexture-review-map>There, \\[contexture-review-accept] accepts the change \
+and \\[contexture-review-reject] rejects it.  No file is saved."
   (interactive)
   (let* ((block (contexture-repl--block-here))
          (message (contexture-repl--message-at block))
@@ -798,7 +807,8 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
       (contexture-review--go-to (car bounds)))))
 
 (defun contexture-repl--locate (origin)
-  "Return the bounds of the text of ORIGIN, and prepare its buffer."
+  "Return the bounds of ORIGIN's code as a pair; visit its file if necessary.
+Signal an error if the code cannot be found."
   (let ((buffer (contexture-repl--origin-buffer origin))
         (file (contexture-repl--origin-file origin)))
     (cond ((buffer-live-p buffer)
@@ -808,34 +818,36 @@ the change and \\[contexture-review-reject] rejects it.  No file is saved."
            (setf (contexture-repl--origin-buffer origin) (find-file-noselect file))
            (with-current-buffer (contexture-repl--origin-buffer origin)
              (contexture-repl--find-text (contexture-repl--origin-text origin))))
-          (t (user-error "The buffer of that code is gone; copy or insert it")))))
+          (t (user-error "The buffer with the old code is gone; copy or insert the new code")))))
 
 (defun contexture-repl--find-text (text)
-  "Return the bounds of TEXT, which must occur once in this buffer."
+  "Return the bounds of TEXT in this buffer as a pair.
+Signal an error unless it occurs exactly once."
   (save-excursion
     (save-restriction
       (widen)
       (goto-char (point-min))
       (let* ((case-fold-search nil)
              (end (or (search-forward text nil t)
-                      (contexture--user-error "That code is no longer in %s; copy or \
-insert it" (buffer-name)))))
+                      (contexture--user-error "The old code is no longer in %s; copy or \
+insert the new code" (buffer-name)))))
         (when (search-forward text nil t)
-          (contexture--user-error "That code is in %s more than once; copy or \
-insert it" (buffer-name)))
+          (contexture--user-error "The old code is in %s more than once; copy or \
+insert the new code" (buffer-name)))
         (cons (copy-marker (- end (length text))) (copy-marker end t))))))
 
 (defun contexture-repl--fit (text old)
-  "Return TEXT with a newline at its end if and only if OLD has one."
+  "Return TEXT with a newline at its end, or without one, as OLD has it."
   (let ((bare (string-trim-right text "\n+")))
     (if (string-suffix-p "\n" old) (concat bare "\n") bare)))
 
 ;;;; The definition of a name
 
 (defun contexture-repl--target (code origin)
-  "Return the origin of what CODE replaces.
-That is ORIGIN, the code that was asked about, unless it is nil or CODE
-defines only what is defined elsewhere."
+  "Return the origin of the code that CODE is to replace.
+That is ORIGIN, of the code that was asked about, unless it is nil or CODE
+defines other names: then it is the definition of the first of them, if
+there is one.  Ask the user if there are several."
   (let* ((names (contexture-repl--defined-names code))
          (found (and (or (null origin)
                          (not (cl-intersection
@@ -854,7 +866,8 @@ defines only what is defined elsewhere."
 defines %s; copy or insert the code" (car names))))))
 
 (defun contexture-repl--definitions (name)
-  "Return the definitions of NAME, which may be nil, each (PLACE . ORIGIN)."
+  "Return the definitions of NAME in code buffers, each as (PLACE . ORIGIN).
+PLACE is text for the user.  Return nil if NAME is nil."
   (when name
     (cl-loop for buffer in (contexture-repl--code-buffers)
              append (with-current-buffer buffer
@@ -864,14 +877,15 @@ defines %s; copy or insert the code" (car names))))))
                                 (contexture-defun--named name)))))))
 
 (defun contexture-repl--defined-names (code)
-  "Return the names that CODE defines, in their order."
+  "Return the names that CODE, a string, defines, in their order."
   (with-temp-buffer
     (insert code)
     (mapcar #'car (contexture-defun--heads))))
 
 (defun contexture-repl--code-buffers ()
-  "Return the buffers of the context's files, and of files in the project.
-Outside of a project, they are files in the folder of this conversation."
+  "Return buffers of the context's files, and those of files in the project.
+Visit the context's files.  Without a project, take the buffers of files
+below the folder of this conversation."
   (delete-dups
    (append (cl-loop for item in contexture-repl--items
                     for file = (plist-get (plist-get item :metadata) :filename)
@@ -881,7 +895,8 @@ Outside of a project, they are files in the folder of this conversation."
            (contexture--project-buffers (contexture-repl--root)))))
 
 (defun contexture-repl--definition-at (bounds)
-  "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer."
+  "Return (PLACE . ORIGIN) for the definition between BOUNDS in this buffer.
+PLACE is the name of the buffer and a line number."
   (cons (format "%s:%d" (buffer-name) (line-number-at-pos (car bounds)))
         (contexture-repl--make-origin
          :buffer (current-buffer) :file buffer-file-name
@@ -891,28 +906,28 @@ Outside of a project, they are files in the folder of this conversation."
 ;;; Talk with a model
 
 (defcustom contexture-repl-own-context nil
-  "Non-nil means that a new session shows only items of its own.
-Otherwise it also shows the items of the project of the buffer where you
+  "Non-nil means that a new conversation has only items of its own.
+Otherwise it also has the items of the project of the buffer where you
 start it, and those for everywhere, so that the model sees what you add
-to them."
+to these, too."
   :type 'boolean
   :group 'contexture-repl)
 
 (defcustom contexture-repl-hide-markup t
-  "Non-nil means hide the asterisks, backquotes and so on of answers.
-This is for sessions opened from now on; `contexture-repl-toggle-markup'
-shows or hides the markup in the current one."
+  "Non-nil means hide the asterisks, backquotes and other markup of answers.
+This is for conversations opened from now on; `contexture-repl-toggle-markup'
+shows or hides the markup in the current buffer."
   :type 'boolean
   :group 'contexture-repl)
 
 (defcustom contexture-repl-shown-messages 100
-  "Maximum number of messages to show when a session is opened.
+  "Maximum number of messages to show when a conversation is opened.
 `contexture-repl-redraw' with a prefix argument shows all."
   :type 'natnum
   :group 'contexture-repl)
 
 (defvar-local contexture-repl--items-timer nil
-  "Timer that fetches the items of the context.")
+  "Timer that will fetch the items of the context, or nil.")
 
 (defvar contexture-repl-mode-map
   (let ((map (make-sparse-keymap)))
@@ -947,18 +962,19 @@ shows or hides the markup in the current one."
   "Keymap of `contexture-repl-mode'.")
 
 (define-derived-mode contexture-repl-mode nil "Chat"
-  "Major mode for a session with a model.
+  "Major mode for a conversation with a model.
 Write at the prompt: \\<contexture-repl-mode-map>\\[contexture-repl-send] \
 sends it, \\[contexture-repl-newline] begins a new line,
 and `@' with \\[completion-at-point] names files, symbols and items and adds \
 them to the context.
-A line that begins with `/' is a command; /help lists them.  A first
-line \"@context-helper NAME\" makes that template take notes for this turn.
+A text that begins with `/' and a name is a command; /help lists them.  If
+the text begins with \"@context-helper NAME\", that template takes notes for
+this turn.
 
 \\[contexture-repl-cancel] stops an answer.  \\[contexture-repl-retry] asks the \
 last question again, \\[contexture-repl-edit] changes the
 one at point, and \\[contexture-repl-branch] branches into a new \
-session.  \\[contexture-repl-copy-block]
+conversation.  \\[contexture-repl-copy-block]
 copies the code at point, by default the last, \\[contexture-repl-insert-block] \
 inserts it elsewhere,
 and \\[contexture-repl-apply] applies it to the code that you asked about.
@@ -981,7 +997,7 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
                                :enable (contexture-repl--busy-p))
                              '("refresh" contexture-repl-retry "Ask again")
                              '("jump-to" contexture-repl-apply "Apply")
-                             '("open" contexture-repl-switch-session "Session")
+                             '("open" contexture-repl-switch-session "Conversation")
                              '("index" contexture-list "Context"))
   (setq buffer-invisibility-spec '(t)
         mode-line-process '((:eval (contexture-repl--mode-line-state))
@@ -1008,11 +1024,11 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
 
 ;;;###autoload
 (defun contexture-repl (&optional session)
-  "Talk with a model, in the session of this project that was used last.
-If the project has none yet, start one.  A buffer without a project has
-the last session without a project.  A prefix argument asks for another
-SESSION, which may belong to another project; one that does not exist is
-started for this project."
+  "Talk with a model in this project's conversation that was used last.
+If the project has none yet, start one.  In a buffer without a project,
+take the last conversation without a project.  With a prefix argument, ask
+for the name SESSION of a conversation, which may be another project's; if
+none has that name, start one for this project."
   (interactive
    (list (and current-prefix-arg (contexture-repl--read-session))))
   (let ((project (contexture-repl--project-here)))
@@ -1021,9 +1037,9 @@ started for this project."
     (contexture-repl--tell-project (current-buffer) project "This is")))
 
 (defun contexture-repl--buffer (&optional session)
-  "Return the buffer of SESSION, a name; start the session if needed.
-Nil means the one for this buffer: itself if it is of a session, else the
-last one of its project."
+  "Return the buffer of the conversation called SESSION; start it if needed.
+If SESSION is nil, return this buffer if it is a conversation's, else the
+buffer of the last conversation of its project."
   (contexture-repl--note-used
    (cond (session (contexture-repl--open (contexture-repl--make-session session)))
          ((contexture--in-asking-buffer
@@ -1033,19 +1049,19 @@ last one of its project."
 
 (defun contexture-repl--project-here ()
   "Return the root of this buffer's project, or nil.
-That of a session's buffer is the session's."
+In a conversation's buffer, that is the project of the conversation."
   (contexture--in-asking-buffer
     (if (derived-mode-p 'contexture-repl-mode)
         (plist-get contexture-repl--session :project)
       (contexture--project-root))))
 
 (defun contexture-repl--project-of (buffer)
-  "Return the project of the session that BUFFER shows, or nil."
+  "Return the project of BUFFER's conversation, a root, or nil."
   (plist-get (buffer-local-value 'contexture-repl--session buffer) :project))
 
 (defun contexture-repl--last-of (project)
-  "Return the buffer of the session of PROJECT used last, or nil.
-If PROJECT is nil, return that of the last session without a project."
+  "Return the buffer of PROJECT's conversation that was used last, or nil.
+If PROJECT is nil, return that of the last conversation without a project."
   (cl-find-if (lambda (buffer)
                 (and (buffer-live-p buffer)
                      (contexture--same-project-p
@@ -1053,9 +1069,10 @@ If PROJECT is nil, return that of the last session without a project."
               contexture-repl--recent))
 
 (defun contexture-repl--usual-session ()
-  "Return the last session of this buffer's project, or a new one.
-Without a project, return the last session that has none.  Sessions that
-were imported from agents are left to those."
+  "Return the last conversation of this buffer's project, or a new one.
+Without a project, return the last conversation that has none.  Skip
+conversations that were imported from agents.  The value is an entry of the
+server."
   (let ((project (contexture-repl--project-here)))
     (or (cl-find-if (lambda (session)
                       (not (or (plist-get session :source)
@@ -1064,17 +1081,18 @@ were imported from agents are left to those."
         (contexture-repl--make-session nil))))
 
 (defun contexture-repl--tell-project (buffer project beginning)
-  "Say so if the session of BUFFER is not one of PROJECT, a root or nil.
-BEGINNING is that of the message."
+  "Show a message if BUFFER's conversation does not belong to PROJECT.
+PROJECT is a root or nil.  The message begins with BEGINNING."
   (let ((own (contexture-repl--project-of buffer)))
     (unless (contexture--same-project-p own project)
       (contexture--message
-       "%s session %s, which belongs to %s" beginning
+       "%s conversation %s, which belongs to %s" beginning
        (plist-get (buffer-local-value 'contexture-repl--session buffer) :session)
        (if own (contexture--project-label own) "no project")))))
 
 (defun contexture-repl--make-session (name)
-  "Return the session called NAME, starting it if needed; nil means a new one."
+  "Return the server's entry for the conversation called NAME.
+Start the conversation if needed; if NAME is nil, start a new one."
   (let ((context (unless contexture-repl-own-context
                    (contexture--in-asking-buffer
                      (or (contexture--fixed-context)
@@ -1092,8 +1110,8 @@ BEGINNING is that of the message."
                         :request-key (contexture--make-request-key)))))
 
 (defun contexture-repl--read-session ()
-  "Ask for the name of a session, which need not exist.
-The default is the last one of this buffer's project."
+  "Ask for the name of a conversation, which need not exist; return it or nil.
+The default is the last conversation of this buffer's project."
   (let* ((sessions (contexture--ask 'list-sessions nil))
          (names (mapcar (lambda (it) (plist-get it :session)) sessions))
          (project (contexture-repl--project-here))
@@ -1104,7 +1122,7 @@ The default is the last one of this buffer's project."
                              :session))
          (name (minibuffer-with-setup-hook #'contexture-sets--allow-spaces
                  (completing-read
-                  (format-prompt "Session" (contexture--visible default))
+                  (format-prompt "Conversation" (contexture--visible default))
                   (contexture--table names 'contexture-session
                                      (lambda (name)
                                        (contexture-repl--session-note name sessions)))
@@ -1112,7 +1130,8 @@ The default is the last one of this buffer's project."
     (and name (not (string-blank-p name)) (string-trim name))))
 
 (defun contexture-repl--session-note (name sessions)
-  "Return the annotation of NAME, the name of one of SESSIONS."
+  "Return the annotation of NAME: project and size of its conversation.
+SESSIONS are the server's entries; return \"\" if none has NAME."
   (if-let* ((session (cl-find name sessions :test #'equal
                               :key (lambda (it) (plist-get it :session)))))
       (let ((project (plist-get session :project)))
@@ -1123,7 +1142,8 @@ The default is the last one of this buffer's project."
     ""))
 
 (defun contexture-repl--open (session)
-  "Return the buffer of SESSION, an entry of the server; create it if needed."
+  "Return the buffer of the conversation SESSION; create it if needed.
+SESSION is an entry of the server."
   (let* ((id (plist-get session :id))
          (buffer (or (contexture-repl--buffer-of id)
                      (generate-new-buffer (contexture-repl--buffer-name
@@ -1145,7 +1165,8 @@ The default is the last one of this buffer's project."
     (contexture-repl--note-used buffer)))
 
 (defun contexture-repl--context (session)
-  "Return the context that SESSION shows: one name, or the list of its layers."
+  "Return the context of the conversation SESSION, an entry of the server.
+That is one name, or the list of the names of its layers."
   (let ((own (plist-get session :manager))
         (layers (plist-get session :managers)))
     (when layers
@@ -1154,30 +1175,32 @@ The default is the last one of this buffer's project."
     (or layers own)))
 
 (defun contexture-repl--buffers ()
-  "Return the buffers of sessions."
+  "Return the buffers in `contexture-repl-mode', which show conversations."
   (cl-remove-if-not (lambda (buffer)
                       (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode))
                     (buffer-list)))
 
 (defun contexture-repl--buffer-of (id)
-  "Return the buffer of the session ID, or nil."
+  "Return the buffer of the conversation with ID, or nil."
   (cl-find-if (lambda (buffer)
                 (equal id (plist-get (buffer-local-value 'contexture-repl--session buffer)
                                      :id)))
               (contexture-repl--buffers)))
 
 (defun contexture-repl--root ()
-  "Return the folder to which file names in this session are relative."
+  "Return the folder to which file names in this conversation are relative.
+That is its project's root or, without a project, `default-directory'."
   (file-name-as-directory
    (or (plist-get contexture-repl--session :project)
        (expand-file-name default-directory))))
 
-;;;; The conversation
+;;;; Messages from the log
 
 (defun contexture-repl-redraw (&optional all)
-  "Redraw the session from the server's data.
-The text at the prompt stays.  With ALL, the prefix argument, show all
-messages."
+  "Redraw the conversation from the server's data.
+The text at the prompt stays.  With a prefix argument, ALL, show all
+messages, not only the last `contexture-repl-shown-messages'.  While a
+question is being answered, the messages stay as they are."
   (interactive "P")
   (unless (contexture-repl--busy-p)
     (contexture-repl--request
@@ -1191,11 +1214,11 @@ messages."
   (contexture-repl--fetch-stats))
 
 (defvar contexture-repl--called nil
-  "Alist from the ids of calls drawn from the log to names of tools.
+  "Alist from the ids of tool calls to names of tools, while a log is drawn.
 The newest come first, since some models reuse ids.")
 
 (defun contexture-repl--draw-log (messages)
-  "Replace everything shown with MESSAGES, from the server."
+  "Replace everything above the prompt with MESSAGES, from the server."
   (contexture-repl--changing
     (delete-region (point-min) contexture-repl--tail))
   (setq contexture-repl--messages nil)
@@ -1220,8 +1243,8 @@ The newest come first, since some models reuse ids.")
   (contexture-repl--draw-context))
 
 (defun contexture-repl--draw-logged (message)
-  "Draw MESSAGE, from the server.
-A model's text after the use of a tool belongs to the same answer."
+  "Draw MESSAGE, from the server, as the last one.
+A model's text after the use of a tool belongs to the answer before it."
   (let* ((role (plist-get message :role))
          (content (or (plist-get message :content) ""))
          (last (car contexture-repl--messages))
@@ -1246,9 +1269,9 @@ A model's text after the use of a tool belongs to the same answer."
       (contexture-repl--draw-tool-call call))))
 
 (defun contexture-repl--draw-logged-result (tool content)
-  "Draw CONTENT, the result of TOOL.
-The server's own tools return JSON on success, else plain text.  TOOL is
-nil if the call is not shown."
+  "Draw a line for CONTENT, the result of TOOL, with CONTENT as details.
+The server's own tools return JSON on success, else plain text; JSON is
+shown as \"done\".  TOOL is nil if the call itself is not drawn."
   (contexture-repl--draw-fold
    (contexture-repl--one-line
     (format "%s: %s" (or tool "a tool")
@@ -1260,7 +1283,8 @@ nil if the call is not shown."
    'contexture-used t))
 
 (defun contexture-repl-next-message (&optional count)
-  "Go to the next message, or COUNT messages forward."
+  "Go to the next message, or to that COUNT messages forward.
+After the last one, go to the end of the buffer."
   (interactive "p")
   (let ((step (if (< (or count 1) 0) -1 1)))
     (dotimes (_ (abs (or count 1)))
@@ -1273,15 +1297,16 @@ nil if the call is not shown."
                                        (reverse starts))
                          (cl-find-if (lambda (it) (< it (point))) starts))
                        (if (> step 0) (point-max)
-                         (user-error "No earlier message"))))))))
+                         (user-error "There is no earlier message"))))))))
 
 (defun contexture-repl-previous-message (&optional count)
-  "Go to the beginning of the previous message, or COUNT messages back."
+  "Go back to the beginning of a message, or to that COUNT messages back."
   (interactive "p")
   (contexture-repl-next-message (- (or count 1))))
 
 (defun contexture-repl--filter-substring (beg end &optional delete)
-  "Return the original text from BEG to END; if DELETE, delete it."
+  "Return the original text from BEG to END, and delete it if DELETE.
+This is a value of `filter-buffer-substring-function'."
   (prog1 (contexture-repl-markdown--text (min beg end) (max beg end))
     (when delete (delete-region beg end))))
 
@@ -1300,10 +1325,10 @@ nil if the call is not shown."
       (save-excursion (contexture-repl-markdown--align-table (point)))))
   (force-window-update (current-buffer)))
 
-;;;; Notifications of the server
+;;;; Notifications from the server
 
 (defun contexture-repl--leave ()
-  "Save unsaved data of this buffer, and cancel its calls."
+  "Save this buffer's draft, and cancel its turn; the buffer is being killed."
   (contexture-count--unfollow (current-buffer))
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
@@ -1320,12 +1345,12 @@ nil if the call is not shown."
     (remove-hook 'kill-emacs-hook #'contexture-repl--keep-all)))
 
 (defun contexture-repl--keep-all ()
-  "Save the drafts of all sessions."
+  "Save the drafts of all conversations."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer (contexture-repl--keep-draft))))
 
 (defun contexture-repl--connected ()
-  "Update from the server that was just connected."
+  "Update all conversations from the server that was just connected."
   (setq contexture-repl--unknown nil)
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
@@ -1334,14 +1359,14 @@ nil if the call is not shown."
       (contexture-repl--fetch-stats))))
 
 (defun contexture-repl--providers-changed ()
-  "Fetch the providers again and show them."
+  "Fetch the providers again in all conversations, and count again."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (contexture-repl--ask-providers)
       (contexture-repl--count))))
 
 (defun contexture-repl--changed (method params)
-  "Handle METHOD with PARAMS, if it concerns a session shown here or providers."
+  "Handle the notification METHOD with PARAMS in the conversations it concerns."
   (when (eq method 'providers-changed)
     (contexture-repl--providers-changed))
   (dolist (buffer (and (memq method '(context-changed session-changed management-failed))
@@ -1370,8 +1395,8 @@ nil if the call is not shown."
             (t (contexture-repl--session-changed params))))))
 
 (defun contexture-repl--session-changed (params)
-  "Show a change of the session, from PARAMS.
-Changes made here are already shown."
+  "Show a change of this conversation that the notification PARAMS reports.
+Changes made in this buffer are shown already."
   (let* ((method (contexture--name (plist-get params :method)))
          (before contexture-repl--log-length)
          (now (or (plist-get params :messages) before)))
@@ -1390,7 +1415,7 @@ Changes made here are already shown."
       (contexture-repl-redraw))))
 
 (defun contexture-repl--fetch-items ()
-  "Fetch the items of the context, and show them."
+  "Fetch the items of this conversation's context, and show them."
   (contexture-repl--request
    'list-items (append (contexture--context-params contexture-manager) '(:brief t))
    (lambda (items)
@@ -1399,13 +1424,14 @@ Changes made here are already shown."
    #'ignore))
 
 (defun contexture-repl--resized (_window)
-  "Redraw the line with the context for the width of the window."
+  "Redraw the line above the prompt for the width of the window."
   (contexture-repl--draw-context))
 
 ;;;; Choosing
 
 (defun contexture-repl-switch-session (session)
-  "Show SESSION in this window; start it if it does not exist."
+  "Show the conversation called SESSION in this window.
+Start it if there is none of that name."
   (interactive (list (contexture-repl--read-session)))
   (let ((project (contexture-repl--project-here)))
     (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session)))
@@ -1416,14 +1442,15 @@ Changes made here are already shown."
 ;; Commands for buffers with code that ask a model to explain, document,
 ;; review, test, fix or rewrite the region or the definition around point.
 ;; Templates of the server make the questions; you can replace them with
-;; your own of the same names.  The answer appears in the session; if it
-;; has new code, `contexture-repl-apply' there proposes it at its place, as
-;; `contexture-rewrite' does while the answer comes.
+;; your own of the same names.  The answer appears in the conversation; if it
+;; has new code, `contexture-repl-apply' there proposes it as a change of the
+;; code, as `contexture-rewrite' does while the answer comes in.
 
 ;;;; The code to ask about
 
 (defun contexture-repl-code--bounds ()
-  "Return the bounds of the region, or else of the definition around point."
+  "Return the bounds of the region, or else of the definition around point.
+They are a pair.  Signal an error if there is no text."
   (let ((bounds (cond ((use-region-p) (cons (region-beginning) (region-end)))
                       ((contexture--defun-bounds))
                       (t (user-error "Mark a region, or put point in a definition")))))
@@ -1432,8 +1459,9 @@ Changes made here are already shown."
     bounds))
 
 (defun contexture-repl-code--take (bounds session)
-  "Return (TEXT . ORIGIN) for the code between BOUNDS, to ask in SESSION, a buffer.
-TEXT is the code between fences, below a line that names its source."
+  "Return (TEXT . ORIGIN) for the code between BOUNDS in this buffer.
+TEXT is the code between fences, below a line that names its source.
+SESSION is the buffer of the conversation in which to ask about it."
   (let* ((beg (car bounds)) (end (cdr bounds))
          (code (buffer-substring-no-properties beg end))
          (place (contexture-repl-code--place
@@ -1448,8 +1476,9 @@ TEXT is the code between fences, below a line that names its source."
            :file (buffer-file-name (contexture--base-buffer)) :text code :name place))))
 
 (defun contexture-repl-code--place (metadata session)
-  "Return the place of a text with METADATA, named for SESSION, a buffer.
-A path is relative to the project only if it is the session's, too."
+  "Return a phrase for the place of a text with METADATA.
+SESSION is a conversation's buffer: a path is relative to the text's project
+only if that is also the conversation's."
   (contexture--description
    (if (contexture--same-project-p (plist-get metadata :project)
                                    (contexture-repl--project-of session))
@@ -1457,7 +1486,7 @@ A path is relative to the project only if it is the session's, too."
      (plist-put (copy-sequence metadata) :project nil))))
 
 (defun contexture-repl-code--fence (code)
-  "Return a fence that is longer than any in CODE."
+  "Return a fence of backquotes that is longer than any backquotes in CODE."
   (let ((longest 2) (start 0))
     (while (string-match "`+" code start)
       (setq longest (max longest (- (match-end 0) (match-beginning 0)))
@@ -1465,7 +1494,7 @@ A path is relative to the project only if it is the session's, too."
     (make-string (1+ longest) ?`)))
 
 (defun contexture-repl-code--language ()
-  "Return the name of this buffer's language for a fence."
+  "Return the name of this buffer's language for a code fence, or \"\"."
   (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" ""
                                         (symbol-name major-mode))))
     (pcase name
@@ -1475,8 +1504,10 @@ A path is relative to the project only if it is the session's, too."
       (_ name))))
 
 (defun contexture-repl-code--ask (template bounds session &rest fields)
-  "Ask in SESSION what TEMPLATE makes of the code between BOUNDS and FIELDS.
-SESSION is a name, or nil for the usual one."
+  "Ask the question that TEMPLATE makes of the code between BOUNDS.
+SESSION is the name of the conversation to ask in, or nil for that of
+`contexture-repl'.  FIELDS are further fields of TEMPLATE, keywords and
+values."
   (let* ((buffer (contexture-repl-code--session session))
          (taken (contexture-repl-code--take bounds buffer))
          (language (contexture-repl-code--language))
@@ -1506,23 +1537,26 @@ SESSION is a name, or nil for the usual one."
     (contexture-repl-code--tell-project buffer)))
 
 (defun contexture-repl-code--session (&optional session)
-  "Return the buffer of SESSION, a name, or nil for the usual one.
-Signal an error if it is busy."
+  "Return the buffer of the conversation to ask in, called SESSION.
+If SESSION is nil, that is the one that `contexture-repl' shows.  Signal an
+error if a question is still being answered there."
   (let ((buffer (contexture-repl--buffer session)))
     (with-current-buffer buffer (contexture-repl--check-idle))
     buffer))
 
 (defun contexture-repl-code--read-session (prefix)
-  "If PREFIX, a prefix argument, is non-nil, ask for the session to ask in."
+  "Ask for the name of the conversation to use if PREFIX is non-nil.
+PREFIX is a prefix argument; without it, return nil."
   (and prefix (contexture-repl--read-session)))
 
 (defun contexture-repl-code--tell-project (buffer)
-  "Say so if BUFFER, asked in, is of a session of another project than this one."
+  "Show a message if BUFFER's conversation is of another project than this buffer.
+The user has just asked a question in BUFFER."
   (contexture-repl--tell-project buffer (contexture-repl--project-here) "Asked in"))
 
 (defun contexture-repl-code--submit (text origin)
-  "Ask TEXT, with code from ORIGIN, in this session's buffer.
-If something else was asked meanwhile, put TEXT at the prompt."
+  "Ask TEXT, with code from ORIGIN, in this conversation.
+If another question is being answered, put TEXT at the prompt instead."
   (if (contexture-repl--busy-p)
       (contexture-repl--give-back text)
     (contexture-repl--ask text origin)))
@@ -1533,7 +1567,7 @@ If something else was asked meanwhile, put TEXT at the prompt."
 (defun contexture-explain-code (&optional question session)
   "Have a model explain the region or the definition around point.
 With a prefix argument, ask QUESTION about it instead; with two, also
-choose the SESSION, by default the last one of this project."
+choose the conversation SESSION, by default the last one of this project."
   (interactive
    (list (and current-prefix-arg (read-string "Question about this code: " nil
                                                 'contexture-question-history))
@@ -1545,25 +1579,25 @@ choose the SESSION, by default the last one of this project."
 ;;;###autoload
 (defun contexture-document-defun (&optional session)
   "Have a model document the region or the definition around point.
-`contexture-repl-apply' in the session then proposes the change.  A
-prefix argument asks for the SESSION, by default the last one of this
-project."
+`contexture-repl-apply' in the conversation then proposes the change.  With
+a prefix argument, choose the conversation SESSION, by default the last one
+of this project."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "document" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-review-code (&optional session)
   "Have a model review the region or the definition around point.
-A prefix argument asks for the SESSION, by default the last one of this
-project."
+With a prefix argument, choose the conversation SESSION, by default the
+last one of this project."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "review" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-write-tests (&optional session)
   "Have a model write tests for the region or the definition around point.
-A prefix argument asks for the SESSION, by default the last one of this
-project."
+With a prefix argument, choose the conversation SESSION, by default the
+last one of this project."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "write-tests" (contexture-repl-code--bounds) session))
 
@@ -1571,9 +1605,9 @@ project."
 (defun contexture-fix-error (error &optional session)
   "Have a model fix the region or the definition around point.
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
-diagnostic at point, or what you type.  In a compilation, the model fixes
-the code that the error at point names.  A prefix argument asks for the
-SESSION, by default the last one of the project of the code."
+diagnostics at point, or what you type.  In a compilation, the model fixes
+the code that the error at point names.  With a prefix argument, choose the
+conversation SESSION, by default the last one of the project of the code."
   (interactive (list nil (contexture-repl-code--read-session current-prefix-arg)))
   (if (and (null error) (derived-mode-p 'compilation-mode))
       (contexture-repl-code--fix-compilation session)
@@ -1582,24 +1616,25 @@ SESSION, by default the last one of the project of the code."
      :error (or error (contexture-repl-code--error-here)))))
 
 (defun contexture-repl-code--error-here ()
-  "Return the error at point, from Flymake or else from the user."
+  "Return Flymake's diagnostics at point as text, or else what the user types."
   (let ((diagnostics (and (bound-and-true-p flymake-mode)
                           (contexture-sources--diagnostics nil))))
     (if diagnostics
         (string-trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
       (let ((text (read-string "What is wrong? " nil 'contexture-question-history)))
-        (if (string-blank-p text) (user-error "Say what is wrong")
+        (if (string-blank-p text) (user-error "Say what is wrong with the code")
           text)))))
 
 (defun contexture-repl-code--fix-compilation (session)
-  "Have a model fix the error at point of this compilation, in SESSION."
+  "Have a model fix the code that the error at point of this compilation names.
+SESSION is the name of the conversation to ask in, or nil for the usual one."
   (let* ((position (or (contexture-sources--error-position)
-                       (user-error "There is no error here")))
+                       (user-error "There is no compilation error at point")))
          (text (string-trim-right (contexture-sources--error-text position)))
          (place (contexture-sources--error-place position)))
     (unless (car place)
-      (user-error "This error names no file that exists"))
+      (user-error "This error does not name an existing file"))
     (with-current-buffer (find-file-noselect (car place))
       (save-excursion
         (save-restriction
@@ -1615,9 +1650,9 @@ SESSION, by default the last one of the project of the code."
 ;;;###autoload
 (defun contexture-send-region (question &optional session)
   "Ask QUESTION about the region or the definition around point.
-If QUESTION is empty, the text goes to the prompt of the session, where
-you can write more.  A prefix argument asks for the SESSION, by default
-the last one of this project."
+If QUESTION is empty, put the text at the prompt of the conversation, where
+you can write more.  With a prefix argument, choose the conversation
+SESSION, by default the last one of this project."
   (interactive (list (read-string "Ask about this code: " nil 'contexture-question-history)
                      (contexture-repl-code--read-session current-prefix-arg)))
   (let ((bounds (contexture-repl-code--bounds)))
@@ -1626,7 +1661,8 @@ the last one of this project."
       (contexture-repl-code--ask-plainly question bounds session))))
 
 (defun contexture-repl-code--put-at-prompt (bounds session)
-  "Put the code between BOUNDS at the prompt of SESSION, a name or nil."
+  "Put the code between BOUNDS at the prompt of a conversation, and show that.
+SESSION is the conversation's name, or nil for the usual one."
   (let* ((buffer (contexture-repl--buffer session))
          (taken (contexture-repl-code--take bounds buffer))
          (project (contexture-repl--project-here)))
@@ -1638,7 +1674,8 @@ the last one of this project."
     (contexture-repl--tell-project buffer project "This is")))
 
 (defun contexture-repl-code--ask-plainly (question bounds session)
-  "Ask QUESTION about the code between BOUNDS in SESSION, a name or nil."
+  "Ask QUESTION about the code between BOUNDS, without a template.
+SESSION is the name of the conversation to ask in, or nil for the usual one."
   (let* ((buffer (contexture-repl-code--session session))
          (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) question)
@@ -1651,22 +1688,23 @@ the last one of this project."
 ;;;; Rewriting
 
 (defvar-local contexture-repl-code--waiting nil
-  "Questions that this session asks when it is idle, each (TEXT . ORIGIN).")
+  "Questions to ask when no other is being answered, each as (TEXT . ORIGIN).")
 
 ;;;###autoload
 (defun contexture-rewrite (instruction &optional session)
   "Have a model rewrite the region or the definition around point.
-INSTRUCTION says how.  The change is shown at its place while it comes;
-\\<contexture-review-map>there, \\[contexture-review-accept] accepts it and \\[contexture-review-reject] rejects it.  You can ask for
-several changes, one after the other.  A prefix argument asks for the
-SESSION, by default the last one of this project."
+INSTRUCTION says how.  The new code is shown at that place while it comes
+in; \\<contexture-review-map>there, \\[contexture-review-accept] accepts it \
+and \\[contexture-review-reject] rejects it.  You need not
+wait to ask for further changes.  With a prefix argument, choose the
+conversation SESSION, by default the last one of this project."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
                       (list (read-string "Rewrite this code how? " nil
                                         'contexture-rewrite-history)
                             (contexture-repl-code--read-session current-prefix-arg))))
   (when (string-blank-p instruction)
-    (user-error "Say how to rewrite it"))
+    (user-error "Say how to rewrite the code"))
   (contexture-review--check)
   (let* ((bounds (contexture-repl-code--bounds))
          (buffer (contexture-repl--buffer session))
@@ -1684,7 +1722,7 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
 (defalias 'contexture-rewrite-region #'contexture-rewrite)
 
 (defun contexture-repl-code--rewrite (session text origin)
-  "Ask TEXT in SESSION, a buffer, and propose the answer as a change of ORIGIN."
+  "Ask TEXT in SESSION, a buffer, and propose the answer in place of ORIGIN."
   (with-current-buffer (contexture-repl--origin-buffer origin)
     (let ((review (contexture-review--begin
                    (contexture-repl--origin-beg origin) (contexture-repl--origin-end origin)
@@ -1700,11 +1738,12 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
     (contexture-repl-code--next session)))
 
 (defun contexture-repl-code--next-soon ()
-  "Ask the next question of this session once its turn is over."
+  "Ask the next waiting question of this conversation as soon as Emacs is idle."
   (contexture--later (apply-partially #'contexture-repl-code--next (current-buffer))))
 
 (defun contexture-repl-code--next (session)
-  "Ask the next question that waits in SESSION, a buffer, unless it is busy."
+  "Ask the next waiting question of SESSION, a conversation's buffer.
+Do nothing if a question is still being answered there."
   (when (buffer-live-p session)
     (with-current-buffer session
       (unless (contexture-repl--busy-p)
@@ -1712,9 +1751,10 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
           (contexture-repl--ask (car next) (cdr next)))))))
 
 (defun contexture-repl-code--again (session origin remark)
-  "Ask in SESSION for another change of ORIGIN, with REMARK."
+  "Ask in SESSION, a buffer, to change the code of ORIGIN again.
+REMARK says what should be different from the change that was proposed."
   (unless (buffer-live-p session)
-    (user-error "The conversation is closed; ask for a new change"))
+    (user-error "The conversation's buffer was killed; ask for a new change"))
   (let ((bounds (contexture-repl--locate origin)))
     (with-current-buffer (contexture-repl--origin-buffer origin)
       (contexture-review--drop-in (car bounds) (cdr bounds))
@@ -1727,7 +1767,8 @@ in one fenced block.\n\n%s"
          (cdr taken))))))
 
 (defun contexture-repl-code--stop (session origin)
-  "Stop asking in SESSION about ORIGIN."
+  "Stop asking about ORIGIN in SESSION, a buffer.
+Withdraw the question if it waits; else cancel the answer."
   (when (buffer-live-p session)
     (with-current-buffer session
       (if (cl-find origin contexture-repl-code--waiting :key #'cdr)
@@ -1736,8 +1777,8 @@ in one fenced block.\n\n%s"
         (contexture-repl-cancel)))))
 
 (defun contexture-repl-code--watch (session origin review answer state)
-  "Show the code of ANSWER to a question in SESSION as REVIEW of ORIGIN.
-STATE is `more', `done' or `failed'."
+  "Show the code of ANSWER in REVIEW, a change that is proposed for ORIGIN.
+STATE is `more', `done' or `failed'; SESSION is the conversation's buffer."
   (unless (contexture-review--ended-p review)
     (let ((code (contexture-repl-code--last-block answer)))
       (cond ((and code (eq state 'more))
@@ -1751,12 +1792,13 @@ STATE is `more', `done' or `failed'."
              (contexture-review--end review)
              (display-buffer session)
              (contexture--message
-              (if (eq state 'done) "The answer has no code; %s shows it"
-                "No change arrived; %s says why")
+              (if (eq state 'done) "The answer has no code; it is in %s"
+                "No new code arrived; %s says why")
               (buffer-name session)))))))
 
 (defun contexture-repl-code--last-block (answer)
-  "Return the last block of code in ANSWER, which may still be open, or nil."
+  "Return the code of the last block in ANSWER, or nil.
+The block may lack its closing fence, while it comes in."
   (with-temp-buffer
     (insert answer)
     (goto-char (point-min))
@@ -1771,34 +1813,35 @@ STATE is `more', `done' or `failed'."
       code)))
 
 (defun contexture-repl-code--sentence (text)
-  "Return TEXT, trimmed, with a full stop unless it ends in punctuation."
+  "Return TEXT, trimmed, with a full stop unless it ends a sentence."
   (let ((text (string-trim text)))
     (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
 
 ;;;###autoload
 (defun contexture-insert-last-response (&optional code-only)
-  "Insert at point the last answer of this project's session.
-That is the session in which `contexture-repl' would ask, if it is open.
-With CODE-ONLY, the prefix argument, insert only its last block of code."
+  "Insert at point the last answer in this project's last conversation.
+That is the conversation that `contexture-repl' shows; its buffer must be
+there.  With a prefix argument, CODE-ONLY, insert only the last block of
+code of an answer."
   (interactive "*P")
   (let* ((project (contexture-repl--project-here))
          (text (with-current-buffer
                    (or (contexture-repl--last-of project)
-                       (user-error "No session %s is open; M-x contexture-repl opens one"
+                       (user-error "No conversation %s has a buffer; M-x contexture-repl opens one"
                                    (if project
                                        (concat "of " (contexture--project-label project))
                                      "without a project")))
                 (if code-only
                     (contexture-repl-markdown--block-text
                      (or (contexture-repl--last-block)
-                         (user-error "No answer has a block of code")))
+                         (user-error "No answer in the conversation has a block of code")))
                   (contexture-repl--message-text
                    (or (cl-find-if
                         (lambda (it)
                           (and (eq (contexture-repl--message-role it) :assistant)
                                (contexture-repl--message-text it)))
                         contexture-repl--messages)
-                       (user-error "There is no answer yet")))))))
+                       (user-error "The conversation has no answer yet")))))))
     (push-mark)
     (insert text)))
 

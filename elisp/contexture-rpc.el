@@ -10,9 +10,10 @@
 ;;; Commentary:
 
 ;; The first call to the server loads this file, finds the server and
-;; starts it; `contexture-connect' joins one.  `contexture-request-async' is
-;; for calls in general, `contexture-request' for those whose answer the user
-;; waits for, and `contexture-notify' for what has no answer.
+;; starts it; `contexture-connect' joins one that runs.
+;; `contexture-request-async' is for calls in general, `contexture-request'
+;; for those whose answer the user waits for, and `contexture-notify' for
+;; messages that have no answer.
 
 ;;; Code:
 
@@ -33,15 +34,16 @@
 
 ;;; Calls to the Contexture server
 
-;; A call may reach the server twice (see below), so every call that changes something carries a `:request-key', by which the
-;; server recognises it and repeats its answer.
+;; A call may reach the server twice (see below), so every call that changes
+;; something carries a `:request-key'.  By that, the server recognises a call
+;; that it has answered, and repeats the answer.
 ;;
 ;; `contexture-request-batch' makes many calls in one, and
 ;; `contexture-request-pages' fetches a long list in short answers.
 
 (defconst contexture--directory
   (file-name-directory (or load-file-name buffer-file-name default-directory))
-  "Folder of this package; the server may be built beside it.")
+  "Folder of this package.")
 
 (defconst contexture--changing-methods
   '(add-item add-file add-tree update-item update-items freeze-items
@@ -56,10 +58,10 @@
     add-context update-context remove-context move-context pin-context
     clear-context refresh-context switch-session prune-context
     auto-manage-context summarize-context manage-context)
-  "Methods whose calls carry a request key, so that none is applied twice.
-These are the server's methods that change something, followed by their
-earlier names.  `configure-session' is left out: it also reads settings,
-and a repeated call of it changes nothing more.")
+  "Methods whose calls carry a request key, so that no call is applied twice.
+These are the server's methods that change something, followed by names
+that some of them had earlier.  `configure-session' is left out: it also
+reads settings, and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
   '(list-items render-items context-to-string search-items read-file
@@ -70,8 +72,9 @@ and a repeated call of it changes nothing more.")
     add-context update-context build-context explain-context manage-context
     summarize-context auto-manage-context)
   "Methods that show or send items, or compare them with others.
-Before these, the server is told what changed in buffers: a connection's
-calls begin in order.  The earlier names of methods are here, too.")
+Before a call of these, Emacs tells the server what changed in buffers; the
+server begins a connection's calls in order.  The list ends with names that
+some of the methods had earlier.")
 
 (defvar contexture--request-key-count 0
   "Number of request keys that this Emacs has made.")
@@ -79,13 +82,14 @@ calls begin in order.  The earlier names of methods are here, too.")
 ;;;; The connection in use
 
 (defun contexture-current-connection ()
-  "Return the connection in use; create it on first use."
+  "Return the connection in use; create it if there is none."
   (or contexture--connection
       (setq contexture--connection
             (contexture--new-connection (contexture--server-command)))))
 
 (defun contexture--server-command ()
-  "Return program and arguments of the server as a list."
+  "Return the program of the server and its arguments as a list.
+Signal an error if there is no such program."
   (append (if contexture-server-command
               (pcase-let ((`(,name . ,args) (ensure-list contexture-server-command)))
                 (cons (expand-file-name
@@ -102,18 +106,19 @@ calls begin in order.  The earlier names of methods are here, too.")
   '("../target/release/contexture" "../target/debug/contexture" ; in the sources
     "../../../../bin/contexture"                                ; installed with it
     "bin/contexture")                         ; by `contexture-install-server'
-  "Places of a server of the same version, relative to this package.")
+  "Places of a server of this package's version, relative to its folder.")
 
 (defconst contexture--places-at-home
   '("~/.local/bin/contexture" "~/.cargo/bin/contexture")
-  "Places to look for the server that may not be in the variable `exec-path'.")
+  "Places of the server whose folders may not be in the variable `exec-path'.")
 
 (defun contexture--server-in (places)
-  "Return the absolute file names of PLACES, relative to this package."
+  "Return PLACES, which are relative to this package, as absolute file names."
   (mapcar (lambda (place) (expand-file-name place contexture--directory)) places))
 
 (defun contexture--find-server ()
-  "Return the server's file name, or signal an error with advice."
+  "Return the file name of the server's program.
+If it is not installed, signal an error that says how to install it."
   (or (cl-find-if #'file-executable-p (contexture--server-in contexture--places-beside))
       (executable-find "contexture")
       (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))
@@ -123,13 +128,13 @@ M-x contexture-install-server installs it")))
 ;;;; Calls
 
 (defconst contexture--patience 0.5
-  "Number of seconds after which to say that the server has not answered.")
+  "Number of seconds after which to say that the server has not answered yet.")
 
 (cl-defun contexture-request-async (method &optional params &key success error)
   "Call METHOD, a symbol, with PARAMS, a plist, and return at once.
-SUCCESS is called with the result, ERROR with a plist of `:code',
-`:message' and `:data'; both outside of any process filter.  Without
-ERROR the message is shown.  While the server cannot be reached, Emacs
+SUCCESS is called with the result, or ERROR with a plist of `:code',
+`:message' and `:data', both outside of any process filter.  Without ERROR,
+the error's message is shown.  While the server cannot be reached, Emacs
 keeps the call and sends it later.  Return the call's id."
   (let ((success (or success #'ignore))
         (failure (or error #'contexture-show-error)))
@@ -140,8 +145,8 @@ keeps the call and sends it later.  Return the call's id."
 
 (cl-defun contexture--request-patiently (method params &key success error)
   "Call METHOD with PARAMS for a command, as `contexture-request-async' does.
-If neither SUCCESS nor ERROR is called soon, a message says that the
-answer is still to come."
+If neither SUCCESS nor ERROR is called soon, show a message that the server
+has not answered yet."
   (let (timer)
     (cl-flet ((back (function)
                 (lambda (answer)
@@ -156,21 +161,22 @@ answer is still to come."
                                  #'contexture--tell-waiting))))))
 
 (defun contexture--tell-waiting ()
-  "Say that the server has not answered yet, unless it is known to be away."
+  "Show a message that the server has not answered yet, if one is connected."
   (when (contexture-running-p)
     (message contexture--waiting)))
 
 (defun contexture--tell-no-longer ()
-  "Clear the echo area if it says that the server has not answered."
+  "Clear the echo area if it says that the server has not answered yet."
   (when (equal (current-message) contexture--waiting)
     (message nil)))
 
 (cl-defun contexture-request (method &optional params
                                      &key (timeout contexture-request-timeout))
   "Call METHOD, a symbol, with PARAMS, a plist, and return the result.
-Signal `contexture-error' with the server's message, or if there is no
-answer within TIMEOUT seconds.  Quitting cancels the call.  Do not use
-this in timers and filters, where waiting blocks everything else."
+Signal `contexture-error' if the server answers with an error, or does not
+answer within TIMEOUT seconds; the call is then cancelled, as it is if the
+user quits.  Do not use this in timers and filters, where waiting blocks
+everything else."
   (let* ((connection (contexture-current-connection))
          (answer nil)
          (id (contexture--call connection
@@ -192,15 +198,15 @@ this in timers and filters, where waiting blocks everything else."
   "Make CALLS in one message and return their outcomes in order.
 Each of CALLS is a pair (METHOD . PARAMS), and each outcome a plist of
 `:result' or `:error'.  A call that fails does not affect the others,
-unless ATOMIC is non-nil: then the first failure undoes them all, and its
-error is signaled."
+unless ATOMIC is non-nil: then the first failure undoes what the calls
+before it changed, and its error is signaled."
   (plist-get (contexture-request 'batch (contexture--batch calls atomic))
              :results))
 
 (cl-defun contexture-request-batch-async (calls &key atomic success error)
   "Make CALLS in one message and return at once.
 SUCCESS is called with their outcomes, as `contexture-request-batch'
-returns them for CALLS and ATOMIC.  ERROR is as in
+returns them for CALLS and ATOMIC; ERROR is as for
 `contexture-request-async'."
   (contexture--request-patiently
    'batch (contexture--batch calls atomic)
@@ -209,23 +215,23 @@ returns them for CALLS and ATOMIC.  ERROR is as in
    :error error))
 
 (defun contexture--batch (calls atomic)
-  "Return the parameters of a batch of CALLS, pairs (METHOD . PARAMS).
-ATOMIC is as in `contexture-request-batch'."
+  "Return the parameters of the method `batch' for CALLS and ATOMIC.
+Both are as for `contexture-request-batch'."
   `(:calls ,(mapcar (lambda (call)
                       (list :method (symbol-name (car call)) :params (cdr call)))
                     calls)
     ,@(and atomic '(:atomic t))))
 
 (defconst contexture--page-bytes 65536
-  "Maximum size, in bytes, of the answers to `contexture-request-pages'.")
+  "Maximum size, in bytes, of the pages that `contexture-request-pages' fetches.")
 
 (defconst contexture--newest-first-methods
   '(list-items get-context get-messages list-checkpoints usage-log)
-  "Methods whose first page has the newest entries, from the end of the list.")
+  "Methods whose pages go from the end of the list, the newest entries, back.")
 
 (cl-defun contexture-request-pages (method &optional params &key success error)
-  "Fetch the whole list that METHOD with PARAMS returns, in short answers.
-SUCCESS is called with the list, ERROR as in `contexture-request-async'.
+  "Fetch the whole list that METHOD with PARAMS returns, in short pages.
+SUCCESS is called with the list; ERROR is as for `contexture-request-async'.
 The server can answer other calls between the pages.  Entries that are
 too long for a page are fetched by their ids."
   (let (parts)
@@ -262,18 +268,19 @@ Do nothing if no server is connected."
   (jsonrpc-notify (contexture-current-connection) method params))
 
 (defun contexture--with-request-key (method params)
-  "Return PARAMS with a request key if METHOD changes something."
+  "Return PARAMS, with a request key if METHOD changes something.
+A key that is there already stays."
   (if (and (memq method contexture--changing-methods)
            (not (plist-member params :request-key)))
       (append params (list :request-key (contexture--make-request-key)))
     params))
 
 (defun contexture--make-request-key ()
-  "Return a string that no other call of any Emacs carries."
+  "Return a new request key, which no other call of any Emacs carries."
   (format "emacs-%s-%d" (contexture--emacs-number)
           (cl-incf contexture--request-key-count)))
 
-;;;; Leaving
+;;;; Leaving the server
 
 (defun contexture-disconnect ()
   "Disconnect from the server; the next call connects again.
@@ -289,9 +296,9 @@ A server that this Emacs started ends; its data are saved."
 ;;; A server that is kept reachable
 
 ;; A connection outlives its process.  Each call is kept until it is
-;; answered.  When the server goes away, it is started (or dialled) again,
-;; greeted, and sent the unanswered calls once more, in order.  So a call
-;; may arrive twice.  This part handles framing, waiting and failures; the
+;; answered.  When the server goes away, Emacs starts it (or connects to it)
+;; again, greets it, and sends the unanswered calls once more, in order.  So
+;; a call may arrive twice.  This part handles framing, waiting and failures; the
 ;; only methods it knows are those of the greeting.
 ;;
 ;; Nothing here waits for the server to read.  When the pipe is full,
@@ -307,10 +314,13 @@ A server that this Emacs started ends; its data are saved."
 ;; anywhere while it waits.
 
 (defvar contexture--wire-functions nil
-  "Abnormal hook run for every line, with `sent' or `received', and the line.")
+  "Abnormal hook run for every line that is sent or received.
+Each function is called with `sent' or `received', and the line.")
 
 (defvar contexture--own-call nil
-  "Non-nil during the calls that a connection makes for itself.")
+  "Non-nil while a call is made that is not to be repeated after a reconnection.
+That is a call that the connection makes again itself, or that is valid for
+one server only.")
 
 ;;;; The connection
 
@@ -318,7 +328,7 @@ A server that this Emacs started ends; its data are saved."
   ((target :initarg :target
            :documentation "A command as (PROGRAM . ARGS), (:unix PATH) or (:tcp HOST PORT).")
    (process :initform nil
-            :documentation "The live process, or nil.")
+            :documentation "Process of the server or of the socket, or nil.")
    (state :initform 'down
           :documentation "One of `down', `starting', `ready' and `closed'.")
    (reason :initform nil
@@ -334,13 +344,13 @@ A server that this Emacs started ends; its data are saved."
    (gather-timer :initform nil
                  :documentation "Timer that handles pieces of an answer, or nil.")
    (unanswered :initform (make-hash-table)
-               :documentation "Hash table from id to `contexture--call'.")
+               :documentation "Hash table from the id of each unanswered call to the call.")
    (unanswered-size :initform 0
-                    :documentation "Characters in the lines of the unanswered calls.")
+                    :documentation "Number of characters in the lines of the unanswered calls.")
    (last-id :initform nil
-            :documentation "Id of the call sent last.")
+            :documentation "Id of the call that was made last.")
    (outbox :initform nil
-           :documentation "Pairs (ID . LINE) not yet written to the process.")
+           :documentation "Lines not yet written to the process, as (ID . LINE), the oldest first.")
    (full :initform nil
          :documentation "Non-nil while the process holds text that did not fit into its pipe.")
    (attempts :initform 0
@@ -352,22 +362,24 @@ A server that this Emacs started ends; its data are saved."
    (failures :initform 0
              :documentation "Number of processes in a row that answered no call.")
    (told :initform nil
-         :documentation "Kind of trouble that the user was last told about.")
+         :documentation "What the user was told since the last success: `lost', `failed' or nil.")
    (news :initform nil
          :documentation "Notifications not yet delivered, the newest first.")
    (subscribed :initform nil
-               :documentation "Topics that this process was asked to publish."))
-  :documentation "A server that is kept reachable, one message a line.")
+               :documentation "Topics of the last subscription on this process, or nil."))
+  :documentation "Connection to a server that is made again when it is lost.")
 
 (cl-defstruct (contexture--call (:constructor contexture--make-call)
                                 (:copier nil))
   "A call that has no answer yet.
-OWN is non-nil for a call that the connection repeats itself whenever it
-connects.  DEATHS counts how often the server died during the call."
+ID is its id, METHOD its method, and LINE the text to send.  OWN is the
+value of `contexture--own-call' when it was made.  DEATHS counts how often
+the server died while this was the oldest unanswered call."
   id method line own (deaths 0))
 
 (defun contexture--new-connection (target)
-  "Return a new connection to TARGET, not yet connected."
+  "Return a new connection for TARGET, which is not connected yet.
+TARGET is as in the class `contexture-connection'."
   (let* ((size contexture-events-buffer-size)
          (new (fboundp 'jsonrpc-convert-from-endpoint)) ; jsonrpc 1.0.24, Emacs 30
          (inbox (generate-new-buffer " *contexture inbox*"))
@@ -394,7 +406,7 @@ connects.  DEATHS counts how often the server died during the call."
 ;;;; Starting, greeting, starting again
 
 (defun contexture--start (connection)
-  "Start connecting CONNECTION to its server, without waiting."
+  "Start to connect CONNECTION to its server, without waiting."
   (when-let* ((timer (oref connection retry-timer)))
     (cancel-timer timer)
     (oset connection retry-timer nil))
@@ -410,7 +422,8 @@ connects.  DEATHS counts how often the server died during the call."
     (error (contexture--went-down connection (contexture--open-problem problem)))))
 
 (defun contexture--open (target)
-  "Return a new process for TARGET, a slot of the connection."
+  "Return a new process for TARGET: the server, or a socket to it.
+TARGET is as in the class `contexture-connection'."
   (with-temp-buffer                  ; away from buffer-local environments
     (let ((default-directory "/")    ; which always exists and is local
           (process-adaptive-read-buffering nil)
@@ -433,7 +446,7 @@ connects.  DEATHS counts how often the server died during the call."
            process))))))
 
 (defun contexture--open-problem (problem)
-  "Return the message of PROBLEM, a condition of the function `contexture--open'."
+  "Return the message of PROBLEM, an error that `contexture--open' signaled."
   ;; Leave out the arguments of `make-network-process'.
   (replace-regexp-in-string ", :name, .*\\'" "" (error-message-string problem)))
 
@@ -441,14 +454,15 @@ connects.  DEATHS counts how often the server died during the call."
   "exec 3<&0; \"$@\" 3<&-; status=$?
 (until cat || [ $? -ne 1 ]; do sleep 0.01; done) <&3 >/dev/null 2>&1 &
 exit $status"
-  "Shell script that runs a program, and leaves a process to read after it.
-That one ends when Emacs closes the pipe.  If the program made the pipe
-non-blocking, cat fails while it is empty.")
+  "Shell script that runs a program, and then reads on in its place.
+The reading process ends when Emacs closes the pipe.  If the program made
+the pipe non-blocking, cat fails whenever the pipe is empty.")
 
 (defun contexture--unbroken (command)
-  "Return COMMAND such that writing to it never breaks the pipe.
+  "Return COMMAND, wrapped for a batch Emacs so that its input pipe never breaks.
 Unlike an interactive Emacs, a batch Emacs does not ignore SIGPIPE: it
-would end if it wrote just after the server died."
+would end if it wrote just after the server died.  Signal an error if
+there is no such program."
   (unless (executable-find (car command)) ; a fork that cannot run it dies at once
     (signal 'file-missing
             (list "Searching for program" "No such program" (car command))))
@@ -458,8 +472,8 @@ would end if it wrote just after the server died."
 
 (defun contexture--reachable-p (process)
   "Return non-nil if PROCESS can be written to, as far as Emacs knows.
-A batch Emacs looks whether a socket was closed, since it would end if it
-wrote there (see `contexture--unbroken')."
+In a batch Emacs, find out whether a socket was closed, since that Emacs
+would end if it wrote there (see `contexture--unbroken')."
   (when (and noninteractive (eq (process-type process) 'network))
     (let ((filter (process-filter process))
           (connection (process-get process 'contexture-connection)))
@@ -471,14 +485,14 @@ wrote there (see `contexture--unbroken')."
   (memq (process-status process) '(run open)))
 
 (defun contexture--delete-process (process)
-  "Delete PROCESS and the pipe of its log."
+  "Delete PROCESS and the pipe of its log, without a call of its sentinel."
   (set-process-sentinel process #'ignore)
   (delete-process process)
   (when-let* ((log (process-get process 'contexture-log)))
     (delete-process log)))
 
 (defun contexture--greet (connection)
-  "Say hello on CONNECTION; it counts as reached once that is answered."
+  "Greet the server on CONNECTION; the connection is ready once it has answered."
   (let ((contexture--own-call t)
         (secret (contexture--secret (oref connection target))))
     (when secret
@@ -488,8 +502,9 @@ wrote there (see `contexture--unbroken')."
                       (lambda (_) (contexture--ready connection nil)))))
 
 (defun contexture--greeted (connection info)
-  "Ask CONNECTION's server, which answered INFO, for items of edited buffers.
-Their unsaved texts have to reach it before the calls that wait."
+  "Prepare CONNECTION, whose server answered the greeting with INFO.
+Ask the server for the items of edited buffers: the unsaved texts of these
+have to reach it before the calls that wait."
   (let ((names (and (fboundp 'contexture-live--edited-names)
                     (eq connection contexture--connection)
                     (contexture-live--edited-names)))
@@ -501,7 +516,8 @@ Their unsaved texts have to reach it before the calls that wait."
                         (lambda (_) (contexture--ready connection info))))))
 
 (defun contexture--secret (target)
-  "Return the secret that TARGET must be sent first, or nil."
+  "Return the secret to send first to a server at TARGET, or nil for none.
+Only a server on another machine gets it, from `contexture-secret-file'."
   (pcase target
     (`(:tcp ,host ,_)
      (let ((file (expand-file-name contexture-secret-file)))
@@ -512,8 +528,9 @@ Their unsaved texts have to reach it before the calls that wait."
            (buffer-substring (point) (line-end-position))))))))
 
 (defun contexture--ready (connection info &optional items)
-  "Record INFO, the answer of CONNECTION's server, and send waiting messages.
-ITEMS are those of edited buffers; their unsaved texts are sent before."
+  "Make CONNECTION ready: record INFO about its server, and send waiting calls.
+INFO is the answer to the greeting, or nil.  ITEMS are the items of edited
+buffers, whose unsaved texts are sent before the calls."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
     (when (and (bound-and-true-p contexture-live--buffers)
@@ -523,7 +540,7 @@ ITEMS are those of edited buffers; their unsaved texts are sent before."
          (and state (equal state (plist-get (oref connection info) :state))))))
     (oset connection info info)
     (when (and (oref connection told) (> waiting 0))
-      (contexture--message "Contexture: the server is back; %s sent"
+      (contexture--message "Contexture: the server is back; %s sent to it"
                (contexture--count waiting "waiting call")))
     (oset connection told nil)
     (dolist (notice (plist-get info :notices))
@@ -543,8 +560,8 @@ ITEMS are those of edited buffers; their unsaved texts are sent before."
     (contexture--later #'run-hooks 'contexture-connected-hook)))
 
 (defun contexture--subscribe (connection)
-  "Subscribe on CONNECTION to the notifications that are wanted here.
-Do nothing if they are the ones asked for last."
+  "Subscribe on CONNECTION to all notifications that some function watches.
+Do nothing if the connection is not ready, or was asked for the same last."
   (let ((topics (contexture--wanted-topics)))
     (when (and (jsonrpc-running-p connection)
                (not (equal topics (oref connection subscribed))))
@@ -553,20 +570,20 @@ Do nothing if they are the ones asked for last."
        connection topics
        (lambda (_)
          (contexture--message
-          "Contexture: the server is older than this package, so Emacs is not told of \
-all changes; update the server, then M-x contexture-disconnect")
+          "Contexture: the server is older than this package, so it does not tell Emacs \
+of every change; update the server, then use M-x contexture-disconnect")
          ;; Every server has this topic.
          (contexture--subscribe-to connection '("context-changed")
                                    #'contexture-show-error))))))
 
 (defun contexture--subscribe-to (connection topics refused)
-  "Subscribe on CONNECTION to TOPICS; call REFUSED with the error if it fails."
+  "Subscribe on CONNECTION to TOPICS; if that fails, call REFUSED with the error."
   (let ((contexture--own-call t))
     (contexture--call connection 'subscribe (list :topics topics) #'ignore refused)))
 
 (defun contexture--resend (connection)
-  "Send CONNECTION's unanswered calls in order.
-The oldest one fails if the server has died too often while handling it."
+  "Send CONNECTION's unanswered calls, the oldest first.
+If the server has died too often during the oldest one, let that fail."
   (let ((calls (cl-remove-if #'contexture--call-own
                              (contexture--unanswered-calls connection))))
     (when-let* ((oldest (car calls)))
@@ -588,7 +605,7 @@ so the call was given up: %s"
         (lambda (a b) (< (contexture--call-id a) (contexture--call-id b)))))
 
 (defun contexture--sentinel (process event)
-  "Handle EVENT of PROCESS: it was opened, continued or lost."
+  "Handle EVENT, a change of the status of PROCESS."
   (when-let* ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
       (condition-case problem
@@ -600,7 +617,8 @@ so the call was given up: %s"
         (error (contexture--complain problem))))))
 
 (defun contexture--went-down (connection reason)
-  "Clean up after CONNECTION was lost for REASON, and plan the next attempt."
+  "Clean up after CONNECTION was lost, or could not be made, because of REASON.
+If it is still needed, plan the next attempt."
   (when (oref connection gather-timer)
     (contexture--drain connection))
   (let ((process (oref connection process))
@@ -634,8 +652,8 @@ so the call was given up: %s"
                          #'contexture--start connection)))))
 
 (defun contexture--needed-p (connection)
-  "Return non-nil if CONNECTION, once lost, must be restored at once.
-Otherwise the next call restores it."
+  "Return non-nil if CONNECTION, when lost, must be made again at once.
+Otherwise the next call makes it again."
   (or contexture-notification-functions
       (> (hash-table-count (oref connection unanswered)) 0)))
 
@@ -645,7 +663,8 @@ Otherwise the next call restores it."
        (* contexture-reconnect-delay (expt 2.0 (max 0 (min (1- failures) 20))))))
 
 (defun contexture--tell-down (connection kind)
-  "Tell the user once that CONNECTION is down; KIND is `lost' or `failed'."
+  "Tell the user that calls wait because CONNECTION is down.
+KIND is `lost' or `failed'; do not tell the same twice."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (unless (or (eq (oref connection told) kind) (= waiting 0))
       (oset connection told kind)
@@ -660,9 +679,9 @@ Otherwise the next call restores it."
 (cl-defmethod jsonrpc-connection-send ((connection contexture-connection)
                                        &rest args
                                        &key id method &allow-other-keys)
-  "Send on CONNECTION the message ARGS, a plist with an ID, a METHOD or both.
-A request is kept until its answer arrives; a notification is sent
-only when the server has been reached."
+  "Send the message ARGS, a plist with an ID, a METHOD or both, on CONNECTION.
+A request is kept until its answer arrives.  A notification is dropped if
+CONNECTION is not ready."
   (let* ((encoded (contexture--encode (contexture--wire-message args)))
          (line (car encoded)))
     (when (> contexture-events-buffer-size 0)
@@ -683,13 +702,14 @@ only when the server has been reached."
     (setq contexture--last-replaced (cdr encoded))))
 
 (defun contexture--wire-message (args)
-  "Return ARGS, a message in the form of jsonrpc.el, as it is sent."
+  "Return ARGS, a message as jsonrpc.el makes it, in the form to send."
   (cl-loop for (key value) on args by #'cddr
            unless (and (null value) (memq key '(:id :params :error)))
            nconc (list key (if (eq key :method) (format "%s" value) value))))
 
 (defun contexture--register (connection call)
-  "Keep CALL until CONNECTION answers it, and send it when possible."
+  "Keep CALL until its answer arrives on CONNECTION, and send it when possible.
+Signal an error if too much waits for answers already."
   (when (and (not (contexture--call-own call)) ; calls wait for the greeting
              (> (+ (oref connection unanswered-size)
                    (length (contexture--call-line call)))
@@ -715,7 +735,8 @@ try again later (see `contexture-queue-limit')")))
                      (contexture--call-line call)))
 
 (defun contexture--write (connection id line)
-  "Put LINE, with the id ID or nil, into CONNECTION's queue, and write that."
+  "Put LINE at the end of CONNECTION's queue, and write what can be written.
+ID is the id of the call that LINE makes, or nil."
   (when contexture--wire-functions
     (run-hook-with-args 'contexture--wire-functions 'sent (contexture--redact line)))
   (let ((entry (list (cons id line))))
@@ -723,7 +744,8 @@ try again later (see `contexture-queue-limit')")))
   (contexture--pump connection))
 
 (defun contexture--pump (connection)
-  "Write as much of CONNECTION's queue to its process as the pipe takes."
+  "Write as much of CONNECTION's queue to its process as the pipe takes.
+Try again later if anything is left."
   (when-let* ((timer (oref connection write-timer)))
     (cancel-timer timer)
     (oset connection write-timer nil))
@@ -745,8 +767,8 @@ try again later (see `contexture-queue-limit')")))
                            nil #'contexture--pump connection))))))
 
 (defun contexture--pump-once (connection process)
-  "Write one line of CONNECTION to PROCESS, or the rest of one.
-Return non-nil if all of it was written, so that there is room for more."
+  "Write the next line of CONNECTION to PROCESS, or the rest of the last one.
+Return non-nil if all of it was written, so that there may be room for more."
   (condition-case nil
       (when (contexture--reachable-p process)
         (let ((text (if (oref connection full) ""
@@ -774,14 +796,15 @@ it, even a send of the empty string."
 ;; and handled as one.
 
 (defconst contexture--gather-seconds 0.03
-  "Number of seconds for which pieces of an answer are gathered.")
+  "Number of seconds for which to gather pieces of an answer.")
 
 (defconst contexture--piece
   "(:method \"progress\" :params (:id [0-9]+ :kind :\\(?:text\\|reasoning\\) :text \""
-  "Regexp for a line with a piece of an answer, up to the text.")
+  "Regexp for the beginning, before the text, of a line with a piece of an answer.")
 
 (defun contexture--filter (process chunk)
-  "Collect CHUNK from PROCESS and handle the lines it completes."
+  "Collect CHUNK from PROCESS and handle the lines that it completes.
+If they are all pieces of an answer, handle them a moment later."
   (when-let* ((connection (process-get process 'contexture-connection)))
     (when (eq process (oref connection process))
       (let ((from (oref connection whole)))
@@ -795,7 +818,7 @@ it, even a send of the empty string."
                                   #'contexture--drain connection))))))))
 
 (defun contexture--collect (connection chunk)
-  "Add CHUNK to CONNECTION's inbox.
+  "Add CHUNK to CONNECTION's inbox, and note where whole lines end.
 Look at each character once, however long its line becomes."
   (with-current-buffer (oref connection inbox)
     (let ((from (goto-char (point-max))))
@@ -804,7 +827,8 @@ Look at each character once, however long its line becomes."
         (oset connection whole (1+ (point)))))))
 
 (defun contexture--pieces-p (connection from)
-  "Return non-nil if all whole lines of CONNECTION after FROM are pieces."
+  "Return non-nil if all whole lines after FROM are pieces of an answer.
+FROM is a position in CONNECTION's inbox."
   (with-current-buffer (oref connection inbox)
     (goto-char from)
     (let ((whole (oref connection whole)))
@@ -813,7 +837,7 @@ Look at each character once, however long its line becomes."
       (= (point) whole))))
 
 (defun contexture--drain (connection)
-  "Handle the lines in CONNECTION's inbox.
+  "Handle the whole lines in CONNECTION's inbox.
 An answer to `jsonrpc-request' leaves this function by a throw; the lines
 after it are then handled as soon as Emacs waits for input."
   (when-let* ((timer (oref connection gather-timer)))
@@ -829,8 +853,8 @@ after it are then handled as soon as Emacs waits for input."
         (contexture--later #'contexture--drain connection)))))
 
 (defun contexture--take-line (connection)
-  "Remove the first whole line from CONNECTION's inbox and return it, or nil.
-Pieces of an answer that follow each other are one line."
+  "Return the next whole line of CONNECTION's inbox, or nil; it counts as handled.
+Consecutive pieces of one answer are joined to one line."
   (contexture--with-live-buffer (oref connection inbox)
     (let ((from (goto-char (oref connection handled))))
       (if (= from (oref connection whole))
@@ -847,8 +871,9 @@ Pieces of an answer that follow each other are one line."
         (buffer-substring from (1- (point)))))))
 
 (defun contexture--join-pieces (connection)
-  "Join the line at point with those after it that are pieces of one answer.
-Return nil if the line is no piece in CONNECTION's inbox."
+  "Join the line at point with the lines after it that are pieces of one answer.
+The current buffer is CONNECTION's inbox.  Return nil, and do nothing, if the
+line is not a piece of an answer."
   (when (looking-at contexture--piece)
     (let* ((start (match-string 0))
            (between (concat "\"))\n" start))
@@ -898,18 +923,20 @@ Answers to calls that nobody waits for are dropped."
                       (plist-get (plist-get message :error) :message)))))))
 
 (defun contexture--complain (problem)
-  "Report PROBLEM, a condition met in a filter or sentinel.
-An error that escapes a filter ends a batch Emacs."
+  "Show a message about PROBLEM, an error caught in a filter or a sentinel.
+An error that escapes a filter would end a batch Emacs."
   (contexture--message "Contexture: %s" (contexture--problem-text problem)))
 
 (defun contexture--queue-news (connection method params)
-  "Queue METHOD with PARAMS from CONNECTION for handling outside the filter."
+  "Queue the notification METHOD with PARAMS from CONNECTION.
+It is handled outside of the process filter."
   (unless (oref connection news)
     (contexture--later #'contexture--hand-on-news connection))
   (push (list method params) (oref connection news)))
 
 (defun contexture--hand-on-news (connection)
-  "Run `contexture-notification-functions' for CONNECTION's notifications."
+  "Run `contexture-notification-functions' for queued notifications.
+They are those of CONNECTION."
   (let ((news (nreverse (oref connection news))))
     (oset connection news nil)
     (dolist (entry news)
@@ -925,7 +952,8 @@ An error that escapes a filter ends a batch Emacs."
            (length (contexture--call-line call))))
 
 (defun contexture--settle (connection id failure)
-  "End CONNECTION's call ID with FAILURE, a plist, without the server."
+  "End CONNECTION's unanswered call ID with the error FAILURE, a plist.
+Do nothing if there is no such call."
   (when-let* ((call (gethash id (oref connection unanswered))))
     (contexture--forget-call connection call)
     (oset connection outbox (cl-delete id (oref connection outbox) :key #'car))
@@ -934,7 +962,7 @@ An error that escapes a filter ends a batch Emacs."
 ;;;; Ending
 
 (cl-defmethod jsonrpc-shutdown ((connection contexture-connection))
-  "End CONNECTION for good, leaving no process and no timer."
+  "End CONNECTION for good, with its process and timers; its calls fail."
   (let ((process (oref connection process)))
     (oset connection state 'closed)
     (oset connection process nil)
@@ -967,8 +995,9 @@ Everything the server has acknowledged is saved, so force does no harm."
 
 (defun contexture--call (connection method params success failure)
   "Call METHOD with PARAMS on CONNECTION and return the call's id.
-SUCCESS or FAILURE is called from the filter.  If METHOD shows or sends
-items, the server is first told what changed in their buffers."
+SUCCESS is called with the result or FAILURE with the error, both from the
+process filter.  If METHOD shows or sends items, first tell the server what
+changed in their buffers."
   (when (and (bound-and-true-p contexture-live--buffers)
              (memq method contexture--showing-methods)
              (eq connection contexture--connection))
@@ -980,8 +1009,8 @@ items, the server is first told what changed in their buffers."
 
 (defun contexture--wait (connection timeout done)
   "Wait until DONE returns non-nil, at most TIMEOUT seconds.
-Signal `contexture-error' if it does not.  CONNECTION's process is
-watched, so that its answer ends the wait at once."
+Signal `contexture-error' if it does not in that time.  Output of
+CONNECTION's process ends the wait at once if it makes DONE return non-nil."
   (let ((end (+ (float-time) timeout))
         (read-process-output-max (max read-process-output-max 1048576)))
     (with-local-quit
@@ -996,8 +1025,8 @@ watched, so that its answer ends the wait at once."
             (accept-process-output nil (min left 0.05))))))))
 
 (defun contexture--timeout-text (connection timeout &optional option)
-  "Return the message that CONNECTION was silent for TIMEOUT seconds.
-OPTION is the option that sets TIMEOUT, by default
+  "Return the message that no answer came on CONNECTION within TIMEOUT seconds.
+OPTION is the user option that sets TIMEOUT, by default
 `contexture-request-timeout'."
   (if (jsonrpc-running-p connection)
       (format "no answer within %s s (see `%s')" timeout
@@ -1007,17 +1036,17 @@ OPTION is the option that sets TIMEOUT, by default
                             (format "no answer within %s s" timeout)))))
 
 (defun contexture--cancel (connection id)
-  "Forget CONNECTION's call ID, and ask the server to stop it."
+  "End CONNECTION's call ID as cancelled, and ask the server to stop it."
   (let ((waiting (assq id (oref connection outbox))))
     (contexture--settle connection id '(:code -32800 :message "cancelled"))
     (when (and (jsonrpc-running-p connection) (not waiting))
       (jsonrpc-notify connection 'cancel (list :id id)))))
 
-;;;; Joining and leaving
+;;;; Joining a server
 
 ;;;###autoload
 (defun contexture-connect (address)
-  "Join the server at ADDRESS instead of running one.
+  "Join the server at ADDRESS instead of starting one.
 ADDRESS is the path of a Unix socket, or HOST:PORT."
   (interactive
    (let ((default (contexture--running-socket)))
@@ -1040,10 +1069,10 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
              (plist-get (oref connection info) :version))))
 
 (defvar contexture-connect-history nil
-  "History of addresses to connect to.")
+  "Minibuffer history of addresses of servers.")
 
 (defun contexture--running-socket ()
-  "Return the socket of the server that owns the default state folder, or nil."
+  "Return the socket of the server that uses the default state folder, or nil."
   (cdr (contexture--server-note (contexture--usual-state-folder))))
 
 (defun contexture--usual-state-folder ()
@@ -1051,9 +1080,10 @@ ADDRESS is the path of a Unix socket, or HOST:PORT."
   (expand-file-name "contexture" (or (getenv "XDG_STATE_HOME") "~/.local/state")))
 
 (defun contexture--server-note (folder)
-  "Return (PID . SOCKET) of the server that owns the state FOLDER, or nil.
-Both are in the file that the server writes in FOLDER.  PID is nil if the
-file does not tell it; SOCKET is nil if the server listens on none."
+  "Return (PID . SOCKET) of the server that uses the state FOLDER, or nil.
+Both come from the file \"server\" that the server writes into FOLDER.  PID
+is nil if the file does not tell it; SOCKET is nil if the server listens on
+none.  Return nil if there is no such file."
   (let ((note (expand-file-name "server" folder)))
     (when (file-readable-p note)
       (with-temp-buffer
@@ -1064,20 +1094,21 @@ file does not tell it; SOCKET is nil if the server listens on none."
                 (unless (member (cadr lines) '(nil "")) (cadr lines))))))))
 
 (defun contexture--parse-address (address)
-  "Return the target that ADDRESS, typed by the user, stands for."
+  "Return the target of a connection to ADDRESS, a socket's path or HOST:PORT."
   (if (string-match "\\`\\[?\\([^][/]+?\\)\\]?:\\([0-9]+\\)\\'" address)
       (list :tcp (match-string 1 address)
             (string-to-number (match-string 2 address)))
     (list :unix (expand-file-name address))))
 
 (defun contexture--confirm-leaving ()
-  "Ask for confirmation if calls are unanswered and would be lost."
+  "Ask the user for confirmation if unanswered calls would be lost.
+Signal an error if the user says no."
   (when contexture--connection
     (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
       (unless (or (= waiting 0)
                   (y-or-n-p (contexture--format "Discard %s that the server has not answered? "
                                     (contexture--count waiting "call"))))
-        (user-error "Still connected")))))
+        (user-error "Emacs is still connected to the server")))))
 
 ;;; One message, one line
 
@@ -1094,23 +1125,24 @@ file does not tell it; SOCKET is nil if the server listens on none."
 (defconst contexture--no-text
   (format "[%c-%c%c-%c%c-%c]" #xd800 #xdfff #x110000 #x3fff7f #x3fff80 #x3fffff)
   "Regexp for one character that UTF-8 cannot express.
-Such characters are the surrogates, everything after the last Unicode character,
-and the raw bytes, which need their own range in a regexp.")
+That is a surrogate, a character beyond Unicode, or a raw byte; raw bytes
+need their own range in a regexp.")
 
 (defvar contexture--replaced 0
-  "Number of characters replaced by the encoding in progress.")
+  "Number of characters that the encoding in progress has replaced.")
 
 (defun contexture--redact (line)
-  "Return LINE, a message, with any API key hidden."
+  "Return LINE, a printed message, with every API key in it hidden."
   (if (string-search ":api-key \"" line)
       (replace-regexp-in-string ":api-key \"\\(?:[^\"\\]\\|\\\\.\\)*\""
                                 ":api-key \"(hidden)\"" line t t)
     line))
 
 (defun contexture--encode (message)
-  "Return a pair (LINE . REPLACED) for MESSAGE, a property list.
-LINE ends in a newline and has no other.  REPLACED counts the
-characters that are not text and were replaced by U+FFFD."
+  "Return MESSAGE, a property list, as (LINE . REPLACED).
+LINE is the printed message; it ends in a newline and has no other.
+REPLACED is the number of characters that are not text and were replaced by
+U+FFFD."
   (let* ((contexture--replaced 0)
          (print-escape-newlines t)
          (print-escape-control-characters nil)
@@ -1133,8 +1165,8 @@ characters that are not text and were replaced by U+FFFD."
 
 (defun contexture--decode (line)
   "Return the message in LINE, a string without its newline.
-Return nil for a comment or an empty line.  Signal
-`contexture-unreadable' if LINE has no message."
+Return nil if LINE is empty or a comment.  Signal `contexture-unreadable'
+if it is anything else than a message."
   (unless (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)
     (let ((message (let ((read-circle nil))
                      (ignore-errors (car (read-from-string line))))))
@@ -1145,9 +1177,10 @@ Return nil for a comment or an empty line.  Signal
       message)))
 
 (defun contexture--plain-p (line)
-  "Return non-nil if LINE, a printed message, surely has plain strings only.
-It may have others if it has the beginning of a string with properties,
-an octal escape, as raw bytes are printed, or a character that is not text."
+  "Return non-nil if all strings in LINE, a printed message, are plain text.
+Return nil in case of doubt: if LINE has the beginning of a string with
+properties, an octal escape, as raw bytes are printed, or a character that
+is not text."
   (not (or (string-search "#(\"" line)
            (contexture--octal-p line)
            (and (/= (length line) (string-bytes line))
@@ -1172,7 +1205,7 @@ before a digit is an escape."
     found))
 
 (defun contexture--plain (value)
-  "Return VALUE with all strings in it made plain text."
+  "Return VALUE with all strings in it replaced by plain text."
   (cond ((stringp value) (contexture--plain-string value))
         ((consp value)
          (let (result)
@@ -1183,8 +1216,8 @@ before a digit is an escape."
         (t value)))
 
 (defun contexture--plain-string (string)
-  "Return STRING as plain text, without text properties.
-Count the characters replaced in `contexture--replaced'."
+  "Return STRING without text properties, and with U+FFFD for what is not text.
+Add the number of replaced characters to `contexture--replaced'."
   (let* ((text (if (or (next-property-change 0 string)
                        (and (> (length string) 0) (text-properties-at 0 string)))
                    (substring-no-properties string)
@@ -1217,7 +1250,8 @@ Count the characters replaced in `contexture--replaced'."
                      :filter #'contexture--log :sentinel #'ignore))
 
 (defun contexture--log (process text)
-  "Append TEXT, written by PROCESS, to the log; cut a log that is too long."
+  "Append TEXT, which PROCESS wrote, to the server's log.
+If the log is too long then, delete its older half."
   (contexture--with-live-buffer (process-buffer process)
     (goto-char (point-max))
     (insert (contexture--redact text))
@@ -1225,7 +1259,7 @@ Count the characters replaced in `contexture--replaced'."
       (delete-region (point-min) (- (point-max) (/ contexture--log-size 2))))))
 
 (defun contexture--last-words (process)
-  "Return the last line that PROCESS wrote to stderr, or nil."
+  "Return the last line of the server's log if PROCESS writes to it, or nil."
   (when-let* ((log (process-get process 'contexture-log)))
     ;; The process is dead, but Emacs may not have read all of its output.
     (let ((tries 5))

@@ -9,11 +9,12 @@
 
 ;;; Commentary:
 
-;; A session is a conversation with a model: all its messages, and which of
-;; them are in view.  The server keeps it.  One session is the current one;
-;; commands act on it, except in a buffer that shows another.
+;; A conversation with a model is a log of messages, and a choice of those
+;; that are in view of the model.  The server keeps it, and calls it a session.
+;; One conversation is the current one; commands act on it, except in a buffer
+;; that shows another.
 ;;
-;; Here sessions are opened, named, read, searched, exported, imported,
+;; Here conversations are opened, named, read, searched, exported, imported,
 ;; changed and deleted.  Nothing is lost: you can bring back whatever you
 ;; delete, prune or roll back, and the message says how.
 
@@ -35,87 +36,92 @@
   :prefix "contexture-session-")
 
 (defface contexture-session-warning '((t :inherit warning))
-  "Face of warnings that a session fills most of its model's window."
+  "Face of the warning that a conversation fills most of its model's window."
   :group 'contexture-session)
 
 (defvar contexture-session-history nil
-  "History of chosen sessions.")
+  "Minibuffer history of names of conversations.")
 
 (defvar-local contexture-session--shown nil
-  "Id of the session that this buffer shows; nil means the current one.")
+  "Id of the conversation that this buffer shows; nil means the current one.")
 
 (defun contexture-session--here ()
-  "Return the id of the session that this buffer shows, or nil."
+  "Return the id of the conversation that this buffer shows, or nil.
+Nil means the current conversation."
   (or contexture-session--shown
       (plist-get (bound-and-true-p contexture-repl--session) :id)))
 
 (defconst contexture-session--topics
   '(session-changed context-pruned context-summarized checkpoint-created)
-  "Topics of notifications about sessions.")
+  "Topics of notifications about conversations.")
 
-;;;; Words
+;;;; Phrases
 
 (defun contexture-session--size (session)
-  "Return a phrase for the size of SESSION, an entry of the server."
+  "Return a phrase for the messages and tokens of SESSION.
+SESSION is the server's entry for a conversation."
   (format "%s, %s"
           (contexture-session--many (plist-get session :messages) "message")
           (contexture-session--many (plist-get session :tokens) "token")))
 
 (defun contexture-session--many (number noun)
-  "Return NUMBER, which may be large or nil, with NOUN."
+  "Return NUMBER and NOUN, with an s unless NUMBER is 1, as text.
+There are commas between the thousands.  NUMBER may be nil for 0."
   (format "%s %s%s" (contexture--number number) noun
           (if (eql number 1) "" "s")))
 
 (defun contexture-session--many-of (before after)
-  "Return a phrase for BEFORE tokens, and AFTER if it differs."
+  "Return a phrase for BEFORE tokens that became AFTER tokens."
   (if (eql before after)
       (contexture-session--many after "token")
     (format "%s → %s" (contexture--number before)
             (contexture-session--many after "token"))))
 
 (defun contexture-session--time (seconds)
-  "Return a phrase for SECONDS, Unix time, that stays true as time goes by."
+  "Return SECONDS, a Unix time, as text: the time of today, or date and time."
   (format-time-string
    (if (equal (format-time-string "%F") (format-time-string "%F" seconds))
        "%R" "%F %R")
    seconds))
 
 (defun contexture-session--key (command)
-  "Return the key of COMMAND as text."
+  "Return the key of COMMAND, or else how to call it by name, as text."
   (substitute-command-keys (format "\\[%s]" command)))
 
 ;;;; Calls
 
 (defun contexture-session--params (&rest plist)
-  "Return PLIST without empty entries, for the session of this buffer."
+  "Return PLIST as parameters for the conversation that this buffer shows.
+Leave out entries that are nil."
   (append (contexture--plist :session (contexture-session--here))
           (apply #'contexture--plist plist)))
 
 (defun contexture-session--call (method params success)
   "Call METHOD with PARAMS; then call SUCCESS with the result.
-An error is shown, with a command that helps if there is one."
+Show an error, with a command that helps if there is one."
   (contexture-request-async method params
                             :success success :error #'contexture-session--show-error))
 
 (defun contexture-session--show-error (problem)
-  "Show PROBLEM, the error of a call, and a command that helps."
+  "Show PROBLEM, the error of a call, with a command that helps if there is one."
   (contexture--message "Contexture: %s" (contexture-session--error-text problem)))
 
 (defun contexture-session--error-text (problem)
-  "Return the message for PROBLEM, the error of a call."
+  "Return the message for PROBLEM, the error of a call.
+If no conversation is open, it names the command that opens one."
   (if (contexture-session--none-open-p problem)
-      (format "no session is open; %s opens one"
+      (format "no conversation is open; %s opens one"
               (contexture-session--key 'contexture-session-open))
     (contexture--error-text problem)))
 
 (defun contexture-session--none-open-p (problem)
-  "Return non-nil if PROBLEM, the error of a call, says that no session is open."
+  "Return non-nil if PROBLEM, an error, says that no conversation is open."
   (and (eq (plist-get (plist-get problem :data) :kind) :no-such-session)
        (string-prefix-p "no session is open" (plist-get problem :message))))
 
 (defun contexture-session--announce (session method)
-  "Notify all watching functions that METHOD changed SESSION, an entry.
-This is for changes that the server does not announce."
+  "Tell the functions that watch notifications that METHOD changed SESSION.
+SESSION is an entry of the server, which does not announce such changes."
   (run-hook-with-args 'contexture-notification-functions 'session-changed
                       (list :session (plist-get session :session)
                             :id (plist-get session :id)
@@ -125,7 +131,7 @@ This is for changes that the server does not announce."
 ;;;; Completion
 
 (defun contexture-session--name-entries (sessions)
-  "Return an alist from unique names to SESSIONS."
+  "Return an alist from unique names to SESSIONS, entries of the server."
   (let ((seen (make-hash-table :test #'equal)))
     (mapcar (lambda (session)
               (let ((name (plist-get session :session)))
@@ -137,9 +143,9 @@ This is for changes that the server does not announce."
             sessions)))
 
 (defun contexture-session--choose (prompt sessions &optional default new)
-  "Ask the user with PROMPT for one of SESSIONS.
-DEFAULT is an id.  With NEW, allow a new name.  Return the session, or
-the new name."
+  "Ask the user with PROMPT for one of SESSIONS, entries of the server.
+DEFAULT is the id of one.  Return the chosen entry.  If NEW is non-nil, allow
+a new name, too; then return that."
   (let* ((alist (contexture-session--name-entries sessions))
          (known (make-hash-table :test #'equal))
          (default (or (car (cl-find default alist :test #'equal
@@ -156,10 +162,11 @@ the new name."
                     nil (not new) nil 'contexture-session-history default)))))
     (or (gethash name known)
         (if (and new (not (string-blank-p name))) (string-trim name)
-          (user-error "No session was chosen")))))
+          (user-error "No conversation was chosen")))))
 
 (defun contexture-session--table (names known)
-  "Return a completion table of NAMES; KNOWN has the session of each."
+  "Return a completion table of NAMES of conversations.
+KNOWN is a hash table from each name to the server's entry."
   (contexture--table
    names 'contexture-session
    (lambda (name)
@@ -178,11 +185,12 @@ the new name."
        ""))))
 
 (defun contexture-session--read (prompt &optional new)
-  "Ask with PROMPT for a session, by default this buffer's.
-With NEW, allow the name of a new one."
+  "Ask with PROMPT for a conversation; return its entry.
+The default is that of this buffer, or else the current one.  If NEW is
+non-nil, there is no default; allow a new name, too, and return that."
   (let ((sessions (contexture--ask 'list-sessions nil)))
     (unless (or sessions new)
-      (contexture--user-error "There is no session yet; %s starts one"
+      (contexture--user-error "There is no conversation yet; %s starts one"
                   (contexture-session--key 'contexture-session-new)))
     (contexture-session--choose
      prompt sessions
@@ -193,22 +201,22 @@ With NEW, allow the name of a new one."
      new)))
 
 (defun contexture-session--id (session)
-  "Return the id of SESSION, an entry, or SESSION itself, an id or a name."
+  "Return the id of SESSION if it is an entry, else SESSION, an id or a name."
   (if (stringp session) session (plist-get session :id)))
 
 (defun contexture-session--name (session)
-  "Return the name of SESSION, an entry, or SESSION itself."
+  "Return the name of SESSION if it is an entry, else SESSION, a string."
   (if (stringp session) session (plist-get session :session)))
 
 ;;;; Opening
 
 ;;;###autoload
 (defun contexture-session-open (session &optional manager)
-  "Make SESSION the current one; start it if it does not exist.
-With a prefix argument, a new session shows the items of this buffer's
-context MANAGER, a name or a list of layers."
+  "Make SESSION the current conversation; start it if it does not exist.
+SESSION is a name.  With a prefix argument, a new conversation has the items
+of this buffer's context, MANAGER, which is a name or a list of layers."
   (interactive
-   (list (contexture-session--name (contexture-session--read "Open session" t))
+   (list (contexture-session--name (contexture-session--read "Open conversation" t))
          (and current-prefix-arg (contexture-current-context))))
   (contexture-session--call
    'open-session
@@ -218,88 +226,95 @@ context MANAGER, a name or a list of layers."
    #'contexture-session--tell-opened))
 
 (defun contexture-session--tell-opened (session)
-  "Tell the user and all watching functions that SESSION is the current one."
+  "Tell the user that SESSION, an entry, is the current conversation now.
+Also tell the functions that watch notifications."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
-      (contexture--message "Started session %s%s" (plist-get session :session)
+      (contexture--message "Started conversation %s%s" (plist-get session :session)
                (let ((context (or (plist-get session :managers)
                                   (plist-get session :manager))))
                  (if (and (stringp context) (string-prefix-p "*session " context))
                      ""
-                   (concat ", which shows the items of "
+                   (concat ", which has the items of "
                            (contexture--label context)))))
-    (contexture--message "Session %s is open (%s)" (plist-get session :session)
+    (contexture--message "Conversation %s is open (%s)" (plist-get session :session)
              (contexture-session--size session))))
 
 ;;;###autoload
 (defun contexture-session-new (&optional name manager)
-  "Start a session called NAME and make it the current one.
-If NAME is empty, the server chooses one.  With a prefix argument, the
-session shows the items of this buffer's context MANAGER, a name or a
-list of layers."
+  "Start a conversation called NAME, and make it the current one.
+If NAME is empty, the server chooses a name; if there is a conversation
+called NAME, open that.  With a prefix argument, a new conversation has the
+items of this buffer's context, MANAGER, which is a name or a list of
+layers."
   (interactive
-   (list (read-string "Start session (empty for any name): " nil 'contexture-session-history)
+   (list (read-string "Start conversation (empty for an automatic name): " nil
+                      'contexture-session-history)
          (and current-prefix-arg (contexture-current-context))))
   (let ((name (string-trim (or name ""))))
     (contexture-session-open (unless (string-empty-p name) name) manager)))
 
 ;;;###autoload
 (defun contexture-session-switch (session)
-  "Make SESSION, which must exist, the current one."
+  "Make SESSION the current conversation.
+SESSION is the id or the name of one that exists."
   (interactive (list (contexture-session--id
-                      (contexture-session--read "Switch to session"))))
+                      (contexture-session--read "Switch to conversation"))))
   (contexture-session--call
    'open-session (list :name session :create nil)
    (lambda (entry)
      (contexture-session--announce entry "switch-session")
-     (contexture--message "Session %s is open (%s)" (plist-get entry :session)
+     (contexture--message "Conversation %s is open (%s)" (plist-get entry :session)
               (contexture-session--size entry)))))
 
 ;;;###autoload
 (defun contexture-session-rename (session name)
-  "Give SESSION another NAME."
+  "Rename a conversation to NAME.
+SESSION is its id or its name."
   (interactive
-   (let* ((session (contexture-session--read "Rename session"))
+   (let* ((session (contexture-session--read "Rename conversation"))
           (old (contexture-session--name session)))
      (list (contexture-session--id session)
            (read-string (contexture--format "Rename %s to: " old) nil
                         'contexture-session-history old))))
   (when (string-blank-p name)
-    (user-error "A session needs a name"))
+    (user-error "A conversation needs a name"))
   (contexture-session--call
    'rename-session (list :session session :name (string-trim name))
    (lambda (entry)
-     (contexture--message "The session is now called %s" (plist-get entry :session)))))
+     (contexture--message "The conversation is now called %s" (plist-get entry :session)))))
 
 ;;;; Deleting and bringing back
 
 ;;;###autoload
 (defun contexture-session-delete (session)
-  "Delete SESSION.  `contexture-session-restore' brings it back."
+  "Delete a conversation; `contexture-session-restore' brings it back.
+SESSION is its id or its name."
   (interactive (list (contexture-session--id
-                      (contexture-session--read "Delete session"))))
+                      (contexture-session--read "Delete conversation"))))
   (contexture-session--call
    'delete-session (list :session session)
    (lambda (entry)
-     (contexture--message "Deleted session %s (%s); %s brings it back"
+     (contexture--message "Deleted conversation %s (%s); %s brings it back"
               (plist-get entry :session) (contexture-session--size entry)
               (contexture-session--key 'contexture-session-restore)))))
 
 ;;;###autoload
 (defun contexture-session-restore (session)
-  "Bring back SESSION, which was deleted."
+  "Bring back a deleted conversation.
+SESSION is its id or its name."
   (interactive
    (let ((deleted (cl-remove-if-not
                    (lambda (it) (plist-get it :deleted))
                    (contexture--ask 'list-sessions '(:deleted t)))))
      (unless deleted
-       (user-error "There are no deleted sessions"))
+       (user-error "There are no deleted conversations"))
      (list (contexture-session--id
-            (contexture-session--choose "Bring back session" deleted)))))
+            (contexture-session--choose "Bring back conversation" deleted)))))
   (contexture-session--call
    'restore-session (list :session session)
    (lambda (entry)
-     (contexture--message "Session %s is back (%s); %s switches to it"
+     (contexture--message "Conversation %s is back (%s); %s switches to it"
               (plist-get entry :session) (contexture-session--size entry)
               (contexture-session--key 'contexture-session-switch)))))
 
@@ -335,31 +350,32 @@ list of layers."
     (define-key map "e" #'contexture-explain)
     (define-key map "?" #'contexture-session-menu)
     map)
-  "Keymap of the commands for sessions.
-It is behind `n' in the keymap of the package.")
+  "Keymap of the commands for conversations.
+It is on `n' in `contexture-command-map'.")
 (fset 'contexture-session-map contexture-session-map)
 
-;;; A session in the mode line
+;;; A conversation in the mode line
 
 ;; `contexture-session-mode-line-mode' shows in the mode line whether the
-;; current session is idle, active or nearly full.  It listens to a running
+;; current conversation is idle, active or nearly full.  It listens to a running
 ;; server and starts none; nothing polls.
 
 (defvar contexture-session-line--session nil
-  "Id of the current session, or nil.")
+  "Id of the conversation whose count the mode line shows, or nil.")
 
 (defvar contexture-session-line--asking nil
-  "Non-nil while the server is asked; `again' if a session changed meanwhile.")
+  "Non-nil during a call that asks which conversation is current.
+It is `again' if a conversation has changed meanwhile.")
 
 ;;;###autoload
 (define-minor-mode contexture-session-mode-line-mode
-  "Show the state of the current session in the mode line.
-It is \"ses:idle\" while nothing would be sent, then the tokens that would
-be sent now of those that the model takes, as in \"ses:1,234/8,192\", with
-\"?\" if nobody knows the model's limit.  It ends with \"!\", in the face
+  "Show the state of the current conversation in the mode line.
+It is \"ses:idle\" while nothing would be sent.  Then it has the tokens that
+would be sent now and the model's limit, as in \"ses:1,234/8,192\", with
+\"?\" for a limit that nobody knows.  It ends with \"!\", in the face
 `contexture-session-warning', if the messages fill more than 80 percent
-of the limit.  A tilde says that the server is still counting.  Without
-an open session, it shows nothing."
+of the limit.  A tilde says that the server is still counting.  If no
+conversation is open, the mode line shows nothing."
   :global t
   :group 'contexture-session
   :lighter (:eval (contexture-session-line--lighter))
@@ -379,16 +395,16 @@ an open session, it shows nothing."
   (force-mode-line-update t))
 
 (defun contexture-session-state (stats)
-  "Return `idle', `active' or `warning' for STATS.
-STATS is an answer of `session-stats' or of `count-window'."
+  "Return `idle', `active' or `warning', as STATS say.
+STATS is a result of the method `session-stats' or `count-window'."
   (cond ((plist-get stats :needs-pruning) 'warning)
         ((> (or (plist-get stats :tokens) 0) 0) 'active)
         (t 'idle)))
 
 (defun contexture-session-line--lighter ()
-  "Return the text for the mode line.
-It is a list if it has a face, since the mode line gives a string one
-face."
+  "Return the text for the mode line, or nil if there is nothing to show.
+It is a list if it has a face: the mode line takes one string as a whole in
+one face."
   (when-let* ((count (contexture-count--of contexture-session-line--session))
               (short (contexture-count--short contexture-session-line--session)))
     (pcase (contexture-session-state count)
@@ -398,13 +414,13 @@ face."
                                       'face 'contexture-session-warning))))))
 
 (defun contexture-session-line--changed (method _params)
-  "Ask again if METHOD is about sessions."
+  "Ask for the current conversation again if METHOD is about conversations."
   (when (memq method contexture-session--topics)
     (contexture-session-line--ask)))
 
 (defun contexture-session-line--ask ()
-  "Ask a running server which session is the current one.
-During that call, changes are only noted."
+  "Ask the server, if one is connected, which conversation is the current one.
+During such a call, only note to ask again."
   (cond (contexture-session-line--asking
          (setq contexture-session-line--asking 'again))
         ((contexture-running-p)
@@ -415,7 +431,8 @@ During that call, changes are only noted."
           :error (lambda (_) (contexture-session-line--answered nil))))))
 
 (defun contexture-session-line--answered (session)
-  "Show the count of SESSION, the server's answer, or nothing if it is nil."
+  "Show the token count of SESSION, an entry, or nothing if it is nil.
+SESSION is what the server says is the current conversation."
   (let ((again (eq contexture-session-line--asking 'again)))
     (setq contexture-session-line--asking nil)
     (when contexture-session-mode-line-mode
@@ -424,7 +441,7 @@ During that call, changes are only noted."
         (contexture-session-line--ask)))))
 
 (defun contexture-session-line--follow (id)
-  "Show the count of the session ID, or nothing if ID is nil."
+  "Show the token count of the conversation with ID, or nothing if ID is nil."
   (setq contexture-session-line--session id)
   (if id
       (contexture-count--follow id 'mode-line #'contexture-session-line--redraw)
@@ -436,30 +453,30 @@ During that call, changes are only noted."
   (force-mode-line-update t))
 
 (defun contexture-session-line--forget ()
-  "Clear the mode line, since the server is gone."
+  "Show nothing in the mode line, since the server is gone."
   (contexture-session-line--follow nil))
 
 ;;; Read, search and export conversations
 
-;; Shows sessions: the transcript of one, the hits of a search through all,
-;; and exports, which `contexture-session-import' reads again.
+;; Shows conversations: the transcript of one, the hits of a search through
+;; all, and exports, which `contexture-session-import' reads again.
 
 (defface contexture-session-role '((t :inherit font-lock-keyword-face :weight bold))
-  "Face of the role of a message."
+  "Face of the role of a message in a transcript."
   :group 'contexture-session)
 
 (defface contexture-session-out-of-view '((t :inherit shadow))
-  "Face of messages that a model no longer sees."
+  "Face of messages that are no longer in view of the model."
   :group 'contexture-session)
 
 (defface contexture-session-heading '((t :inherit bold :underline t))
-  "Face of headings in buffers that show sessions."
+  "Face of headings in buffers that show conversations."
   :group 'contexture-session)
 
 ;;;; Messages
 
 (defun contexture-session--message-heading (message)
-  "Return the line above MESSAGE in a transcript."
+  "Return the line above MESSAGE in a transcript: role, id, time and so on."
   (concat
    (propertize (contexture--name (plist-get message :role))
                'face 'contexture-session-role)
@@ -479,7 +496,7 @@ During that call, changes are only noted."
     'face 'shadow)))
 
 (defun contexture-session--message-text (message)
-  "Return MESSAGE as text for a transcript."
+  "Return MESSAGE as text for a transcript, with its heading."
   (let ((body (concat
                (string-trim-right (plist-get message :content))
                (mapconcat (lambda (call)
@@ -512,10 +529,11 @@ During that call, changes are only noted."
   "Keymap of `contexture-session-transcript-mode'.")
 
 (defvar-local contexture-session--view :conversation
-  "View of the transcript: `:conversation', or `:log' for all messages.")
+  "Messages in this transcript: `:conversation', or `:log' for all.
+`:conversation' leaves out what was rolled back.")
 
 (define-derived-mode contexture-session-transcript-mode special-mode "Transcript"
-  "Major mode for the transcript of a session.
+  "Major mode for the transcript of a conversation.
 \\<contexture-session-transcript-mode-map>\
 \\[contexture-session-transcript-next] and \
 \\[contexture-session-transcript-previous] go from message to message,
@@ -531,9 +549,9 @@ and \\[revert-buffer] asks the server again.
 
 ;;;###autoload
 (defun contexture-session-transcript (session &optional message)
-  "Show the transcript of SESSION, by default the current one.
-With a prefix argument, choose one.  Point goes to MESSAGE, an id, or to
-the end."
+  "Show the transcript of a conversation, by default the current one.
+With a prefix argument, choose the conversation.  SESSION is its id, or nil
+for the current one.  Point goes to MESSAGE, an id, or to the last message."
   (interactive
    (list (if current-prefix-arg
              (contexture-session--id (contexture-session--read "Transcript of"))
@@ -547,8 +565,9 @@ the end."
                                              message)))))
 
 (defun contexture-session-transcript--fetch (session view &optional message buffer)
-  "Fetch the messages of SESSION in VIEW, and show them.
-Point goes to MESSAGE, an id.  BUFFER, if given, shows the messages."
+  "Fetch the messages of SESSION, an id, in VIEW, and show the transcript.
+VIEW is a value of `contexture-session--view'.  Point goes to MESSAGE, an id.
+BUFFER, if given, is the transcript's buffer, to be updated."
   (contexture-session--call
    'session-stats (list :session session)
    (lambda (stats)
@@ -560,13 +579,13 @@ Point goes to MESSAGE, an id.  BUFFER, if given, shows the messages."
       :error #'contexture-session--show-error))))
 
 (defun contexture-session-transcript--show (session stats view messages message buffer)
-  "Show MESSAGES and STATS of SESSION in VIEW.
-Point goes to MESSAGE if it is there.  BUFFER shows them already, or is
-nil."
+  "Show MESSAGES and STATS of SESSION, an id, in VIEW.
+Point goes to MESSAGE, an id, if it is there.  BUFFER is the transcript's
+buffer to update, or nil to pop to one."
   (let ((again buffer)
         (buffer (or buffer
                     (get-buffer-create
-                     (contexture--format "*contexture: session %s*"
+                     (contexture--format "*contexture: conversation %s*"
                                          (plist-get stats :session))))))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
@@ -581,12 +600,12 @@ nil."
         (contexture-session-transcript--goto message)))))
 
 (defun contexture-session-transcript--insert (stats messages)
-  "Show MESSAGES in this buffer, below a line from STATS."
+  "Show MESSAGES in this buffer, below a header line from STATS."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (setq header-line-format
           (contexture-session--header
-           (format "Session %s: %s, %s in view, %s%s" (plist-get stats :session)
+           (format "Conversation %s: %s, %s in view, %s%s" (plist-get stats :session)
                    (contexture-session--many (length messages) "message")
                    (contexture--number (plist-get stats :items))
                    (contexture-session--many (plist-get stats :tokens) "token")
@@ -601,7 +620,7 @@ nil."
               " adds a message.\n"))))
 
 (defun contexture-session--header (text)
-  "Return TEXT for a header line."
+  "Return TEXT as a header line, which takes percent signs doubled."
   (concat " " (string-replace "%" "%%" (contexture--visible text))))
 
 (defun contexture-session-transcript--goto (id)
@@ -625,7 +644,7 @@ nil."
    (current-buffer)))
 
 (defun contexture-session-transcript-next (&optional count)
-  "Go to the next message, or COUNT messages on."
+  "Go to the next message, or COUNT messages forward."
   (interactive "p")
   (dotimes (_ (or count 1))
     (let ((next (next-single-property-change (point) 'contexture-session-message)))
@@ -633,19 +652,20 @@ nil."
         (goto-char next)))))
 
 (defun contexture-session-transcript-previous (&optional count)
-  "Go to the beginning of the message, or COUNT messages back."
+  "Go back to the beginning of a message, or to that COUNT messages back."
   (interactive "p")
   (dotimes (_ (or count 1))
     (goto-char (previous-single-property-change
                 (point) 'contexture-session-message nil (point-min)))))
 
 (defun contexture-session-transcript--message ()
-  "Return the message at point."
+  "Return the message at point, or signal an error."
   (or (get-text-property (point) 'contexture-session-message)
-      (user-error "There is no message here")))
+      (user-error "There is no message at point")))
 
 (defun contexture-session-transcript-pin ()
-  "Pin or unpin the message at point; windows never leave out pinned ones."
+  "Pin or unpin the message at point.
+A window never leaves out a pinned message."
   (interactive)
   (let* ((message (contexture-session-transcript--message))
          (pin (not (plist-get message :pinned)))
@@ -678,10 +698,12 @@ nil."
 ;;;; Single messages
 
 (defconst contexture-session--message-buffer "*contexture: message*"
-  "Name of the buffer that shows single messages.")
+  "Name of the buffer that shows chosen messages of a conversation.")
 
 (defun contexture-session--show-messages (session params)
-  "Show the messages of SESSION that PARAMS choose, beside this buffer."
+  "Show the messages that PARAMS choose in their own buffer.
+SESSION is the id of their conversation, or nil for the current one.  PARAMS
+are parameters of `get-messages'."
   (contexture-session--call
    'get-messages (append (contexture--plist :session session) '(:view :log) params)
    (lambda (messages)
@@ -700,19 +722,19 @@ nil."
 ;;;; Searching
 
 (defconst contexture-session-search-buffer "*contexture: search*"
-  "Name of the buffer that shows the hits of a search in sessions.")
+  "Name of the buffer that shows the hits of a search in conversations.")
 
 (defvar contexture-session-message-history nil
-  "History of messages typed in the minibuffer.")
+  "Minibuffer history of messages, and of texts about checkpoints.")
 
 (defvar contexture-session-setting-history nil
-  "History of values of settings.")
+  "Minibuffer history of values of settings.")
 
 (defvar contexture-session-search-history nil
-  "History of searches in sessions.")
+  "Minibuffer history of searches in conversations.")
 
 (defvar-local contexture-session--query nil
-  "Query whose hits this buffer shows.")
+  "Query, a string, whose hits this buffer shows.")
 
 (defvar contexture-session-search-mode-map
   (let ((map (make-sparse-keymap)))
@@ -727,9 +749,9 @@ nil."
   "Keymap of `contexture-session-search-mode'.")
 
 (define-derived-mode contexture-session-search-mode special-mode "Search"
-  "Major mode for the hits of a search in sessions.
+  "Major mode for the hits of a search in conversations.
 \\<contexture-session-search-mode-map>\
-\\[contexture-session-search-visit] shows the message in its session.
+\\[contexture-session-search-visit] shows the message in its conversation.
 
 \\{contexture-session-search-mode-map}"
   (contexture--choose-evil-state 'emacs)
@@ -738,9 +760,9 @@ nil."
 
 ;;;###autoload
 (defun contexture-session-search (query)
-  "Search the names and messages of all sessions for the words of QUERY.
-The best hits come first; RET shows one in its session."
-  (interactive (list (read-string "Search sessions for: " nil
+  "Search the names and messages of all conversations for the words of QUERY.
+The best hits come first; RET shows one in its conversation."
+  (interactive (list (read-string "Search conversations for: " nil
                                   'contexture-session-search-history)))
   (when (string-blank-p query)
     (user-error "Type some words to search for"))
@@ -748,12 +770,12 @@ The best hits come first; RET shows one in its session."
    'search-sessions (list :query query :limit 100)
    (lambda (hits)
      (if (null hits)
-         (contexture--message "No session has %s" query)
+         (contexture--message "No conversation matches %s" query)
        (pop-to-buffer (get-buffer-create contexture-session-search-buffer))
        (contexture-session-search--show query hits)))))
 
 (defun contexture-session-search--show (query hits)
-  "Show HITS of QUERY in this buffer."
+  "Show HITS, the result of a search for QUERY, in this buffer."
   (unless (derived-mode-p 'contexture-session-search-mode)
     (contexture-session-search-mode))
   (setq contexture-session--query query
@@ -778,39 +800,40 @@ The best hits come first; RET shows one in its session."
                          (propertize role 'face 'contexture-session-role) " "
                          (replace-regexp-in-string "[ \t\n\r]+" " " text) "\n")
                  'contexture-session-hit hit 'mouse-face 'highlight
-                 'help-echo "RET: show it in its session"))))
+                 'help-echo "RET: show it in its conversation"))))
     (contexture--show-hidden)
     (goto-char (point-min))))
 
 (defun contexture-session--fit (text width)
-  "Return TEXT in exactly WIDTH columns."
+  "Return TEXT cut or padded to exactly WIDTH columns."
   (truncate-string-to-width text width nil ?\s t))
 
 (defun contexture-session-search--revert (&rest _)
-  "Repeat the search."
+  "Repeat the search whose hits this buffer shows."
   (contexture-session-search contexture-session--query))
 
 (defun contexture-session-search-visit (&optional event)
-  "Show the message of the hit at point, or where EVENT is, in its session."
+  "Show the message of a hit in the transcript of its conversation.
+The hit is at point, or where EVENT, a click, is."
   (interactive (list last-nonmenu-event))
   (when (mouse-event-p event)
     (mouse-set-point event))
   (let ((hit (or (get-text-property (point) 'contexture-session-hit)
-                 (user-error "There is no hit here"))))
+                 (user-error "There is no hit at point"))))
     (contexture-session-transcript (plist-get hit :id) (plist-get hit :message))))
 
 ;;;; Exporting and importing
 
 ;;;###autoload
 (defun contexture-session-export (session &optional format file)
-  "Export all messages of SESSION, by default the current one.
-FORMAT is `markdown', a readable transcript, or `json', which
-`contexture-session-import' reads.  The text is shown in a buffer; with
-a prefix argument it is written to FILE, as JSON if its name ends in
-\".json\"."
+  "Export all messages of a conversation, by default the current one.
+SESSION is its id, or nil for the current one.  FORMAT is `markdown', a
+readable transcript, or `json', which `contexture-session-import' reads.
+Show the text in a buffer or, with a prefix argument, write it to FILE, as
+JSON if its name ends in \".json\"."
   (interactive
    (if current-prefix-arg
-       (let ((file (read-file-name "Export the session to file: ")))
+       (let ((file (read-file-name "Export the conversation to file: ")))
          (list contexture-session--shown
                (if (string-suffix-p ".json" file t) 'json 'markdown) file))
      (list contexture-session--shown
@@ -818,7 +841,7 @@ a prefix argument it is written to FILE, as JSON if its name ends in
                                     '("markdown" "json") nil t nil nil "markdown")))))
   (when (and file (file-exists-p file)
              (not (y-or-n-p (contexture--format "Replace %s? " (abbreviate-file-name file)))))
-    (user-error "Nothing was written"))
+    (user-error "Nothing was written; choose another file"))
   (contexture-session--call
    'export-session
    (contexture--plist :session session :format (or format 'markdown))
@@ -826,13 +849,13 @@ a prefix argument it is written to FILE, as JSON if its name ends in
      (if file
          (let ((coding-system-for-write 'utf-8-unix))
            (write-region (plist-get result :text) nil file nil 'silent)
-           (contexture--message "Wrote session %s (%s) to %s" (plist-get result :session)
+           (contexture--message "Wrote conversation %s (%s) to %s" (plist-get result :session)
                     (contexture-session--many (plist-get result :messages) "message")
                     (abbreviate-file-name file)))
        (contexture-session--show-export result (or format 'markdown))))))
 
 (defun contexture-session--show-export (result format)
-  "Show RESULT, of `export-session' in FORMAT, in a buffer of its own."
+  "Show RESULT, that of `export-session' with FORMAT, in its own buffer."
   (let ((buffer (get-buffer-create
                  (contexture--format "*contexture: export of %s*" (plist-get result :session)))))
     (with-current-buffer buffer
@@ -850,14 +873,14 @@ a prefix argument it is written to FILE, as JSON if its name ends in
 
 ;;; Change a conversation, and undo it
 
-;; Commands that change a session: adding to it, taking checkpoints and
+;; Commands that change a conversation: adding to it, taking checkpoints and
 ;; going back to them, pruning and summarizing, and its settings.  Commands
 ;; do not wait for the server, except for the names to choose from.
 
 ;;;; Adding
 
 (defun contexture-session--read-role (ask)
-  "Return the role of a message: the user, or a chosen one if ASK."
+  "Return the role of a new message: \"user\", or one to ask for if ASK."
   (if ask
       (completing-read (format-prompt "Role" "user")
                        '("user" "assistant" "system" "tool")
@@ -866,8 +889,8 @@ a prefix argument it is written to FILE, as JSON if its name ends in
 
 ;;;###autoload
 (defun contexture-session-add-message (text &optional role)
-  "Append TEXT to the session as a message of the user.
-With a prefix argument, choose another ROLE."
+  "Append TEXT to the conversation as a message of the user.
+With a prefix argument, choose another ROLE, such as \"assistant\"."
   (interactive
    (let ((role (contexture-session--read-role current-prefix-arg)))
      (list (read-string (contexture--format "Message of the %s: " role) nil
@@ -879,12 +902,12 @@ With a prefix argument, choose another ROLE."
    'add-message
    (contexture-session--params :content text :role (intern (or role "user")))
    (lambda (result)
-     (contexture--message "Added %s to session %s (%s)" (plist-get result :id)
+     (contexture--message "Added %s to conversation %s (%s)" (plist-get result :id)
               (plist-get result :session) (contexture-session--size result)))))
 
 ;;;###autoload
 (defun contexture-session-add-region (beg end &optional role)
-  "Append the text between BEG and END to the session as a message.
+  "Append the text between BEG and END to the conversation as a message.
 With a prefix argument, choose another ROLE than the user.  The message
 does not record its source; use `contexture-add-region' to keep that."
   (interactive
@@ -900,8 +923,8 @@ does not record its source; use `contexture-add-region' to keep that."
 
 ;;;###autoload
 (defun contexture-session-checkpoint (&optional text)
-  "Take a checkpoint of the session, to which you can go back.
-TEXT describes it."
+  "Take a checkpoint of the conversation, to which you can go back.
+TEXT, which may be empty, describes it."
   (interactive (list (read-string "Describe the checkpoint: " nil
                                   'contexture-session-message-history)))
   (contexture-session--call
@@ -910,15 +933,16 @@ TEXT describes it."
     :message (unless (string-blank-p (or text "")) (string-trim text)))
    (lambda (result)
      (if result
-         (contexture--message "Took %s of session %s at turn %d; %s goes back to it"
+         (contexture--message "Took %s of conversation %s at turn %d; %s goes back to it"
                   (plist-get result :checkpoint) (plist-get result :session)
                   (plist-get result :turn)
                   (contexture-session--key 'contexture-session-rollback))
-       (contexture--message "This session keeps no checkpoints; its setting \
+       (contexture--message "This conversation keeps no checkpoints; its setting \
 \"versioning\" is off (%s)" (contexture-session--key 'contexture-session-configure))))))
 
 (defun contexture-session--checkpoint-text (checkpoint turns)
-  "Return the annotation of CHECKPOINT of a session with TURNS turns."
+  "Return the annotation of CHECKPOINT in a conversation with TURNS turns.
+It says how many turns going back to it would lose."
   (let ((lost (max 0 (- turns (plist-get checkpoint :turn)))))
     (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
             (contexture-session--time (plist-get checkpoint :created))
@@ -928,8 +952,8 @@ TEXT describes it."
 
 (defun contexture-session--choose-checkpoint (prompt checkpoints turns &optional default)
   "Ask the user with PROMPT for one of CHECKPOINTS; return its id.
-They are in the order in which they were taken; the session has TURNS
-turns now.  DEFAULT is an id, by default the last one's."
+CHECKPOINTS are in the order in which they were taken, and the conversation
+has TURNS turns now.  DEFAULT is the id of one, by default of the last."
   (let* ((alist (mapcar (lambda (it)
                           (cons (format "%s %s" (plist-get it :checkpoint)
                                         (plist-get it :message))
@@ -949,12 +973,12 @@ turns now.  DEFAULT is an id, by default the last one's."
         (user-error "No checkpoint was chosen"))))
 
 (defun contexture-session--read-checkpoint (prompt)
-  "Ask with PROMPT for a checkpoint of this buffer's session."
+  "Ask with PROMPT for a checkpoint of this buffer's conversation; return its id."
   (let* ((params (contexture-session--params))
          (stats (contexture--ask 'session-stats params))
          (checkpoints (contexture--ask 'list-checkpoints params)))
     (unless checkpoints
-      (contexture--user-error "Session %s has no checkpoint; %s takes one"
+      (contexture--user-error "Conversation %s has no checkpoint; %s takes one"
                   (plist-get stats :session)
                   (contexture-session--key 'contexture-session-checkpoint)))
     (contexture-session--choose-checkpoint prompt checkpoints
@@ -962,8 +986,8 @@ turns now.  DEFAULT is an id, by default the last one's."
 
 ;;;###autoload
 (defun contexture-session-rollback (checkpoint)
-  "Go back to CHECKPOINT, an id such as \"chk-3\".
-Later messages leave the conversation and stay in the log;
+  "Go back to CHECKPOINT, an id such as \"chk-3\", of the conversation.
+Later messages are taken back; they stay only in the log.
 `contexture-session-undo-rollback' undoes this."
   (interactive (list (contexture-session--read-checkpoint "Go back to")))
   (contexture-session--call
@@ -971,8 +995,9 @@ Later messages leave the conversation and stay in the log;
    #'contexture-session--report-rolled-back))
 
 (defun contexture-session--report-rolled-back (result)
-  "Report that a session was rolled back, from RESULT."
-  (contexture--message "Session %s is back at %s: %s, %s lost; %s undoes this"
+  "Show a message that a conversation was rolled back.
+RESULT is that of the method `rollback'."
+  (contexture--message "Conversation %s is back at %s: %s, %s lost; %s undoes this"
            (plist-get result :session) (plist-get result :commit-restored)
            (contexture--count (plist-get result :turns-lost) "turn")
            (contexture--count (plist-get result :messages-lost) "message")
@@ -980,34 +1005,34 @@ Later messages leave the conversation and stay in the log;
 
 ;;;###autoload
 (defun contexture-session-undo-rollback ()
-  "Undo the last rollback of the session.
-Messages added since that rollback leave the conversation and stay in the
-log."
+  "Undo the last rollback of the conversation.
+Messages added since that rollback are taken back; they stay only in the log."
   (interactive)
   (contexture-session--call
    'undo-rollback (contexture-session--params)
    #'contexture-session--report-unrolled))
 
 (defun contexture-session--report-unrolled (result)
-  "Report that a rollback is undone, from RESULT."
-  (contexture--message "The rollback of session %s is undone: %s restored%s; %s redoes it"
+  "Show a message that a rollback was undone.
+RESULT is that of the method that undid it."
+  (contexture--message "The rollback of conversation %s is undone: %s restored%s; %s redoes it"
            (plist-get result :session)
            (contexture--count (plist-get result :turns-restored) "turn")
            (let ((lost (or (plist-get result :turns-lost) 0)))
              (if (> lost 0)
-                 (format ", losing %s made since then" (contexture--count lost "turn"))
+                 (format "; %s made since then lost" (contexture--count lost "turn"))
                ""))
            (contexture-session--key 'contexture-session-redo)))
 
 ;;;###autoload
 (defun contexture-session-fork (name &optional checkpoint)
-  "Start a session called NAME that continues from this one.
-With a prefix argument, it continues from a CHECKPOINT.  If NAME is
-empty, the server chooses one.  The new session becomes current."
+  "Start a conversation called NAME that continues from this one.
+With a prefix argument, it continues from a CHECKPOINT, an id.  If NAME is
+empty, the server chooses a name.  The new conversation becomes current."
   (interactive
    (let ((checkpoint (and current-prefix-arg
                           (contexture-session--read-checkpoint "Go on from"))))
-     (list (read-string "Name of the new session (empty for any): " nil
+     (list (read-string "Name of the new conversation (empty for an automatic one): " nil
                         'contexture-session-history)
            checkpoint)))
   (contexture-session--call
@@ -1016,7 +1041,7 @@ empty, the server chooses one.  The new session becomes current."
     :name (unless (string-blank-p (or name "")) (string-trim name))
     :checkpoint checkpoint)
    (lambda (entry)
-     (contexture--message "Session %s continues from %s (%s); it is now the current one"
+     (contexture--message "Conversation %s continues from %s (%s); it is now the current one"
               (plist-get entry :session) (or checkpoint "there")
               (contexture-session--size entry)))))
 
@@ -1024,10 +1049,10 @@ empty, the server chooses one.  The new session becomes current."
 
 ;;;###autoload
 (defun contexture-session-prune (&optional tokens)
-  "Take the least important messages of the session out of view.
-Stop when the rest has at most TOKENS, a prefix argument, by default 80
-percent of the model's window.  `contexture-session-undo' brings them
-back."
+  "Take the least important messages of the conversation out of view.
+Stop when the messages left in view have at most TOKENS, the prefix argument,
+by default 80 percent of the model's window.  `contexture-session-undo'
+brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
@@ -1036,9 +1061,10 @@ back."
      (let* ((stats (plist-get result :stats))
             (removed (plist-get stats :items-removed)))
        (if (= removed 0)
-           (contexture--message "Nothing to prune: session %s has only %s" (plist-get result :session)
+           (contexture--message "Nothing to prune: conversation %s has only %s"
+                    (plist-get result :session)
                     (contexture-session--many (plist-get stats :final) "token"))
-         (contexture--message "Pruned %s of session %s: %s → %s tokens; %s brings them back"
+         (contexture--message "Pruned %s of conversation %s: %s → %s tokens; %s brings them back"
                   (contexture--count removed "message")
                   (plist-get result :session)
                   (contexture--number (plist-get stats :original))
@@ -1047,16 +1073,16 @@ back."
 
 ;;;###autoload
 (defun contexture-session-summarize (&optional keep)
-  "Replace the older messages of the session with a summary.
-The last KEEP messages, a prefix argument and 10 by default, stay.  The
-summary is shown.  `contexture-session-undo' brings the messages back."
+  "Replace the older messages of the conversation with a summary.
+The last KEEP messages, the prefix argument or else 10, stay in view.  Show
+the summary.  `contexture-session-undo' brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
   (contexture-session--call
    'summarize-session (contexture-session--params :keep-messages keep)
    (lambda (result)
      (contexture-session--show-summary (plist-get result :summary))
-     (contexture--message "Summarized %s of session %s: %s → %s tokens; %s brings them back"
+     (contexture--message "Summarized %s of conversation %s: %s → %s tokens; %s brings them back"
               (contexture--count
                (plist-get (plist-get result :stats) :summarized-items) "message")
               (plist-get result :session)
@@ -1065,7 +1091,8 @@ summary is shown.  `contexture-session-undo' brings the messages back."
               (contexture-session--key 'contexture-session-undo)))))
 
 (defun contexture-session--show-summary (summary)
-  "Show SUMMARY, the text that replaces messages."
+  "Show SUMMARY, which replaces messages, in its own buffer.
+It is a text, or a plist that has the text as `:content'."
   (let ((buffer (get-buffer-create "*contexture: summary*")))
     (with-current-buffer buffer
       (special-mode)
@@ -1080,24 +1107,24 @@ summary is shown.  `contexture-session-undo' brings the messages back."
 
 ;;;###autoload
 (defun contexture-session-undo ()
-  "Undo the last pruning, summary, rollback or restoration in the session.
-Repeat it to undo earlier ones.  `contexture-session-redo' brings back
-what was undone.  To choose which to undo, use
-`contexture-session-restore-revision'."
+  "Undo the last pruning, summary, rollback or return to an earlier view.
+Use it again to undo earlier changes of the conversation.  To choose the
+change to undo, use `contexture-session-restore-revision'.
+`contexture-session-redo' redoes what was undone."
   (interactive)
   (contexture-session--step 'undo-session :undone))
 
 ;;;###autoload
 (defun contexture-session-redo ()
-  "Redo the change of the session that was undone last.
-Repeat it to redo more.  After a new message, or another change of what is
-in view, nothing can be redone."
+  "Redo the change of the conversation that was undone last.
+Use it again to redo more.  After a new message, or another change of what
+is in view, nothing can be redone."
   (interactive)
   (contexture-session--step 'redo-session :redone))
 
 (defun contexture-session--step (method what)
-  "Call METHOD, `undo-session' or `redo-session', and report it.
-WHAT is the member of its result that names the change."
+  "Call METHOD, `undo-session' or `redo-session', and show a message about it.
+WHAT is the keyword under which the result names the change."
   (contexture-session--call
    method (contexture-session--params)
    (lambda (result)
@@ -1106,7 +1133,7 @@ WHAT is the member of its result that names the change."
        (if (and (eq method 'undo-session) (equal change "rollback"))
            (contexture-session--report-unrolled result)
          (contexture--message
-          "%s %s of session %s; %s" (if (eq method 'undo-session) "Undid" "Redid")
+          "%s %s of conversation %s; %s" (if (eq method 'undo-session) "Undid" "Redid")
           (contexture-session--change-name change) session
           (if (eq method 'undo-session)
               (format "%s redoes it"
@@ -1115,7 +1142,7 @@ WHAT is the member of its result that names the change."
                     (contexture-session--key 'contexture-session-undo)))))))))
 
 (defun contexture-session--change-name (method)
-  "Return a name for the change that METHOD made."
+  "Return a phrase for the change that METHOD, a symbol or a string, made."
   (pcase (contexture--name method)
     ((or "prune-context" "auto-manage-context") "the pruning")
     ("summarize-context" "the summary")
@@ -1125,20 +1152,21 @@ WHAT is the member of its result that names the change."
 
 ;;;###autoload
 (defun contexture-session-restore-revision (revision)
-  "Restore the view of REVISION, a number; 0 is the beginning.
-This undoes prunings and summaries.  Newer messages stay in view."
+  "Restore what was in view of the model as of REVISION.
+REVISION is the number of a change of the view, or 0 for before the first.
+This undoes later prunings and summaries.  Newer messages stay in view."
   (interactive (list (contexture-session--read-revision)))
   (contexture-session--call
    'restore-revision (append (contexture-session--params) (list :revision revision))
    (lambda (result)
-     (contexture--message "Session %s shows the view of revision %d again; %s undoes it"
+     (contexture--message "Conversation %s shows the view of revision %d again; %s undoes it"
               (plist-get result :session) (plist-get result :restored)
               (contexture-session--key 'contexture-session-undo)))))
 
 (defun contexture-session--read-revision ()
-  "Ask for a change of the session to undo; return the revision before it."
+  "Ask for a change of the view to undo; return the revision before it."
   (let* ((revisions (or (contexture--ask 'list-revisions (contexture-session--params))
-                        (user-error "Nothing has changed the view of this session")))
+                        (user-error "Nothing has changed the view of this conversation")))
          (alist (mapcar (lambda (it)
                           (cons (format "%d %s" (plist-get it :revision)
                                         (contexture--name (plist-get it :method)))
@@ -1161,7 +1189,7 @@ This undoes prunings and summaries.  Newer messages stay in view."
                                    (plist-get it :created))))))
                 nil t nil nil default)))
     (let ((revision
-           (or (cdr (assoc name alist)) (user-error "Nothing was chosen"))))
+           (or (cdr (assoc name alist)) (user-error "No change was chosen"))))
       (or (plist-get (cadr (member revision revisions)) :revision) 0))))
 
 ;;;; Settings
@@ -1181,16 +1209,17 @@ This undoes prunings and summaries.  Newer messages stay in view."
     (:token-threshold :type integer :doc "tokens of history below which all is sent")
     (:tools :type names :doc "the tools that models may use")
     (:allowed-tools :type names :doc "the tools that need no approval"))
-  "Descriptions of the settings that the server does not describe itself.")
+  "Descriptions of the settings that the server itself does not describe.")
 
 (defun contexture-session--settings (result)
-  "Return all settings of RESULT, of `configure-session', as plists."
+  "Return descriptions of all settings, with their values, as plists.
+RESULT is that of the method `configure-session'."
   (append (plist-get result :settings)
           (cl-loop for (name . more) in contexture-session--more-settings
                    collect `(:name ,name :value ,(plist-get result name) ,@more))))
 
 (defun contexture-session--setting-type (setting)
-  "Return the type of SETTING.
+  "Return the type of SETTING, a description.
 It is `boolean', `name', `names', `string', `integer' or `number'."
   (cond ((plist-get setting :type))
         ((plist-get setting :values) 'name)
@@ -1199,7 +1228,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
         (t 'number)))
 
 (defun contexture-session--setting-text (setting)
-  "Return the annotation of SETTING: value, default and range."
+  "Return the annotation of SETTING: value, default, range and description."
   (let ((show (lambda (value)
                 (pcase (cons value (contexture-session--setting-type setting))
                   (`(t . boolean) "on")
@@ -1221,7 +1250,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
      ", ")))
 
 (defun contexture-session--read-value (setting)
-  "Ask for a value of SETTING, and return it in the server's form."
+  "Ask for a value of SETTING; return it in the form for `configure-session'."
   (let* ((name (contexture--name (plist-get setting :name)))
          (value (plist-get setting :value))
          (prompt (format "%s (%s): " name (contexture-session--setting-text setting))))
@@ -1248,7 +1277,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
 
 ;;;###autoload
 (defun contexture-session-configure (name value)
-  "Set the setting NAME, a keyword, of the session to VALUE.
+  "Set the setting NAME, a keyword, of the conversation to VALUE.
 Completion shows the value, the default and the range of each setting."
   (interactive
    (let* ((settings (contexture-session--settings
@@ -1274,24 +1303,24 @@ Completion shows the value, the default and the range of each setting."
    (lambda (result)
      (let ((setting (cl-find name (contexture-session--settings result)
                              :key (lambda (it) (plist-get it :name)))))
-       (contexture--message "%s of session %s: %s" (contexture--name name)
+       (contexture--message "%s of conversation %s: %s" (contexture--name name)
                 (plist-get result :session)
                 (contexture-session--setting-text setting))))))
 
 ;;; Notes on the history, turn by turn
 
-;; When a template takes notes on the history of a session, each turn has
+;; When a template takes notes on the history of a conversation, each turn has
 ;; an entry, even if notes were not needed or failed.  This lists them, the
 ;; newest first, and shows what the note-taker was asked and answered.
 
 (defconst contexture-session-views-buffer "*contexture: views*"
-  "Name of the buffer that lists the notes of a session.")
+  "Name of the buffer that lists the notes of a conversation.")
 
 (defconst contexture-session-view-buffer "*contexture: view*"
   "Name of the buffer that shows the notes of one turn.")
 
 (defconst contexture-session-views--limit 200
-  "Maximum number of entries listed.")
+  "Maximum number of turns whose notes are listed.")
 
 (defvar contexture-session-views-mode-map
   (let ((map (make-sparse-keymap)))
@@ -1302,13 +1331,14 @@ Completion shows the value, the default and the range of each setting."
   "Keymap of `contexture-session-views-mode'.")
 
 (defvar-local contexture-session-views--status nil
-  "Status of the listed entries, a keyword, or nil for all.")
+  "Status of the notes in this list, a keyword, or nil for all.")
 
 (define-derived-mode contexture-session-views-mode tabulated-list-mode "Views"
-  "Major mode for the notes of a session.
+  "Major mode for the notes of a conversation.
 \\<contexture-session-views-mode-map>\\[contexture-session-views-show] shows \
-what the note-taker was asked and answered; \\[contexture-session-views-filter] lists
-only those with a status.
+what the note-taker was asked and answered for
+the turn at point; \\[contexture-session-views-filter] lists only notes \
+with one status.
 
 \\{contexture-session-views-mode-map}"
   (contexture--choose-evil-state 'emacs)
@@ -1322,8 +1352,9 @@ only those with a status.
 
 ;;;###autoload
 (defun contexture-session-views (&optional session)
-  "List the notes that were taken on the history of the session.
-With a prefix argument, choose a SESSION."
+  "List the notes that were taken on the history of the conversation.
+With a prefix argument, choose the conversation.  SESSION is its id, or nil
+for the current one."
   (interactive (list (if current-prefix-arg
                          (contexture-session--id
                           (contexture-session--read "Notes of"))
@@ -1336,7 +1367,7 @@ With a prefix argument, choose a SESSION."
   (pop-to-buffer contexture-session-views-buffer))
 
 (defun contexture-session-views--revert (&rest _)
-  "Fetch the notes of this buffer's session, and list them."
+  "Fetch the notes of this buffer's conversation, and list them."
   (let ((buffer (current-buffer)))
     (contexture-session--call
      'list-notes
@@ -1354,17 +1385,17 @@ With a prefix argument, choose a SESSION."
            (unless tabulated-list-entries
              (let ((inhibit-read-only t))
                (insert (if contexture-session-views--status
-                           "No notes with this status; f lists others.\n"
-                         "No notes were taken in this session yet; in a conversation, \
+                           "There are no notes with this status; f lists others.\n"
+                         "No notes were taken in this conversation yet; in its buffer, \
 C-c C-t turns them on.\n"))))))))))
 
 (defun contexture-session-views--params (&rest plist)
-  "Return PLIST with the session and status of this buffer's list."
+  "Return PLIST with parameters for the conversation and status of this list."
   (append (contexture-session--params :status contexture-session-views--status)
           plist))
 
 (defun contexture-session-views--row (view)
-  "Return the columns for VIEW."
+  "Return the columns of the list for VIEW, the notes of one turn."
   (let ((status (contexture--name (plist-get view :status))))
     (vector (format "%s" (or (plist-get view :turn) ""))
             (contexture--visible (or (plist-get view :template) ""))
@@ -1385,11 +1416,12 @@ C-c C-t turns them on.\n"))))))))))
                 (contexture--visible (or (plist-get view :model) "")))))))
 
 (defun contexture-session-views--by-turn (one other)
-  "Return non-nil if the entry ONE has an earlier turn than OTHER."
+  "Return non-nil if ONE, an entry of the list, is of an earlier turn than OTHER."
   (< (or (plist-get (car one) :turn) 0) (or (plist-get (car other) :turn) 0)))
 
 (defun contexture-session-views-filter (status)
-  "List only the notes with STATUS, a name; empty or \"all\" lists all."
+  "List only the notes with STATUS, such as \"failed\".
+If STATUS is empty or \"all\", list all."
   (interactive
    (list (completing-read "Status: " '("all" "managed" "below-threshold" "disabled"
                                        "failed")
@@ -1398,12 +1430,12 @@ C-c C-t turns them on.\n"))))))))))
         (unless (member status '("all" "")) (intern (concat ":" status))))
   (contexture-session-views--revert))
 
-;;;; One view
+;;;; The notes of one turn
 
 (defun contexture-session-views-show ()
-  "Show the notes at point, with the request and the answer."
+  "Show the notes at point, with the note-taker's request and answer."
   (interactive)
-  (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes here")))
+  (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes at point")))
          (place (cl-position view tabulated-list-entries :key #'car))
          (older (contexture-session-views--params
                  :limit (+ place 10)))  ; newer entries may have come meanwhile
@@ -1422,7 +1454,7 @@ C-c C-t turns them on.\n"))))))))))
                 (contexture-session--show-error problem))))))
 
 (defun contexture-session-views--show (view)
-  "Show VIEW in its own buffer."
+  "Show VIEW, the notes of one turn, in their own buffer."
   (with-current-buffer (get-buffer-create contexture-session-view-buffer)
     (let ((inhibit-read-only t))
       (special-mode)
@@ -1434,8 +1466,8 @@ C-c C-t turns them on.\n"))))))))))
     (display-buffer (current-buffer))))
 
 (defun contexture-session-views--insert (view)
-  "Insert all data of VIEW: short values first, then its texts.
-Of the texts, the result comes first and the request last."
+  "Insert all data of VIEW: first the short values, then the long texts.
+The request comes last."
   (let (texts)
     (cl-loop for (key value) on view by #'cddr do
              (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
@@ -1452,7 +1484,7 @@ Of the texts, the result comes first and the request last."
       (insert "\n" (propertize name 'face 'bold) "\n\n" (string-trim-right text) "\n"))))
 
 (defun contexture-session-views--value (key value)
-  "Return VALUE of KEY in a view as text."
+  "Return VALUE, that of KEY in the notes of a turn, as text."
   (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
         ((eq value t) "yes")
         ((keywordp value) (contexture--name value))
@@ -1463,19 +1495,19 @@ Of the texts, the result comes first and the request last."
 ;;; Import conversations
 
 ;; Imports sessions: a JSON export of Contexture, or what other agents
-;; recorded.  Of the latter, the command first shows what is there, and
-;; imports it only when the user agrees.
+;; recorded.  For the latter, the command first shows what there is, and
+;; imports it only if the user agrees.
 
 (defconst contexture-session-import-buffer "*contexture: import*"
   "Name of the buffer that shows what would be imported.")
 
 (defun contexture-session-import--project ()
-  "Return the folder of the project of this buffer, or its own folder."
+  "Return the root of this buffer's project, or else the default directory."
   (expand-file-name
    (if-let* ((project (project-current))) (project-root project) default-directory)))
 
 (defun contexture-session-import--places ()
-  "Return the existing files and folders with recorded sessions of this project."
+  "Return the existing folders in which agents record sessions of this project."
   (let* ((project (contexture-session-import--project))
          (name (replace-regexp-in-string "[^[:alnum:]]" "-" (directory-file-name project)))
          (claude (or (getenv "CLAUDE_CONFIG_DIR") "~/.claude"))
@@ -1486,23 +1518,23 @@ Of the texts, the result comes first and the request last."
                       (expand-file-name "sessions" codex)))))
 
 (defun contexture-session-import--read ()
-  "Ask for a file or folder, and complete over those of this project."
+  "Ask for a file or folder to import, by default one with recorded sessions."
   (let ((place (car (contexture-session-import--places))))
-    (read-file-name "Import sessions from file or folder: "
+    (read-file-name "Import conversations from file or folder: "
                     (and place (file-name-as-directory place))
                     (and place (abbreviate-file-name place)) t nil)))
 
 ;;;###autoload
 (defun contexture-session-import (file &optional name)
-  "Import the session or sessions in FILE.
-FILE is JSON that `contexture-session-export' wrote, a session that
-Claude Code, Codex or SpecStory recorded, or a folder with such
-recordings.  You see what recordings contain before anything is
-imported.  With a prefix argument, import an export under the name NAME.
-Nothing is replaced: a name that is taken gets a number."
+  "Import the conversation or conversations in FILE.
+FILE is JSON that `contexture-session-export' wrote, a session that Claude
+Code, Codex or SpecStory recorded, or a folder with such recordings.  You
+see what recordings contain before any of it is imported.  With a prefix
+argument, give a conversation from JSON the name NAME.  Nothing is replaced:
+a name that is taken gets a number."
   (interactive
    (list (contexture-session-import--read)
-         (and current-prefix-arg (read-string "Name of the session: " nil
+         (and current-prefix-arg (read-string "Name of the conversation: " nil
                                               'contexture-session-history))))
   (let ((file (expand-file-name file)))
     (unless (file-readable-p file)
@@ -1518,7 +1550,7 @@ Nothing is replaced: a name that is taken gets a number."
           :name (unless (string-blank-p (or name "")) name))
          (lambda (entry)
            (contexture-session--announce entry "import-session")
-           (contexture--message "Imported session %s (%s)"
+           (contexture--message "Imported conversation %s (%s)"
                                 (plist-get entry :session)
                                 (contexture-session--size entry))))
       (contexture-session-import--preview file))))
@@ -1526,7 +1558,8 @@ Nothing is replaced: a name that is taken gets a number."
 ;;;; Recordings of other agents
 
 (defun contexture-session-import--preview (file)
-  "Show what recordings FILE has, and import them if the user agrees."
+  "Show which recordings FILE has, and import them if the user agrees.
+FILE is a file or a folder."
   (contexture--message "Looking at %s..." (abbreviate-file-name file))
   (contexture-session--call
    'import-sessions (contexture-session-import--params file :dry-run t)
@@ -1540,23 +1573,23 @@ Nothing is replaced: a name that is taken gets a number."
        (special-mode)
        (display-buffer (current-buffer)))
      (if (zerop (plist-get found :messages))
-         (contexture--message "Nothing new to import in %s" (abbreviate-file-name file))
+         (contexture--message "There is nothing new to import in %s" (abbreviate-file-name file))
        (when (contexture--y-or-n-p
               (format "Import %s (%s)? "
                       (contexture--count (plist-get found :messages) "message")
                       (contexture--count (plist-get found :sessions)
-                                         "new session")))
+                                         "new conversation")))
          (contexture--message "Importing...")
          (contexture-session--call
           'import-sessions (contexture-session-import--params file)
           (lambda (done)
-            (contexture--message "Imported %s, new sessions: %d"
+            (contexture--message "Imported %s, new conversations: %d"
                                  (contexture--count (plist-get done :messages)
                                                     "message")
                                  (plist-get done :sessions)))))))))
 
 (defun contexture-session-import--params (file &rest more)
-  "Return the parameters for importing FILE, with MORE.
+  "Return the parameters for importing FILE, with MORE, keywords and values.
 The folder of Codex has the sessions of all projects, so import only those
 of this project from there."
   (let ((codex (expand-file-name "sessions" (or (getenv "CODEX_HOME") "~/.codex"))))
@@ -1566,7 +1599,7 @@ of this project from there."
             more)))
 
 (defun contexture-session-import--insert (file)
-  "Insert lines about FILE, an entry of an import."
+  "Insert lines about FILE, an entry in the result of `import-sessions'."
   (insert (format "%-9s  %s\n"
                   (substring (symbol-name (plist-get file :state)) 1)
                   (contexture--visible (or (plist-get file :session)
@@ -1583,30 +1616,30 @@ of this project from there."
                     (contexture--visible (plist-get entry :kind))
                     (plist-get entry :reason)))))
 
-;;; Act on items and sessions with Embark
+;;; Act on items and conversations with Embark
 
-;; Actions for the package Embark, on an item or a session that you are
-;; choosing in the minibuffer.  `contexture--table' loads it when
-;; Embark is there; nothing of Embark is needed to load it.
+;; Actions for the package Embark, on an item or a conversation that you are
+;; choosing in the minibuffer.  `contexture--table' loads this file if Embark
+;; is loaded; loading it needs nothing of Embark.
 
 (defvar embark-keymap-alist)
 
-;; Embark calls functions that are no commands with the name that was chosen.
+;; The functions are not commands: Embark calls them with the chosen name.
 
 ;;;; Items
 
 (defun contexture-embark--item (name)
-  "Return the item of this buffer's context with the unique NAME."
+  "Return the item with the unique NAME in this buffer's context."
   (or (cdr (assoc name (contexture-sets--name-items
                         (reverse (contexture--ask
                                   'list-items
                                   (append (contexture--context-params
                                            (contexture-current-context))
                                           '(:brief t)))))))
-      (contexture--user-error "The context no longer has %s" name)))
+      (contexture--user-error "The context no longer has an item %s" name)))
 
 (defun contexture-embark-visit (name)
-  "Go to where the item with NAME came from."
+  "Go to the place that the item with NAME came from."
   (let ((metadata (plist-get (contexture-embark--item name) :metadata)))
     (contexture-list-item--visit
      (or (contexture-list-item--source-buffer metadata)
@@ -1619,11 +1652,11 @@ of this project from there."
     (contexture-remove (list (plist-get item :id)) name (plist-get item :manager))))
 
 (defun contexture-embark-freeze (name)
-  "Make a snapshot of the item with NAME."
+  "Freeze the item with NAME: it no longer follows its source."
   (contexture-freeze (contexture-embark--item name)))
 
 (defun contexture-embark-follow (name)
-  "Let the item with NAME follow its source again."
+  "Let the item with NAME follow its source again, as before it was frozen."
   (contexture-freeze (contexture-embark--item name) t))
 
 (defvar contexture-embark-item-map
@@ -1634,39 +1667,40 @@ of this project from there."
     (define-key map "Z" #'contexture-embark-freeze)
     (define-key map "F" #'contexture-embark-follow)
     map)
-  "Keymap of Embark for an item.")
+  "Keymap with Embark's actions on an item.")
 
-;;;; Sessions
+;;;; Conversations
 
 (defun contexture-embark--session (name)
-  "Return the id of the session with the unique NAME."
+  "Return the id of the conversation with the unique NAME."
   (if-let* ((entry (assoc name (contexture-session--name-entries
                                 (contexture--ask 'list-sessions nil)))))
       (contexture-session--id (cdr entry))
-    (contexture--user-error "There is no session %s" name)))
+    (contexture--user-error "There is no conversation %s" name)))
 
 (defun contexture-embark-talk (name)
-  "Open the conversation of the session with NAME."
+  "Talk in the conversation with NAME."
   (contexture-repl name))
 
 (defun contexture-embark-dashboard (name)
-  "Show how full the session with NAME is."
+  "Show how full the conversation with NAME is."
   (contexture-dashboard (contexture-embark--session name)))
 
 (defun contexture-embark-transcript (name)
-  "Show the transcript of the session with NAME."
+  "Show the transcript of the conversation with NAME."
   (contexture-session-transcript (contexture-embark--session name)))
 
 (defun contexture-embark-explain (name)
-  "Show why each part of the last window of the session with NAME is in or out."
+  "Explain the last window of the conversation with NAME, part by part."
   (contexture-explain 1 (contexture-embark--session name)))
 
 (defun contexture-embark-export (name)
-  "Show the session with NAME as Markdown, to be saved."
+  "Show the conversation with NAME as Markdown, for you to save."
   (contexture-session-export (contexture-embark--session name)))
 
 (defun contexture-embark-delete (name)
-  "Delete the session with NAME; `contexture-session-restore' brings it back."
+  "Delete the conversation with NAME.
+`contexture-session-restore' brings it back."
   (contexture-session-delete (contexture-embark--session name)))
 
 (defvar contexture-embark-session-map
@@ -1679,12 +1713,12 @@ of this project from there."
     (define-key map "x" #'contexture-embark-export)
     (define-key map "d" #'contexture-embark-delete)
     map)
-  "Keymap of Embark for a session.")
+  "Keymap with Embark's actions on a conversation.")
 
-;;;; Offering them
+;;;; Offering the actions
 
 (defun contexture-embark--offer ()
-  "Let Embark, which is loaded, offer these actions."
+  "Have Embark, which is loaded, offer the actions on items and conversations."
   (add-to-list 'embark-keymap-alist '(contexture-item . contexture-embark-item-map))
   (add-to-list 'embark-keymap-alist '(contexture-session . contexture-embark-session-map)))
 

@@ -74,25 +74,26 @@
 
 ;;; Add what Emacs has at hand
 
-;; An item of the latest kill, of diagnostics, differences or a compilation
-;; may name a file that it is about; the server does not compare its text
-;; with that file.
+;; An item with a kill, diagnostics, differences or errors of a compilation may
+;; name the file that it is about.  The server does not compare its text with
+;; that file.
 
 (defun contexture-sources--params (type origin content metadata)
-  "Return parameters that add CONTENT of TYPE, taken as ORIGIN says.
-METADATA is a plist of further facts."
+  "Return parameters of `add-item' for CONTENT, a string, of TYPE.
+ORIGIN, a keyword, says where CONTENT was taken; METADATA is a plist of
+further facts."
   (list :type type
         :content (substring-no-properties content)
         :metadata (append (list :origin origin) metadata (contexture--as-of))))
 
 (defun contexture-sources--buffer-metadata (&rest keys)
-  "Return the values of KEYS in this buffer's metadata, as a plist."
+  "Return those of this buffer's metadata that are under KEYS, as a plist."
   (contexture--select (contexture--buffer-metadata) keys))
 
 ;;;; Rectangles
 
 (defun contexture-sources--block-selection ()
-  "Return (BEG END t) if a rectangle, or a block of Evil, is selected, or nil."
+  "Return (BEG END t) if a rectangle or a block of Evil is selected, else nil."
   (cond ((and (bound-and-true-p rectangle-mark-mode) (use-region-p))
          (list (region-beginning) (region-end) t))
         ((and (eq (bound-and-true-p evil-state) 'visual)
@@ -102,9 +103,10 @@ METADATA is a plist of further facts."
            (list beg end t)))))
 
 (defun contexture-sources--capture-rectangle (beg end)
-  "Return parameters that add the rectangle with corners at BEG and END.
-The metadata has its lines and columns, counted from 1, the last ones
-included.  Padding of shorter lines is left out."
+  "Return parameters of `add-item' for the rectangle between BEG and END.
+These are its corners.  The metadata has the first and last line and column
+of the rectangle, counted from 1.  Blanks at the ends of lines are left
+out.  Signal an error if the rectangle is blank."
   (require 'rect)
   (let ((rows (list nil)) columns)
     (save-excursion
@@ -127,7 +129,7 @@ included.  Padding of shorter lines is left out."
                               (concat (substring-no-properties text) "\n"))
                    :metadata (plist-put metadata :partial t))))))
 
-;;;; What is most likely meant
+;;;; What the user most likely means
 
 ;;;###autoload
 (defun contexture-add-dwim ()
@@ -145,9 +147,9 @@ else the whole buffer."
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-Ask once how to add directories; the server walks them."
+If there are directories, ask once how to add them."
   (let ((files (or (ignore-errors (dired-get-marked-files))
-                   (user-error "There is no file here")))
+                   (user-error "Mark files, or put point on one")))
         (contexture-manager (contexture-current-manager)) ; ask once
         mode)
     (dolist (directory (cl-remove-if-not #'file-directory-p files))
@@ -161,7 +163,7 @@ Ask once how to add directories; the server walks them."
   "Add the marked buffers of this Ibuffer, or the one at point."
   (let ((buffers (or (ibuffer-get-marked-buffers)
                      (ensure-list (ignore-errors (ibuffer-current-buffer t)))
-                     (user-error "There is no buffer here"))))
+                     (user-error "Mark buffers, or put point on one"))))
     (contexture-sources--add-all
      (mapcar (lambda (buffer)
                (with-current-buffer buffer
@@ -174,7 +176,7 @@ Ask once how to add directories; the server walks them."
 
 (defun contexture-sources--add-all (calls noun)
   "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.
-NOUN names what each of them adds."
+NOUN, such as \"file\", names what each of them adds."
   (cond ((cdr calls)
          (contexture--add-batch
           calls
@@ -190,8 +192,9 @@ NOUN names what each of them adds."
          (contexture--add (cdar calls) (caar calls)))))
 
 (defun contexture--add-batch (calls function)
-  "Make CALLS, pairs (METHOD . PARAMS), as one addition to this buffer's context.
-Then call FUNCTION with the name of the context and the outcomes."
+  "Make CALLS, pairs (METHOD . PARAMS), which add to this buffer's context.
+They are one addition for undo.  Then call FUNCTION with the name of the
+context and the outcomes."
   (let ((manager (contexture-current-manager)))
     (setq contexture--last-manager manager
           contexture--last-changed manager)
@@ -204,12 +207,13 @@ Then call FUNCTION with the name of the context and the outcomes."
        (funcall function manager outcomes)))))
 
 (defun contexture-sources--tell-all (manager noun items refusals)
-  "Say that ITEMS, the newest first, each a NOUN, were added to MANAGER.
-REFUSALS are the error messages for items that were not added."
+  "Show a message that ITEMS, each a NOUN, were added to the context MANAGER.
+ITEMS are in order, the newest first.  REFUSALS are the error messages of
+the calls that added none."
   (let ((evicted (cl-loop for item in items
                           sum (length (plist-get item :evicted))))
         (refused (when refusals
-                   (format "; %d refused: %s" (length refusals) (car refusals)))))
+                   (format "; %d not added: %s" (length refusals) (car refusals)))))
     (if (null items)
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (contexture--with-size
@@ -222,7 +226,8 @@ REFUSALS are the error messages for items that were not added."
                   (contexture--evicted-text evicted) refused))))))
 
 (defun contexture-sources--last-of (items)
-  "Return the first of ITEMS, the newest, with what any of them covers."
+  "Return the first of ITEMS, the newest, with a `:covers' for all of them.
+That has the ids of what any of ITEMS covers or is covered by."
   (append (list :covers (cl-mapcan (lambda (item)
                                      (append (plist-get item :covers)
                                              (ensure-list (plist-get item :covered-by))))
@@ -234,7 +239,7 @@ REFUSALS are the error messages for items that were not added."
 ;;;###autoload
 (defun contexture-add-kill (text)
   "Add TEXT, the latest kill, to this buffer's context.
-With a prefix argument, choose one from the kill ring."
+With a prefix argument, choose TEXT from the kill ring."
   (interactive
    (let ((latest (condition-case nil
                      (current-kill 0 t)
@@ -249,8 +254,8 @@ With a prefix argument, choose one from the kill ring."
 ;;;###autoload
 (defun contexture-add-diagnostics (&optional all)
   "Add Flymake's diagnostics at point to this buffer's context.
-With ALL, the prefix argument, add all of the buffer's diagnostics as one
-item."
+If there are none at point, add those of its line.  With a prefix argument,
+ALL, add all of the buffer's diagnostics as one item."
   (interactive (list (contexture--own-prefix)))
   (unless (bound-and-true-p flymake-mode)
     (user-error "Flymake is not on in this buffer; M-x flymake-mode turns it on"))
@@ -270,13 +275,13 @@ item."
               '(:language "text"))))))
 
 (defun contexture-sources--diagnostics (all)
-  "Return Flymake's diagnostics at point or on its line, or all if ALL."
+  "Return Flymake's diagnostics at point or else on its line, or all if ALL."
   (cond (all (flymake-diagnostics))
         ((flymake-diagnostics (point)))
         (t (flymake-diagnostics (line-beginning-position) (line-end-position)))))
 
 (defun contexture-sources--diagnostic-lines (diagnostics)
-  "Return the lines of DIAGNOSTICS, sorted, as a plist."
+  "Return the first and last line of DIAGNOSTICS, which are sorted, as a plist."
   (when diagnostics
     (list :start-line (contexture-sources--diagnostic-line (car diagnostics))
           :end-line (contexture-sources--diagnostic-line
@@ -287,7 +292,7 @@ item."
   (line-number-at-pos (flymake-diagnostic-beg diagnostic) t))
 
 (defun contexture-sources--diagnostic-text (diagnostic)
-  "Return severity, line and message of DIAGNOSTIC, and the source line."
+  "Return line, severity and message of DIAGNOSTIC, and the source line."
   (format "line %d: %s: %s\n    %s\n"
           (contexture-sources--diagnostic-line diagnostic)
           (contexture-sources--severity (flymake-diagnostic-type diagnostic))
@@ -298,7 +303,8 @@ item."
                           (line-beginning-position) (line-end-position))))))
 
 (defun contexture-sources--severity (type)
-  "Return the word for TYPE, the type of a diagnostic of any backend."
+  "Return the severity that TYPE, a diagnostic's type, stands for, as a word.
+A type that is none of the usual ones stands for itself."
   (let ((name (contexture--name type)))
     (if (string-match "error\\|warning\\|note" name) (match-string 0 name) name)))
 
@@ -306,9 +312,9 @@ item."
 
 ;;;###autoload
 (defun contexture-add-diff (&optional whole)
-  "Add this file's differences from its last commit to its buffer's context.
-With WHOLE, the prefix argument, add those of the whole project.  The
-version control program runs in the background."
+  "Add this file's differences from its last commit to this buffer's context.
+With a prefix argument, WHOLE, add those of the whole project.  The version
+control program runs in the background."
   (interactive (list (contexture--own-prefix)))
   (require 'vc)
   (when (file-remote-p default-directory)
@@ -330,9 +336,9 @@ version control program runs in the background."
              (contexture--user-error "%s" (error-message-string problem))))))
 
 (defun contexture-sources--start-diff (backend target buffer)
-  "Write the differences of TARGET from its last commit into BUFFER.
-BACKEND writes them, except for Git: `vc-git-diff' would wait for Git, so
-this function starts Git itself."
+  "Start to write the differences of TARGET from its last commit into BUFFER.
+The VC backend BACKEND does that, except for Git: `vc-git-diff' would wait
+for Git, so this function starts Git itself."
   (let ((coding-system-for-read (vc-coding-system-for-diff target)))
     (if (eq backend 'Git)
         (make-process :name "contexture diff" :buffer buffer :noquery t
@@ -343,10 +349,11 @@ this function starts Git itself."
       (vc-call-backend backend 'diff (list target) nil nil buffer t))))
 
 (defun contexture-sources--diff-of-file ()
-  "Return (BACKEND FILE . METADATA) for the differences of this file."
+  "Return (BACKEND FILE . METADATA) for the differences of this buffer's file.
+Signal an error if it is not under version control."
   (let* ((file (or (buffer-file-name (contexture--base-buffer))
                    (user-error "This buffer visits no file; \
-with a prefix argument, this adds the whole project")))
+with a prefix argument, this command adds the project's differences")))
          (backend (or (vc-backend file)
                       (contexture--user-error "%s is not under version control"
                                   (abbreviate-file-name file)))))
@@ -355,7 +362,8 @@ with a prefix argument, this adds the whole project")))
                   :filename :project :buffer))))
 
 (defun contexture-sources--diff-of-project ()
-  "Return (BACKEND ROOT . METADATA) for the differences of the project."
+  "Return (BACKEND ROOT . METADATA) for the differences of the project.
+ROOT is the root of the directory that is under version control."
   (let* ((backend (or (vc-responsible-backend default-directory t)
                       (contexture--user-error "%s is not under version control"
                                   (abbreviate-file-name default-directory))))
@@ -365,9 +373,9 @@ with a prefix argument, this adds the whole project")))
     (list backend root :filename root)))
 
 (defun contexture-sources--when-finished (buffer function)
-  "Call FUNCTION when the process of BUFFER, if it has one, has ended.
-A dead process may still have unread output; when its sentinel runs, all
-output has arrived."
+  "Call FUNCTION once the process of BUFFER, if there is one, has ended.
+Wait for its sentinel: a dead process may still have unread output, but
+when its sentinel runs, all output has arrived."
   (let ((process (get-buffer-process buffer)))
     (if (null process)
         (funcall function)
@@ -378,7 +386,8 @@ output has arrived."
                         (contexture--later function)))))))
 
 (defun contexture-sources--add-diff (buffer manager metadata)
-  "Add the differences in BUFFER to MANAGER, with METADATA, and kill BUFFER."
+  "Add the differences in BUFFER to the context MANAGER, and kill BUFFER.
+METADATA is a plist of facts about them."
   (when (buffer-live-p buffer)
     (let* ((text (with-current-buffer buffer
                    (buffer-substring-no-properties (point-min) (point-max))))
@@ -400,9 +409,9 @@ output has arrived."
 
 ;;;###autoload
 (defun contexture-add-compilation (&optional all)
-  "Add the error at point of a compilation to this buffer's context.
-This works in buffers of `compile', `grep' and similar commands.  With
-ALL, the prefix argument, add all errors as one item."
+  "Add the compilation error at point to this buffer's context.
+This works in buffers of `compile', `grep' and similar commands.  With a
+prefix argument, ALL, add all errors as one item."
   (interactive (list (contexture--own-prefix)))
   (require 'compile)
   (unless (compilation-buffer-p (current-buffer))
@@ -425,11 +434,11 @@ ALL, the prefix argument, add all errors as one item."
       (contexture--add
        (contexture-sources--error-params
         (or (contexture-sources--error-position)
-            (user-error "There is no error here; \
-with a prefix argument, this adds all errors")))))))
+            (user-error "There is no error at point; \
+with a prefix argument, this command adds all errors")))))))
 
 (defun contexture-sources--error-params (position &optional metadata)
-  "Return parameters that add the error on the line of POSITION.
+  "Return parameters of `add-item' for the error on the line of POSITION.
 METADATA is the value of `contexture-sources--error-metadata', if known."
   (pcase-let ((`(,file . ,line) (contexture-sources--error-place position)))
     (contexture-sources--params
@@ -445,7 +454,8 @@ METADATA is the value of `contexture-sources--error-metadata', if known."
 
 (defun contexture-sources--message-here ()
   "Return the compilation message that begins on this line, or nil.
-A message below `compilation-skip-threshold' belongs to the one before."
+Return nil for one below `compilation-skip-threshold', which belongs to the
+message before it."
   (let* ((beg (line-beginning-position))
          (next (next-single-char-property-change
                 beg 'compilation-message nil (line-end-position)))
@@ -466,9 +476,9 @@ That is this line, or the nearest above it in the same paragraph."
     (and (contexture-sources--message-here) (point))))
 
 (defun contexture-sources--error-text (position)
-  "Return the lines of the error that begins at POSITION.
-They end before the next error or empty line.  The line above POSITION is
-included if it is the headline of the error."
+  "Return the text of the error that begins at POSITION, whole lines.
+It ends before the next error or blank line.  It begins one line above
+POSITION if that line is the headline of the error."
   (save-excursion
     (goto-char position)
     (let ((beg (if (contexture-sources--headline-p)
@@ -483,8 +493,8 @@ included if it is the headline of the error."
 
 (defun contexture-sources--headline-p ()
   "Return non-nil if the line above is the headline of this line's error.
-It is one if no line since the last empty line is an error; the matches
-of `grep' have no headlines."
+It is if it is not blank, and no error begins between the last blank line
+and this line.  The matches of `grep' have no headlines."
   (and (not (derived-mode-p 'grep-mode))
        (not (bobp))
        (save-excursion
@@ -496,7 +506,7 @@ of `grep' have no headlines."
            (not (contexture-sources--message-here))))))
 
 (defun contexture-sources--error-place (position)
-  "Return (FILE . LINE) of the error on the line of POSITION.
+  "Return (FILE . LINE) that the error on the line of POSITION names.
 FILE is nil if there is no such file."
   (save-excursion
     (goto-char position)
@@ -518,16 +528,18 @@ FILE is nil if there is no such file."
 
 (cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
                                      (:copier nil))
-  "A directory that is being added to a context.
-ASKED is non-nil if the server was asked to cancel it, and FORGOTTEN if
-Emacs no longer waits for an answer."
+  "A directory, ROOT, that is being added to the context MANAGER.
+ID is the id of the call on CONNECTION.  UNSAVED is the number of files below
+ROOT with unsaved edits.  ASKED is non-nil if the server was asked to cancel
+the call, and FORGOTTEN if Emacs no longer waits for an answer."
   connection id root manager unsaved asked forgotten)
 
 (defvar contexture-tree--walks nil
-  "Walks that have not ended, the newest first.")
+  "Directories that are being added, the newest first.
+Each is a `contexture-tree--walk'.")
 
 (defvar contexture-tree--release nil
-  "Function that restores the quit key's usual meaning.")
+  "Function that restores the usual meaning of the quit key, or nil.")
 
 (defvar contexture-tree--map
   (let ((map (make-sparse-keymap)))
@@ -542,8 +554,8 @@ Emacs no longer waits for an answer."
   "Add the files below DIRECTORY to this buffer's context.
 The server reads them and skips ignored files, hidden files and files
 that are not text.  MODE is `files', which makes each file an item, or
-`listing', which makes one item of their names, sizes and tokens.  With
-HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
+`listing', which makes one item of their names, sizes and tokens.  With a
+prefix argument, HIDDEN, include hidden files.  Emacs does not wait;
 \\[contexture-cancel] cancels."
   (interactive
    (list (read-directory-name "Add directory: " nil default-directory t)
@@ -558,8 +570,8 @@ HIDDEN, the prefix argument, include hidden files.  Emacs does not wait;
 
 ;;;###autoload
 (defun contexture-add-project (&optional mode hidden)
-  "Add the files of the project around this buffer to its context.
-MODE and HIDDEN are as in `contexture-add-directory'."
+  "Add the files of the project around this buffer to the buffer's context.
+MODE and HIDDEN are as for `contexture-add-directory'."
   (interactive
    (progn (contexture-tree--project)
           (list (contexture-tree--read-mode) (contexture--own-prefix))))
@@ -567,7 +579,7 @@ MODE and HIDDEN are as in `contexture-add-directory'."
 
 ;;;###autoload
 (defun contexture-cancel ()
-  "Stop adding directories; none of their files are added.
+  "Stop adding directories; add none of their files.
 Use it again to give up on a server that does not answer."
   (interactive)
   (unless contexture-tree--walks
@@ -576,7 +588,7 @@ Use it again to give up on a server that does not answer."
   (mapc #'contexture-tree--cancel contexture-tree--walks))
 
 (defun contexture-tree--project ()
-  "Return the root of the project around this buffer."
+  "Return the root of the project around this buffer, or signal an error."
   (or (contexture--project-root)
       (user-error "This buffer belongs to no project")))
 
@@ -593,7 +605,8 @@ Use it again to give up on a server that does not answer."
 ;;;; A walk
 
 (defun contexture-tree--add (root mode hidden)
-  "Make the server walk ROOT with MODE and HIDDEN."
+  "Have the server add the files below ROOT, a directory.
+MODE and HIDDEN are as for `contexture-add-directory'."
   (let* ((manager (contexture-current-manager))
          (walk (contexture-tree--make-walk
                 :root root :manager manager
@@ -620,7 +633,8 @@ Use it again to give up on a server that does not answer."
     (contexture-tree--show (contexture-tree--progress-text walk nil))))
 
 (defun contexture-tree--end (walk)
-  "Record that WALK has ended."
+  "Record that WALK has ended.
+If it was the last one, restore the quit key."
   (setq contexture-tree--walks (delq walk contexture-tree--walks))
   (unless contexture-tree--walks
     (remove-hook 'contexture-notification-functions #'contexture-tree--progress)
@@ -630,7 +644,8 @@ Use it again to give up on a server that does not answer."
       (setq contexture-tree--release nil))))
 
 (defun contexture-tree--cancel (walk)
-  "Ask the server to stop WALK or, if it was asked already, forget WALK."
+  "Ask the server to stop WALK.
+If it was asked already, or is away, no longer wait for its answer."
   (let ((connection (contexture-tree--walk-connection walk)))
     (if (and (jsonrpc-running-p connection)
              (not (contexture-tree--walk-asked walk)))
@@ -640,14 +655,14 @@ Use it again to give up on a server that does not answer."
       (contexture--cancel connection (contexture-tree--walk-id walk)))))
 
 (defun contexture-tree--send-cancel (walk)
-  "Ask the server to stop WALK.
+  "Ask the server to stop WALK, without waiting.
 The answer to WALK's own call shows whether this request came in time."
   (jsonrpc-notify (contexture-tree--walk-connection walk) 'cancel
                   (list :id (contexture-tree--walk-id walk))))
 
 (defun contexture-tree--cancel-again ()
   "Cancel again the walks that were cancelled before the server went away.
-The unanswered calls were just repeated."
+The connection has just repeated their calls."
   (dolist (walk contexture-tree--walks)
     (when (and (contexture-tree--walk-asked walk)
                (jsonrpc-running-p (contexture-tree--walk-connection walk)))
@@ -665,13 +680,13 @@ The unanswered calls were just repeated."
 ;;;; Messages
 
 (defun contexture-tree--show (text)
-  "Show TEXT in the echo area, unless the user types there."
+  "Show TEXT in the echo area, unless a minibuffer is active."
   (unless (active-minibuffer-window)
     (let ((message-log-max nil))
       (message "%s" text))))
 
 (defun contexture-tree--progress (method params)
-  "Show the progress of a walk if METHOD with PARAMS reports it."
+  "Show the progress of a walk if the notification METHOD reports it in PARAMS."
   (when (eq method 'progress)
     (when-let* ((walk (cl-find (plist-get params :id) contexture-tree--walks
                                :key #'contexture-tree--walk-id)))
@@ -679,7 +694,8 @@ The unanswered calls were just repeated."
         (contexture-tree--show (contexture-tree--progress-text walk params))))))
 
 (defun contexture-tree--progress-text (walk params)
-  "Return a phrase for the progress of WALK, from PARAMS or nil."
+  "Return a phrase for the progress of WALK, from PARAMS.
+PARAMS are those of a notification, or nil at the beginning."
   (format "Adding %s to %s%s (%s cancels)"
           (abbreviate-file-name (contexture-tree--walk-root walk))
           (contexture--label (contexture-tree--walk-manager walk))
@@ -693,7 +709,8 @@ The unanswered calls were just repeated."
           (substitute-command-keys "\\[keyboard-quit]")))
 
 (defun contexture-tree--added (walk result)
-  "Say that WALK has ended with RESULT."
+  "Show a message that the files of WALK were added.
+RESULT is that of the method `add-tree'."
   (contexture-tree--end walk)
   (let ((manager (contexture-tree--walk-manager walk)))
     (contexture-request-async
@@ -707,8 +724,9 @@ The unanswered calls were just repeated."
           (contexture--message "%s" (contexture-tree--added-text walk result size))))))))
 
 (defun contexture-tree--added-text (walk result size)
-  "Return the message for WALK, which ended with RESULT.
-SIZE is a phrase for what the context holds now."
+  "Return the message that the files of WALK were added.
+RESULT is that of the method `add-tree'; SIZE is a phrase for the size of the
+context now."
   (let ((files (or (plist-get result :files) 0))
         (evicted (length (plist-get result :evicted)))
         (unsaved (contexture-tree--walk-unsaved walk)))
@@ -727,7 +745,8 @@ SIZE is a phrase for what the context holds now."
                (contexture--count unsaved "file"))))))
 
 (defun contexture-tree--skipped-text (skipped)
-  "Return a phrase for SKIPPED, the entries left out and the reasons."
+  "Return a phrase for files that were left out and the reasons, or nil.
+SKIPPED is a plist in the result of the method `add-tree'."
   (when-let* ((total (plist-get skipped :total)))
     (concat "; left out "
             (mapconcat
@@ -739,10 +758,11 @@ SIZE is a phrase for what the context holds now."
              (seq-partition total 2) ", "))))
 
 (defconst contexture-tree--names 3
-  "Maximum number of files named for each reason to leave files out.")
+  "Maximum number of files to name for each reason to leave files out.")
 
 (defun contexture-tree--names (reason number named)
-  "Return some names, from NAMED, of the NUMBER entries left out for REASON."
+  "Return names of files left out for REASON, of which there are NUMBER.
+NAMED has plists with `:path' and `:reason'."
   (let ((names (cl-loop for entry in named
                         when (eq (plist-get entry :reason) reason)
                         collect (plist-get entry :path) into names
@@ -750,12 +770,13 @@ SIZE is a phrase for what the context holds now."
     (string-join (append names (and (> number (length names)) '("..."))) ", ")))
 
 (defun contexture-tree--refused (walk problem)
-  "Say that nothing of WALK was added because of PROBLEM."
+  "Show a message that no file of WALK was added because of PROBLEM, an error.
+PROBLEM may also be that the user cancelled WALK."
   (contexture-tree--end walk)
   (let ((root (abbreviate-file-name (contexture-tree--walk-root walk)))
         (label (contexture--label (contexture-tree--walk-manager walk))))
     (cond ((contexture-tree--walk-forgotten walk)
-           (contexture--message "Gave up on %s; the server may still add it to %s" root label))
+           (contexture--message "Gave up on %s; the server may still add its files to %s" root label))
           ((eql (plist-get problem :code) -32800)
            (contexture--message "Cancelled: nothing of %s was added to %s" root label))
           (t (contexture--tell-refused (contexture-tree--walk-manager walk)
@@ -767,7 +788,7 @@ SIZE is a phrase for what the context holds now."
 ;; text.  It tries xref, if the buffer's backend can answer without asking
 ;; the user for a tags table; then imenu; then the open files of the
 ;; project; then, for symbols of Emacs Lisp, Emacs's own records; then the
-;; lines of the project's files.  Buffers opened for the search are closed
+;; lines of the project's files.  Buffers opened for the search are killed
 ;; again.
 
 ;;;###autoload
@@ -800,15 +821,15 @@ Interactively, that is the symbol at point, or one that you type."
       (contexture-symbol--close-new (mapcar #'car places)))))
 
 (defun contexture-symbol--places ()
-  "Return an alist from all buffers to point in them."
+  "Return an alist from each buffer to the position of point in it."
   (mapcar (lambda (buffer) (cons buffer (with-current-buffer buffer (point))))
           (buffer-list)))
 
 (defvar contexture-symbol-history nil
-  "History of symbols to add.")
+  "Minibuffer history of names of symbols.")
 
 (defun contexture-symbol--read ()
-  "Read a symbol's name, the one at point by default."
+  "Ask for a symbol's name, by default that at point; return it."
   (let ((default (thing-at-point 'symbol t)))
     (completing-read (format-prompt "Add symbol" (contexture--visible default))
                      (contexture-symbol--table)
@@ -816,8 +837,8 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--table ()
   "Return a completion table of symbols to add.
-It has those of xref, if that asks no questions, and those that `@'
-offers: of this buffer and of the open files of its project."
+It has those of xref, if its backend asks no questions, and those of this
+buffer and of the open files of its project, as completion after `@' has."
   (require 'contexture-mention)
   (let ((buffer (current-buffer))
         (known (when-let* ((backend (contexture-symbol--backend)))
@@ -830,7 +851,7 @@ offers: of this buffer and of the open files of its project."
      known)))
 
 (defun contexture-symbol--capture (name marker)
-  "Return parameters that add the definition of NAME at MARKER."
+  "Return parameters of `add-item' for the definition of NAME at MARKER."
   (let ((docstring (and (provided-mode-derived-p
                          (buffer-local-value 'major-mode (marker-buffer marker))
                          'emacs-lisp-mode)
@@ -860,7 +881,7 @@ offers: of this buffer and of the open files of its project."
              (null (symbol-file symbol 'defvar))))))
 
 (defun contexture-symbol--close-new (buffers)
-  "Kill the buffers that visit files and are not among BUFFERS."
+  "Kill the unmodified buffers that visit files and are not among BUFFERS."
   (dolist (buffer (buffer-list))
     (when (and (not (memq buffer buffers))
                (buffer-file-name buffer)
@@ -870,7 +891,8 @@ offers: of this buffer and of the open files of its project."
 ;;;; Where definitions are
 
 (defun contexture-symbol--backend ()
-  "Return the xref backend of this buffer if it asks no questions."
+  "Return the xref backend of this buffer, or nil if it would ask questions.
+Etags asks for a tags table if none is known."
   (require 'xref)
   (let ((backend (xref-find-backend)))
     (unless (and (eq backend 'etags)
@@ -879,12 +901,13 @@ offers: of this buffer and of the open files of its project."
       backend)))
 
 (defun contexture-symbol--by-xref (name)
-  "Return a marker where xref says that NAME is defined, or nil."
+  "Return a marker where xref says that NAME is defined, or nil.
+Let the user choose if there are several definitions."
   (when-let* ((items (contexture-symbol--xref-items name)))
     (contexture-symbol--marker (contexture-symbol--choose items))))
 
 (defun contexture-symbol--xref-items (name)
-  "Return the xref items of the definitions of NAME, as xref has them."
+  "Return the xref items that xref finds for the definition of NAME, or nil."
   (when-let* ((backend (contexture-symbol--backend)))
     (ignore-errors
       (xref-backend-definitions
@@ -906,12 +929,12 @@ offers: of this buffer and of the open files of its project."
                   choices)))))
 
 (defun contexture-symbol--choice (item)
-  "Return the text for the xref ITEM, with its place."
+  "Return the text by which the user chooses the xref ITEM: place and summary."
   (format "%s: %s" (contexture-symbol--place item)
           (string-trim (substring-no-properties (xref-item-summary item)))))
 
 (defun contexture-symbol--place (item)
-  "Return the file of the xref ITEM, and its line, if they are known."
+  "Return the file of the xref ITEM, or its group, and the line if it is known."
   (let* ((location (xref-item-location item))
          (file (xref-location-group location))
          (line (ignore-errors (xref-location-line location))))
@@ -922,8 +945,8 @@ offers: of this buffer and of the open files of its project."
             (if line (format ":%d" line) ""))))
 
 (defun contexture-symbol--marker (item)
-  "Return the marker of the xref ITEM, or nil if Emacs has no source.
-Never let Emacs ask where its own C sources are."
+  "Return a marker at the xref ITEM, or nil if its source cannot be found.
+Do not let Emacs ask where its own C sources are."
   (require 'find-func)
   (let ((find-function-C-source-directory
          (or find-function-C-source-directory "/nonexistent")))
@@ -932,8 +955,9 @@ Never let Emacs ask where its own C sources are."
       (error nil))))
 
 (defun contexture-symbol--imenu ()
-  "Return an alist from the names in this buffer to their markers.
-Where the major mode has no index, they are those of definitions."
+  "Return an alist from the names of definitions in this buffer to markers.
+They come from imenu's index or, if the major mode has none, from the lines
+that look like heads of definitions."
   (require 'imenu)
   (require 'contexture-code)
   (let ((imenu-auto-rescan t))
@@ -944,8 +968,8 @@ Where the major mode has no index, they are those of definitions."
                (contexture-defun--heads))))))
 
 (defun contexture-symbol--flatten (index &optional parent)
-  "Return the leaves of INDEX, an imenu alist, as (NAME . MARKER).
-PARENT is the name of the entry that INDEX is below."
+  "Return the leaves of INDEX, an imenu alist, each as (NAME . MARKER).
+PARENT is the name of the entry that INDEX is below, or nil."
   (cl-loop for (label . place) in index
            for name = (contexture-symbol--label-name label parent)
            if (imenu--subalist-p (cons label place))
@@ -954,9 +978,10 @@ PARENT is the name of the entry that INDEX is below."
            collect (cons name (contexture-symbol--position place))))
 
 (defun contexture-symbol--label-name (label parent)
-  "Return the name that LABEL, an entry of imenu below PARENT, stands for.
-Python's entries are \"helper (def)\" and \"Big (class)...\", and
-\"*class definition*\" for the class itself."
+  "Return the name that LABEL, of an entry of imenu below PARENT, stands for.
+PARENT is the name of that entry, or nil.  Python's labels are
+\"helper (def)\" and \"Big (class)...\", and \"*class definition*\" for the
+class itself."
   (let ((label (substring-no-properties label)))
     (if (and parent (string-match-p "\\`\\*.* definition\\*\\'" label))
         parent
@@ -964,14 +989,15 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                                 label))))
 
 (defun contexture-symbol--position (place)
-  "Return PLACE, where an imenu entry points, as a marker, or nil."
+  "Return a marker at PLACE, where an entry of imenu points, or nil."
   (cond ((markerp place) place)
         ((overlayp place) (copy-marker (overlay-start place)))
         ((and (integerp place) (> place 0)) (copy-marker place))
         ((consp place) (contexture-symbol--position (car place)))))
 
 (defun contexture-symbol--by-emacs (name)
-  "Return a marker where the Emacs Lisp symbol NAME is defined, or nil."
+  "Return a marker where the Emacs Lisp symbol NAME is defined, or nil.
+That is a function, a variable or a face."
   (require 'find-func)
   (when-let* ((symbol (intern-soft name)))
     (let ((find-function-C-source-directory
@@ -985,13 +1011,15 @@ Python's entries are \"helper (def)\" and \"Big (class)...\", and
                         (copy-marker (cdr place)))))))
 
 (defun contexture-symbol--by-buffers (name)
-  "Return a marker where this buffer or one of the project defines NAME, or nil."
+  "Return a marker where this buffer, or another of the project, defines NAME.
+Return nil if none does."
   (or (cdr (assoc name (contexture-symbol--imenu)))
       (when-let* ((found (contexture-symbol--in-buffers name)))
         (contexture-symbol--marker (contexture-symbol--choose found)))))
 
 (defun contexture-symbol--in-buffers (name)
-  "Return an xref item for each definition of NAME in buffers of the project."
+  "Return a list of an xref item for each definition of NAME in code buffers.
+Those are the buffers of `contexture-symbol--code-buffers'."
   (cl-loop for buffer in (contexture-symbol--code-buffers)
            append (with-current-buffer buffer
                     (contexture--widened
@@ -1031,8 +1059,8 @@ Outside of a project, the files are those below `default-directory'."
 
 (defun contexture-symbol--in-project (name)
   "Return an xref item for a definition of NAME in a file of the project, or nil.
-This finds what no backend knows: without a tags table or a language
-server, and in files that are neither open nor loaded."
+This finds what no backend of xref knows, without a tags table or a language
+server, also in files that are neither open nor loaded."
   (when-let* ((root (contexture--project-root))
               (files (and (executable-find "xargs")
                           (ignore-errors (project-files (project-current)))))
@@ -1040,7 +1068,7 @@ server, and in files that are neither open nor loaded."
     (contexture-symbol--choose found)))
 
 (defun contexture-symbol--grep (name files)
-  "Return an xref item for each line of FILES that defines NAME.
+  "Return a list of an xref item for each line of FILES that defines NAME.
 Another process reads the files.  Timers and other processes run
 meanwhile, and quitting ends the search."
   (require 'xref)
@@ -1073,7 +1101,7 @@ meanwhile, and quitting ends the search."
       (message nil))))
 
 (defun contexture-symbol--match (name line)
-  "Return an xref item if LINE, of the output of grep, defines NAME, else nil."
+  "Return an xref item if LINE, a line that grep printed, defines NAME, or nil."
   (pcase (split-string line "[\0]")
     (`(,file ,(rx (let number (+ digit)) ":" (let text (* nonl))))
      (when (contexture-defun--defines-p text name)

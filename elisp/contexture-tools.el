@@ -10,8 +10,8 @@
 ;;; Commentary:
 
 ;; A tool is a function of Emacs that models may call.
-;; `contexture-define-tool' defines one; each is off until
-;; `contexture-tools' names a place for it.  The first part of this file
+;; `contexture-define-tool' defines one; it is off until `contexture-tools'
+;; names a place where it is on.  The first part of this file
 ;; tells the server which tools are on, calls them when a model does, and
 ;; sends back what they return.  The server asks before a model calls a
 ;; tool that changes something.
@@ -83,35 +83,38 @@
 
 (cl-defstruct (contexture-tools--tool (:constructor contexture-tools--make-tool)
                                       (:copier nil))
-  "A tool; see `contexture-define-tool'."
+  "A tool for models; see `contexture-define-tool'."
   name function arguments effect description touches seconds async)
 
 (cl-defstruct (contexture-tools--call (:constructor contexture-tools--make-call)
                                       (:copier nil))
-  "A call of TOOL with VALUES, for a session of the folder PROJECT.
-NUMBER is the server's.  AGENT is the name of the other agent that makes
-it, or nil.  TIMER will run it.  CANCEL, a function or nil, ends it once
-it runs, or withdraws the question whether it may run."
+  "A call of TOOL with the arguments VALUES.
+NUMBER is what the server calls it.  PROJECT is the folder of the project of
+the conversation or agent that makes it, or nil.  AGENT is the name of that
+agent, or nil if the call is made in a conversation.  TIMER, if non-nil, will
+run it.  CANCEL, a function or nil, ends it while it runs, or withdraws the
+question whether it may run."
   number tool values project agent timer cancel)
 
 (defvar contexture-tool-project nil
-  "Folder of the project of the session whose model calls a tool.
-It is nil while no tool runs, and if the session has no project.")
+  "Folder of the project of the conversation or agent that calls a tool.
+It is nil while no tool runs, and if there is no project.")
 
 (defconst contexture-tools--longest-result 65536
-  "Maximum number of characters of a result.  A model sees no more bytes.")
+  "Maximum number of characters of a result.
+The server shows a model at most as many bytes.")
 
 (defconst contexture-tools--pause 0.2
-  "Number of seconds until a tool that the user interrupted is called again.")
+  "Number of seconds until a tool that the user's input interrupted is run again.")
 
 (defvar contexture-tools--defined nil
-  "The tools, the one defined last first.")
+  "The tools that are defined, the last defined first.")
 
 (defvar contexture-tools--calls (make-hash-table)
-  "Hash table from the number of each open call to the call.")
+  "Hash table from the number of each call without a result to the call.")
 
 (defvar contexture-tools--timer nil
-  "Timer that will tell the server of a change, or nil.")
+  "Timer that will tell the server which tools are on, or nil.")
 
 ;;;; Defining
 
@@ -128,22 +131,21 @@ out is nil.
 EFFECT is `:reads', `:changes' or `:proposes'.  A tool that changes
 something needs the user's approval for each call, unless it is allowed
 by name.  One that reads needs none, and is called again if the user's
-typing interrupts it, so it must not change anything.  One that proposes
+input interrupts it, so it must not change anything.  One that proposes
 asks the user itself, and changes nothing before that.
 
 FUNCTION returns the result, a string, or signals an error, which the
 model is told.  If ASYNC is non-nil, FUNCTION has one more argument, the
-first: a function to be called with the result, or with nil and a string
-that says what went wrong.  It then returns at once a function that ends
-the work, or nil.
+first: a function for it to call with the result, or with nil and a string
+that says what went wrong.  FUNCTION then returns at once, with a function
+that ends the work, or nil.
 
 DESCRIPTION tells models what the tool does; it defaults to FUNCTION's
-documentation.  TOUCHES is a phrase for what calls can reach, for the
-user who is asked.  SECONDS limits the time of a call.
+documentation.  TOUCHES is a phrase for what a call can affect, which the
+user sees when asked for approval.  SECONDS limits the time of a call.
 
 While FUNCTION runs, `contexture-tool-project' is the folder of the
-session's project.  Models cannot call the tool before `contexture-tools'
-has it."
+project.  Models cannot call the tool before `contexture-tools' names it."
   (declare (indent 1))
   (unless (memq effect '(:reads :changes :proposes))
     (error "The effect of a tool must be `:reads', `:changes' or `:proposes', not %S" effect))
@@ -158,28 +160,29 @@ has it."
   name)
 
 (defun contexture-tools--named (name)
-  "Return the tool with NAME, or nil."
+  "Return the tool called NAME, or nil."
   (cl-find name contexture-tools--defined
            :key #'contexture-tools--tool-name :test #'equal))
 
 ;;;; Turning on and off
 
 (defun contexture-tools--complete (&optional tool)
-  "Define the tools in a Lisp image if there can be one, or if TOOL is one of them."
+  "Define the tools for a Lisp image if SLIME or SLY is loaded.
+Also do so if TOOL, a name, is one of them."
   (when (and (or (featurep 'slime) (featurep 'sly)
                  (and (stringp tool) (string-prefix-p "lisp_" tool)))
              (not (contexture-tools--named "lisp_look")))
     (contexture-tools-lisp--define)))
 
 (defun contexture-tools--places (tool)
-  "Return the places where TOOL is on, as in `contexture-tools'."
+  "Return the places where TOOL is on, in the form of `contexture-tools'."
   (cl-loop for (name place) in contexture-tools
            when (if (eq name t) (eq (contexture-tools--tool-effect tool) :reads)
                   (equal name (contexture-tools--tool-name tool)))
            collect place))
 
 (defun contexture-tools--names ()
-  "Return the names of the tools that are on somewhere."
+  "Return the names of the tools that are on anywhere."
   (mapcar #'contexture-tools--tool-name
           (cl-remove-if-not #'contexture-tools--places
                             (reverse contexture-tools--defined))))
@@ -188,7 +191,7 @@ has it."
 (defun contexture-tools-on (tool place)
   "Let models call TOOL in PLACE, until Emacs ends.
 TOOL is a name, or t for all tools that only read.  PLACE is as in
-`contexture-tools', which you can customize to keep this."
+`contexture-tools'; customize that to keep the choice for good."
   (interactive
    (progn
      (contexture-tools--complete)
@@ -208,30 +211,32 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
 
 ;;;###autoload
 (defun contexture-tools-off (&optional entry)
-  "Take ENTRY of `contexture-tools' back; nil means all."
+  "Remove ENTRY, which lets models call tools, from `contexture-tools'.
+If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
   (interactive
    (let ((choices (cl-loop for entry in contexture-tools
                            collect (cons (contexture-tools--entry-text entry) entry))))
-     (unless choices (user-error "Models may call none of Emacs's tools"))
+     (unless choices
+       (user-error "There is nothing to turn off: models may call none of Emacs's tools"))
      (list (cdr (assoc (completing-read "Turn off: " (cons "all" choices) nil t
                                         nil nil "all")
                        choices)))))
   (setq contexture-tools (and entry (remove entry contexture-tools)))
   (contexture-tools--changed)
-  (contexture--message "Models may call %s"
+  (contexture--message "Models may now call %s"
                        (if contexture-tools
                            (mapconcat #'contexture-tools--entry-text contexture-tools "; ")
                          "none of Emacs's tools")))
 
 (defun contexture-tools--entry-text (entry)
-  "Return ENTRY of `contexture-tools' as words."
+  "Return a phrase for ENTRY of `contexture-tools'."
   (format "%s %s" (if (eq (car entry) t) "all that read" (car entry))
           (contexture-tools--place-text (cadr entry))))
 
 (defun contexture-tools--place-text (place)
-  "Return PLACE, as in `contexture-tools', as words."
+  "Return a phrase for PLACE, which is as in `contexture-tools'."
   (pcase place
-    (`(session . ,id) (format "in the session %s" id))
+    (`(session . ,id) (format "in the conversation %s" id))
     (`(project . ,folder) (format "in the project %s" (abbreviate-file-name folder)))
     (`(agents . ,folder)
      (format "as other agents in the project %s" (abbreviate-file-name folder)))
@@ -239,23 +244,23 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
     (_ "everywhere")))
 
 (defun contexture-tools--read-place ()
-  "Ask for a place, as in `contexture-tools'."
-  (pcase (completing-read "Where: " '("this session" "this project" "everywhere"
+  "Ask for a place where tools are on; return it as `contexture-tools' has it."
+  (pcase (completing-read "Where: " '("this conversation" "this project" "everywhere"
                                       "other agents in this project"
                                       "other agents in all projects")
-                          nil t nil nil "this session")
-    ("this session"
+                          nil t nil nil "this conversation")
+    ("this conversation"
      (cons 'session
            (or (plist-get (bound-and-true-p contexture-repl--session) :id)
                (plist-get (contexture-request 'current-session) :id)
-               (user-error "No session is open"))))
+               (user-error "No conversation is open; M-x contexture-repl opens one"))))
     ("this project" (cons 'project (contexture-tools--root)))
     ("other agents in this project" (cons 'agents (contexture-tools--root)))
     ("other agents in all projects" 'agents)
     (_ t)))
 
 (defun contexture-tools--root ()
-  "Return the folder of this buffer's project."
+  "Return the folder of this buffer's project, or signal an error."
   (or (contexture--project-root) (user-error "This buffer is not in a project")))
 
 ;;;; Telling the server
@@ -272,12 +277,12 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
 
 (defun contexture-tools--connected (connection)
   "Tell the server of CONNECTION, just reached, which tools are on.
-Calls of an earlier server no longer count."
+End the calls that an earlier server made."
   (contexture-tools--drop-all)
   (contexture-tools--tell connection))
 
 (defun contexture-tools--drop-all ()
-  "End all calls, since the server that made them was left."
+  "End all calls, since Emacs has left the server that made them."
   (mapc #'contexture-tools--drop (hash-table-values contexture-tools--calls)))
 
 (defun contexture-tools--tell (connection)
@@ -299,11 +304,11 @@ Calls of an earlier server no longer count."
      #'ignore (apply-partially #'contexture--later #'contexture-show-error))))
 
 (defun contexture-tools--params (tool places)
-  "Return the description of TOOL for the server; it is on in PLACES."
+  "Return the description of TOOL, which is on in PLACES, for the server."
   (list :name (contexture-tools--tool-name tool)
         :description (contexture-tools--tool-description tool)
         :schema (contexture-tools--schema tool)
-        ;; The server does not ask where Emacs does.
+        ;; For a tool that proposes, Emacs asks the user instead of the server.
         :effect (if (eq (contexture-tools--tool-effect tool) :changes) :changes :reads)
         :touches (contexture-tools--tool-touches tool)
         :seconds (contexture-tools--tool-seconds tool)
@@ -315,12 +320,13 @@ Calls of an earlier server no longer count."
         :agents (and (memq 'agents places) t)))
 
 (defun contexture-tools--folders (kind places)
-  "Return the folders of those of PLACES that are of KIND."
+  "Return the folders of those of PLACES that are of KIND.
+KIND is `project' or `agents'."
   (cl-loop for place in places
            when (eq (car-safe place) kind) collect (expand-file-name (cdr place))))
 
 (defun contexture-tools--schema (tool)
-  "Return the JSON Schema of the arguments of TOOL, as JSON."
+  "Return the JSON Schema of the arguments of TOOL, as a string of JSON."
   (let ((arguments (contexture-tools--tool-arguments tool)))
     (json-encode
      `((type . "object")
@@ -340,7 +346,7 @@ Calls of an earlier server no longer count."
 ;;;; Calls
 
 (defun contexture-tools--told (method params)
-  "Do what the server's notification METHOD with PARAMS asks for."
+  "Do what the notification METHOD with PARAMS, from the server, asks for."
   (pcase method
     ('tool-called (contexture-tools--called params))
     ('tool-cancelled
@@ -348,8 +354,8 @@ Calls of an earlier server no longer count."
        (contexture-tools--drop call)))))
 
 (defun contexture-tools--called (params)
-  "Run the tool that PARAMS, from the server, name, as soon as Emacs waits.
-If another agent calls one that changes something, ask the user first."
+  "Run the tool that PARAMS, from the server, name, as soon as Emacs is idle.
+If an agent calls a tool that changes something, ask the user first."
   (let ((number (plist-get params :call))
         (agent (plist-get params :agent))
         (tool (contexture-tools--named (plist-get params :tool))))
@@ -371,7 +377,9 @@ If another agent calls one that changes something, ask the user first."
       (error (contexture-tools--give number :error (error-message-string problem))))))
 
 (defun contexture-tools--onp (tool agent project)
-  "Return non-nil if TOOL is on: for sessions, or for AGENT in PROJECT if non-nil."
+  "Return non-nil if TOOL is on anywhere for conversations, or for an AGENT.
+AGENT is nil for a conversation, which the server checks.  For an agent, TOOL
+must be on in PROJECT, a folder or nil."
   (let ((places (contexture-tools--places tool)))
     (if (null agent)
         (cl-some (lambda (place) (not (eq (or (car-safe place) place) 'agents))) places)
@@ -382,7 +390,8 @@ If another agent calls one that changes something, ask the user first."
                                (contexture-tools--folders 'agents places))))))))
 
 (defun contexture-tools--values (tool text)
-  "Return the values of the arguments of TOOL that TEXT, JSON, has."
+  "Return the values that TEXT, JSON, has for the arguments of TOOL, in order.
+Signal an error if one is missing or of the wrong type."
   (let* ((json-object-type 'hash-table) (json-key-type 'string)
          (json-array-type 'list) (json-null nil) (json-false nil)
          (given (json-read-from-string text)))
@@ -402,11 +411,11 @@ If another agent calls one that changes something, ask the user first."
 
 ;;;;; Questions about the calls of other agents
 
-;; Nobody else can answer these: no method does, so no agent can allow its
+;; Only the user can answer these: no method does, so no agent can allow its
 ;; own call.
 
 (defvar-local contexture-tools--asked nil
-  "The call that this buffer asks about, or nil once that is decided.")
+  "The call that this buffer asks about, or nil once the user has decided.")
 
 (defvar contexture-tools-question-mode-map
   (let ((map (make-sparse-keymap)))
@@ -416,7 +425,7 @@ If another agent calls one that changes something, ask the user first."
   "Keymap of `contexture-tools-question-mode'.")
 
 (define-derived-mode contexture-tools-question-mode special-mode "Question"
-  "Major mode of a question whether an agent may call a tool.
+  "Major mode for a question whether an agent may call a tool.
 \\{contexture-tools-question-mode-map}"
   :interactive nil
   (setq-local revert-buffer-function #'ignore)
@@ -424,8 +433,8 @@ If another agent calls one that changes something, ask the user first."
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
 
 (defun contexture-tools--ask (call)
-  "Ask the user whether CALL, of another agent, may be made.
-The question is a buffer; the selected window stays."
+  "Ask the user, in a buffer, whether an agent may make CALL.
+The selected window stays selected."
   (setf (contexture-tools--call-timer call) nil)
   (let ((buffer (generate-new-buffer "*contexture: question*"))
         (tool (contexture-tools--tool-name (contexture-tools--call-tool call))))
@@ -445,7 +454,7 @@ The question is a buffer; the selected window stays."
                          (contexture-tools--call-agent call) tool (buffer-name buffer))))
 
 (defun contexture-tools--question (call)
-  "Return the question whether CALL may be made, with its arguments in full."
+  "Return the text of the question about CALL, with its arguments in full."
   (let* ((tool (contexture-tools--call-tool call))
          (touches (contexture-tools--tool-touches tool)))
     (concat (propertize
@@ -466,7 +475,7 @@ The question is a buffer; the selected window stays."
                                       value))))))
 
 (defun contexture-tools-allow ()
-  "Make the call that this buffer asks about."
+  "Allow the call that this buffer asks about, and make it."
   (interactive nil contexture-tools-question-mode)
   (let ((call (contexture-tools--take-question)))
     (setf (contexture-tools--call-cancel call) nil)
@@ -480,18 +489,19 @@ The question is a buffer; the selected window stays."
   (contexture-tools--close-question))
 
 (defun contexture-tools--close-question ()
-  "Kill this buffer, and quit its windows."
+  "Kill this buffer, which asks about a call, and quit its windows."
   (let ((buffer (current-buffer)))
     (quit-windows-on buffer)
     (kill-buffer buffer)))
 
 (defun contexture-tools--take-question ()
-  "Return the call that this buffer asks about, which is decided now."
+  "Return the call that this buffer asks about, and no longer ask.
+Signal an error if it was decided already."
   (prog1 (or contexture-tools--asked (user-error "This question has already been decided"))
     (setq contexture-tools--asked nil)))
 
 (defun contexture-tools--refuse ()
-  "Refuse the call that this buffer asks about, if it is still open."
+  "Refuse the call that this buffer asks about, unless it is decided."
   (when contexture-tools--asked
     (contexture-tools--finish (contexture-tools--take-question)
                               :error "The user did not allow the call")))
@@ -499,7 +509,8 @@ The question is a buffer; the selected window stays."
 ;;;;; Running
 
 (defun contexture-tools--run (call)
-  "Run CALL.  If the user interrupts it and it only reads, try again later."
+  "Run CALL.
+If its tool only reads, and the user's input interrupts it, try again later."
   (setf (contexture-tools--call-timer call) nil)
   (let ((tool (contexture-tools--call-tool call)))
     (pcase (if (and (eq (contexture-tools--tool-effect tool) :reads)
@@ -508,13 +519,13 @@ The question is a buffer; the selected window stays."
              (with-local-quit (contexture-tools--outcome call)))
       (`(result ,text) (contexture-tools--finish call :content text))
       (`(problem ,text) (contexture-tools--finish call :error text))
-      ('nil (contexture-tools--finish call :error "The user interrupted it"))
+      ('nil (contexture-tools--finish call :error "The user interrupted this call"))
       ('t (setf (contexture-tools--call-timer call)
                 (run-at-time contexture-tools--pause nil #'contexture-tools--run call))))))
 
 (defun contexture-tools--outcome (call)
-  "Call the function of CALL.
-Return (result TEXT), (problem TEXT), or (started) if it goes on."
+  "Call the function of the tool of CALL with the values of CALL.
+Return (result TEXT), (problem TEXT) or, if the work goes on, (started)."
   (let* ((tool (contexture-tools--call-tool call))
          (project (contexture-tools--call-project call))
          (contexture-tool-project (and project (file-name-as-directory project)))
@@ -535,7 +546,7 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
       (error (list 'problem (error-message-string problem))))))
 
 (defun contexture-tools--start (call function)
-  "Start CALL by FUNCTION, which goes on after it returns."
+  "Start CALL by FUNCTION, of an asynchronous tool; return (started)."
   (let ((cancel (apply function
                        (lambda (text &optional problem)
                          (contexture-tools--finish call (if problem :error :content)
@@ -546,14 +557,15 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
   '(started))
 
 (defun contexture-tools--finish (call key text)
-  "End CALL with TEXT, which KEY says is `:content' or `:error'."
+  "End CALL with TEXT, its result if KEY is `:content', else its `:error'.
+Do nothing if it has ended."
   (let ((number (contexture-tools--call-number call)))
     (when (eq (gethash number contexture-tools--calls) call)
       (remhash number contexture-tools--calls)
       (contexture-tools--give number key text))))
 
 (defun contexture-tools--drop (call)
-  "End CALL, whose result is no longer wanted."
+  "End CALL without a result, since nobody waits for that."
   (remhash (contexture-tools--call-number call) contexture-tools--calls)
   (when-let* ((timer (contexture-tools--call-timer call)))
     (cancel-timer timer))
@@ -561,8 +573,8 @@ Return (result TEXT), (problem TEXT), or (started) if it goes on."
     (with-demoted-errors "Contexture: %S" (funcall cancel))))
 
 (defun contexture-tools--give (number key text)
-  "Send TEXT as the KEY, `:content' or `:error', of the call NUMBER.
-If the server was left, nobody waits for it."
+  "Send TEXT to the server as the KEY, `:content' or `:error', of the call NUMBER.
+Do nothing if no server is connected: then nobody waits for it."
   (when (contexture-running-p)
     (let ((contexture--own-call t))
       (contexture-request-async
@@ -570,7 +582,7 @@ If the server was left, nobody waits for it."
        :error #'ignore))))
 
 (defun contexture-tools--cut (text)
-  "Return TEXT without properties, and no longer than a model can see."
+  "Return TEXT without properties, cut to what the server shows a model."
   (let ((most contexture-tools--longest-result))
     (if (<= (length text) most) (substring-no-properties text)
       (concat (substring-no-properties text 0 (- most 80))
@@ -578,26 +590,26 @@ If the server was left, nobody waits for it."
 
 ;;; What models can read in Emacs
 
-;; What is in buffers now, definitions, references and documentation as
-;; Xref, ElDoc and Imenu know them, diagnostics, the output of
-;; compilations, a search in the project.
+;; What is in buffers now; definitions, references and documentation as
+;; Xref, ElDoc and Imenu know them; diagnostics; the output of compilations;
+;; and searches in the project.
 ;;
-;; A model sees buffers that visit files in the project of its session,
-;; and no others.  No file is opened for it: that could run code or ask
-;; the user.
+;; A model sees buffers that visit files in the project of its conversation,
+;; and no others.  No file is opened for a model: that could run code or ask
+;; the user something.
 
 (defconst contexture-tools-emacs--most-lines 200
-  "Maximum number of lines of a list that a model is shown.")
+  "Maximum number of lines of a list that is shown to a model.")
 
 (defconst contexture-tools-emacs--longest-line 300
-  "Maximum number of characters of a line of a list.")
+  "Maximum width of a line of a list that is shown to a model.")
 
 ;;;; What a model may see
 
 (defun contexture-tools-emacs--project ()
-  "Return the folder of the session's project, or signal an error."
+  "Return the folder of the project in which a tool runs, or signal an error."
   (cond ((null contexture-tool-project)
-         (error "This session has no project, so it can see nothing in Emacs"))
+         (error "This conversation has no project, so its model can see nothing in Emacs"))
         ((file-remote-p contexture-tool-project)
          (error "The project is on another machine"))
         (contexture-tool-project)))
@@ -616,14 +628,14 @@ If the server was left, nobody waits for it."
              collect buffer)))
 
 (defun contexture-tools-emacs--path (file)
-  "Return the full name of FILE, or signal an error if it is on another machine.
-That does not reach the machine."
+  "Return the full name of FILE, a name relative to the project's folder.
+Signal an error if it is on another machine, without connecting to that."
   (when (file-remote-p file)
     (error "%s is on another machine" file))
   (expand-file-name file (contexture-tools-emacs--project)))
 
 (defun contexture-tools-emacs--buffer (file)
-  "Return the buffer that visits FILE, or signal an error."
+  "Return the buffer of the project that visits FILE, or signal an error."
   (let ((name (contexture-tools-emacs--path file)))
     (or (cl-find-if (lambda (buffer)
                       (with-current-buffer buffer
@@ -635,12 +647,13 @@ That does not reach the machine."
                file))))
 
 (defun contexture-tools-emacs--name (file)
-  "Return FILE, relative to the project if it is there."
+  "Return the name FILE, relative to the project's folder if it is below that."
   (let ((name (file-relative-name file (contexture-tools-emacs--project))))
     (if (string-prefix-p ".." name) file name)))
 
 (defun contexture-tools-emacs--list (lines nothing)
-  "Return LINES as a text, without those that are too many; NOTHING if none."
+  "Return LINES as one text, cut if there are too many or one is too long.
+Return NOTHING, a string, if there are no LINES."
   (let ((more (- (length lines) contexture-tools-emacs--most-lines)))
     (if (null lines) nothing
       (concat (mapconcat (lambda (line)
@@ -650,7 +663,7 @@ That does not reach the machine."
               (if (> more 0) (format "\n... and %d more" more) "")))))
 
 (defmacro contexture-tools-emacs--in (buffer &rest body)
-  "Run BODY in the whole of BUFFER; leave point and narrowing as they are."
+  "Run BODY in BUFFER without narrowing; restore narrowing and point after it."
   (declare (indent 1) (debug t))
   `(with-current-buffer ,buffer
      (contexture--widened ,@body)))
@@ -668,7 +681,8 @@ That does not reach the machine."
    "no file of the project is open"))
 
 (defun contexture-tools-emacs--read-buffer (file first last)
-  "Return the lines FIRST to LAST of the buffer that visits FILE."
+  "Return the lines FIRST to LAST of the buffer that visits FILE, below a title.
+They default to the first and the last line of the buffer."
   (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
     (let* ((lines (line-number-at-pos (point-max)))
            (first (max 1 (or first 1)))
@@ -683,8 +697,8 @@ That does not reach the machine."
 ;;;; What Xref, Imenu and Lisp know
 
 (defun contexture-tools-emacs--goto (symbol line)
-  "Go to SYMBOL on LINE, or to its first place in the buffer if LINE is nil.
-Return non-nil if it is there."
+  "Go to SYMBOL on LINE, or to its first occurrence if LINE is nil.
+Return non-nil if it occurs there."
   (goto-char (point-min))
   (when line (forward-line (1- line)))
   (when (re-search-forward (concat "\\_<" (regexp-quote symbol) "\\_>")
@@ -692,7 +706,8 @@ Return non-nil if it is there."
     (goto-char (match-beginning 0))))
 
 (defun contexture-tools-emacs--xrefs (finder symbol file line)
-  "Return what FINDER, of Xref, finds for SYMBOL as it is used in FILE on LINE."
+  "Return what FINDER finds for SYMBOL as it is used in FILE on LINE.
+FINDER is a generic function of Xref."
   (require 'xref)
   (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
     (let* ((foundp (contexture-tools-emacs--goto symbol line))
@@ -721,7 +736,7 @@ Return non-nil if it is there."
   (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line))
 
 (defun contexture-tools-emacs--outline (file)
-  "Return the definitions in the buffer that visits FILE, by Imenu."
+  "Return the definitions in the buffer that visits FILE, as Imenu has them."
   (require 'imenu)
   (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
     ;; Imenu goes back from the end of the buffer, where it is slow to tell comments.
@@ -743,7 +758,8 @@ Return non-nil if it is there."
        "Imenu knows no definitions here"))))
 
 (defun contexture-tools-emacs--code (entries)
-  "Return those of ENTRIES, each (PLACE . NAME), that are in no comment or string."
+  "Return those of ENTRIES that are in no comment or string.
+Each is (PLACE . NAME)."
   (let ((place (point-min))
         state others)
     (syntax-propertize (point-max))
@@ -757,7 +773,8 @@ Return non-nil if it is there."
     (cl-remove-if (lambda (entry) (memq entry others)) entries)))
 
 (defun contexture-tools-emacs--entries (index prefix)
-  "Return the entries of INDEX, of Imenu, each (PLACE . NAME) with PREFIX."
+  "Return the entries of INDEX, an index of Imenu, each as (PLACE . NAME).
+NAME begins with PREFIX."
   (cl-loop for item in index
            for name = (concat prefix (car item))
            for place = (if (overlayp (cdr-safe item)) (overlay-start (cdr item))
@@ -768,7 +785,7 @@ Return non-nil if it is there."
            collect (cons place name)))
 
 (defun contexture-tools-emacs--describe (name)
-  "Return what Emacs says of the function and variable of Emacs Lisp with NAME.
+  "Return the documentation of the function, variable and face called NAME.
 Values are left out: they can be secrets."
   (let ((symbol (intern-soft name)))
     (unless (and symbol (or (fboundp symbol) (boundp symbol) (facep symbol)))
@@ -787,7 +804,7 @@ Values are left out: they can be secrets."
      "\n\n")))
 
 (defun contexture-tools-emacs--function (symbol)
-  "Return what Emacs says of the function SYMBOL."
+  "Return kind, arguments and documentation of the function SYMBOL."
   (require 'help)
   (let* ((text (documentation symbol))
          (split (help-split-fundoc text symbol)))
@@ -800,7 +817,8 @@ Values are left out: they can be secrets."
             (or (cdr split) text "not documented"))))
 
 (defun contexture-tools-emacs--documentation (done symbol file line)
-  "Call DONE with ElDoc's text about SYMBOL, as it is used in FILE on LINE."
+  "Call DONE with ElDoc's text about SYMBOL, as it is used in FILE on LINE.
+Return a function that does nothing, since this cannot be stopped."
   (require 'eldoc)
   (let (texts waiting over)
     (cl-flet ((tell () (unless over
@@ -829,14 +847,14 @@ Values are left out: they can be secrets."
     #'ignore))
 
 (defun contexture-tools-emacs--said (text plist)
-  "Return TEXT from ElDoc, preceded by the name in PLIST."
+  "Return TEXT from ElDoc, preceded by the name in PLIST, if there is one."
   (let ((thing (plist-get plist :thing)))
     (if thing (format "%s: %s" thing text) (format "%s" text))))
 
 ;;;; Diagnostics and compilations
 
 (defun contexture-tools-emacs--diagnostics (file)
-  "Return the diagnostics of FILE, or of all open files if that is nil."
+  "Return the diagnostics of FILE, or of all the project's open files if nil."
   (contexture-tools-emacs--list
    (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
                             (contexture-tools-emacs--buffers))
@@ -859,16 +877,16 @@ Values are left out: they can be secrets."
    "Flymake and Flycheck report nothing, or are off"))
 
 (defun contexture-tools-emacs--diagnostic (line kind text)
-  "Return a diagnostic of this buffer as a line: its LINE, its KIND and TEXT."
+  "Return the text for a diagnostic of this buffer on LINE, of KIND, with TEXT."
   (format "%s:%d: %s: %s" (contexture-tools-emacs--name buffer-file-name) line
           (string-remove-prefix ":" (format "%s" kind))
           (replace-regexp-in-string "\n" " " text)))
 
 (defconst contexture-tools-emacs--most-output 20000
-  "Maximum number of characters of the output of a compilation.")
+  "Maximum number of characters of a compilation's output that a model sees.")
 
 (defun contexture-tools-emacs--compilation ()
-  "Return the end of the output of the project's last compilation."
+  "Return the name and the end of the project's last compilation buffer."
   (require 'compile)
   (let* ((project (contexture-tools-emacs--project))
          (buffer (cl-find-if
@@ -890,8 +908,9 @@ Values are left out: they can be secrets."
 ;;;; Searching
 
 (defun contexture-tools-emacs--search (done regexp)
-  "Call DONE with the lines of the project's files that REGEXP matches.
-Return a function that ends the search."
+  "Call DONE with the lines of the project's files that match REGEXP.
+REGEXP is an extended one, as for grep.  Return a function that ends the
+search."
   (contexture-tools-emacs--lines
    done "nothing matches"
    `(,@(if (contexture-tools-emacs--git-p)
@@ -901,11 +920,12 @@ Return a function that ends the search."
    contexture-tools--longest-result))
 
 (defconst contexture-tools-emacs--most-names 4000000
-  "Maximum number of characters of the names of a project's files.")
+  "Number of characters of names of files after which to stop listing files.")
 
 (defun contexture-tools-emacs--files (done &optional pattern)
   "Call DONE with the names of the project's files that match PATTERN.
-Return a function that ends the search."
+PATTERN is a part of the name or a glob, or nil for all files.  Return a
+function that ends the search."
   (let ((regexp (cond ((null pattern) "")
                       ((string-match-p "[*?]" pattern)
                        (concat "\\(?:\\`\\|/\\)" (substring (wildcard-to-regexp pattern) 2)))
@@ -924,13 +944,14 @@ Return a function that ends the search."
                   when (string-match-p regexp name) collect name))))))
 
 (defun contexture-tools-emacs--git-p ()
-  "Return non-nil if Git knows the project's files."
+  "Return non-nil if the project is in a repository of Git."
   (locate-dominating-file (contexture-tools-emacs--project) ".git"))
 
 (defun contexture-tools-emacs--lines (done nothing command most &optional choose)
-  "Call DONE with the lines that COMMAND prints in the project, or with NOTHING.
-End COMMAND once it printed MOST characters.  CHOOSE is a function that
-returns those of the lines that count.  Return a function that ends this."
+  "Call DONE with the lines that COMMAND prints in the project, as one text.
+If there are none, call it with NOTHING.  COMMAND is a list; end it once it
+has printed MOST characters.  CHOOSE, if given, is a function that returns
+those of the lines to show.  Return a function that ends COMMAND."
   (let* ((default-directory (contexture-tools-emacs--project))
          (pieces nil) (length 0)
          (process
@@ -965,7 +986,7 @@ returns those of the lines that count.  Return a function that ends this."
   `((symbol "Name of the symbol")
     ,contexture-tools-emacs--file
     (line "Line on which the symbol is used" :type integer :optional t))
-  "The arguments that name a use of a symbol.")
+  "The arguments that name a symbol where it is used.")
 
 (pcase-dolist
     (`(,name ,function ,arguments ,description . ,more)
@@ -1004,10 +1025,10 @@ returns those of the lines that count.  Return a function that ends this."
 
 ;;; Changes and runs that models ask for
 
-;; A model can propose a change of a file of the project: it is shown at
-;; its place, as `contexture-rewrite' shows one, and the model is told what
-;; the user decided.  And it can run the project's commands, to compile and
-;; to test; failures become items of the context.
+;; A model can propose a change of a file of the project: the change is shown
+;; in the file's buffer, as `contexture-rewrite' shows one, and the model is
+;; told what the user decided.  And it can run the project's commands, to
+;; compile and to test; failures become items of the context.
 ;;
 ;; What runs is what the user was asked about: the argument of the call is
 ;; the whole command line.
@@ -1015,11 +1036,12 @@ returns those of the lines that count.  Return a function that ends this."
 ;;;; Which buffer may be changed
 
 (defconst contexture-tools-change--longest 200000
-  "Maximum number of characters of a text that a model proposes.")
+  "Maximum number of characters of a new text that a model proposes.")
 
 (defun contexture-tools-change--buffer (file)
-  "Return the buffer of FILE, which may be new, or signal an error.
-FILE may also be the name of a buffer."
+  "Return the buffer of FILE, in which a change can be proposed.
+FILE may not exist yet, and may be the name of a buffer.  Signal an error if
+its text must not, or cannot, be changed."
   (let* ((name (contexture-tools-change--file file))
          (buffer (or (find-buffer-visiting name)
                      (contexture-tools-change--open file name))))
@@ -1031,7 +1053,7 @@ FILE may also be the name of a buffer."
     buffer))
 
 (defun contexture-tools-change--file (file)
-  "Return the true name of FILE, which a model may change, or signal an error."
+  "Return the true name of FILE; signal an error if models must not change it."
   (let* ((true (file-truename (contexture-tools-change--named file)))
          (inside (file-relative-name true (file-truename contexture-tool-project))))
     (cond ((or (string-prefix-p "../" inside) (file-name-absolute-p inside))
@@ -1044,7 +1066,8 @@ FILE may also be the name of a buffer."
     true))
 
 (defun contexture-tools-change--named (file)
-  "Return the full name of FILE, or else the file of the buffer with that name."
+  "Return the full name of FILE.
+If there is no such file, but a buffer of that name, return its file."
   (let* ((name (contexture-tools-emacs--path file))
          (buffer (and (not (file-exists-p name)) (get-buffer file))))
     (cond ((null buffer) name)
@@ -1055,8 +1078,8 @@ FILE may also be the name of a buffer."
           (t (contexture-tools-emacs--path (buffer-file-name buffer))))))
 
 (defun contexture-tools-change--open (file name)
-  "Visit FILE, whose true name is NAME, without a question.
-Local variables that are not safe do not count."
+  "Visit FILE, whose true name is NAME, and return its buffer.
+Ask no question, and ignore local variables that are not safe."
   (let ((size (file-attribute-size (or (file-attributes name)
                                        '(nil nil nil nil nil nil nil 0)))))
     (cond ((and (file-exists-p name) (not (file-regular-p name)))
@@ -1072,8 +1095,9 @@ Local variables that are not safe do not count."
 
 (defun contexture-tools-change--propose (done file new old definition)
   "Propose NEW in place of OLD in FILE; call DONE with what the user decides.
-With DEFINITION, a name, NEW is proposed in place of that definition.
-Return a function that withdraws the proposal."
+If OLD is nil or empty, NEW is to replace the definition called DEFINITION,
+or becomes the text of an empty file.  Return a function that withdraws the
+proposal."
   (when (> (length new) contexture-tools-change--longest)
     (error "The new text is too long: at most %d characters" contexture-tools-change--longest))
   (let* ((project contexture-tool-project)
@@ -1093,7 +1117,8 @@ Return a function that withdraws the proposal."
              (signal (car problem) (cdr problem))))))
 
 (defun contexture-tools-change--place (file old definition)
-  "Return the bounds of OLD, or else of DEFINITION, in the buffer of FILE."
+  "Return the bounds of OLD, or else of DEFINITION, in this buffer, of FILE.
+Signal an error unless there is exactly one such place."
   (contexture--widened
     (let* ((wordedp (not (member old '(nil ""))))
            (found (cond ((and definition (not wordedp)) (contexture-defun--named definition))
@@ -1109,7 +1134,7 @@ Return a function that withdraws the proposal."
       (cons (copy-marker (caar found)) (copy-marker (cdar found) t)))))
 
 (defun contexture-tools-change--matches (text)
-  "Return the bounds of at most two places of TEXT in this buffer."
+  "Return the bounds of the first two occurrences of TEXT, or of fewer."
   (goto-char (point-min))
   (let ((case-fold-search nil))
     (cl-loop repeat 2
@@ -1119,12 +1144,13 @@ Return a function that withdraws the proposal."
              do (goto-char (1+ (match-beginning 0))))))
 
 (defun contexture-tools-change--text (beg end)
-  "Return the text of this buffer from BEG to END, also beyond a narrowing."
+  "Return the text of this buffer from BEG to END, regardless of narrowing."
   (contexture--widened (buffer-substring-no-properties beg end)))
 
 (defun contexture-tools-change--review (done file beg end new project)
-  "Show NEW in place of BEG to END, markers in the buffer of FILE, in PROJECT.
-Call DONE with what the user decides.  Return a function that withdraws it."
+  "Propose NEW in place of the text from BEG to END in this buffer, of FILE.
+BEG and END are markers; PROJECT is the project's folder.  Call DONE with
+what the user decides.  Return a function that withdraws the proposal."
   (let ((buffer (current-buffer))
         (old (contexture-tools-change--text beg end))
         review)
@@ -1146,12 +1172,13 @@ Call DONE with what the user decides.  Return a function that withdraws it."
       (contexture-tools-change--point-out buffer beg project)
       (lambda ()
         (unless (contexture-review--ended-p review)
-          (contexture--message "The change to %s that the model proposed has been withdrawn" (buffer-name buffer)))
+          (contexture--message "The change to %s that a model proposed was withdrawn"
+                               (buffer-name buffer)))
         (funcall forget)))))
 
 (defun contexture-tools-change--point-out (buffer place project)
-  "Show PLACE in BUFFER, of PROJECT, where a model proposes a change.
-The selected window stays."
+  "Show PLACE in BUFFER, where a model proposes a change, with a message.
+The file is named relative to PROJECT.  The selected window stays selected."
   (unless (active-minibuffer-window)
     (when-let* ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
       (set-window-point window place)))
@@ -1161,8 +1188,9 @@ The selected window stays."
    (substitute-command-keys "\\[contexture-review-next]")))
 
 (defun contexture-tools-change--outcome (file beg end old new remark)
-  "Return what became of NEW in place of OLD in FILE, now from BEG to END.
-REMARK is what the user said, or nil."
+  "Return the text that tells a model what the user decided on its proposal.
+NEW was to replace OLD in this buffer, of FILE; the text is now from BEG to
+END.  REMARK is what the user said, or nil."
   (let ((now (contexture-tools-change--text beg end)))
     (string-join
      (delq nil
@@ -1177,7 +1205,7 @@ Your proposal (-) became (+):\n%s"
      "\n")))
 
 (defun contexture-tools-change--differences (new now)
-  "Return how the text NOW differs from NEW, as lines with - and +."
+  "Return how the text NOW differs from NEW, as lines with - (NEW) and + (NOW)."
   (let ((lines (split-string new "\n")))
     (cl-flet ((marked (sign lines)
                 (mapconcat (lambda (line) (concat sign line "\n")) lines "")))
@@ -1191,10 +1219,10 @@ Your proposal (-) became (+):\n%s"
 ;;;; Which commands may be run
 
 (defcustom contexture-tools-commands nil
-  "Commands that models may run in a project, by `run_command'.
+  "Commands that models may run in a project, by the tool `run_command'.
 Each is (NAME . COMMAND), such as (\"test\" . \"make test\"); it runs in
-the project's folder.  Besides, there is `compile-command'.  Set this in a
-project's .dir-locals.el, which Emacs asks you about, for that project."
+the project's folder.  Models may also run `compile-command'.  To set this
+for one project, use its .dir-locals.el, about which Emacs asks you."
   :type '(alist :key-type (string :tag "Name") :value-type (string :tag "Command"))
   :group 'contexture)
 
@@ -1204,7 +1232,8 @@ project's .dir-locals.el, which Emacs asks you about, for that project."
   :group 'contexture)
 
 (defun contexture-tools-change--commands ()
-  "Return the commands of the project, each (NAME . COMMAND)."
+  "Return the commands that models may run in the project.
+Each is (NAME . COMMAND)."
   (let ((buffers (contexture-tools-emacs--buffers)))
     (seq-uniq
      (append (cl-loop for buffer in buffers
@@ -1215,9 +1244,10 @@ project's .dir-locals.el, which Emacs asks you about, for that project."
      (lambda (one other) (equal (cdr one) (cdr other))))))
 
 (defun contexture-tools-change--compilers (buffers)
-  "Return the values of `compile-command' that the user chose in BUFFERS.
-One that a file of the project sets counts only if it is in
-`safe-local-variable-values': Emacs takes any string without a question."
+  "Return the values of `compile-command' that the user chose, as a list.
+They are those of BUFFERS and the default.  A value that a file of the
+project sets counts only if it is in `safe-local-variable-values', since Emacs
+takes any string without a question."
   (require 'compile)
   (append
    (cl-loop for buffer in buffers
@@ -1235,7 +1265,7 @@ One that a file of the project sets counts only if it is in
           (list value)))))
 
 (defun contexture-tools-change--list-commands ()
-  "List the commands of the project."
+  "Return a list of the commands that models may run in the project."
   (contexture-tools-emacs--project)
   (contexture-tools-emacs--list
    (mapcar (lambda (it) (format "%s: %s" (car it) (string-trim (cdr it))))
@@ -1243,7 +1273,8 @@ One that a file of the project sets counts only if it is in
    "the user has set no command for this project"))
 
 (defun contexture-tools-change--run-named (done command)
-  "Run COMMAND, one of the project's; call DONE with its result."
+  "Run COMMAND, one of the project's; call DONE with its result.
+Return a function that stops it.  Signal an error for any other command."
   (let ((known (mapcar (lambda (it) (string-trim (cdr it)))
                        (contexture-tools-change--commands))))
     (unless (member command known)
@@ -1254,35 +1285,38 @@ Pass one to run_command exactly as listed, without its name"))
 ;;;; Running a command
 
 (defconst contexture-tools-change--most-kept 200000
-  "Number of characters of output that are kept at least while a command runs.")
+  "Number of characters of output that are always kept while a command runs.
+Older output may be deleted.")
 
 (defconst contexture-tools-change--most-failures 20
   "Maximum number of failures that become items of the context.")
 
 (defconst contexture-tools-change--most-listed 50
-  "Number of failures after which no more are looked for.")
+  "Number of failures after which to look for no more.")
 
 (defconst contexture-tools-change--grace 2
-  "Number of seconds after which a command that was interrupted is killed.")
+  "Number of seconds after which to kill a command that was interrupted.")
 
 (defvar-local contexture-tools-change--current nil
-  "The run whose output this buffer has.")
+  "The run of a command whose output this buffer has.")
 
 (defvar-local contexture-tools-change--items nil
-  "Items of the failures of this buffer's last command, (MANAGER . IDS).")
+  "Items for the failures of this buffer's last command, as (MANAGER . IDS).")
 (put 'contexture-tools-change--items 'permanent-local t)
 
 (cl-defstruct (contexture-tools-change--run (:constructor contexture-tools-change--make-run)
                                             (:conc-name contexture-tools-change--run-)
                                             (:copier nil))
-  "A run of COMMAND in BUFFER, whose result DONE is called with.
-FROM and TO are markers around its output; TIMER will stop it; STOPPED
-says why it was stopped; EXIT is the status of its end, (KIND . CODE)."
+  "A run of COMMAND with its output in BUFFER.
+DONE is called with the result.  FROM and TO are markers around the output;
+TIMER will stop the run; STOPPED is a phrase that says why it was stopped, or
+nil; EXIT says how it ended, as (KIND . CODE), or is nil."
   command buffer done from to timer stopped exit)
 
 (defun contexture-tools-change--run (done command)
   "Run COMMAND in the project's folder; call DONE with its result.
-Return a function that stops it."
+Return a function that stops it.  Signal an error if COMMAND is empty, too
+long, or has characters that the user could not see."
   (cond ((string-blank-p command) (error "The command is empty"))
         ((> (length command) 2000)
          (error "The command is too long: at most 2000 characters"))
@@ -1309,7 +1343,8 @@ Return a function that stops it."
     (apply-partially #'contexture-tools-change--stop run "cancelled")))
 
 (defun contexture-tools-change--start (command)
-  "Start COMMAND in the project's folder and return the buffer of its output."
+  "Start COMMAND in the project's folder and return the buffer of its output.
+Signal an error if a command is still running there."
   (require 'compile)
   (let* ((default-directory (contexture-tools-emacs--project))
          (name (format "*contexture: command in %s*"
@@ -1324,7 +1359,7 @@ Return a function that stops it."
     (compilation-start command nil (lambda (_) name))))
 
 (defun contexture-tools-change--forget-beginning ()
-  "Delete the beginning of this buffer's output if there is too much of it."
+  "Delete the beginning of this buffer's output if there is too much output."
   (when (> (buffer-size) (* 2 contexture-tools-change--most-kept))
     (save-excursion
       (goto-char (- (point-max) contexture-tools-change--most-kept))
@@ -1334,13 +1369,15 @@ Return a function that stops it."
         (delete-region (point-min) (line-beginning-position))))))
 
 (defun contexture-tools-change--exited (run kind code message)
-  "Record that RUN ended with KIND and CODE; MESSAGE is what Emacs says of it."
+  "Record that RUN ended with KIND and CODE; return (MESSAGE . CODE).
+This is for `compilation-exit-message-function'."
   (setf (contexture-tools-change--run-exit run) (cons kind code)
         (contexture-tools-change--run-to run) (point-max-marker))
   (cons message code))
 
 (defun contexture-tools-change--stop (run why)
-  "Interrupt RUN because of WHY, and kill it if it does not end."
+  "Interrupt RUN, and kill it if it does not end soon.
+WHY is a phrase that says why.  If RUN was interrupted already, kill it."
   (when-let* ((process (get-buffer-process (contexture-tools-change--run-buffer run)))
               ((process-live-p process)))
     (cancel-timer (contexture-tools-change--run-timer run))
@@ -1353,7 +1390,8 @@ Return a function that stops it."
       (interrupt-process process))))
 
 (defun contexture-tools-change--closed (run)
-  "End RUN, whose buffer is being killed."
+  "Clean up after RUN, whose buffer is being killed.
+If it still runs, call its function with an error."
   (cancel-timer (contexture-tools-change--run-timer run))
   (unless (contexture-tools-change--run-exit run)
     (funcall (contexture-tools-change--run-done run) nil "The user closed its output")))
@@ -1366,11 +1404,11 @@ Return a function that stops it."
                      run (contexture-tools-change--run-from run) nil))
 
 (defconst contexture-tools-change--step 4000
-  "Number of characters of output that are searched for failures at a time.")
+  "Number of characters of output to search for failures at a time.")
 
 (defun contexture-tools-change--search (run position failures)
-  "Search RUN's output for failures from POSITION on, and give the result.
-FAILURES are the positions of those before it, the last one first."
+  "Search RUN's output for failures from POSITION on; then give the result.
+FAILURES are the positions of the failures before POSITION, the last first."
   (let ((buffer (contexture-tools-change--run-buffer run)))
     (if (not (and (buffer-live-p buffer)
                   (eq run (buffer-local-value 'contexture-tools-change--current buffer))))
@@ -1391,7 +1429,8 @@ FAILURES are the positions of those before it, the last one first."
             (contexture--later #'contexture-tools-change--search run next failures)))))))
 
 (defun contexture-tools-change--give (run failures)
-  "Put the FAILURES of RUN, positions here, into the context; give its result."
+  "Put FAILURES into the context, and then give the result of RUN.
+FAILURES are positions in this buffer, which has the output."
   ;; What Emacs says above and below the output is no part of a failure.
   (narrow-to-region (contexture-tools-change--run-from run)
                     (contexture-tools-change--run-to run))
@@ -1403,8 +1442,9 @@ FAILURES are the positions of those before it, the last one first."
                     (contexture-tools-change--result run failures))))
 
 (defun contexture-tools-change--put (params then)
-  "Make PARAMS the failures in this buffer's context, then call THEN.
-Those of the command before leave it."
+  "Add items with PARAMS to this buffer's context, and then call THEN.
+Each of PARAMS is for `add-item'.  The items of this buffer's last command are
+removed from the context that has them."
   (let ((buffer (current-buffer))
         (ended (lambda (&rest _) (funcall then))))
     (pcase-let ((`(,manager . ,ids) contexture-tools-change--items))
@@ -1427,7 +1467,8 @@ Those of the command before leave it."
          ended)))))
 
 (defun contexture-tools-change--result (run failures)
-  "Return what a model is told of RUN, with FAILURES, positions in this buffer."
+  "Return the text that tells a model how RUN ended.
+FAILURES are positions in this buffer, which has the output."
   (let ((contexture-tool-project (file-name-as-directory default-directory)))
     (string-join
      (delq nil
@@ -1447,7 +1488,7 @@ Those of the command before leave it."
      "\n")))
 
 (defun contexture-tools-change--exit-text (run)
-  "Return how RUN ended, as words."
+  "Return a phrase for how RUN ended."
   (pcase-let ((`(,kind . ,code) (contexture-tools-change--run-exit run)))
     (concat (and (contexture-tools-change--run-stopped run)
                  (format "It was %s, and " (contexture-tools-change--run-stopped run)))
@@ -1455,7 +1496,7 @@ Those of the command before leave it."
               (format "ended by signal %s" code)))))
 
 (defun contexture-tools-change--failures (positions)
-  "Return the failures at POSITIONS of this buffer as a list."
+  "Return a text that lists the failures at POSITIONS in this buffer."
   (format "%s%s; the context has %s:\n%s"
           (contexture--count (length positions) "failure")
           (if (nthcdr contexture-tools-change--most-listed positions) " or more" "")
@@ -1466,7 +1507,7 @@ Those of the command before leave it."
            (mapcar #'contexture-tools-change--failure positions) "")))
 
 (defun contexture-tools-change--failure (position)
-  "Return the failure at POSITION of this buffer as a line."
+  "Return the line for the failure at POSITION in this buffer."
   (pcase-let ((`(,file . ,line) (contexture-sources--error-place position))
               (text (save-excursion
                       (goto-char position)
@@ -1477,7 +1518,7 @@ Those of the command before leave it."
       (format "- %s:%s: %s" (contexture-tools-emacs--name file) (or line "?") text))))
 
 (defun contexture-tools-change--unsaved ()
-  "Return which files of the project are not saved, as words, or nil."
+  "Return a sentence about files of the project that are not saved, or nil."
   (when-let* ((unsaved (cl-remove-if-not #'buffer-modified-p (contexture-tools-emacs--buffers))))
     (format "It ran with these files as they are saved, not as they are in Emacs: %s"
             (mapconcat (lambda (buffer)
@@ -1517,50 +1558,51 @@ exit status, its failures and the end of its output.")))
 ;;; A live Lisp image for models
 
 ;; Tools by which a model works in the Lisp image that SLIME or SLY is
-;; connected to.  `lisp_look' looks things up, without a question; the
-;; other tools run code, and ask before.
+;; connected to.  `lisp_look' looks things up, and asks no approval; the
+;; other tools run code, and need the user's approval.
 ;;
 ;; What a model wrote goes to the image as a string, and is never read in
-;; Emacs.  contexture-tools.lisp, which is sent to the image first, does
-;; the rest there.  Nothing waits; an error opens no debugger, but is the
-;; result.
+;; Emacs.  contexture-tools.lisp, which is sent to the image first, reads and
+;; evaluates it there.  Emacs does not wait; an error opens no debugger, but
+;; is the result.
 
 (defconst contexture-tools-lisp--longest 20000
   "Maximum number of characters of a form or a name that a model writes.")
 
 (defconst contexture-tools-lisp--grace 5
-  "Number of seconds that a form may take to end once it was stopped.")
+  "Number of seconds to wait for the end of a form that was stopped.")
 
 (defconst contexture-tools-lisp--source
   (expand-file-name "contexture-tools.lisp"
                     (file-name-directory (or load-file-name buffer-file-name)))
-  "The file with what tools do in the image.")
+  "File with the code that does the work of the tools in the image.")
 
 (defvar contexture-tools-lisp--last 0
-  "Number of the last call.")
+  "Number of the last call of an image.")
 
 (defvar contexture-tools-lisp--calls nil
-  "Calls that the image has not answered.")
+  "Calls of images that are not answered yet.")
 
 (cl-defstruct (contexture-tools-lisp--call
                (:constructor contexture-tools-lisp--make-call) (:copier nil))
-  "The call NUMBER, of ARGUMENTS, of CLIENT's image at CONNECTION.
-DONE is called with its result.  TIMER will stop it; STOPPED says why it
-was stopped."
+  "A call of the Lisp image at CONNECTION, a connection of CLIENT.
+NUMBER is its number, and ARGUMENTS are its other arguments.  DONE is called
+with its result.  TIMER will stop it; STOPPED is a sentence that says why it
+was stopped, or nil."
   number arguments client connection done timer stopped)
 
 ;;;; Calls
 
 (defun contexture-tools-lisp--start (done seconds &rest arguments)
-  "Call the image with ARGUMENTS, and DONE with the result within SECONDS.
-ARGUMENTS are those of `call' in contexture-tools.lisp but for the number.
-Return a function that stops the call."
+  "Call the Lisp image with ARGUMENTS; call DONE with the result.
+ARGUMENTS are those of `call' in contexture-tools.lisp after the number.  Stop
+the call after SECONDS.  Return a function that stops it."
   (dolist (argument (cl-remove-if-not #'stringp arguments))
     (when (> (length argument) contexture-tools-lisp--longest)
-      (error "This is too long: %d characters, of at most %d"
+      (error "An argument has %d characters, but at most %d are allowed"
              (length argument) contexture-tools-lisp--longest))
     (when (cl-some (lambda (it) (or (<= #xd800 it #xdfff) (> it #x10ffff))) argument)
-      (error "This has something that is not a character")))
+      (error "An argument has something that is not a Unicode character")))
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
          (call (contexture-tools-lisp--make-call
@@ -1577,7 +1619,7 @@ Return a function that stops the call."
     (apply-partially #'contexture-tools-lisp--stop call "It was stopped")))
 
 (defun contexture-tools-lisp--send (call)
-  "Send CALL to its image."
+  "Send CALL to its Lisp image."
   (contexture-tools-lisp--evaluate-form
    call
    `(cl:if (cl:find-package "CONTEXTURE-TOOLS")
@@ -1588,7 +1630,8 @@ Return a function that stops the call."
    #'contexture-tools-lisp--answered))
 
 (defun contexture-tools-lisp--evaluate-form (call form then)
-  "Evaluate FORM in the image of CALL, and call THEN with CALL and the value."
+  "Evaluate FORM in the Lisp image of CALL.
+Then call THEN with CALL and the value; if the Lisp aborts, end CALL instead."
   (contexture-lisp--ask
    (contexture-tools-lisp--call-client call) 'send
    (contexture-tools-lisp--call-connection call) form "COMMON-LISP-USER" t
@@ -1598,10 +1641,11 @@ Return a function that stops the call."
         (pcase result
           (`(:ok ,value) (funcall then call value))
           (_ (contexture-tools-lisp--finish
-              call nil (format "The Lisp aborted this: %s" (cadr result))))))))))
+              call nil (format "The Lisp aborted the evaluation: %s" (cadr result))))))))))
 
 (defun contexture-tools-lisp--answered (call answer)
-  "End CALL with the image's ANSWER, or prepare the image for it."
+  "End CALL with ANSWER, from its Lisp image.
+If that lacks the code of the tools, send it, and then CALL again."
   (pcase answer
     (:missing (contexture-tools-lisp--prepare call))
     (`(:ok (,result . ,failures) ,output)
@@ -1619,11 +1663,11 @@ Return a function that stops the call."
                 output (format "%s.\n%s" (contexture-tools-lisp--call-stopped call) where))))))
 
 (defun contexture-tools-lisp--text (output result)
-  "Return RESULT after OUTPUT, the printed text."
+  "Return RESULT, on lines of its own after OUTPUT, the printed text."
   (concat output (if (string-match-p "[^\n]\\'" output) "\n" "") result))
 
 (defun contexture-tools-lisp--prepare (call)
-  "Send what the tools need to the image of CALL, then CALL again."
+  "Send the code of the tools to the Lisp image of CALL, and then CALL again."
   (contexture-tools-lisp--evaluate-form
    call
    `(cl:let ((cl:*package* (cl:find-package "COMMON-LISP-USER"))
@@ -1641,11 +1685,11 @@ Return a function that stops the call."
            ((contexture-tools-lisp--call-stopped call)
             (contexture-tools-lisp--finish
              call nil (concat (contexture-tools-lisp--call-stopped call)
-                              ".\nIt had not begun.")))
+                              ".\nThe evaluation had not begun.")))
            (t (contexture-tools-lisp--send call))))))
 
 (defun contexture-tools-lisp--code (call)
-  "Return what the tools need in the image of CALL."
+  "Return the code of the tools for the Lisp image of CALL, as a string."
   (with-temp-buffer
     (insert-file-contents contexture-tools-lisp--source)
     (when (equal (contexture-lisp--client-prefix (contexture-tools-lisp--call-client call))
@@ -1656,7 +1700,8 @@ Return a function that stops the call."
     (buffer-string)))
 
 (defun contexture-tools-lisp--stop (call why)
-  "Stop CALL because of WHY, and wait a little for it to end."
+  "Stop CALL; if it does not end within a few seconds, give up on it.
+WHY is a sentence, without a full stop, that says why."
   (when (memq call contexture-tools-lisp--calls)
     (cancel-timer (contexture-tools-lisp--call-timer call))
     (setf (contexture-tools-lisp--call-stopped call) why
@@ -1674,14 +1719,14 @@ Return a function that stops the call."
      #'ignore)))
 
 (defun contexture-tools-lisp--finish (call &rest result)
-  "End CALL with RESULT, the arguments of its function, unless it has ended."
+  "End CALL, unless it has ended: call its function with RESULT as arguments."
   (when (memq call contexture-tools-lisp--calls)
     (setq contexture-tools-lisp--calls (delq call contexture-tools-lisp--calls))
     (cancel-timer (contexture-tools-lisp--call-timer call))
     (apply (contexture-tools-lisp--call-done call) result)))
 
 (defun contexture-tools-lisp--closed (connection)
-  "End the calls of the image at CONNECTION, which is closed."
+  "End the calls of the Lisp image at CONNECTION, which has closed."
   (dolist (call contexture-tools-lisp--calls)
     (when (eq connection (contexture-tools-lisp--call-connection call))
       (contexture--later #'contexture-tools-lisp--finish
@@ -1690,14 +1735,15 @@ Return a function that stops the call."
 ;;;; What the tools do
 
 (defun contexture-tools-lisp--evaluate (done form package &optional seconds)
-  "Evaluate FORM in PACKAGE; call DONE with the values and the output.
-It may take SECONDS."
+  "Evaluate FORM in PACKAGE; call DONE with the output and the values.
+Stop after SECONDS, by default 30.  Return a function that stops it."
   (contexture-tools-lisp--start done (contexture-tools-lisp--limit seconds 30)
                                 package "EVALUATE" form))
 
 (defun contexture-tools-lisp--look (done what name package &optional path)
-  "Call DONE with what the image knows of NAME in PACKAGE.
-WHAT says what is wanted; PATH leads to a part of what is inspected."
+  "Call DONE with what the Lisp image knows of NAME in PACKAGE.
+WHAT, such as \"callers\", says what is wanted.  PATH, numbers in a string,
+leads to a part of an inspected value.  Return a function that stops it."
   (unless (string-match-p "\\`[0-9 ]*\\'" (or path ""))
     (error "The path must consist of numbers"))
   (contexture-tools-lisp--start
@@ -1705,8 +1751,8 @@ WHAT says what is wanted; PATH leads to a part of what is inspected."
    `(cl:list ,@(mapcar #'string-to-number (split-string (or path ""))))))
 
 (defun contexture-tools-lisp--compile (done file &optional definition form package)
-  "Compile FILE, or its DEFINITION, or FORM in PACKAGE.
-Call DONE with the notes.  The definition is compiled as it is in Emacs now."
+  "Compile and load FILE, or its DEFINITION as in Emacs now, or FORM in PACKAGE.
+Call DONE with the compiler's notes.  Return a function that stops it."
   (cond (form (contexture-tools-lisp--start
                done 120 (or package (error "Name the package of the form"))
                "COMPILE-TEXT" form "lisp_compile" 1 nil))
@@ -1725,7 +1771,8 @@ Call DONE with the notes.  The definition is compiled as it is in Emacs now."
                                          (contexture-tools-lisp--saved file)))))
 
 (defun contexture-tools-lisp--saved (file)
-  "Return the name of FILE, of the project, if it is saved."
+  "Return the full name of FILE, of the project.
+Signal an error if there is no such file, or its buffer is not saved."
   (let* ((name (contexture-tools-change--file file))
          (buffer (find-buffer-visiting name)))
     (cond ((and buffer (buffer-modified-p buffer))
@@ -1734,10 +1781,11 @@ Call DONE with the notes.  The definition is compiled as it is in Emacs now."
     name))
 
 (defun contexture-tools-lisp--test (done system &optional seconds)
-  "Run the tests of SYSTEM, of ASDF; call DONE with what failed.
-They may take SECONDS.  Failures become items of the project's context."
+  "Run the tests of SYSTEM, an ASDF system; call DONE with what failed.
+Stop after SECONDS, by default 300.  Failures become items of the project's
+context.  Return a function that stops the tests."
   (unless (string-match-p "\\`[[:alnum:]+_-][[:alnum:]./+_-]*\\'" system)
-    (error "This is not the name of a system: %s" system))
+    (error "%s is not the name of an ASDF system" system))
   (let ((project (contexture-tools-emacs--project)))
     (contexture-tools-lisp--start
      (lambda (text &optional problem failures)
@@ -1761,7 +1809,7 @@ They may take SECONDS.  Failures become items of the project's context."
      (contexture-tools-lisp--limit seconds 300) "COMMON-LISP-USER" "TEST" system project)))
 
 (defun contexture-tools-lisp--limit (seconds default)
-  "Return SECONDS, which a model asked for, within limits, or DEFAULT."
+  "Return SECONDS, which a model asked for, or DEFAULT, but from 1 to 600."
   (min 600 (max 1 (or seconds default))))
 
 ;;;; The tools in a Lisp image
@@ -1771,7 +1819,7 @@ They may take SECONDS.  Failures become items of the project's context."
   "The argument that names a package.")
 
 (defun contexture-tools-lisp--define ()
-  "Define the tools in a Lisp image."
+  "Define the tools that work in a Lisp image."
   (require 'contexture-lisp)
   (pcase-dolist
       (`(,name ,function ,effect ,seconds ,arguments ,description)

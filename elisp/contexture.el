@@ -47,7 +47,7 @@
 ;;     o  contexture-add-compilation  m  contexture-switch
 ;;     g  contexture-refresh          C  contexture-set-capacity
 ;;     U  contexture-redo              Z  contexture-freeze
-;;     n  the commands for sessions, which are conversations
+;;     n  the commands for conversations
 ;;     z  the commands for a Lisp that SLIME or SLY is connected to
 ;;     R  contexture-repl             E  contexture-explain-code
 ;;     ?  contexture-menu, which shows all of this
@@ -218,8 +218,8 @@ Bind it to a prefix of your own:
 ;;; Show what hides in names
 
 ;; A name may contain invisible characters: controls, line ends, marks that
-;; reverse the text after them, characters without width.  With them one
-;; file can look like another, and a model can ask for something other than
+;; reverse the text after them, characters without width.  With them, one
+;; file can look like another, and a model can ask for something else than
 ;; what you read.  Wherever the package shows a name, such characters become
 ;; escapes such as \u{202e}, in the server's form.  Where contents are
 ;; shown, they only look that way; the text stays as it is.
@@ -234,19 +234,19 @@ Bind it to a prefix of your own:
            (#xfe00 . #xfe0f) #xfeff #xffa0 (#xfff0 . #xfffb) (#x1bca0 . #x1bca3)
            (#x1d173 . #x1d17a) (#xe0000 . #xe0fff)))
   "Regexp for a character beyond ASCII that is invisible.
-That is Default_Ignorable_Code_Point of Unicode's
+Such are those with Default_Ignorable_Code_Point in Unicode's
 DerivedCoreProperties.txt, the separators of lines and paragraphs, and
 the marks of interlinear annotations.")
 
 (defconst contexture-visible--cursive
   '(arabic syriac nko mandaic mongolian phags-pa manichaean adlam hanifi-rohingya)
-  "Scripts whose letters join.")
+  "Scripts whose letters are joined in writing.")
 
 ;;;; Characters
 
 (defun contexture-visible--hidden-p (char)
   "Return non-nil if CHAR, by itself, is invisible.
-Bytes that are not text are visible: Emacs shows them as escapes."
+Raw bytes are visible: Emacs shows them as escapes."
   (cond ((< char ?\s) t)
         ((< char #x7f) nil)
         ((< char #xa0) t)
@@ -255,7 +255,7 @@ Bytes that are not text are visible: Emacs shows them as escapes."
                (eq (contexture-visible--category char) 'Cn)))))
 
 (defun contexture-visible--category (char)
-  "Return the general category of CHAR, a symbol."
+  "Return the general category of CHAR in Unicode, a symbol such as `So'."
   (get-char-code-property char 'general-category))
 
 (defun contexture-visible--escape (char &optional properties)
@@ -276,10 +276,10 @@ Bytes that are not text are visible: Emacs shows them as escapes."
   (and char (memq (aref char-script-table char) scripts)))
 
 (defun contexture-visible--right-p (text index)
-  "Return non-nil if the hidden character of TEXT at INDEX belongs there.
-It belongs there if it changes how ordinary text looks: a joiner between letters
-that join, a selector after a character with variants, a part of an
-emoji."
+  "Return non-nil if the invisible character at INDEX in TEXT belongs there.
+It belongs there if it changes how ordinary text looks: a joiner between
+letters that join, a selector after a character with variants, or a part of
+an emoji."
   (let ((char (aref text index))
         (base (and (> index 0) (aref text (1- index))))
         (next (and (< (1+ index) (length text)) (aref text (1+ index)))))
@@ -306,7 +306,7 @@ emoji."
             (not (contexture-visible--hidden-p base)))))))
 
 (defun contexture-visible--in-flag-p (text index)
-  "Return non-nil if the tag of TEXT at INDEX is part of a flag."
+  "Return non-nil if the tag character at INDEX in TEXT is part of a flag."
   (cl-some
    (lambda (letters)
      (let* ((tags (concat [#x1f3f4] (mapcar (lambda (it) (+ #xe0000 it)) letters)
@@ -319,7 +319,8 @@ emoji."
 
 (defun contexture--visible (text &optional lines)
   "Return TEXT, a string or nil, with escapes for its hidden characters.
-With LINES non-nil, line ends and tabs stay."
+Hidden are invisible characters that do not belong there.  With LINES
+non-nil, line ends and tabs stay."
   (let ((start 0) (done 0) parts)
     (while (and text (setq start (string-match "[^ -~]" text start)))
       (when (and (not (and lines (memq (aref text start) '(?\n ?\t))))
@@ -343,7 +344,7 @@ Use the result for display only; keep the data themselves."
         (t data)))
 
 (defun contexture--visible-candidate (name)
-  "Return NAME, a completion candidate, displayed with escapes.
+  "Return NAME, a completion candidate, such that it is displayed with escapes.
 Its text stays the same, so that it still names the same thing."
   (if (equal name (contexture--visible name)) name
     (let ((shown (copy-sequence name)))
@@ -356,9 +357,9 @@ Its text stays the same, so that it still names the same thing."
       shown)))
 
 (defun contexture--show-hidden (&optional beg end)
-  "Make the hidden characters from BEG to END visible.
-BEG and END default to the whole buffer.  Controls are left to Emacs,
-which shows them as ^A or \\200.  The text does not change."
+  "Display the hidden characters from BEG to END as escapes.
+BEG and END default to the whole buffer.  Control characters are left to
+Emacs, which shows them as ^A or \\200.  The text does not change."
   (save-excursion
     (goto-char (or beg (point-min)))
     (with-silent-modifications
@@ -374,21 +375,23 @@ which shows them as ^A or \\200.  The text does not change."
                                (contexture-visible--escape (char-after at)))))))))
 
 (defun contexture--format (string &rest arguments)
-  "Return `format-message' of STRING, with escapes in ARGUMENTS.
-Arguments that are nil show nothing."
+  "Return `format-message' of STRING and ARGUMENTS.
+Hidden characters in ARGUMENTS become escapes, and nil becomes \"\"."
   (cl-flet ((shown (it) (if (stringp it) (contexture--visible it) (or it ""))))
     (apply #'format-message string (mapcar #'shown arguments))))
 
 (defun contexture--message (string &rest arguments)
-  "Call `message' with STRING, and escapes in ARGUMENTS."
+  "Call `message' with STRING and ARGUMENTS, formatted by `contexture--format'."
   (message "%s" (apply #'contexture--format string arguments)))
 
 (defun contexture--user-error (string &rest arguments)
-  "Signal `user-error' with STRING, and escapes in ARGUMENTS."
+  "Signal `user-error' with STRING and ARGUMENTS.
+`contexture--format' formats them."
   (user-error "%s" (apply #'contexture--format string arguments)))
 
 (defun contexture--key (command)
-  "Return the key of COMMAND in the selected window's buffer, as text."
+  "Return the key of COMMAND in the selected window's buffer, as text.
+If COMMAND has no key, the text says how to call it by name."
   (with-current-buffer (window-buffer)
     (substitute-command-keys (format "\\[%s]" command))))
 
@@ -396,10 +399,10 @@ Arguments that are nil show nothing."
 
 (defun contexture--table (names category &optional annotate)
   "Return a completion table of NAMES, in their order.
-NAMES may be a function that returns them, called each time.  CATEGORY
-is a symbol, by which other packages know what is chosen:
-`contexture-item', `contexture-session' and others.  ANNOTATE, if
-non-nil, is called with a name and returns its annotation."
+NAMES may also be a function that returns them, which is called each time.
+CATEGORY is a symbol, such as `contexture-item' or `contexture-session', by
+which other packages know what is chosen.  ANNOTATE, if non-nil, is called
+with a name and returns its annotation."
   (lambda (string predicate action)
     (if (not (eq action 'metadata))
         (complete-with-action
@@ -417,14 +420,14 @@ non-nil, is called with a name and returns its annotation."
 ;;; What calls and commands share
 
 (defmacro contexture--with-live-buffer (buffer &rest body)
-  "Run BODY in BUFFER if that is a live buffer, else return nil."
+  "Run BODY in BUFFER if that is live, else return nil."
   (declare (indent 1) (debug t))
   (macroexp-let2 nil buffer buffer
     `(when (buffer-live-p ,buffer)
        (with-current-buffer ,buffer ,@body))))
 
 (defmacro contexture--widened (&rest body)
-  "Run BODY in the whole of this buffer; restore narrowing and point after it."
+  "Run BODY in this buffer without narrowing; then restore narrowing and point."
   (declare (indent 0) (debug t))
   `(save-excursion
      (save-restriction
@@ -440,8 +443,8 @@ non-nil, is called with a name and returns its annotation."
   :prefix "contexture-")
 
 (defcustom contexture-server-command nil
-  "The server's program, as a string or a list of program and arguments.
-Nil means look for it: first for a binary built or installed beside the
+  "The server's program: a string, or a list of program and arguments.
+Nil means look for it: first for one that was built or installed beside the
 Emacs package, then for `contexture' in the variable `exec-path', then in
 \"~/.local/bin\" and \"~/.cargo/bin\".  Emacs adds the arguments
 \"serve --stdio\" and those of `contexture-server-args'."
@@ -451,7 +454,7 @@ Emacs package, then for `contexture' in the variable `exec-path', then in
 
 (defcustom contexture-server-args nil
   "Additional arguments for the server, after \"serve --stdio\".
-They take effect after `contexture-disconnect'."
+A change takes effect after `contexture-disconnect'."
   :type '(repeat string))
 
 (defcustom contexture-request-timeout 10
@@ -459,7 +462,7 @@ They take effect after `contexture-disconnect'."
   :type 'number)
 
 (defcustom contexture-reconnect-delay 0.25
-  "Seconds to wait before the first attempt to reconnect to a server.
+  "Number of seconds to wait before the first attempt to reconnect to a server.
 The wait doubles, up to `contexture-reconnect-max-delay', each time an
 attempt fails or the server dies before it has answered a call."
   :type 'number)
@@ -470,23 +473,23 @@ attempt fails or the server dies before it has answered a call."
 
 (defcustom contexture-resend-limit 10
   "Number of times the server may die during a call before the call fails.
-The call that counts is the oldest unanswered one; its error handler is
-called.  See `contexture-reconnect-delay' for the time between attempts."
+When the server dies, that counts for the oldest unanswered call.  See
+`contexture-reconnect-delay' for the time between attempts."
   :type 'natnum)
 
 (defcustom contexture-queue-limit (* 64 1024 1024)
-  "Maximum number of characters in all calls that wait for an answer.
-Beyond it, new calls are refused until the server has answered others."
+  "Maximum number of characters in all calls that wait for answers.
+Beyond it, new calls fail until the server has answered others."
   :type 'natnum)
 
 (defcustom contexture-events-buffer-size 0
-  "Maximum size, in characters, of the buffer that shows all messages.
-These are the messages between Emacs and the server.  If 0, the default,
-there is no such buffer."
+  "Maximum size, in characters, of the buffer that logs messages.
+These are all messages between Emacs and the server.  If the value is 0,
+the default, there is no such buffer."
   :type 'natnum)
 
 (defcustom contexture-secret-file "~/.config/contexture/secret"
-  "File whose first line is the secret for a server on another machine.
+  "File whose first line is the secret for servers on other machines.
 Emacs sends it to servers that it reaches by TCP, except on this machine."
   :type 'file)
 
@@ -494,10 +497,10 @@ Emacs sends it to servers that it reaches by TCP, except on this machine."
   "Normal hook run whenever a connection to a server is made, or made again.")
 
 (defconst contexture--version "0.1.0"
-  "Version of this package; the server should have the same.")
+  "Version of this package; the server should have the same one.")
 
 (defvar contexture-disconnected-hook nil
-  "Normal hook run when the server is left or cannot be reached.
+  "Normal hook run when Emacs leaves the server or cannot reach it.
 It runs after `contexture-disconnect', each time an attempt to connect
 fails, and when a connection is lost that nobody needs now.  It does not
 run for a connection that is lost and made again at the first attempt.")
@@ -511,9 +514,9 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
   "Largest capacity of a context, in items, that the server allows.")
 
 (defvar contexture--last-replaced 0
-  "Number of characters in the last message that could not be sent.")
+  "Number of characters that were replaced in the last message sent.")
 
-;;;; Answers, which are property lists
+;;;; Property lists
 
 (defun contexture--plist (&rest plist)
   "Return PLIST without the keys whose value is nil."
@@ -521,12 +524,12 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
            when value nconc (list key value)))
 
 (defun contexture--select (plist keys)
-  "Return PLIST with no other keys than KEYS."
+  "Return PLIST with only those of its keys that are in KEYS."
   (cl-loop for (key value) on plist by #'cddr
            when (memq key keys) nconc (list key value)))
 
 (defun contexture--pluck (key entries)
-  "Return the values that the plists ENTRIES have for KEY."
+  "Return the list of the values that the plists ENTRIES have for KEY."
   (mapcar (lambda (entry) (plist-get entry key)) entries))
 
 (defun contexture--entry (key value entries)
@@ -534,35 +537,37 @@ Use `contexture-watch' to add one: it also subscribes to notifications.")
   (cl-find-if (lambda (entry) (equal (plist-get entry key) value)) entries))
 
 (defun contexture--sum (key entries)
-  "Return the sum of the numbers that the plists ENTRIES have for KEY."
+  "Return the sum of the numbers that the plists ENTRIES have for KEY.
+A missing one counts as 0."
   (cl-loop for entry in entries sum (or (plist-get entry key) 0)))
 
 (defun contexture--tokens-to-send (items)
-  "Return the number of tokens of ITEMS that are sent.
-A covered item is sent as a part of another one."
+  "Return the number of tokens that are sent for ITEMS.
+A covered item does not count: it is sent as a part of another one."
   (cl-loop for item in items
            unless (plist-get item :covered-by)
            sum (or (plist-get item :tokens) 0)))
 
-;;;; Words
+;;;; Phrases
 
 (defconst contexture--waiting
   "Waiting for the Contexture server…"
   "Message while a command waits for the server.")
 
 (defun contexture--count (number noun &optional plural)
-  "Return NUMBER with NOUN, or with PLURAL (default NOUN and s)."
+  "Return NUMBER and NOUN, or PLURAL unless NUMBER is 1, as text.
+PLURAL defaults to NOUN with an s."
   (format "%d %s" number (if (= number 1) noun (or plural (concat noun "s")))))
 
 (defun contexture--number (number)
-  "Return NUMBER, an integer, with commas between the thousands."
+  "Return NUMBER, an integer or nil for 0, with commas between the thousands."
   (let ((text (number-to-string (or number 0))))
     (while (string-match "\\`\\(-?[0-9]+\\)\\([0-9]\\{3\\}\\)" text)
       (setq text (replace-match "\\1,\\2" nil nil text)))
     text))
 
 (defun contexture--replaced-text (number)
-  "Return a phrase for NUMBER of characters that could not be sent."
+  "Return a phrase for NUMBER characters that could not be sent."
   (concat (contexture--count number "character that is not text was"
                              "characters that are not text were")
           " replaced by U+FFFD"))
@@ -573,7 +578,7 @@ A covered item is sent as a part of another one."
 
 (defun contexture--error-text (problem)
   "Return the message for PROBLEM, the error of a call.
-If the server suggests a remedy, the message names the command for it."
+If a context is full, the message names the command that helps."
   (let ((data (plist-get problem :data)))
     (if (eq (plist-get data :kind) :capacity-full)
         (contexture--full-text (plist-get data :count) (plist-get data :tokens)
@@ -581,10 +586,10 @@ If the server suggests a remedy, the message names the command for it."
       (plist-get problem :message))))
 
 (defun contexture--full-text (files tokens capacity pinned)
-  "Return a phrase for a full context.
-CAPACITY is how many items it holds, and PINNED how many are pinned.
-FILES and TOKENS describe the directory that was to be added; they are
-nil for anything else."
+  "Return a phrase that says that a context is full, and what to do.
+CAPACITY is the number of items that it can hold, and PINNED the number of
+items that are pinned.  FILES and TOKENS are those of the directory that was
+to be added; they are nil if something else was."
   (let ((needed (and files (+ files pinned))))
     (concat
      (if files
@@ -602,19 +607,19 @@ directory or a listing" contexture--max-items))
 M-x contexture-set-capacity")))))
 
 (defun contexture--problem-text (problem)
-  "Return the message for PROBLEM, a condition."
+  "Return the message for PROBLEM, a condition as `condition-case' has it."
   (pcase problem
     (`(contexture-unreadable ,line)
-     (format "ignored a line that is not a message: %s" line))
+     (format "ignored a line from the server that is not a message: %s" line))
     (`(contexture-error ,(and (pred stringp) text) . ,_) text)
     (_ (error-message-string problem))))
 
 ;;;; Keys
 
 (defun contexture--choose-evil-state (state)
-  "With Evil, let buffers of this major mode begin in STATE, an Evil state.
-In Evil's normal state, its keys would hide those of a list.  What the
-user chose for this mode stays."
+  "If Evil is loaded, let buffers of this major mode begin in STATE.
+In Evil's normal state, its keys would hide those of a list.  A state that
+the user has chosen for this mode stays."
   (when (and (fboundp 'evil-initial-state) (fboundp 'evil-set-initial-state)
              (not (evil-initial-state major-mode)))
     (evil-set-initial-state major-mode state)))
@@ -622,8 +627,9 @@ user chose for this mode stays."
 ;;;; Tool bars
 
 (defun contexture--show-tool-bar (&rest items)
-  "Have this buffer's tool bar show ITEMS, each (ICON COMMAND LABEL . PROPERTIES).
-ICON is one of Emacs's own.  An Emacs without tool bars loads nothing for that."
+  "Have this buffer's tool bar show ITEMS.
+Each is (ICON COMMAND LABEL . PROPERTIES), where ICON is one of Emacs's own.
+Do nothing in an Emacs without tool bars."
   (when (featurep 'tool-bar)
     (setq-local tool-bar-map (make-sparse-keymap))
     (pcase-dolist (`(,icon ,command ,label . ,properties) items)
@@ -633,13 +639,13 @@ ICON is one of Emacs's own.  An Emacs without tool bars loads nothing for that."
 ;;;; Later
 
 (defun contexture--later (function &rest args)
-  "Call FUNCTION with ARGS as soon as Emacs is waiting for input."
+  "Call FUNCTION with ARGS as soon as Emacs waits for input; return the timer."
   (apply #'run-at-time 0 nil function args))
 
 (defun contexture--y-or-n-p (prompt)
-  "Ask PROMPT in the echo area, also while Emacs waits for a key.
-Then there is no event, which `y-or-n-p' takes for one of the mouse: it
-would show a dialog box."
+  "Ask PROMPT, a question, in the echo area; return non-nil for yes.
+Outside of commands there is no last event, which `y-or-n-p' takes for one of
+the mouse: it would show a dialog box."
   (let ((last-nonmenu-event (or last-nonmenu-event t)))
     (y-or-n-p prompt)))
 
@@ -654,13 +660,14 @@ connects, and the server keeps them until it ends.  The plist has
                 gemini, ollama or scripted
   :model        the provider's name for the model
   :base-url     the address, if it is not the usual one of that kind
-  :auth-source  t to look the key up with `auth-source' by the host of
-                the address, or a plist of :host and :user.
-                The key is sent to the server, which keeps it in memory
-  :api-key-env  instead, the environment variable of the server that has
-                the key
+  :auth-source  t to look up the API key with `auth-source' by the host
+                of the address, or a plist of :host and :user to look it
+                up by.  Emacs sends the key to the server, which keeps it
+                only in memory
+  :api-key-env  instead of :auth-source, the environment variable of the
+                server that has the key
   :api-key-command
-                instead, the command that prints the key
+                instead of :auth-source, the command that prints the key
   :script       the file with the answers of a scripted provider
   :context      Ollama's context length in tokens; its own default is
                 often small
@@ -670,29 +677,30 @@ connects, and the server keeps them until it ends.  The plist has
                 price of a million tokens, in any currency
   :default      t to use this model when none is named
 
-`contexture-configure-provider' asks for the necessary parts."
+`contexture-configure-provider' asks for the parts that are needed."
   :type '(alist :key-type (string :tag "Name")
                 :value-type (plist :tag "Settings")))
 
 (defvar contexture-providers-hook nil
-  "Normal hook run each time the server accepts one of `contexture-providers'.")
+  "Normal hook run each time the server has accepted one of `contexture-providers'.")
 
 ;;;; Tools
 
 (defcustom contexture-tools nil
   "Tools of Emacs that models may call, and where.
 Each is (TOOL PLACE).  TOOL is a name, or t for all tools that only read.
-PLACE is t for all sessions, (session . ID) or (project . FOLDER).  It is
-`agents' or (agents . FOLDER) to offer the tool to other agents, those
+PLACE is t for all conversations, (session . ID) for the conversation with
+that id, or (project . FOLDER) for the conversations of a project.  It is
+`agents' or (agents . FOLDER) to offer the tool to agents, which are
 connected by MCP, in all projects or in that of FOLDER; Emacs asks you
-before such an agent changes something.
+before an agent changes something.
 
 `contexture-tools-on' and `contexture-tools-off' change this for the
 running Emacs."
   :type '(repeat (list (choice (const :tag "All that only read" t)
                                (string :tag "Name"))
                        (choice (const :tag "Everywhere" t)
-                               (cons :tag "Session" (const session) (string :tag "Id"))
+                               (cons :tag "Conversation" (const session) (string :tag "Id"))
                                (cons :tag "Project" (const project) directory)
                                (const :tag "Other agents" agents)
                                (cons :tag "Other agents in project"
@@ -708,14 +716,14 @@ running Emacs."
   "Connection in use, or nil before the first call.")
 
 (defvar contexture--watched-topics nil
-  "Alist from each function that watches notifications to its topics.")
+  "Alist from each function that watches notifications to a list of topics.")
 
 (defvar contexture--live-off nil
-  "Non-nil to keep visited files from following items, as in tests with recordings.
-The calls that this needs are not those of the package under test.")
+  "Non-nil means that items do not follow buffers, as in tests with recordings.
+Following makes calls that are not those of the package under test.")
 
 (defvar contexture--live-watching nil
-  "Non-nil if live items of buffers follow what others change.")
+  "Non-nil if Emacs watches what others do with the live items of its buffers.")
 
 (defun contexture-running-p ()
   "Return non-nil if a server is connected."
@@ -724,8 +732,9 @@ The calls that this needs are not those of the package under test.")
 (defun contexture-watch (function &optional topics)
   "Call FUNCTION for the server's notifications, now and after reconnects.
 Its arguments are METHOD, a symbol, and PARAMS, a plist.  TOPICS is a
-list of symbols to subscribe to besides `context-changed'; every function
-gets the notifications that any of them wants.  This starts no server."
+list of symbols to subscribe to besides `context-changed'; every watching
+function gets the notifications that any of them wants.  This starts no
+server."
   (setf (alist-get function contexture--watched-topics nil t) topics)
   (add-hook 'contexture-notification-functions function)
   (when contexture--connection
@@ -733,14 +742,14 @@ gets the notifications that any of them wants.  This starts no server."
 
 (defun contexture-unwatch (function)
   "Stop calling FUNCTION for the server's notifications.
-End the subscriptions that only FUNCTION wanted."
+End the subscriptions to topics that only FUNCTION wanted."
   (remove-hook 'contexture-notification-functions function)
   (setf (alist-get function contexture--watched-topics nil t) nil)
   (when contexture--connection
     (contexture--subscribe contexture--connection)))
 
 (defun contexture--wanted-topics ()
-  "Return the names of all topics that some function watches."
+  "Return the names of all topics to subscribe to."
   (when (or contexture-notification-functions contexture--live-watching)
     (cons "context-changed"
           (sort (delete-dups
@@ -753,19 +762,19 @@ End the subscriptions that only FUNCTION wanted."
 ;;; Which contexts a buffer has
 
 (defcustom contexture-model nil
-  "Model for conversations in which you chose none, or a provider's name.
+  "Model for conversations in which you have chosen none.
 The name of a provider means its model.  Nil means the server's default."
   :type '(choice (const :tag "The server's default" nil) (string :tag "Model or provider")))
 
 (defcustom contexture-format 'markdown
-  "Format in which the context is copied and inserted."
+  "Format in which contexts are copied and inserted."
   :type '(choice (const markdown) (const xml) (const org) (const json)))
 
 (defcustom contexture-token-budget nil
   "Maximum number of tokens that a context should have, or nil for no budget.
-What you preview, copy and insert, and what `contexture-gptel-mode' sends,
-leaves out what exceeds the budget.  `contexture-mode' shows the tokens
-beside it, in the face `contexture-over-budget' above 80 percent."
+Items that exceed it are left out of what you preview, copy and insert, and
+of what `contexture-gptel-mode' sends.  `contexture-mode' shows the tokens
+beside the budget, in the face `contexture-over-budget' above 80 percent."
   :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens")))
 
 ;; The layers of a buffer: the contexts whose items it sends, from
@@ -776,12 +785,12 @@ beside it, in the face `contexture-over-budget' above 80 percent."
 
 (defcustom contexture-scope 'project
   "Layer to which commands add, unless `contexture-manager' is set.
-`project' means the layer of the buffer's project or, outside of projects,
-of its folder.  `buffer' means the layer of the buffer's file, of the
-buffer itself if it visits no file, or of the conversation.  `shared'
-means the layer for everywhere.  The items of all these layers are sent.
-With a prefix argument, the commands that add ask for the layer; those
-to which it means something else ask with two prefix arguments.
+A layer is one of the contexts whose items a buffer sends.  `project' means
+the layer of the buffer's project or, outside of projects, of its folder.
+`buffer' means the layer of the buffer's file, of the buffer itself if it
+visits no file, or of its conversation.  `shared' means the layer for
+everywhere.  With a prefix argument, the commands that add ask for the
+layer; those to which it means something else ask with two prefix arguments.
 
 A function is called without arguments in the buffer, and returns the
 name of the only context that the buffer then uses."
@@ -792,37 +801,39 @@ name of the only context that the buffer then uses."
   :group 'contexture)
 
 (defvar-local contexture-manager nil
-  "Name of the only context that this buffer's commands work on.
-Nil means that the buffer has layers; see `contexture-scope'.  A list of
-names, from general to specific, means all these contexts.")
+  "Name of the only context on which commands in this buffer work.
+Nil means that the buffer has the usual layers; see `contexture-scope'.  A
+list of names, from general to specific, means that these contexts are its
+layers.")
 
-;; Reverting a buffer, or another major mode, does not take it back.
+;; Reverting the buffer, or changing its major mode, does not reset it.
 (put 'contexture-manager 'permanent-local t)
 
 (defvar-local contexture--layers nil
   "Layers of this buffer as (KEY . LAYERS), once they are known.
-KEY is the value of `contexture--layers-key' at that time.")
+They are valid while KEY is the value of `contexture--layers-key'.")
 
 (defvar-local contexture--buffer-number nil
-  "Name and number, a string, of this buffer, as the server knows them.")
+  "Name and number of this buffer as the server knows them, as (NAME . NUMBER).
+Both are strings; nil means that the buffer has no number yet.")
 
 (put 'contexture--buffer-number 'permanent-local t)
 
 (defconst contexture--shared "*shared*"
-  "Name of the context that belongs to no buffer.")
+  "Name of the context for everywhere, a layer of each buffer.")
 
 (defvar contexture--labels (make-hash-table :test #'equal)
   "Hash table from a context's name to its label, which users see.")
 
 (defvar contexture--project-roots (make-hash-table :test #'equal)
-  "Hash table from a directory to its project's root.
-Directories without a project are not cached: they may get one.")
+  "Hash table from a directory to the root of its project.
+Directories without a project are not in it, since they may get one.")
 
 (defvar contexture--buffer-count 0
-  "Number of buffers that have got a number.")
+  "Number of buffers of this Emacs that have got a number.")
 
 (defvar contexture--emacs-number nil
-  "Value of the function `contexture--emacs-number', once it is known.")
+  "What the function `contexture--emacs-number' has returned, or nil.")
 
 (defconst contexture--choosing-layer
   '(contexture-add-dwim contexture-add-region contexture-add-buffer
@@ -836,7 +847,7 @@ Directories without a project are not cached: they may get one.")
   '(contexture-add-kill contexture-add-diagnostics contexture-add-diff
     contexture-add-compilation contexture-add-directory contexture-add-project)
   "Commands for which two prefix arguments mean to ask for the layer.
-One means something else to them.")
+One prefix argument means something else to them.")
 
 ;;;; Layers
 
@@ -851,7 +862,9 @@ One means something else to them.")
   (or (buffer-base-buffer) (current-buffer)))
 
 (defmacro contexture--in-asking-buffer (&rest body)
-  "Run BODY in the buffer on whose context commands work."
+  "Run BODY in the buffer on whose context commands work.
+That is the one from which the minibuffer was entered, if it is selected, and
+the base of an indirect buffer that has no `contexture-manager'."
   (declare (indent 0) (debug t))
   `(with-current-buffer (contexture--asking-buffer)
      (with-current-buffer (if contexture-manager (current-buffer)
@@ -859,18 +872,20 @@ One means something else to them.")
        ,@body)))
 
 (defun contexture--fixed-context ()
-  "Return the name or names of this buffer's contexts if it has no layers."
+  "Return the context that an option sets for this buffer, or nil.
+That is a name or a list of names, from `contexture-manager' or from the
+function in `contexture-scope'."
   (or contexture-manager
       (unless (memq contexture-scope '(project buffer shared))
         (funcall contexture-scope))))
 
 (defun contexture--layers-key ()
-  "Return what the layers of this buffer depend on."
+  "Return the values on which the layers of this buffer depend, a list."
   (list buffer-file-name default-directory))
 
 (defun contexture--known-layers ()
   "Return the layers of this buffer, or nil if they are not known yet.
-This makes no call and runs no search, as a mode line needs it."
+This makes no call and runs no search, so a mode line can use it."
   (and (equal (car contexture--layers) (contexture--layers-key))
        (cdr contexture--layers)))
 
@@ -884,7 +899,8 @@ This makes no call and runs no search, as a mode line needs it."
 
 (defun contexture--with-layers (function &optional failure)
   "Call FUNCTION without arguments as soon as this buffer's layers are known.
-Emacs does not wait.  FAILURE is called with the error, if there is one."
+Emacs does not wait.  If they cannot be known, call FAILURE with the error,
+or show that by default."
   (contexture--in-asking-buffer
     (if (or (contexture--fixed-context) (contexture--known-layers))
         (funcall function)
@@ -905,12 +921,13 @@ Emacs does not wait.  FAILURE is called with the error, if there is one."
          (equal current-prefix-arg '(16)))))
 
 (defun contexture--own-prefix ()
-  "Return the prefix argument, or nil if it only asks for the layer."
+  "Return the prefix argument, or nil if it only means to ask for the layer."
   (unless (equal current-prefix-arg '(16)) current-prefix-arg))
 
 (defun contexture--place-params ()
   "Return the parameters of `open-layers' for this buffer.
-They name a buffer that has just got a file, so that its items move to it."
+If the buffer had items before it got a file, they name both, so that the
+server moves the items to the layer of the file."
   (let* ((file (and buffer-file-name (expand-file-name buffer-file-name)))
          (root (contexture--project-root))
          (folder (expand-file-name (if file (file-name-directory file)
@@ -926,15 +943,16 @@ They name a buffer that has just got a file, so that its items move to it."
                                   (and root (abbreviate-file-name root))))))))
 
 (defun contexture--emacs-number ()
-  "Return a string that stands for this Emacs and for no other."
+  "Return a string that identifies this Emacs."
   (or contexture--emacs-number
       (setq contexture--emacs-number
             (format "%s-%x-%06x" (format-time-string "%s") (emacs-pid)
                     (random #x1000000)))))
 
 (defun contexture--numbered-buffer ()
-  "Return the name of this buffer when it was first asked for, and its number.
-No other buffer of any Emacs has both."
+  "Return (NAME . NUMBER) of this buffer, both strings.
+NAME is the buffer's name when this was first called.  No other buffer of any
+Emacs has the same NUMBER."
   (unless contexture--buffer-number
     (setq contexture--buffer-number
           (cons (buffer-name)
@@ -944,15 +962,15 @@ No other buffer of any Emacs has both."
   contexture--buffer-number)
 
 (defun contexture--got-file ()
-  "Move the items of this buffer, which had no file, to the layer of its file."
+  "Have the server move this buffer's items to the layer of its new file."
   (when (and buffer-file-name (contexture-running-p))
     (contexture--with-layers #'ignore #'ignore)))
 
 (put 'contexture--got-file 'permanent-local-hook t)
 
 (defun contexture--note-layers (buffer key opened)
-  "Keep the layers in OPENED, a result of `open-layers', for BUFFER and KEY.
-Return them."
+  "Keep the layers in OPENED, a result of `open-layers', for BUFFER; return them.
+KEY is the value of `contexture--layers-key' for which they are valid."
   (let ((layers (plist-get opened :layers)))
     (dolist (layer layers)
       (puthash (plist-get layer :manager) (plist-get layer :label)
@@ -971,7 +989,7 @@ Return them."
       (when contexture--layers (setq contexture--layers nil)))))
 
 (defun contexture--layer (layers &rest kinds)
-  "Return the name of the first of LAYERS whose layer is in KINDS."
+  "Return the context of the first of LAYERS that is of one of KINDS, or nil."
   (plist-get (cl-find-if (lambda (layer) (memq (plist-get layer :layer) kinds))
                          layers)
              :manager))
@@ -998,8 +1016,8 @@ Return them."
             (t (contexture--layer-to-add (contexture--layers)))))))
 
 (defun contexture--layers-named (names)
-  "Return the layers of a conversation whose contexts have NAMES.
-The first is for everywhere and the last the conversation's own."
+  "Return the layers, plists, of a conversation whose contexts have NAMES.
+The last of NAMES is the conversation's own context."
   (cl-loop for (name . more) on names
            collect (list :manager name
                          :label (gethash name contexture--labels name)
@@ -1008,7 +1026,8 @@ The first is for everywhere and the last the conversation's own."
                                       (t :conversation)))))
 
 (defun contexture--layer-to-add (layers)
-  "Return the name of the one of LAYERS that `contexture-scope' chooses."
+  "Return the name of the context among LAYERS to which commands add.
+`contexture-scope' chooses it."
   (or (and (not (eq contexture-scope 'buffer)) (contexture--layer layers :project))
       (contexture--layer layers :file :buffer :conversation)))
 
@@ -1020,23 +1039,23 @@ The layers are in order, from general to specific."
         (contexture--pluck :manager (contexture--layers)))))
 
 (defun contexture--known-context ()
-  "Return the value of `contexture-current-context' without any call.
+  "Return the value of `contexture-current-context', but ask no server for it.
 Return nil if the layers are not known yet."
   (contexture--in-asking-buffer
     (or (contexture--fixed-context)
         (contexture--pluck :manager (contexture--known-layers)))))
 
 (defun contexture--context-params (context)
-  "Return the parameters by which a method reads CONTEXT."
+  "Return the parameter that names CONTEXT, one name or a list of layers."
   (if (listp context) (list :managers context) (list :manager context)))
 
 (defun contexture--of-context-p (manager context)
-  "Return non-nil if MANAGER is CONTEXT or one of its layers."
+  "Return non-nil if MANAGER, a name, is CONTEXT or one of its layers."
   (if (listp context) (member manager context) (equal manager context)))
 
 (defun contexture--project-root ()
-  "Return the absolute root of the project around this buffer, or nil.
-Remote directories are not searched: that may take long."
+  "Return the absolute name of the root of this buffer's project, or nil.
+Remote directories are not searched, since that may take long."
   (unless (file-remote-p default-directory)
     (or (gethash default-directory contexture--project-roots)
         (when-let* ((project (project-current)))
@@ -1044,7 +1063,8 @@ Remote directories are not searched: that may take long."
                    contexture--project-roots)))))
 
 (defun contexture--project-buffers (root)
-  "Return the buffers of files below ROOT on this machine, the last used first."
+  "Return the buffers of files below ROOT, the last used first.
+Buffers of files on other machines are left out."
   (cl-remove-if-not (lambda (buffer)
                       (let ((file (buffer-file-name buffer)))
                         (and file (not (file-remote-p file))
@@ -1054,7 +1074,7 @@ Remote directories are not searched: that may take long."
 ;;;; Labels
 
 (defun contexture--project-label (project)
-  "Return a short label of PROJECT, a folder, such as \"project gptel\"."
+  "Return a short label for PROJECT, a folder, such as \"project gptel\"."
   (let ((folder (directory-file-name project)))
     (concat "project "
             (truncate-string-to-width
@@ -1068,7 +1088,7 @@ Remote directories are not searched: that may take long."
          (and other (directory-file-name other))))
 
 (defun contexture--label (context)
-  "Return the name of CONTEXT, one name or a list of layers, for messages."
+  "Return a phrase for CONTEXT, one name or a list of layers, for messages."
   (cond ((null context) "this buffer")
         ((listp context)
          (contexture--label (or (cadr context) (car context))))
@@ -1080,14 +1100,14 @@ Remote directories are not searched: that may take long."
         (t (contexture--visible context))))
 
 (defun contexture--note-labels (entries)
-  "Keep the labels in ENTRIES, a list of contexts; return ENTRIES."
+  "Record the labels in ENTRIES, contexts that the server lists; return ENTRIES."
   (dolist (entry entries entries)
     (when-let* ((label (plist-get entry :label)))
       (unless (gethash (plist-get entry :manager) contexture--labels)
         (puthash (plist-get entry :manager) label contexture--labels)))))
 
 (defun contexture--capitalized (text)
-  "Return TEXT with its first letter, and no other, as a capital."
+  "Return TEXT with its first letter as a capital, and the rest as it is."
   (concat (upcase (substring text 0 1)) (substring text 1)))
 
 ;;; Mark what a language model should see
@@ -1100,31 +1120,32 @@ Remote directories are not searched: that may take long."
   :link '(url-link "https://github.com/contexture/contexture"))
 
 (defvar contexture--last-manager nil
-  "Name of the context to which something was added last.")
+  "Name of the context to which a command of this Emacs added last, or nil.")
 
 (defvar contexture--last-changed nil
-  "Name of the context that a command of this Emacs changed last.")
+  "Name of the context that a command of this Emacs changed last, or nil.")
 
 (defvar contexture--stale-and-covered (make-hash-table :test #'equal)
-  "Hash table from contexts, names or lists, to (STALE . COVERED).
+  "Hash table from contexts, names or lists of layers, to (STALE . COVERED).
 STALE is the number of stale items, and COVERED the number of tokens of
-items that are only sent as parts of others.")
+items that are sent only as parts of others.")
 
 (defvar contexture--totals (make-hash-table :test #'equal)
   "Hash table from a context's name to its size, as last reported.
-A size is (ITEMS TOKENS VERSION); VERSION is that of the context.")
+A size is (ITEMS TOKENS VERSION); VERSION is the context's version then.")
 
 (defun contexture--size (items tokens)
-  "Return a phrase for the size of a context of ITEMS with TOKENS."
+  "Return a phrase for the size of a context: ITEMS and TOKENS, numbers."
   (format "%s, %s" (contexture--count (or items 0) "item")
           (contexture--count (or tokens 0) "token")))
 
 ;;;; What to send
 
 (defun contexture--capture (beg end origin &rest metadata)
-  "Return parameters that add the text from BEG to END of this buffer.
-ORIGIN, a keyword, says how it was chosen; METADATA is a plist of further
-facts."
+  "Return parameters of `add-item' for the text from BEG to END in this buffer.
+ORIGIN, a keyword such as `:region', says how the text was chosen; METADATA
+are further facts, keywords and values.  Signal an error if the text must
+not be added."
   (when (string-prefix-p "*contexture: " (buffer-name))
     (user-error "This is one of Contexture's own buffers; add text from the buffer that it comes from"))
   (when (minibufferp)
@@ -1150,19 +1171,20 @@ facts."
       ,@(and live '(:live t)))))
 
 (defun contexture--check-text (text)
-  "Return TEXT, taken from this buffer, unless it is binary data.
-Like the server, take what has a NUL character for that: a picture, say."
+  "Return TEXT, from this buffer; signal an error if it is binary data.
+Like the server, take a text with a NUL character for binary data."
   (if (string-search "\0" text)
       (contexture--user-error "%s is a picture or other binary data, which is not sent"
                               (buffer-name))
     text))
 
 (defun contexture--as-of ()
-  "Return the metadata of a text that does not follow its source, a plist."
+  "Return the metadata, a plist, that say that a text is as of now.
+They are for texts that do not follow their source."
   (list :as-of (truncate (float-time))))
 
 (defun contexture--buffer-metadata ()
-  "Return the metadata of any text in this buffer, as a plist."
+  "Return the metadata that each text in this buffer has, as a plist."
   (let* ((base (contexture--base-buffer))
          (file (buffer-file-name base))
          (mode (symbol-name major-mode)))
@@ -1175,29 +1197,31 @@ Like the server, take what has a NUL character for that: a picture, say."
      :modified (and file (buffer-modified-p base)))))
 
 (defun contexture--lines (beg end)
-  "Return the lines from BEG to END as a plist, counted in the whole buffer.
-An END at the start of a line does not count that line."
+  "Return the first and last line of the text from BEG to END, as a plist.
+They are counted in the whole buffer.  If END is at the start of a line, the
+last line is the one before."
   (list :start-line (line-number-at-pos beg t)
         :end-line (line-number-at-pos
                    (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)
                    t)))
 
 (defun contexture--whole-p (beg end origin)
-  "Return non-nil if BEG to END, taken as ORIGIN says, is a whole buffer.
-The item then records no lines, and is refreshed as a whole."
+  "Return non-nil if BEG to END is a whole buffer, and ORIGIN says so.
+A region does not count, even if it is the whole buffer.  The item of a whole
+buffer records no lines, and is refreshed as a whole."
   (and (memq origin '(:file :buffer))
        (contexture--widened
          (and (= beg (point-min)) (= end (point-max))))))
 
 (defun contexture--partial-p (beg end)
-  "Return non-nil if the text from BEG to END is not whole lines.
-The server then also looks for the text within lines."
+  "Return non-nil if the text from BEG to END does not consist of whole lines.
+The server then also looks for it within lines."
   (contexture--widened
     (not (and (progn (goto-char beg) (bolp))
               (progn (goto-char end) (or (bolp) (eolp)))))))
 
 (defun contexture--lisp-package (position)
-  "Return the name of the Common Lisp package in force at POSITION."
+  "Return the name of the Common Lisp package in force at POSITION, or nil."
   (when (derived-mode-p 'lisp-mode)
     (save-excursion
       (goto-char position)
@@ -1207,7 +1231,7 @@ The server then also looks for the text within lines."
           (match-string-no-properties 1))))))
 
 (defun contexture--description (metadata)
-  "Return a phrase for the kind of a text with METADATA."
+  "Return a phrase for what a text with METADATA is, with its source."
   (concat (pcase (plist-get metadata :origin)
             (:diff "the diff of ")
             (:diagnostic "the diagnostics of ")
@@ -1228,7 +1252,7 @@ The server then also looks for the text within lines."
               source))))
 
 (defun contexture--source (metadata)
-  "Return the source of a text with METADATA, a plist."
+  "Return the source of a text with METADATA: file or buffer, and lines."
   (let ((place (contexture--place metadata))
         (start (plist-get metadata :start-line))
         (end (plist-get metadata :end-line)))
@@ -1241,7 +1265,8 @@ The server then also looks for the text within lines."
           (t (format "%s:%d-%d" place start end)))))
 
 (defun contexture--place (metadata)
-  "Return the file, or else the buffer, in METADATA, as text to show."
+  "Return the file, or else the buffer, in METADATA, as text to show.
+A file is relative to its project, if it is in one."
   (contexture--visible
    (if-let* ((file (plist-get metadata :filename)))
        (let* ((project (plist-get metadata :project))
@@ -1257,9 +1282,10 @@ The server then also looks for the text within lines."
   (if name (string-trim-left (format "%s" name) ":") ""))
 
 (defun contexture--item-state (state metadata timestamp)
-  "Return the word for STATE of the item with METADATA, added at TIMESTAMP.
-Text that was never saved cannot match its file, and the server cannot
-look at files on other machines."
+  "Return the word for the STATE of an item, as users see it.
+METADATA is the item's, and TIMESTAMP the time when it was added.  The word
+is not the server's STATE for text that was never saved, which cannot match
+its file, and for files on other machines, at which the server cannot look."
   (cond ((file-remote-p (or (plist-get metadata :filename) "")) "remote")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item
@@ -1271,8 +1297,8 @@ look at files on other machines."
 
 (defun contexture--item-unsaved-p (metadata timestamp)
   "Return non-nil if the item with METADATA is text that was never saved.
-It was unsaved when it was taken, at TIMESTAMP, and the file has not been
-written since."
+That is so if the text was not saved when it was taken, at TIMESTAMP, and
+its file has not been written since."
   (and (plist-get metadata :modified)
        (let ((attributes (file-attributes (plist-get metadata :filename))))
          (not (and attributes
@@ -1282,9 +1308,9 @@ written since."
 ;;;; Adding
 
 (defun contexture--add (params &optional method then)
-  "Call METHOD with PARAMS to add something, and tell the user.
-METHOD is `add-item' by default.  THEN is called instead of telling, with
-the name of the context and the item."
+  "Call METHOD with PARAMS to add something to this buffer's context.
+METHOD is `add-item' by default.  Then show a message or, if THEN is given,
+call THEN with the name of the context and the item."
   (let ((command this-command)
         (prefix current-prefix-arg))
     (contexture--with-layers
@@ -1307,7 +1333,8 @@ the name of the context and the item."
          (setq replaced contexture--last-replaced))))))
 
 (defun contexture--tell-added (manager item replaced)
-  "Say that ITEM was added to MANAGER, with REPLACED characters lost."
+  "Show a message that ITEM was added to the context MANAGER.
+REPLACED is the number of its characters that were replaced."
   (contexture--with-size
    manager item
    (lambda (size)
@@ -1321,16 +1348,17 @@ the name of the context and the item."
                 (concat "; " (contexture--replaced-text replaced)))))))
 
 (defun contexture--evicted-text (evicted)
-  "Return a phrase for the number of EVICTED items, or nil if that is 0."
+  "Return a phrase for EVICTED items that left a full context, or nil for none.
+EVICTED is their number."
   (when (> evicted 0)
-    (format "; it is full, so %s left it" (contexture--oldest evicted))))
+    (format "; the context is full, so %s left it" (contexture--oldest evicted))))
 
 (defun contexture--oldest (number)
-  "Return a phrase for the oldest items, NUMBER of them."
+  "Return a phrase for the NUMBER oldest items."
   (if (= number 1) "the oldest item" (format "the oldest %d items" number)))
 
 (defun contexture--repeat-text (item)
-  "Return a phrase for what of the added ITEM was there already, or \"\"."
+  "Return a phrase for what was there already of ITEM, just added, or \"\"."
   (let ((absorbed (length (plist-get item :absorbed)))
         (covers (length (plist-get item :covers))))
     (concat
@@ -1338,10 +1366,10 @@ the name of the context and the item."
        (:same "; it was already there, and now comes last")
        (:extended
         (if (> absorbed 0)
-            (format "; it joins %d items that were there" (1+ absorbed))
+            (format "; it is joined with %d items that were there" (1+ absorbed))
           "; it extends an item that was there")))
      (and (plist-get item :covered-by)
-          "; all of its file is there too, and is sent once")
+          "; its whole file is there, too, so it is sent only once")
      (and (> covers 0)
           (contexture--format "; %s of the file %s sent as a part of it"
                               (contexture--count covers "item")
@@ -1350,16 +1378,17 @@ the name of the context and the item."
 ;;;; What one command adds
 
 (defconst contexture--most-groups 50
-  "Maximum number of groups that are kept.")
+  "Maximum number of groups of items to keep for undo.")
 
 (defvar contexture--groups nil
-  "Groups of items that one command added, the newest first.
-Each is a list of a context's name and the ids of the items, in order.
-The server undoes them one at a time.")
+  "Groups of items, each added by one command, the newest first.
+A group is (MANAGER . IDS): the name of the context, and the ids of the items
+in the order in which they were added.  The server undoes them one at a
+time.")
 
 (defun contexture--note-group (manager items)
-  "Record that one command added ITEMS, in this order, to MANAGER.
-An item that was there already leaves the group that it belonged to."
+  "Record that one command added ITEMS, in this order, to the context MANAGER.
+Forget an earlier group if one of its items is among ITEMS."
   (let ((ids (contexture--pluck :id items)))
     (setq contexture--groups
           (cl-remove-if (pcase-lambda (`(,name . ,others))
@@ -1371,8 +1400,8 @@ An item that was there already leaves the group that it belonged to."
       (setq contexture--groups (seq-take contexture--groups contexture--most-groups)))))
 
 (defun contexture--group-size (manager change redo)
-  "Return how many changes of MANAGER belong together, CHANGE being the next.
-CHANGE would be redone if REDO, else undone."
+  "Return how many changes to undo, or to redo if REDO, in the context MANAGER.
+CHANGE is the next one; changes by one command belong together."
   (let ((ids (contexture--pluck :id (plist-get change :items))))
     (or (and (member (plist-get change :method) '("add-context" "add-file"))
              (cl-loop for (name . group) in contexture--groups
@@ -1382,14 +1411,15 @@ CHANGE would be redone if REDO, else undone."
         1)))
 
 (defun contexture--tell-refused (manager problem)
-  "Say that nothing was added to MANAGER because of PROBLEM."
+  "Show a message that nothing was added to the context MANAGER.
+PROBLEM is the error of the call."
   (contexture--message "Nothing added to %s: %s" (contexture--label manager)
            (contexture--error-text problem)))
 
 (defun contexture--note-totals (manager answer)
-  "Record the size of MANAGER that ANSWER, a plist of the server, reports.
-Answers and notifications arrive in any order: an earlier version than
-the one recorded changes nothing."
+  "Record the size of the context MANAGER that ANSWER reports.
+ANSWER is a plist from the server.  Answers and notifications can arrive in
+any order, so ignore one about an earlier version than that recorded."
   (let ((version (plist-get answer :version)))
     (unless (< (or version 0)
                (or (nth 2 (gethash manager contexture--totals)) 0))
@@ -1402,9 +1432,10 @@ the one recorded changes nothing."
       (force-mode-line-update t))))
 
 (defun contexture--with-size (manager answer function)
-  "Call FUNCTION with a phrase for the size of MANAGER, which ANSWER reports.
-What the server reports includes covered items, which are not sent: if
-there may be some, ask for the items first."
+  "Call FUNCTION with a phrase for the size of the context MANAGER.
+ANSWER, from the server, reports it, but includes the tokens of covered
+items, which are not sent.  If there may be such items, fetch the items
+first."
   (contexture--note-totals manager answer)
   (let* ((context (contexture--known-context))
          (context (if (contexture--of-context-p manager context) context manager))
@@ -1426,7 +1457,8 @@ there may be some, ask for the items first."
        :error (lambda (_) (funcall function size))))))
 
 (defun contexture--nothing-covered-p (manager answer)
-  "Return non-nil if MANAGER, which ANSWER is about, has no covered items."
+  "Return non-nil if it is known that MANAGER has no covered items.
+ANSWER is what the server has just reported about this context."
   (or (<= (or (plist-get answer :count) 0) 1)
       (and (null (plist-get answer :covers))
            (null (plist-get answer :covered-by))
@@ -1437,7 +1469,8 @@ there may be some, ask for the items first."
              (and known (cl-every #'zerop known))))))
 
 (defun contexture--note-items (context items)
-  "Record how many of ITEMS, all those of CONTEXT, are stale or covered."
+  "Record how many of ITEMS are stale, and the tokens of the covered ones.
+ITEMS are all items of CONTEXT, a name or a list of layers."
   (puthash context
            (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
                               items)
@@ -1448,9 +1481,9 @@ there may be some, ask for the items first."
 ;;;###autoload
 (defun contexture-add-region (beg end &optional rectangle)
   "Add the text between BEG and END to this buffer's context.
-Interactively, that is the region.  With RECTANGLE non-nil, as when
-`rectangle-mark-mode' is on, add the text of the rectangle with these
-corners."
+Interactively, that is the region.  If RECTANGLE is non-nil, add the text of
+the rectangle with these corners; interactively, do that if
+`rectangle-mark-mode' is on."
   (interactive
    (cond ((contexture-sources--block-selection))
          ((or (use-region-p) (and (mark t) (not transient-mark-mode)))
@@ -1464,8 +1497,8 @@ corners."
 
 ;;;###autoload
 (defun contexture-add-buffer ()
-  "Add the text of this buffer to its context.
-Unsaved edits are included; under narrowing, hidden text is not."
+  "Add the text of this buffer to the buffer's context.
+Unsaved edits are included; under narrowing, only the visible text is."
   (interactive)
   (when (= (point-min) (point-max))
     (user-error "The buffer is empty"))
@@ -1474,8 +1507,8 @@ Unsaved edits are included; under narrowing, hidden text is not."
 ;;;###autoload
 (defun contexture-add-defun ()
   "Add the definition around point to this buffer's context.
-Its decorators, attributes and documentation comment belong to it.  In
-Org and Markdown, it is the source block or the section around point."
+Decorators, attributes and comments directly above it belong to it.  In Org
+and Markdown, it is the source block or the section around point."
   (interactive)
   (let ((definition (or (contexture-defun-at-point)
                         (contexture--user-error "There is no definition around point%s"
@@ -1495,8 +1528,8 @@ Org and Markdown, it is the source block or the section around point."
 ;;;###autoload
 (defun contexture-add-file (file &optional start end)
   "Add FILE, or its lines START to END, to this buffer's context.
-The server reads it, so its size does not matter to Emacs.  If a buffer
-has unsaved edits of FILE, the buffer's text is added instead."
+The server reads the file, so its size does not matter to Emacs.  If a
+buffer has unsaved edits of FILE, the buffer's text is added instead."
   (interactive
    (let ((file (buffer-file-name (contexture--base-buffer))))
      (list (read-file-name (format-prompt "Add file" (and file (contexture--visible
@@ -1506,7 +1539,7 @@ has unsaved edits of FILE, the buffer's text is added instead."
     (contexture--add (cdr call) (car call))))
 
 (defun contexture--file-call (file &optional start end)
-  "Return the call, (METHOD . PARAMS), that adds lines START to END of FILE."
+  "Return the call, (METHOD . PARAMS), that adds FILE or its lines START to END."
   (let* ((file (expand-file-name file))
          (buffer (find-buffer-visiting file)))
     (cond ((file-directory-p file)
@@ -1524,7 +1557,8 @@ has unsaved edits of FILE, the buffer's text is added instead."
                  (list :metadata (list :project root))))))))
 
 (defun contexture--capture-file (buffer start end)
-  "Return parameters that add lines START to END of BUFFER, as of its file."
+  "Return parameters of `add-item' for BUFFER, or its lines START to END.
+BUFFER has the text of a file."
   (with-current-buffer buffer
     (contexture--widened
       (let ((beg (if start (contexture--line-position start) (point-min)))
@@ -1532,14 +1566,14 @@ has unsaved edits of FILE, the buffer's text is added instead."
         (contexture--capture beg end :file)))))
 
 (defun contexture--line-position (line)
-  "Return the position at which LINE, counted from 1, begins."
+  "Go to the beginning of LINE, counted from 1, and return that position."
   (goto-char (point-min))
   (forward-line (1- line))
   (point))
 
 (defun contexture--capture-remote (file start end)
-  "Return parameters that add lines START to END of FILE, read by Emacs.
-This is for files on other machines, which the server cannot read."
+  "Return parameters of `add-item' for FILE, or its lines START to END.
+Emacs reads FILE, which is on another machine, where the server cannot."
   (with-temp-buffer
     (insert-file-contents file)
     (let ((params (contexture--capture-file (current-buffer) start end)))
@@ -1552,7 +1586,7 @@ This is for files on other machines, which the server cannot read."
                                              '(:start-line :end-line :origin)))))))
 
 (defun contexture--file-mode (file)
-  "Return the name of the major mode for FILE, or nil."
+  "Return the name of the major mode in which Emacs opens FILE, or nil."
   (when-let* ((mode (assoc-default (file-local-name file) auto-mode-alist
                                    #'string-match)))
     (and (symbolp mode) (symbol-name mode))))
@@ -1560,20 +1594,20 @@ This is for files on other machines, which the server cannot read."
 ;;;; Using
 
 (defun contexture--ask (method params)
-  "Return the result of METHOD with PARAMS while the user waits.
-Signal errors as `user-error', since they are not bugs."
+  "Call METHOD with PARAMS, wait for the result, and return it.
+Signal an error as `user-error', since it is not a bug."
   (condition-case problem
       (contexture-request method params)
     (contexture-error
      (contexture--user-error "Contexture: %s" (contexture--problem-text problem)))))
 
 (defvar contexture-context-history nil
-  "History of chosen contexts.")
+  "Minibuffer history of contexts.")
 
 (defun contexture--read-manager (&optional ask)
   "Return a context that is not empty: a name, or a list of layers.
-That is this buffer's; if it is empty, or if ASK is non-nil, the user
-chooses one."
+That is this buffer's context; if it is empty, or if ASK is non-nil, let the
+user choose one."
   (let* ((own (contexture-current-context))
          (all (contexture--filled-contexts))
          (names (contexture--pluck :manager all)))
@@ -1585,8 +1619,10 @@ chooses one."
           (t (contexture--choose-manager all own)))))
 
 (defun contexture--manager-to-show (ask)
-  "Return this buffer's context, a name or a list of layers; or one chosen if ASK.
-If this buffer's context is empty, offer the contexts that have items."
+  "Return the context to show: a name, or a list of layers.
+If ASK is non-nil, let the user choose it.  Otherwise it is this buffer's
+context or, if that is empty, another one: the user chooses it, or it is the
+one to which something was added last."
   (let ((own (contexture-current-context)))
     (cond (ask (contexture--read-manager t))
           ((or contexture-manager
@@ -1600,7 +1636,7 @@ If this buffer's context is empty, offer the contexts that have items."
           (t contexture--last-manager))))
 
 (defun contexture--own-or-offered (own)
-  "Return the layers OWN if they have items, else what the user chooses.
+  "Return OWN, layers, if they have items, else the context that the user chooses.
 If no context has items, return OWN."
   (if (contexture--holds-anything-p own)
       own
@@ -1609,12 +1645,13 @@ If no context has items, return OWN."
       own)))
 
 (defun contexture--filled-contexts ()
-  "Return the entries of all contexts that have items."
+  "Return the server's entries of all contexts that have items."
   (cl-remove 0 (contexture--all-contexts)
              :key (lambda (entry) (plist-get entry :count))))
 
 (defun contexture--all-contexts ()
-  "Return the entries of all contexts, without the tokens of covered items."
+  "Return the server's entries of all contexts.
+Their tokens are without those of covered items."
   (let* ((entries (contexture--note-labels (contexture--ask 'list-managers nil)))
          ;; One item covers no other; a batch has at most 1,000 calls.
          (several (seq-take (cl-remove-if-not (lambda (it) (> (plist-get it :count) 1)) entries)
@@ -1635,7 +1672,7 @@ If no context has items, return OWN."
 
 (defun contexture--holds-anything-p (context)
   "Return non-nil if CONTEXT, a name or a list of layers, has items.
-If the server does not answer at once, use its last report."
+If the server does not answer at once, go by what it last reported."
   (< 0 (or (condition-case nil
                (plist-get (contexture-request 'count-items
                                               (contexture--context-params context)
@@ -1664,8 +1701,9 @@ Covered items are not sent, so their tokens do not count."
                sum (or (cdr (gethash manager contexture--stale-and-covered)) 0))))
 
 (defun contexture--choose-manager (all own)
-  "Ask the user for one of the contexts ALL, entries of the server.
-OWN is the current buffer's context, a name or a list of layers."
+  "Ask the user for one of the contexts in ALL; return its name.
+ALL are entries of the server.  OWN is this buffer's context, a name or a list
+of layers, from which the default comes."
   (let* ((candidates (contexture--candidates all))
          (name (lambda (it)
                  (car (cl-find-if (lambda (candidate)
@@ -1689,18 +1727,21 @@ OWN is the current buffer's context, a name or a list of layers."
     (or (cdr (assoc chosen candidates)) chosen)))
 
 (defun contexture--render-params (context)
-  "Return parameters of `render-items' for CONTEXT within the budget."
+  "Return parameters of `render-items' for CONTEXT within the budget.
+CONTEXT is a name or a list of layers."
   (append (contexture--context-params context)
           (contexture--plist :max-tokens contexture-token-budget)))
 
 (defun contexture--rendered (context)
-  "Return CONTEXT, a name or a list of layers, rendered in `contexture-format'."
+  "Return the result of rendering CONTEXT in `contexture-format'.
+CONTEXT is a name or a list of layers."
   (contexture--ask 'render-items
                    (append (contexture--render-params context)
                            (list :format (intern (format ":%s" contexture-format))))))
 
 (defun contexture--rendered-size (rendered)
-  "Return the tokens of RENDERED, and what the budget left out, as a phrase."
+  "Return a phrase for the tokens of RENDERED, and what the budget left out.
+RENDERED is a result of `render-items'."
   (let ((cut 0) (dropped 0))
     (dolist (item (plist-get rendered :report))
       (pcase (plist-get item :fate)
@@ -1716,9 +1757,9 @@ OWN is the current buffer's context, a name or a list of layers."
 ;;;###autoload
 (defun contexture-copy (manager)
   "Copy the context MANAGER to the kill ring, in `contexture-format'.
-MANAGER is a name or a list of names, by default this buffer's layers.
-With a prefix argument, or if those layers are empty, choose one.
-`contexture-token-budget' limits it."
+MANAGER is a name or a list of layers, by default this buffer's context.
+With a prefix argument, or if that is empty, choose a context.
+`contexture-token-budget' limits what is copied."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((rendered (contexture--rendered manager)))
     (kill-new (plist-get rendered :text))
@@ -1728,9 +1769,9 @@ With a prefix argument, or if those layers are empty, choose one.
 ;;;###autoload
 (defun contexture-insert (manager)
   "Insert the context MANAGER at point, in `contexture-format'.
-MANAGER is a name or a list of names, by default this buffer's layers.
-With a prefix argument, or if those layers are empty, choose one.
-`contexture-token-budget' limits it."
+MANAGER is a name or a list of layers, by default this buffer's context.
+With a prefix argument, or if that is empty, choose a context.
+`contexture-token-budget' limits what is inserted."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))
@@ -1742,16 +1783,17 @@ With a prefix argument, or if those layers are empty, choose one.
 
 ;;; Say and choose layers
 
-;; What users see and choose about the layers of a buffer (see
-;; contexture.el): items that moved into a layer, contexts that are in
-;; no layer but may be expected there, and where to add or to look.
+;; What users see and choose about the layers of a buffer: items that moved
+;; into a layer, contexts that are in no layer but may be expected there, and
+;; where to add or to look.
 
 (defvar contexture--told-elsewhere nil
-  "Names of the contexts that the user has been told are elsewhere.")
+  "Names of contexts in no layer that the user has been told about.")
 
 (defun contexture--tell-opened-layers (opened)
-  "Tell what OPENED, a result of `open-layers', took over and left elsewhere.
-Each context that is left elsewhere is mentioned once."
+  "Tell the user about items that OPENED, a result of `open-layers', reports.
+They were moved into a layer, or are in contexts that are in no layer of this
+buffer.  Mention each of the latter once."
   (contexture--note-labels (plist-get opened :elsewhere))
   (when-let* ((taken (plist-get opened :taken-over)))
     (contexture--forget-layers)
@@ -1766,7 +1808,7 @@ Each context that is left elsewhere is mentioned once."
     (contexture--message "Contexture: %s" (contexture--elsewhere-text elsewhere))))
 
 (defun contexture--taken-over-text (taken)
-  "Return a phrase for TAKEN, the contexts whose items moved into layers."
+  "Return a phrase for TAKEN, contexts whose items were moved into layers."
   (mapconcat (lambda (held)
                (format "moved %s of %s to the layer of the %s"
                        (contexture--count (plist-get held :items) "item")
@@ -1777,7 +1819,7 @@ Each context that is left elsewhere is mentioned once."
              taken "; "))
 
 (defun contexture--elsewhere-text (elsewhere)
-  "Return a phrase for ELSEWHERE, the contexts that are in no layer."
+  "Return a phrase for ELSEWHERE, contexts that are in no layer of this buffer."
   (concat "not in any layer of this buffer: "
           (mapconcat (lambda (held)
                        (format "%s of %s"
@@ -1788,8 +1830,9 @@ Each context that is left elsewhere is mentioned once."
           (substitute-command-keys "C-u \\[contexture-list] shows them")))
 
 (defun contexture--candidates (entries)
-  "Return an alist from labels to the names of the contexts ENTRIES, plists.
-Contexts that share a label are shown with their whole names."
+  "Return an alist from labels of the contexts in ENTRIES to their names.
+ENTRIES are plists.  A context that has no label, or shares it with another,
+is shown by its whole name."
   (let ((labels (mapcar (lambda (entry)
                           (or (plist-get entry :label) (plist-get entry :manager)))
                         entries)))
@@ -1804,7 +1847,8 @@ Contexts that share a label are shown with their whole names."
 
 (defun contexture--call-each (method calls success failure)
   "Call METHOD once for each of CALLS, lists of parameters, in one batch.
-SUCCESS is called with one result made of all, FAILURE with an error."
+Then call SUCCESS with one result made of all, or FAILURE with the first
+error."
   (if (null (cdr calls))
       (contexture--request-patiently method (car calls)
                                      :success success :error failure)
@@ -1820,7 +1864,8 @@ SUCCESS is called with one result made of all, FAILURE with an error."
                                     outcomes))))))))
 
 (defun contexture--one-result (results)
-  "Return one plist made of RESULTS: numbers are added, lists appended."
+  "Return one plist made of RESULTS, plists.
+Numbers are added, and lists appended; of other values, the first stays."
   (let ((one (copy-sequence (car results))))
     (dolist (result (cdr results) one)
       (cl-loop for (key value) on result by #'cddr

@@ -1,4 +1,4 @@
-;;; screens-sessions.el --- The Emacs in the screens of sessions  -*- lexical-binding: t; -*-
+;;; screens-sessions.el --- The Emacs in the screens of conversations  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 

@@ -43,7 +43,7 @@
 
 (ert-deftest contexture-explain-without-a-window-says-so ()
   (contexture-dashboard-tests--with
-    (contexture-test-message "no session is open" (contexture-explain))
+    (contexture-test-message "no conversation is open" (contexture-explain))
     (contexture-dashboard-tests--fill "work" 2)
     (contexture-test-message "No window of this conversation has been built" (contexture-explain))
     (contexture-test-user-error "1 is the last window" (contexture-explain 0))))

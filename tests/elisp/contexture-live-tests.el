@@ -769,7 +769,7 @@ The last form of EDITS is what follows them."
   (contexture-live-tests--with-file
     (contexture-live-tests--add 1 2)
     (contexture-live-tests--add 4 5)
-    (contexture-test-message "it joins 2 items" (contexture-live-tests--add 2 4))
+    (contexture-test-message "it is joined with 2 items" (contexture-live-tests--add 2 4))
     (should (= (length (contexture-test-item-ids)) 1))
     (contexture-live-tests--line 5)
     (insert "x")
@@ -780,7 +780,7 @@ The last form of EDITS is what follows them."
     (contexture-live-tests--add 3 4)
     (contexture-test-message "1 item of the file is sent as a part of it"
       (contexture-add-file file))
-    (contexture-test-message "all of its file is there too" (contexture-live-tests--add 6 6))
+    (contexture-test-message "its whole file is there, too" (contexture-live-tests--add 6 6))
     (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
                    '("covered" "fresh" "covered")))
     (should (= 2 (length (split-string (plist-get (contexture--rendered "a.txt") :text) "^third$"))))))

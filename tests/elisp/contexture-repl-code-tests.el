@@ -14,7 +14,7 @@
 
 (defmacro contexture-repl-code-tests--with (answers &rest body)
   "Run BODY in a buffer of Lisp with a model that says ANSWERS.
-SESSION is the buffer of the session, and point is in the definition."
+SESSION is the buffer of the conversation, and point is in the definition."
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with ,answers
      (let ((session (current-buffer)) (contexture-repl-code-tests--seen nil))
@@ -181,13 +181,13 @@ SESSION is the buffer of the session, and point is in the definition."
 (ert-deftest contexture-repl-code-without-a-session-inserts-nothing ()
   (with-temp-buffer
     (let ((contexture-repl--recent nil))
-      (contexture-test-user-error "No session .* is open" (contexture-insert-last-response)))))
+      (contexture-test-user-error "No conversation .* has a buffer" (contexture-insert-last-response)))))
 
 ;;;; Conversations of projects
 
 (defmacro contexture-repl-code-tests--in-projects (answers &rest body)
   "Run BODY with a model that says ANSWERS; ONE and TWO are files of projects.
-Both are called a.el, and the session \"talk\", without a project, is the
+Both are called a.el, and the conversation \"talk\", without a project, is the
 one that was used last."
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with ,answers
@@ -205,7 +205,7 @@ one that was used last."
      ,@body))
 
 (defun contexture-repl-code-tests--talk ()
-  "Return the names of the folder of the project and the session used last."
+  "Return the names of the folder of the project and the conversation used last."
   (with-current-buffer (car contexture-repl--recent)
     (let ((project (plist-get contexture-repl--session :project)))
       (list (and project (file-name-nondirectory (directory-file-name project)))
@@ -213,7 +213,7 @@ one that was used last."
 
 (defun contexture-repl-code-tests--ask-in (file ask &rest arguments)
   "Call ASK with ARGUMENTS in the definition of FILE.
-Return the folder of the project and the name of the session that was
+Return the folder of the project and the name of the conversation that was
 asked, and the question."
   (contexture-repl-code-tests--at file
     (apply ask arguments)
@@ -307,22 +307,22 @@ asked, and the question."
     (should (string-prefix-p "Slow?\n\nFrom a.el:1-2:\n"
                              (nth 2 (contexture-repl-code-tests--ask-in
                                      one #'contexture-send-region "Slow?"))))
-    (contexture-test-message "^Asked in session Slow\\?, which belongs to project one$"
+    (contexture-test-message "^Asked in conversation Slow\\?, which belongs to project one$"
       (let ((asked (contexture-repl-code-tests--ask-in
                     two #'contexture-send-region "Fast?" "Slow?")))
         (should (equal (car asked) "one"))
         (should (string-prefix-p (format "Fast?\n\nFrom %s:1-2:\n" (abbreviate-file-name two))
                                  (nth 2 asked)))))
-    (contexture-test-message "^Asked in session talk, which belongs to no project$"
+    (contexture-test-message "^Asked in conversation talk, which belongs to no project$"
       (contexture-repl-code-tests--ask-in two #'contexture-rewrite "use cdr" "talk"))
     (contexture-repl-code-tests--at two
-      (contexture-test-message "^This is session Slow\\?, which belongs to project one$"
+      (contexture-test-message "^This is conversation Slow\\?, which belongs to project one$"
         (contexture-repl "Slow?")))))
 
 (ert-deftest contexture-repl-inserts-the-last-response-of-the-project ()
   (contexture-repl-code-tests--in-projects '(("From one.") ("From two."))
     (contexture-repl-code-tests--at one
-      (contexture-test-user-error "No session of project one is open"
+      (contexture-test-user-error "No conversation of project one has a buffer"
         (contexture-insert-last-response)))
     (contexture-repl-code-tests--ask-in one #'contexture-send-region "Slow?")
     (contexture-repl-code-tests--ask-in two #'contexture-send-region "Fast?")
@@ -363,7 +363,7 @@ asked, and the question."
                                                       (file-name-directory file))))
                                 :project (file-name-directory file))))
     (dolist (read (list #'contexture-repl--read-session
-                        (lambda () (contexture-session--read "Session" t))))
+                        (lambda () (contexture-session--read "Conversation" t))))
       (let (note)
         (cl-letf (((symbol-function 'completing-read)
                    (lambda (_ table &rest _)
@@ -393,7 +393,7 @@ asked, and the question."
 
 (ert-deftest contexture-repl-block-copies-and-inserts ()
   (contexture-repl-test-with '(("One:\n```\na\n```\ntwo:\n```\nb\n```\n"))
-    (contexture-test-user-error "No answer here has a block of code" (contexture-repl-copy-block))
+    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-repl-copy-block))
     (contexture-repl-test-send "Q")
     (contexture-repl-copy-block)
     (should (equal (current-kill 0) "b\n"))
@@ -405,7 +405,7 @@ asked, and the question."
     (should (looking-at-p "b"))
     (contexture-repl-previous-block)
     (should (looking-at-p "a"))
-    (contexture-test-user-error "no other block of code" (contexture-repl-previous-block))
+    (contexture-test-user-error "no further block of code" (contexture-repl-previous-block))
     (with-temp-buffer
       (let ((target (current-buffer)))
         (with-current-buffer (car contexture-repl--recent)
@@ -415,9 +415,9 @@ asked, and the question."
 (ert-deftest contexture-repl-block-is-never-that-of-the-question ()
   (contexture-repl-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
     (contexture-repl-test-send "What of this?\n```\nquestion\n```")
-    (contexture-test-user-error "No answer here has a block of code" (contexture-repl-copy-block))
+    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-repl-copy-block))
     (with-temp-buffer
-      (contexture-test-user-error "No answer has a block of code" (contexture-insert-last-response t)))
+      (contexture-test-user-error "No answer in the conversation has a block of code" (contexture-insert-last-response t)))
     (contexture-repl-test-send "And?")
     (contexture-repl-test-send "Rather this?\n```\nquestion\n```")
     (contexture-repl-copy-block)
@@ -750,7 +750,7 @@ asked, and the question."
         (set-buffer-modified-p nil)
         (kill-buffer))
       (with-temp-file file (insert "other\n"))
-      (contexture-test-user-error "That code is no longer in"
+      (contexture-test-user-error "The old code is no longer in"
         (contexture-repl-code-tests--apply session)))))
 
 (ert-deftest contexture-repl-block-finds-the-definition-by-its-name ()

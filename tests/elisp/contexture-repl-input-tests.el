@@ -118,10 +118,10 @@
     (should (equal (contexture-repl--text) "Q2"))
     (contexture-repl-previous-input 1)
     (should (equal (contexture-repl--text) "Q1"))
-    (contexture-test-user-error "the oldest entry" (contexture-repl-previous-input 1))
+    (contexture-test-user-error "no older entry" (contexture-repl-previous-input 1))
     (contexture-repl-next-input 2)
     (should (equal (contexture-repl--text) "unfinished"))
-    (contexture-test-user-error "the newest entry" (contexture-repl-next-input 1))
+    (contexture-test-user-error "no newer entry" (contexture-repl-next-input 1))
     (contexture-repl-search-input "Q1")
     (should (equal (contexture-repl--text) "Q1"))))
 
@@ -152,7 +152,7 @@
     (dolist (text '("" "(((" "42" "(1 2)" "#1=(#1#)"))
       (contexture-ert-write-file "history" text)
       (contexture-repl-input-tests--as-new-emacs
-        (contexture-test-user-error "the oldest entry" (contexture-repl-previous-input 1))))
+        (contexture-test-user-error "no older entry" (contexture-repl-previous-input 1))))
     (contexture-repl-test-send "Q1")
     (should (equal (plist-get (contexture-repl--file-contents) :history) '("Q1")))))
 
@@ -211,7 +211,7 @@
       (contexture-repl-send)
       (contexture-ert-wait-for (string-search "notes.txt" (contexture-repl-test-context)))
       (contexture-repl-test-type "/drop nothing")
-      (contexture-test-user-error "has nothing called" (contexture-repl-send))
+      (contexture-test-user-error "has no item called" (contexture-repl-send))
       (should (equal (contexture-repl--text) "/drop nothing"))
       (contexture-repl--set-text "/drop notes.txt")
       (contexture-repl-send)
@@ -254,13 +254,13 @@
     (contexture-repl-test-send "Q1")
     (contexture-repl-test-send "/checkpoint before two")
     (contexture-repl-test-send "Q2")
-    (contexture-test-message "Session talk is back at chk-[0-9]+: 1 turn, 2 messages lost; \\(?:C-c x n B\
+    (contexture-test-message "Conversation talk is back at chk-[0-9]+: 1 turn, 2 messages lost; \\(?:C-c x n B\
 \\|M-x contexture-session-undo-rollback\\) undoes this"
       (contexture-repl-test-type "/rollback before two")
       (contexture-repl-send))
-    ;; What it names undoes that, even if another session is current.
+    ;; What it names undoes that, even if another conversation is current.
     (contexture-request 'open-session '(:name "other"))
-    (contexture-test-message "The rollback of session talk is undone: 1 turn restored"
+    (contexture-test-message "The rollback of conversation talk is undone: 1 turn restored"
       (contexture-session-undo-rollback))
     (should (equal (mapcar #'cadr (contexture-repl-test-log)) '("Q1" "A1" "Q2" "A2")))))
 
@@ -309,7 +309,7 @@
 (ert-deftest contexture-repl-command-phase-is-one-of-four ()
   (contexture-repl-test-with '(("A1"))
     (contexture-repl-test-type "/phase lunch")
-    (contexture-test-user-error "no phase lunch; the phases are planning"
+    (contexture-test-user-error "no phase lunch; type planning"
       (contexture-repl-send))
     (contexture-repl--set-text "")
     (contexture-repl-test-send "/phase testing")
@@ -342,7 +342,7 @@
       (funcall explain)
       (contexture-ert-wait-for (get-buffer "*contexture: explain*"))
       (with-current-buffer "*contexture: explain*"
-        (should (string-match-p "session talk," header-line-format))
+        (should (string-match-p "conversation talk," header-line-format))
         (kill-buffer)))))
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()

@@ -20,7 +20,7 @@
                       (list :session (contexture-repl--session-id) :token-threshold 0)))
 
 (defun contexture-repl-manage-tests--settings ()
-  "Return what the server has in effect for this session."
+  "Return what the server has in effect for this conversation."
   (contexture-test-settle)
   (contexture-request 'configure-session
                       (list :session (contexture-repl--session-id))))
@@ -287,10 +287,10 @@
 (ert-deftest contexture-repl-manage-views-can-be-filtered ()
   (contexture-repl-test-with '(("One"))
     (contexture-session-views (contexture-repl--session-id))
-    (should (string-search "No notes were taken in this session" (contexture-repl-manage-tests--views)))
+    (should (string-search "No notes were taken in this conversation" (contexture-repl-manage-tests--views)))
     (contexture-session-views-filter "failed")
-    (should (string-search "No notes with this status" (contexture-repl-manage-tests--views)))
-    (contexture-test-user-error "no notes here" (contexture-session-views-show))))
+    (should (string-search "no notes with this status" (contexture-repl-manage-tests--views)))
+    (contexture-test-user-error "no notes at point" (contexture-session-views-show))))
 
 (ert-deftest contexture-repl-manage-views-have-the-statuses-of-the-server ()
   (contexture-test-with-server

@@ -14,7 +14,7 @@
 (require 'contexture-repl)
 
 (defmacro contexture-repl-test-with (answers &rest body)
-  "Run BODY in the buffer of the session \"talk\" with a model that says ANSWERS.
+  "Run BODY in the buffer of the conversation \"talk\" with a model that says ANSWERS.
 They are lists of pieces, as in `contexture-ert-with-model'.  There is no
 model if ANSWERS is nil."
   (declare (indent 1) (debug t))
@@ -24,7 +24,7 @@ model if ANSWERS is nil."
        ,@body)))
 
 (defmacro contexture-repl-test-played (chats &rest body)
-  "Run BODY in the buffer of the session \"talk\" with a server that is played.
+  "Run BODY in the buffer of the conversation \"talk\" with a server that is played.
 It answers each chat with the acts that are next in CHATS, as in
 `contexture-ert-with-handler', and a real server does the rest."
   (declare (indent 1) (debug t))
@@ -86,7 +86,7 @@ MORE, a property list, replaces parts of the result."
       (funcall function))))
 
 (defun contexture-repl-test-open (name)
-  "Open the session NAME, and wait until it is there; its buffer is current."
+  "Open the conversation NAME, and wait until it is there; its buffer is current."
   (contexture-repl name)
   (set-buffer (window-buffer))
   (contexture-ert-wait-for (and contexture-repl--stats

@@ -220,7 +220,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (setq contexture-model "home")
       (should (equal (contexture-repl--model-params) '(:provider "home")))
       (should (equal (contexture-repl--model) "small"))
-      ;; What is chosen in a session is stronger.
+      ;; What is chosen in a conversation is stronger.
       (contexture-repl-switch-model "own")
       (should (equal (contexture-repl--model-params) '(:model "own"))))))
 
@@ -257,7 +257,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-sends-nothing-blank-and-nothing-meanwhile ()
   (contexture-repl-test-with '(("One" hang))
-    (contexture-test-user-error "Write something first" (contexture-repl-send))
+    (contexture-test-user-error "Write something at the prompt first" (contexture-repl-send))
     (contexture-repl-test-begin "Count" "One")
     (contexture-repl-test-type "And then?")
     (contexture-test-user-error "still being answered" (contexture-repl-send))

@@ -18,7 +18,7 @@
   "A model that adds a text, and then says so.")
 
 (defmacro contexture-repl-tool-tests--with (answers &rest body)
-  "Run BODY in a session whose model says ANSWERS and is offered tools."
+  "Run BODY in a conversation whose model says ANSWERS and is offered tools."
   (declare (indent 1) (debug t))
   `(contexture-repl-test-with ,answers
      (contexture-repl-tools 'on)
@@ -170,7 +170,7 @@
     (contexture-repl-tool-tests--ask "Note it")
     (contexture-repl-approve 'once)
     (contexture-ert-wait-for
-        (string-search "  add_text: not decided; the server no longer waits for it\n"
+        (string-search "  add_text: not decided; the server no longer waits for a decision\n"
                        (contexture-repl-test-shown)))
     (should-not contexture-repl--approvals)
     (should-not (string-search "allowed" (contexture-repl-test-shown)))

@@ -1,10 +1,10 @@
-;;; contexture-session-tests.el --- Tests of the commands for sessions  -*- lexical-binding: t; -*-
+;;; contexture-session-tests.el --- Tests of the commands for conversations  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Sessions by the commands that a user has for them, with a real server
+;; Conversations by the commands that a user has for them, with a real server
 ;; whose clock stands still.
 
 ;;; Code:
@@ -43,7 +43,7 @@ An answer that is nil takes the default."
        ,@body)))
 
 (defun contexture-session-tests--fill (name &rest contents)
-  "Make the session NAME, in which CONTENTS were said in turn."
+  "Make the conversation NAME, in which CONTENTS were said in turn."
   (contexture-request 'open-session (list :name name))
   (when contents
     (contexture-request
@@ -60,18 +60,18 @@ An answer that is nil takes the default."
                            (mapconcat #'identity (make-list 20 "word") " "))))
 
 (defun contexture-session-tests--current ()
-  "Return the current session."
+  "Return the current conversation."
   (contexture-request 'current-session))
 
 (defun contexture-session-tests--in-view ()
-  "Return how many messages of the current session are in view."
+  "Return how many messages of the current conversation are in view."
   (plist-get (contexture-request 'context-stats) :items))
 
 ;;;; Opening and naming
 
 (ert-deftest contexture-session-open-begins-a-session ()
   (contexture-session-tests--with
-    (contexture-test-message "Started session work$"
+    (contexture-test-message "Started conversation work$"
       (contexture-session-tests--answering '("work")
         (call-interactively #'contexture-session-open)))
     (should (equal (plist-get (contexture-session-tests--current) :session) "work"))))
@@ -80,19 +80,19 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "one" "hello" "yes?")
     (contexture-session-tests--fill "two")
-    (contexture-test-message "Session one is open (2 messages, [0-9]+ tokens)"
+    (contexture-test-message "Conversation one is open (2 messages, [0-9]+ tokens)"
       (contexture-session-open "one"))
     (should (equal (plist-get (contexture-session-tests--current) :session) "one"))))
 
 (ert-deftest contexture-session-open-refuses-an-empty-name ()
   (contexture-session-tests--with
     (contexture-session-tests--answering '("  ")
-      (contexture-test-user-error "No session was chosen"
+      (contexture-test-user-error "No conversation was chosen"
         (call-interactively #'contexture-session-open)))))
 
 (ert-deftest contexture-session-new-lets-the-server-name-it ()
   (contexture-session-tests--with
-    (contexture-test-message "Started session conversation-1"
+    (contexture-test-message "Started conversation conversation-1"
       (contexture-session-tests--answering '("")
         (call-interactively #'contexture-session-new)))))
 
@@ -100,7 +100,7 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (with-temp-buffer
       (rename-buffer "notes.txt")
-      (contexture-test-message "Started session n, which shows the items of buffer notes.txt"
+      (contexture-test-message "Started conversation n, which has the items of buffer notes.txt"
         (let ((current-prefix-arg '(4)))
           (contexture-session-tests--answering '("n")
             (call-interactively #'contexture-session-new))))
@@ -109,20 +109,20 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-names-can-be-of-any-script ()
   (contexture-session-tests--with
-    (contexture-test-message "Started session Überblick 会話 🎉"
+    (contexture-test-message "Started conversation Überblick 会話 🎉"
       (contexture-session-new "Überblick 会話 🎉"))
-    (contexture-test-message "Added msg-1 to session Überblick 会話 🎉"
+    (contexture-test-message "Added msg-1 to conversation Überblick 会話 🎉"
       (contexture-session-add-message "grüße"))
     (contexture-session-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: session Überblick 会話 🎉*"))
-    (with-current-buffer "*contexture: session Überblick 会話 🎉*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation Überblick 会話 🎉*"))
+    (with-current-buffer "*contexture: conversation Überblick 会話 🎉*"
       (should (string-match-p "grüße" (buffer-string))))))
 
 (ert-deftest contexture-session-switch-wants-one-that-exists ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "one" "a")
     (contexture-session-tests--fill "two" "b")
-    (contexture-test-message "Session one is open"
+    (contexture-test-message "Conversation one is open"
       (contexture-session-tests--answering '("one")
         (call-interactively #'contexture-session-switch)))
     (contexture-test-message "no session \"none\""
@@ -130,7 +130,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-switch-says-that-there-is-none ()
   (contexture-session-tests--with
-    (contexture-test-user-error "There is no session yet; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+"
+    (contexture-test-user-error "There is no conversation yet; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+"
       (call-interactively #'contexture-session-switch))))
 
 (ert-deftest contexture-session-completion-tells-of-each ()
@@ -140,7 +140,7 @@ An answer that is nil takes the default."
     (let (table)
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_ candidates &rest _) (setq table candidates) "two")))
-        (contexture-session--read "Session"))
+        (contexture-session--read "Conversation"))
       (should (equal (all-completions "" table) '("two" "one")))
       (let* ((metadata (completion-metadata "" table nil))
              (annotate (completion-metadata-get metadata 'annotation-function)))
@@ -153,7 +153,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-rename-keeps-all-of-it ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "old" "a" "b")
-    (contexture-test-message "The session is now called new"
+    (contexture-test-message "The conversation is now called new"
       (contexture-session-tests--answering '("old" "new")
         (call-interactively #'contexture-session-rename)))
     (should (equal (plist-get (contexture-session-tests--current) :session) "new"))
@@ -163,15 +163,15 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-deleted-ones-come-back ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "a" "b")
-    (contexture-test-message "Deleted session work (2 messages.*; \\(?:M-x\\|C-c\\) .* brings it back"
+    (contexture-test-message "Deleted conversation work (2 messages.*; \\(?:M-x\\|C-c\\) .* brings it back"
       (contexture-session-tests--answering '("work")
         (call-interactively #'contexture-session-delete)))
     (should-not (contexture-request 'list-sessions))
-    (contexture-test-message "Session work is back (2 messages"
+    (contexture-test-message "Conversation work is back (2 messages"
       (contexture-session-tests--answering '(nil)
         (call-interactively #'contexture-session-restore)))
     (should (= 1 (length (contexture-request 'list-sessions))))
-    (contexture-test-user-error "There are no deleted sessions"
+    (contexture-test-user-error "There are no deleted conversations"
       (call-interactively #'contexture-session-restore))))
 
 (ert-deftest contexture-session-restore-tells-two-of-one-name-apart ()
@@ -187,7 +187,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-commands-say-how-to-open-one ()
   (contexture-session-tests--with
-    (contexture-test-message "no session is open; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+ opens one"
+    (contexture-test-message "no conversation is open; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+ opens one"
       (contexture-session-add-message "hello"))))
 
 ;;;; Adding
@@ -195,7 +195,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-add-message-asks-for-the-role ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
-    (contexture-test-message "Added msg-1 to session work (1 message,"
+    (contexture-test-message "Added msg-1 to conversation work (1 message,"
       (let ((current-prefix-arg '(4)))
         (contexture-session-tests--answering '("system" "You are terse.")
           (call-interactively #'contexture-session-add-message))))
@@ -219,15 +219,15 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-rollback-says-what-it-costs ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "a" "b")
-    (contexture-test-message "Took chk-1 of session work at turn 1"
+    (contexture-test-message "Took chk-1 of conversation work at turn 1"
       (contexture-session-tests--answering '("the refactoring")
         (call-interactively #'contexture-session-checkpoint)))
     (contexture-session-tests--fill "work" "c" "d" "e")
-    (contexture-test-message "Session work is back at chk-1: 2 turns, 3 messages lost"
+    (contexture-test-message "Conversation work is back at chk-1: 2 turns, 3 messages lost"
       (contexture-session-tests--answering '("chk-1 the refactoring")
         (call-interactively #'contexture-session-rollback)))
     (should (= 2 (length (contexture-request 'get-messages))))
-    (contexture-test-message "The rollback of session work is undone: 2 turns restored"
+    (contexture-test-message "The rollback of conversation work is undone: 2 turns restored"
       (contexture-session-undo-rollback))
     (should (= 5 (length (contexture-request 'get-messages))))))
 
@@ -270,7 +270,7 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "a" "b")
     (contexture-request 'checkpoint '(:message "here"))
     (contexture-session-tests--fill "work" "c" "d")
-    (contexture-test-message "Session other continues from chk-1 (2 messages"
+    (contexture-test-message "Conversation other continues from chk-1 (2 messages"
       (let ((current-prefix-arg '(4)))
         (contexture-session-tests--answering '(nil "other")
           (call-interactively #'contexture-session-fork))))
@@ -281,11 +281,11 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-prune-is-undone ()
   (contexture-session-tests--with
     (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 20))
-    (contexture-test-message "Pruned [0-9]+ messages of session work: [0-9]+ → [0-9]+ tokens"
+    (contexture-test-message "Pruned [0-9]+ messages of conversation work: [0-9]+ → [0-9]+ tokens"
       (let ((current-prefix-arg 300))
         (call-interactively #'contexture-session-prune)))
     (should (< (contexture-session-tests--in-view) 20))
-    (contexture-test-message "Undid the pruning of session work"
+    (contexture-test-message "Undid the pruning of conversation work"
       (contexture-session-undo))
     (should (= (contexture-session-tests--in-view) 20))
     (contexture-test-message "Nothing to undo" (contexture-session-undo))))
@@ -317,12 +317,12 @@ An answer that is nil takes the default."
     (contexture-test-message "nothing to redo" (contexture-session-redo))
     (contexture-test-message "Pruned" (contexture-session-prune 300))
     (let ((pruned (contexture-session-tests--in-view)))
-      (contexture-test-message "Undid the pruning of session work; .* redoes it"
+      (contexture-test-message "Undid the pruning of conversation work; .* redoes it"
         (contexture-session-undo))
       (let ((contexture-menu--patience 10))
         (contexture-menu--fetch-session-changes))
       (should (equal (contexture-menu--session-redo) "redo: the pruning"))
-      (contexture-test-message "Redid the pruning of session work; .* undoes it"
+      (contexture-test-message "Redid the pruning of conversation work; .* undoes it"
         (contexture-session-redo))
       (should (= (contexture-session-tests--in-view) pruned))
       (contexture-session-undo)
@@ -332,13 +332,13 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-prune-says-when-there-is-nothing-to-do ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "a")
-    (contexture-test-message "Nothing to prune: session work has only [0-9]+ tokens"
+    (contexture-test-message "Nothing to prune: conversation work has only [0-9]+ tokens"
       (contexture-session-prune))))
 
 (ert-deftest contexture-session-summarize-is-undone ()
   (contexture-session-tests--with
     (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 40))
-    (contexture-test-message "Summarized [0-9]+ messages of session work: [0-9,]+ → [0-9,]+"
+    (contexture-test-message "Summarized [0-9]+ messages of conversation work: [0-9,]+ → [0-9,]+"
       (contexture-session-summarize 4))
     (should (< (contexture-session-tests--in-view) 10))
     (with-current-buffer "*contexture: summary*"
@@ -354,14 +354,14 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-restore-revision-offers-what-changed-the-view ()
   (contexture-session-tests--with
-    (contexture-test-message "no session is open"
+    (contexture-test-message "no conversation is open"
       (contexture-session-restore-revision 0))
     (apply #'contexture-session-tests--fill "work" (contexture-session-tests--long 20))
     (contexture-test-user-error "Nothing has changed the view"
       (call-interactively #'contexture-session-restore-revision))
     (contexture-request 'prune-context '(:max-tokens 300))
     (contexture-request 'checkpoint)
-    (contexture-test-message "Session work shows the view of revision 0 again"
+    (contexture-test-message "Conversation work shows the view of revision 0 again"
       (contexture-session-tests--answering '(nil)
         (call-interactively #'contexture-session-restore-revision)))
     (should (= (contexture-session-tests--in-view) 20))))
@@ -371,23 +371,23 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-configure-shows-value-default-and-range ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
-    (contexture-test-message "max-tokens of session work: 3000, default 8192, 256 to 10000000"
+    (contexture-test-message "max-tokens of conversation work: 3000, default 8192, 256 to 10000000"
       (contexture-session-tests--answering '("max-tokens" 3000)
         (call-interactively #'contexture-session-configure)))
     (contexture-test-user-error "max-tokens must be from 256 to 10000000"
       (contexture-session-tests--answering '("max-tokens" 1)
         (call-interactively #'contexture-session-configure)))
-    (contexture-test-message "auto-rollback of session work: on, default off"
+    (contexture-test-message "auto-rollback of conversation work: on, default off"
       (contexture-session-tests--answering '("auto-rollback" "on")
         (call-interactively #'contexture-session-configure)))
-    (contexture-test-message "strategy of session work: sliding, default tiered"
+    (contexture-test-message "strategy of conversation work: sliding, default tiered"
       (contexture-session-tests--answering '("strategy" "sliding")
         (call-interactively #'contexture-session-configure)))
     (contexture-session-configure :versioning nil)
     (contexture-test-settle)
     (should (equal (car (last (contexture-ert-calls 'configure-session)))
                    '(:versioning nil)))
-    (contexture-test-message "model of session work: gpt-5"
+    (contexture-test-message "model of conversation work: gpt-5"
       (contexture-session-configure :model "gpt-5"))))
 
 (ert-deftest contexture-session-configure-knows-every-setting-of-the-server ()
@@ -421,8 +421,8 @@ An answer that is nil takes the default."
     (contexture-request 'add-message
                         '(:role :tool :content "contents" :tool-call-id "c1"))
     (contexture-session-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
-    (with-current-buffer "*contexture: session work*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (with-current-buffer "*contexture: conversation work*"
       (should buffer-read-only)
       (should (string-match-p "4 messages, 4 in view" (format "%s" header-line-format)))
       (should (string-match-p "user  msg-1,.*\n  first words" (buffer-string)))
@@ -438,8 +438,8 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "work" "first words" "an answer")
     (contexture-session-transcript nil "msg-1")
-    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
-    (with-current-buffer "*contexture: session work*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (with-current-buffer "*contexture: conversation work*"
       (contexture-session-transcript-copy)
       (should (equal (current-kill 0) "first words"))
       (contexture-session-transcript-pin)
@@ -457,8 +457,8 @@ An answer that is nil takes the default."
     (contexture-session-tests--fill "work" "lost words")
     (contexture-request 'rollback)
     (contexture-session-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
-    (with-current-buffer "*contexture: session work*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (with-current-buffer "*contexture: conversation work*"
       (should-not (string-match-p "lost words" (buffer-string)))
       (contexture-session-transcript-toggle-log)
       (contexture-ert-wait-for (string-match-p "lost words" (buffer-string)))
@@ -469,18 +469,18 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
     (contexture-session-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: session work*"))
-    (with-current-buffer "*contexture: session work*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (with-current-buffer "*contexture: conversation work*"
       (should (string-match-p "There is no message yet" (buffer-string)))
-      (contexture-test-user-error "no message here"
+      (contexture-test-user-error "no message at point"
         (contexture-session-transcript-pin)))))
 
 (ert-deftest contexture-session-transcript-of-1000-messages-is-quick ()
   (contexture-session-tests--with
     (apply #'contexture-session-tests--fill "long" (contexture-session-tests--long 1000))
     (contexture-test-at-once (contexture-session-transcript nil "msg-500"))
-    (contexture-ert-wait-for (get-buffer "*contexture: session long*"))
-    (with-current-buffer "*contexture: session long*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation long*"))
+    (with-current-buffer "*contexture: conversation long*"
       (should (looking-at "assistant  msg-500"))
       (should (string-match-p "1,000 messages" (format "%s" header-line-format))))))
 
@@ -488,15 +488,15 @@ An answer that is nil takes the default."
   (contexture-session-tests--with
     (contexture-session-tests--fill "one" "nothing here" "the flux capacitor is broken")
     (contexture-session-tests--fill "two" "a" "b")
-    (contexture-test-message "No session has zebra"
+    (contexture-test-message "No conversation matches zebra"
       (contexture-session-search "zebra"))
     (contexture-session-search "capacitor")
     (contexture-ert-wait-for (get-buffer contexture-session-search-buffer))
     (with-current-buffer contexture-session-search-buffer
       (should (looking-at "one  assistant *the flux capacitor is broken"))
       (contexture-session-search-visit))
-    (contexture-ert-wait-for (get-buffer "*contexture: session one*"))
-    (with-current-buffer "*contexture: session one*"
+    (contexture-ert-wait-for (get-buffer "*contexture: conversation one*"))
+    (with-current-buffer "*contexture: conversation one*"
       (should (looking-at "assistant  msg-2")))
     (contexture-test-user-error "words to search for" (contexture-session-search " "))))
 
@@ -508,7 +508,7 @@ An answer that is nil takes the default."
     (with-current-buffer contexture-session-search-buffer
       (should (looking-at "parser-rewrite  name"))
       (goto-char (point-max))
-      (contexture-test-user-error "no hit here" (contexture-session-search-visit)))))
+      (contexture-test-user-error "no hit at point" (contexture-session-search-visit)))))
 
 ;;;; Exporting and importing
 
@@ -528,11 +528,11 @@ An answer that is nil takes the default."
     (contexture-ert-with-files nil
       (contexture-session-tests--fill "wörk" "grüße 🎉" "ja?")
       (let ((file (expand-file-name "work.json")))
-        (contexture-test-message "Wrote session wörk (2 messages)"
+        (contexture-test-message "Wrote conversation wörk (2 messages)"
           (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file))
                     (current-prefix-arg '(4)))
             (call-interactively #'contexture-session-export)))
-        (contexture-test-message "Imported session again (2 messages"
+        (contexture-test-message "Imported conversation again (2 messages"
           (contexture-session-import file "again"))
         (contexture-request 'switch-session '(:session "again"))
         (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
@@ -566,13 +566,13 @@ An answer that is nil takes the default."
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked) nil)))
           (contexture-session-import default-directory)
           (contexture-ert-wait-for asked))
-        (should (equal (car asked) "Import 2 messages (1 new session)? "))
+        (should (equal (car asked) "Import 2 messages (1 new conversation)? "))
         (with-current-buffer contexture-session-import-buffer
           (should (looking-at "new +Which port\\?\n"))
           (should (search-forward "left out: 1 progress" nil t))))
       (should-not (contexture-request 'list-sessions))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
-        (contexture-test-message "Imported 2 messages, new sessions: 1"
+        (contexture-test-message "Imported 2 messages, new conversations: 1"
           (contexture-session-import (expand-file-name "a.jsonl"))))
       (should (equal (plist-get (car (contexture-request 'list-sessions)) :session)
                      "Which port?"))
@@ -601,7 +601,7 @@ An answer that is nil takes the default."
 ;;;; The mode line
 
 (defun contexture-session-tests--lighter ()
-  "Return what the mode line shows of the session, as text."
+  "Return what the mode line shows of the conversation, as text."
   (let ((lighter (contexture-session-line--lighter)))
     (substring-no-properties (if (listp lighter) (string-join lighter) lighter))))
 

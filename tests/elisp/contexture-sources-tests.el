@@ -83,7 +83,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (dired-mark-files-regexp "[abd]\\.")
       (let ((message (contexture-test-message "^Added" (contexture-add-dwim))))
         (should (string-match-p "Added 2 files to .*(2 items, [0-9]+ tokens); \
-1 refused: .*d.bin" message)))
+1 not added: .*d.bin" message)))
       (should (equal (contexture-test-contents) '("a\n" "b\n"))))))
 
 (ert-deftest contexture-sources-undo-takes-back-what-one-command-added ()
@@ -129,7 +129,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (contexture-test-message "^Added .*b.txt to" (contexture-add-dwim))
       (should (equal (contexture-test-contents) '("b\n")))
       (goto-char (point-min))
-      (contexture-test-user-error "no file here" (contexture-add-dwim)))))
+      (contexture-test-user-error "put point on one" (contexture-add-dwim)))))
 
 (ert-deftest contexture-sources-dwim-takes-directories-of-dired ()
   (contexture-test-with-server
@@ -447,7 +447,7 @@ line 3: note: c\n    (three)\n"))))))
         (contexture-test-compilation
          #'compilation-mode "make" "" "a.c:3:5: error: wrong" "    3 | x"
          "a.c:4:5: note: here" "a.c:9:1: warning: unused" "" "exited")
-      (contexture-test-user-error "no error here" (contexture-add-compilation))
+      (contexture-test-user-error "no error at point" (contexture-add-compilation))
       (contexture-test-message "^Added" (contexture-add-compilation t))
       (should (equal (contexture-test-contents)
                      '("a.c:3:5: error: wrong\n    3 | x\na.c:4:5: note: here\n\
@@ -550,7 +550,7 @@ a.c:9:1: warning: unused\n"))))))
             (contexture-sources-tests--act "d" table (car candidates))
             (contexture-test-settle)
             "none")
-        (contexture-test-user-error "No session was chosen"
+        (contexture-test-user-error "No conversation was chosen"
           (call-interactively #'contexture-session-switch))))
     (should-not (contexture-request 'list-sessions))))
 

@@ -165,7 +165,7 @@
   (contexture-tests--with-elisp
     (contexture-request 'configure-manager '(:manager "a.el" :max-items 1))
     (contexture-tests--region 1 2)
-    (contexture-test-message "(1 item, .*; it is full, so the oldest item left it"
+    (contexture-test-message "(1 item, .*; the context is full, so the oldest item left it"
       (contexture-tests--region 3 6))))
 
 (ert-deftest contexture-add-region-tells-what-the-server-refuses ()

@@ -13,7 +13,7 @@
 (require 'contexture-tools)
 
 (defmacro contexture-tools-test-with (answers &rest body)
-  "Run BODY with a model that says ANSWERS, in a session with a project.
+  "Run BODY with a model that says ANSWERS, in a conversation with a project.
 The tools that BODY defines are forgotten after it."
   (declare (indent 1) (debug t))
   `(let ((contexture-tools nil)

@@ -95,7 +95,7 @@
         (contexture-repl-approve decision)
         (contexture-repl-test-wait))
       (should (equal changed '("z")))
-      ;; The session can allow it by its name.
+      ;; The conversation can allow it by its name.
       (contexture-repl-tools 'allow "change_it")
       (contexture-ert-wait-for (equal (contexture-repl--allowed-tools) '("change_it")))
       (should (string-search "change_it everywhere" (contexture-repl--tools-text)))

@@ -211,7 +211,7 @@ That is the prompt and the candidates, with what stands behind them."
       (contexture-visible-tests--fill name file)
       (dolist (command (list (lambda () (contexture-sets--read-manager))
                              (lambda () (contexture-sets--read-set "Set" t))
-                             (lambda () (contexture-session--read "Session"))
+                             (lambda () (contexture-session--read "Conversation"))
                              (lambda () (contexture--read-manager t))
                              (lambda () (call-interactively #'contexture-remove))
                              (lambda () (contexture-session--read-checkpoint "Back to"))
