@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(only((11, None)).unwrap(), ("b\nc\n".into(), 11));
         assert_eq!(only((10, Some(99))).unwrap(), ("a\nb\nc\n".into(), 10));
         for lines in [(9, None), (13, Some(14))] {
-            assert!(only(lines).unwrap_err().to_string().contains("lines 10-12"));
+            assert!(only(lines).unwrap_err().to_string().contains("lines from 10 to 12"));
         }
     }
 }
