@@ -9,17 +9,17 @@ use crate::session::message::Role;
 
 /// Mark in place of missing lines.
 const MISSING: &str = "…";
-/// Maximum number of a message's lines that are listed without a heading for the message.
+/// Maximum number of a message's chosen lines that are listed without a heading for the message.
 const FEW: usize = 4;
-/// Heading of the messages with many lines.
+/// Heading of the messages of which more than [`FEW`] lines were chosen.
 const MANY: &str = "Lines of these messages about the current work:";
-/// Heading of the lines of messages with few lines.
+/// Heading of the chosen lines of the messages of which at most [`FEW`] lines were chosen.
 const LISTED: &str = "Lines about the current work, each after the number of its message:";
 
-/// Writes the chosen lines of left-out messages, which must be in the order of the log. For a
-/// message with many lines, the message is named before its lines. The other lines follow as a
-/// list, each after the number of its message: naming their messages separately would cost about as
-/// much as these lines.
+/// Writes the chosen lines of left-out messages, which must be in the order of the log. A message
+/// of which many lines were chosen is named before its lines. The other lines follow as a list, each
+/// after the number of its message: naming their messages separately would cost about as much as
+/// these lines.
 pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Line<'_>]) -> String {
     let of_message = || lines.chunk_by(|left, right| left.message == right.message);
     let mut text = String::new();
