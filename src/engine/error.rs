@@ -173,7 +173,7 @@ pub enum EngineError {
         why: String,
     },
     /// A defect: the operation panicked and was undone.
-    #[error("internal error: {0}; the call changed nothing and the server keeps running")]
+    #[error("internal error: {0}; the failed step was undone")]
     Panicked(String),
     /// The engine has ended.
     #[error("the server is shutting down")]

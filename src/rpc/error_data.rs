@@ -53,16 +53,16 @@ names! {
         TooManyProviders => "too-many-providers",
         /// No call waits for this approval; it was answered, or its turn has ended.
         NoSuchApproval => "no-such-approval",
-        /// The state could not be read or written, for example because the disk is full; the call
-        /// changed nothing.
+        /// The state could not be read or written, for example because the disk is full. The
+        /// failed step of the call changed nothing.
         StoreFailed => "store-failed",
-        /// The database is damaged; the call changed nothing.
+        /// The database is damaged. The failed step of the call changed nothing.
         StoreDamaged => "store-damaged",
         /// The state cannot be written, for example because the disk is full; reading works. Each
         /// change tries again to write, so remove the cause and repeat the call.
         ReadOnly => "read-only",
-        /// The files of the state were removed while the server was running; the call changed
-        /// nothing.
+        /// The files of the state were removed while the server was running. The failed step of the
+        /// call changed nothing.
         StateRemoved => "state-removed",
         /// The backup could not be made, or could not be read back.
         BackupFailed => "backup-failed",
@@ -70,8 +70,8 @@ names! {
         ShuttingDown => "shutting-down",
         /// The call was cancelled.
         Cancelled => "cancelled",
-        /// A defect in the server. Unless the message says that nothing was changed, the call may
-        /// have changed something.
+        /// A defect in the server. Unless the message says that the failed step of the call was
+        /// undone, that step may have changed something.
         Internal => "internal",
     }
 }

@@ -10,7 +10,7 @@ pub enum StoreError {
     /// The database was written by a newer program.
     #[error(
         "{} has format {found}, but this program knows formats up to {known}; use a newer \
-         contexture, or another folder with --state",
+         contexture, or another state folder (--state on the command line)",
         visible_path(path)
     )]
     Newer {
@@ -30,12 +30,12 @@ pub enum StoreError {
         cause: String,
     },
     /// SQLite could not read or write: the disk is full, the file is read-only, or the like.
-    #[error("the state could not be read or stored ({0}); the call changed nothing")]
+    #[error("the state could not be read or stored ({0})")]
     Write(#[source] rusqlite::Error),
     /// SQLite undid all requests of a burst (those of one commit) because one of them failed.
     #[error(
-        "a call that was to be stored together with this one failed, so this call was undone too; \
-         repeat this call"
+        "another change, which was to be stored together with this one, failed, so neither was \
+         stored; try again"
     )]
     Lost,
     /// The log could not be read or written.
@@ -48,8 +48,8 @@ pub enum StoreError {
     },
     /// A file or folder of the state is a symbolic link.
     #[error(
-        "{} is a link, but the state must be in plain files; remove the link, or use another folder \
-         with --state",
+        "{} is a link, but the state must be in plain files; remove the link, or use another state \
+         folder (--state on the command line)",
         visible_path(path)
     )]
     Link {
@@ -59,7 +59,7 @@ pub enum StoreError {
     /// A file of the state was removed while the server was running.
     #[error(
         "{} was removed while the server was running, so nothing can be stored; stop the server, \
-         put the file back or restore a backup with 'contexture restore FILE', and start the \
+         put the file back or restore a backup with `contexture restore FILE`, and start the \
          server again",
         visible_path(path)
     )]
@@ -69,8 +69,8 @@ pub enum StoreError {
     },
     /// The state is read-only.
     #[error(
-        "the state is read-only now ({why}), so nothing was changed; remove the cause, then \
-         repeat the call"
+        "the state is read-only now ({why}), so nothing can be stored; remove the cause, then try \
+         again"
     )]
     ReadOnly {
         /// Reason why nothing can be written.

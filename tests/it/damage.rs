@@ -181,7 +181,7 @@ fn check_reading_only(client: &mut Client) {
     ] {
         let failure = client.call(method, params).unwrap_err();
         assert_eq!(failure.kind(), "read-only", "{method}: {}", failure.message);
-        assert!(failure.message.contains("repeat the call"), "{}", failure.message);
+        assert!(failure.message.contains("try again"), "{}", failure.message);
     }
     read_everything(client);
     let info = client.ok("server-info", "nil");

@@ -54,7 +54,7 @@ pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
     ),
     (
         WireError::INTERNAL,
-        "A defect in the server; the call changed nothing if the message says so.",
+        "A defect in the server; if the failed step was undone, the message says so.",
         None,
     ),
     (WireError::CANCELLED, "The call was cancelled.", None),

@@ -149,6 +149,6 @@ macro_rules! names_as_columns {
 
 names_as_columns! {
     Role: "a message has the unknown role";
-    Phase: "unknown phase";
+    Phase: "a message or window has the unknown phase";
     Kind: "an item has the unknown type";
 }
