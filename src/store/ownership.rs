@@ -97,7 +97,7 @@ impl Owned {
             }
             Err(Unlocked::Failed(cause)) if may_be_read(&cause) => None,
             Err(Unlocked::Failed(cause)) if is_link(&cause) => {
-                let said = format!("its file '{LOCK}' must not be a link");
+                let said = format!("its file `{LOCK}` must not be a link");
                 return Err(unusable(io::Error::other(said)));
             }
             Err(Unlocked::Failed(cause)) => return Err(unusable(cause)),

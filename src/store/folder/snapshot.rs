@@ -43,7 +43,7 @@ impl Snapshot {
         if self.sums.fits(index, page) {
             return Ok(());
         }
-        let advice = "restart the server to repair it";
+        let advice = "the server repairs it when it next starts";
         let message = format!("page {} of the database is damaged; {advice}", index + 1);
         Err(io::Error::other(message))
     }

@@ -45,7 +45,7 @@ impl Snapshot {
         let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
         let written = replace(path, |file, draft| {
             self.copy_to(file)?;
-            check(draft).map_err(io::Error::other)
+            check(draft).map_err(bad_copy)
         });
         written.map_err(|error| failed(error.to_string()))?;
         backup_at(path).ok_or_else(|| failed("it was removed in the meantime".to_owned()))
@@ -146,8 +146,17 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     replace(to, |file, draft| {
         io::copy(&mut File::open(from)?, file)?;
-        check(draft).map_err(io::Error::other)
+        check(draft).map_err(bad_copy)
     })
+}
+
+/// Converts the error of a draft's check. Leaves out the name of the draft, which is gone by the time
+/// anybody reads the message.
+fn bad_copy(error: StoreError) -> io::Error {
+    match error {
+        StoreError::Backup { cause, .. } => io::Error::other(cause),
+        error => io::Error::other(error),
+    }
 }
 
 /// Replaces the database with a backup.

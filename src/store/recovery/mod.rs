@@ -140,9 +140,10 @@ impl State {
             ));
         }
         if let [path] = &*self.unusable {
-            let text =
-                format!("{} could not be read, so it must be written again", visible_path(path));
-            findings.push(Finding::repaired(text));
+            findings.push(Finding::repaired(format!(
+                "{} was missing or could not be read, so it is written anew",
+                visible_path(path)
+            )));
         }
         match &self.judged.verdict {
             Verdict::Repairable(pages) => findings.push(Finding::repaired(format!(
@@ -151,8 +152,8 @@ impl State {
             ))),
             Verdict::Sound if self.judged.sums.is_none() && self.epoch() > 0 => {
                 findings.push(Finding::repaired(
-                    "the checksums of the database could not be used, so they must be computed \
-                     again",
+                    "the checksums of the database were missing or could not be used, so they are \
+                     computed anew",
                 ));
             }
             _ => {}
@@ -191,6 +192,7 @@ impl State {
                 match SqliteStore::check_image(self.image(files)?, &files.database()) {
                     Ok(()) => Ok(None),
                     Err(error @ StoreError::Newer { .. }) => Err(error),
+                    Err(StoreError::Damaged(wrong)) => Ok(Some(wrong)),
                     Err(error) => Ok(Some(error.to_string())),
                 }
             }
