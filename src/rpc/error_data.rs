@@ -51,7 +51,8 @@ names! {
         NotAllowed => "not-allowed",
         /// There are already 100 providers.
         TooManyProviders => "too-many-providers",
-        /// No call waits for this approval; it was answered, or its turn has ended.
+        /// No call waits for this approval; it was answered, its turn has ended, or it was never
+        /// asked.
         NoSuchApproval => "no-such-approval",
         /// The state could not be read or written, for example because the disk is full. The
         /// failed step of the call changed nothing.

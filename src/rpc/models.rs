@@ -334,7 +334,8 @@ pub(super) fn approve(call: Call, given: Approve) -> Result<Step, WireError> {
         true => Ok(Step::Done(Value::of(&Approved { approval: given.approval }))),
         false => {
             let message = format!(
-                "nothing waits for approval {}; it was answered, or its turn has ended",
+                "nothing waits for approval {}; it was answered, its turn has ended, or it was \
+                 never asked",
                 given.approval
             );
             Err(refused(PlainKind::NoSuchApproval, message))
