@@ -1612,7 +1612,7 @@ of this project from there."
                     (contexture--count (plist-get file :messages) "message")
                     (contexture--count (plist-get file :tokens) "token"))))
   (dolist (entry (plist-get file :left-out))
-    (insert (format "           left out: %d %s (%s)\n" (plist-get entry :count)
+    (insert (format "           left out or changed: %d %s (%s)\n" (plist-get entry :count)
                     (contexture--visible (plist-get entry :kind))
                     (plist-get entry :reason)))))
 

@@ -80,9 +80,9 @@ impl Import {
                 return Ok(false);
             }
         };
-        let answer: Answer = answer.decode().map_err(|error| {
-            anyhow::anyhow!("the server's answer is not valid: {} {}", error.path, error.message)
-        })?;
+        let answer: Answer = answer
+            .decode()
+            .map_err(|error| anyhow::anyhow!("the server's answer is not valid: {error}"))?;
         let is_whole = answer.files.iter().all(|file| file.error.is_none());
         say(&self.shown(&answer))?;
         Ok(is_whole)
@@ -122,7 +122,8 @@ impl Import {
                 let LeftOut { kind, reason, count, first_line } = entry;
                 let _ = writeln!(
                     text,
-                    "           left out: {count} × {kind} ({reason}; first on line {first_line})"
+                    "           left out or changed: {count} × {kind} ({reason}; first on line \
+                     {first_line})"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! The report of records that were left out.
+//! The report of records that were left out or changed.
 
 use std::borrow::Cow;
 
@@ -10,29 +10,29 @@ use super::LONGEST_TITLE;
 /// entry.
 const MOST_ENTRIES: usize = 64;
 
-/// Records of one kind that were left out for one reason.
+/// Records of one kind that were left out, or changed, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct LeftOut {
-    /// Kind of what was left out, often as the recording names it.
+    /// Kind of the records, often as the recording names it.
     pub kind: String,
-    /// Reason why the records were left out.
+    /// Reason why the records were left out, or the way in which they were changed.
     pub reason: String,
-    /// Number of records that were left out.
+    /// Number of the records.
     pub count: u64,
     /// Number of the line with the first of the records, counted from 1.
     pub first_line: u64,
 }
 
-/// All records that were left out.
+/// All records that were left out or changed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Report {
     entries: Vec<LeftOut>,
 }
 
 impl Report {
-    /// Counts a record that is left out.
+    /// Counts a record that is left out or changed.
     pub(super) fn note(&mut self, kind: &str, reason: impl Into<Cow<'static, str>>, line: u64) {
         let (mut kind, mut reason) = (clipped(kind), reason.into());
         if self.entries.len() >= MOST_ENTRIES && self.find(&kind, &reason).is_none() {

@@ -569,7 +569,7 @@ An answer that is nil takes the default."
         (should (equal (car asked) "Import 2 messages (1 new conversation)? "))
         (with-current-buffer contexture-session-import-buffer
           (should (looking-at "new +Which port\\?\n"))
-          (should (search-forward "left out: 1 progress" nil t))))
+          (should (search-forward "left out or changed: 1 progress" nil t))))
       (should-not (contexture-request 'list-sessions))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
         (contexture-test-message "Imported 2 messages, new conversations: 1"

@@ -226,7 +226,7 @@ fn the_command_line_imports_and_says_where_agents_keep_their_sessions() {
     assert!(told.contains("Would import 3 messages; new sessions: 1."), "{told}");
     let told = home.succeed(&["import", "records"]);
     assert!(told.starts_with("new        Which port does the database use?\n"), "{told}");
-    assert!(told.contains("left out: 1 × progress ("), "{told}");
+    assert!(told.contains("left out or changed: 1 × progress ("), "{told}");
     assert!(told.contains("Imported 3 messages; new sessions: 1."), "{told}");
     let told = home.succeed(&["import", "records/a.jsonl"]);
     assert!(told.contains("unchanged") && told.contains("Imported 0 messages"), "{told}");

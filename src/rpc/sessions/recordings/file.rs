@@ -55,7 +55,7 @@ pub(super) struct ImportedFile {
     messages: u64,
     /// Number of tokens in the new messages.
     tokens: u64,
-    /// Records of the new part that were left out, by kind and reason.
+    /// Records of the new part that were left out or changed, by kind and reason.
     left_out: Vec<LeftOut>,
     /// Reason why the file cannot be read; `nil` if it can.
     error: Option<String>,
