@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::host::Setup;
 use super::{Common, complain, say};
@@ -12,7 +12,7 @@ use crate::context::item::{Item, ItemId, Kind, Metadata};
 use crate::context::render::Format;
 use crate::context::render::budget::{Piece, fit};
 use crate::context::render::report::ItemFate;
-use crate::files::{self, ReadOptions};
+use crate::files::{self, FileError, ReadOptions};
 use crate::value::Value;
 
 /// Render files as context, without a server.
@@ -91,7 +91,7 @@ fn read(setup: &Setup, name: &str, index: usize) -> anyhow::Result<Item> {
     let (path, range) = split_range(name);
     let path = std::path::absolute(path).with_context(|| format!("{path:?}"))?;
     let options = ReadOptions { max_bytes: setup.config.limits.max_file_bytes };
-    let text = files::read(&path, range, &options)?;
+    let text = files::read(&path, range, &options).map_err(|error| refused(&path, &error))?;
     let mut metadata = Metadata::default();
     let mut note = |name: &str, value: Value| metadata.set(name, value);
     let shown = |path: &Path| Value::Str(path.to_string_lossy().into_owned());
@@ -114,6 +114,20 @@ fn read(setup: &Setup, name: &str, index: usize) -> anyhow::Result<Item> {
         counted_by: "estimate",
         live: false,
     })
+}
+
+/// Describes the error of a file without the advice that only clients of a server can follow.
+fn refused(path: &Path, error: &FileError) -> anyhow::Error {
+    match error {
+        FileError::TooLarge { bytes, limit, .. } => anyhow!(
+            "{path:?} has {bytes} bytes, but the limit is {limit}; raise it with --max-file-bytes"
+        ),
+        FileError::Binary { sign, offset, .. } => anyhow!("{path:?} is {sign} at offset {offset}"),
+        FileError::IsDirectory { .. } => anyhow!("{path:?} is a directory; name the files in it"),
+        FileError::NotRegular { what, .. } => anyhow!("{path:?} is a {what}, not a regular file"),
+        FileError::Unreadable { source, .. } => anyhow!("cannot read {path:?}: {source}"),
+        other => anyhow!("{other}"),
+    }
 }
 
 /// Splits `:START` or `:START-END` off a name, unless there is a file with the full name.

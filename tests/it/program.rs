@@ -131,11 +131,13 @@ fn rendering_within_a_budget_says_what_was_left_out() {
 fn rendering_what_is_not_there_fails_and_renders_the_rest() {
     let home = Home::new();
     home.write("a.txt", "x\n");
-    let output = home.run(&["render", "none.txt", "a.txt", "a.txt:9"]);
+    home.write("binary", "a\0b");
+    let output = home.run(&["render", "none.txt", "a.txt", "a.txt:9", "binary"]);
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("none.txt\" does not exist; check the name\n"), "{said}");
     assert!(said.contains("past its end"), "{said}");
+    assert!(said.contains("binary\" is binary: it has a NUL byte at offset 1\n"), "{said}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("x\n"));
     assert!(home.fail(&["render", "a.txt", "--types", "novel"]).contains("repl-history"));
     assert!(home.fail(&["render", "a.txt", "--format", "html"]).contains("markdown"));
