@@ -135,12 +135,26 @@ impl Argument {
 impl ToolRequest for Call {
     fn phrase(&self) -> String {
         let Value::Map(given) = &self.given else { return self.tool.phrase.to_owned() };
-        let shown = |value: &Value| match value {
+        let one = |value: &Value| match value {
             Value::Str(text) => visible(&one_line(text)).into_owned(),
             other => visible(&json_text(other)).into_owned(),
         };
-        let what: Vec<String> = given.iter().map(|(_, value)| shown(value)).collect();
-        format!("{} {}", self.tool.phrase, what.join(" ")).trim_end().to_owned()
+        let shown = |value: &Value| match value {
+            Value::List(all) | Value::Vector(all) => {
+                all.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            value => one(value),
+        };
+        let is_line = |name: &str| name == "start-line" || name == "end-line";
+        let others = given.iter().filter(|(name, _)| !is_line(name));
+        let what: Vec<String> = others.map(|(_, value)| shown(value)).collect();
+        let lines = match (self.given.get("start-line"), self.given.get("end-line")) {
+            (Some(Value::Int(start)), Some(Value::Int(end))) => format!(", lines {start} to {end}"),
+            (Some(Value::Int(start)), _) => format!(" from line {start}"),
+            _ => String::new(),
+        };
+        let phrase = format!("{} {}", self.tool.phrase, what.join(" "));
+        format!("{}{lines}", phrase.trim_end())
     }
 
     fn outside(&self) -> Option<String> {

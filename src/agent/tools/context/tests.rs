@@ -12,9 +12,11 @@ fn check(name: &str, arguments: &str, expected: Result<&str, &str>) {
 #[test]
 fn calls_are_told_in_a_line() {
     check("list_context", "", Ok("list the context"));
-    check("add_file", r#"{"path": "a.rs", "start_line": 3}"#, Ok("add the file a.rs 3"));
+    check("add_file", r#"{"path": "a.rs", "start_line": 3}"#, Ok("add the file a.rs from line 3"));
+    let lines = r#"{"path": "a.rs", "start_line": 3, "end_line": 7}"#;
+    check("add_file", lines, Ok("add the file a.rs, lines 3 to 7"));
     check("add_text", r#"{"content": "one\ntwo"}"#, Ok("add a text one…"));
-    check("drop_context", r#"{"ids": ["ctx-1"]}"#, Ok(r#"drop the items ["ctx-1"]"#));
+    check("drop_context", r#"{"ids": ["ctx-1"]}"#, Ok("drop the items ctx-1"));
 }
 
 #[test]
