@@ -31,6 +31,22 @@ pub(super) enum Trouble {
     Wrong(String),
 }
 
+impl Trouble {
+    /// Returns the reason in words for a person, without advice that only a model can follow.
+    pub(super) fn for_person(&self) -> String {
+        match self {
+            Self::Unreachable(why) => format!("cannot reach the Contexture server: {why}"),
+            Self::Lost => "no valid answer came from the Contexture server".to_owned(),
+            Self::Slow => "the Contexture server did not answer in time".to_owned(),
+            Self::Odd(why) => format!(
+                "the Contexture server's answer has an unexpected form, so the server may be a \
+                 different version ({why}); restart the server"
+            ),
+            Self::Refused(why) | Self::Wrong(why) => why.clone(),
+        }
+    }
+}
+
 /// Returns an answer: a first line, which begins with `head` and ends with the size of `body`, and
 /// the body.
 pub(super) fn sized(head: &str, body: &str) -> String {

@@ -144,7 +144,7 @@ impl AgentSession<'_> {
             }
             pushed => pushed,
         };
-        pushed.map_err(|trouble| trouble.to_string())
+        pushed.map_err(|trouble| trouble.for_person())
     }
 
     /// Makes a push, without trying again. `received` is the number of the last push that the agent
@@ -305,7 +305,7 @@ async fn fitting(
 pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
     let imported: Result<Imported, Trouble> =
         link.call("import_sessions", json!({ "paths": [recording] })).await;
-    let files = imported.map_err(|trouble| trouble.to_string())?.files;
+    let files = imported.map_err(|trouble| trouble.for_person())?.files;
     files.into_iter().find_map(|file| file.error).map_or(Ok(()), Err)
 }
 

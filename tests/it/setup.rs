@@ -283,9 +283,9 @@ fn the_doctor_says_what_does_not_work() {
     let report = String::from_utf8(output.stdout).unwrap();
     for line in [
         "BAD Claude Code: set up without the hook PreCompact; run contexture setup claude again",
-        "BAD Codex: does not work: its server: it cannot be started",
-        "BAD Gemini CLI: does not work: its hook SessionStart: it failed",
-        "BAD OpenCode: does not work: its server: its output is not JSON: add-item",
+        "BAD Codex: the set-up does not work: its server: it cannot be started",
+        "BAD Gemini CLI: the set-up does not work: its hook SessionStart: it failed",
+        "BAD OpenCode: the set-up does not work: its server: its output is not JSON: add-item",
     ] {
         assert!(report.contains(line), "{line}\n{report}");
     }

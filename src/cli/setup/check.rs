@@ -92,7 +92,7 @@ fn check_place(
         bail!("set up{at} without {missing}; {again}");
     }
     let counts = run_all(agent, &entries)
-        .map_err(|error| anyhow!("does not work{at}: {error:#}; {again}"))?;
+        .map_err(|error| anyhow!("the set-up{at} does not work: {error:#}; {again}"))?;
     let trust = if is_untrusted(agent, place, home) { UNTRUSTED } else { "" };
     Ok(Some(format!("{} is set up{at} and works: {counts}{trust}", agent.title())))
 }
@@ -186,7 +186,9 @@ impl Scratch {
         let said = running.last_words();
         ensure!(status.success(), "it failed ({status}): {said}");
         // A hook that fails lets the agent continue, and prints the reason.
-        ensure!(!said.contains(&format!("hook {} {event}: ", agent.name())), "{said}");
+        if let Some((_, why)) = said.split_once(&format!("hook {} {event}: ", agent.name())) {
+            bail!("{why}");
+        }
         let answer = serde_json::from_str::<Json>(&output);
         let is_valid = answer.is_ok_and(|it| it["hookSpecificOutput"]["hookEventName"] == event);
         ensure!(
