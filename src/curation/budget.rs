@@ -44,7 +44,8 @@ impl Budget {
 /// The error for a budget that does not even hold the parts that cannot be left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a budget of {max_tokens} tokens is too small: the parts that cannot be left out need {needed}: {}",
+    "a budget of {} is too small: the parts that cannot be left out need {needed}: {}",
+    counted(*.max_tokens, "token"),
     largest(.parts)
 )]
 pub struct BudgetTooSmall {

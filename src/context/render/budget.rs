@@ -11,6 +11,7 @@ use super::report::{ItemFate, ItemVerdict, Reason};
 use super::{Format, footer, header, section, separator};
 use crate::context::item::Item;
 use crate::tokens::Counter;
+use crate::wording::counted;
 
 /// One item to render.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,10 @@ pub(crate) struct Fitted {
 
 /// The error for a budget that is too small even for the smallest part of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a budget of {max_tokens} tokens is too small: these items need at least {needed}")]
+#[error(
+    "a budget of {} is too small: these items need at least {needed}",
+    counted(*.max_tokens, "token")
+)]
 pub(crate) struct BudgetTooSmall {
     /// A budget with which the same call succeeds, in tokens.
     pub needed: u64,

@@ -1,6 +1,7 @@
 //! The report on each item of a text that was rendered within a budget.
 
 use crate::context::item::ItemId;
+use crate::wording::counted;
 
 /// The outcome for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,21 +49,22 @@ impl Reason {
     /// Returns the reason as a readable phrase, which names `budget`, in tokens, where the budget
     /// decided.
     pub(super) fn phrase(self, budget: Option<u64>) -> String {
-        let within = budget.map_or_else(|| "any number of".to_owned(), |tokens| tokens.to_string());
+        let any = || "any number of tokens".to_owned();
+        let within = budget.map_or_else(any, |tokens| counted(tokens, "token"));
         match self {
             Self::NoBudget => "there is no budget".to_owned(),
-            Self::Fits => format!("fits in {within} tokens"),
-            Self::Pinned => format!("pinned, and fits in {within} tokens"),
-            Self::Older => format!("older than the items that fit in {within} tokens"),
+            Self::Fits => format!("fits in {within}"),
+            Self::Pinned => format!("pinned, and fits in {within}"),
+            Self::Older => format!("older than the items that fit in {within}"),
             Self::NoRoomBesidePinned => {
-                format!("not pinned, and the pinned items leave no room for it in {within} tokens")
+                format!("not pinned, and the pinned items leave no room for it in {within}")
             }
             Self::OlderThanPinned => {
-                format!("pinned, but older than the pinned items that fit in {within} tokens")
+                format!("pinned, but older than the pinned items that fit in {within}")
             }
-            Self::TooBig => format!("too large for {within} tokens even by itself"),
+            Self::TooBig => format!("too large for {within} even by itself"),
             Self::TooBigBesidePinned => {
-                format!("too large for what the pinned items leave of {within} tokens")
+                format!("too large for what the pinned items leave of {within}")
             }
         }
     }
