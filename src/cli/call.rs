@@ -254,7 +254,10 @@ async fn converse(
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).await? == 0 {
-            bail!("the server ended before it answered; try again");
+            bail!(
+                "the server ended before it answered; if the call changes something, check whether \
+                 it did before you try again"
+            );
         }
         let value = match json {
             true => from_json(line.as_bytes())?,

@@ -31,11 +31,11 @@ pub(super) struct Serve {
     /// Listen on a Unix socket; without PATH, on a private default path
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     unix: Option<Option<PathBuf>>,
-    /// Listen on a TCP address, HOST:PORT; port 0 picks a free port and prints it
+    /// Listen on a TCP address, HOST:PORT; with port 0, on a free port, which is printed
     #[arg(long, value_name = "ADDR")]
     tcp: Option<String>,
     /// Serve agents that speak the Model Context Protocol over HTTP, on this port of 127.0.0.1;
-    /// port 0 picks a free port. Prints the address unless --stdio is given
+    /// with port 0, on a free port. Prints the address unless --stdio is given
     #[arg(long, value_name = "PORT", value_parser = port)]
     http: Option<u16>,
     /// Serve the Emacs that started this program with `M-x sly` or `M-x slime`, over TCP

@@ -200,7 +200,7 @@ impl std::fmt::Display for Range {
         match self {
             Self::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
             Self::Ratio(least, most) => write!(f, "a number from {least} to {most}"),
-            Self::Switch => f.write_str("true or false (t or nil)"),
+            Self::Switch => f.write_str("t or nil"),
         }
     }
 }
@@ -266,7 +266,7 @@ mod tests {
         check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
         let error = "quality-threshold must be a number from 0 to 1, got NaN";
         check("quality-threshold", Value::Ratio(f64::NAN), Err(error));
-        let error = "auto-summarize must be true or false (t or nil), got 3";
+        let error = "auto-summarize must be t or nil, got 3";
         check("auto-summarize", Value::Count(3), Err(error));
         let error = TurnConfig::default().with("speed", Value::Count(1)).unwrap_err().to_string();
         assert!(

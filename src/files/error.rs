@@ -61,7 +61,12 @@ pub enum FileError {
         what: &'static str,
     },
     /// The range begins or ends after the last line.
-    #[error("{path:?} has {}, so the range {} goes past its end; ask for lines within the file", lines(*total_lines), range(*start, *end))]
+    #[error(
+        "{path:?} has {}, so the range {} goes past its end; {}",
+        lines(*total_lines),
+        range(*start, *end),
+        instead(*total_lines)
+    )]
     PastEnd {
         /// Requested path.
         path: PathBuf,
@@ -191,7 +196,19 @@ impl std::fmt::Display for BinarySign {
 }
 
 fn lines(count: u64) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+    match count {
+        0 => "no lines".to_owned(),
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    }
+}
+
+/// Says which lines to ask for in a file with this number of lines.
+fn instead(total_lines: u64) -> &'static str {
+    match total_lines {
+        0 => "ask for the whole file",
+        _ => "ask for lines within the file",
+    }
 }
 
 fn range(start: u64, end: Option<u64>) -> String {

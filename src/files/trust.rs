@@ -65,7 +65,8 @@ pub enum TrustError {
     },
     /// The list cannot be read or parsed.
     #[error(
-        "cannot read the list of trusted projects, {path:?}, so no project is trusted: {cause}"
+        "cannot read the list of trusted projects, {path:?} ({cause}), so no project is trusted; trust \
+         your projects again"
     )]
     Damaged {
         /// Path of the file.

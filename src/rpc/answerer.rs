@@ -98,7 +98,8 @@ pub(crate) struct NoModel;
 
 /// Text in place of an answer.
 const NO_MODEL: &str = "no model is configured, so nobody answers; to set one up, add a \
-                        [[providers]] table with name, kind and model to the configuration file";
+                        [[providers]] table with name, kind and model to the configuration file, \
+                        and start the server again";
 
 /// Parameters of `chat` or `process-turn`.
 #[derive(Serialize)]

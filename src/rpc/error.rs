@@ -262,7 +262,9 @@ pub(super) fn refused(kind: PlainKind, message: String) -> WireError {
 fn plain(kind: &str, message: String) -> WireError {
     match PlainKind::from_name(kind) {
         Some(kind) => refused(kind, message),
-        None => internal_error(&format!("an error of the unknown kind {kind}: {message}")),
+        None => {
+            internal_error(&format!("the table of errors, which lacks the kind {kind}: {message}"))
+        }
     }
 }
 

@@ -211,7 +211,9 @@ impl Reader {
             Token::Plus | Token::Mul | Token::Pow | Token::Tilde => Some(token.to_string()),
             Token::BraceOpen => Some("a dictionary".to_owned()),
             Token::BracketOpen if !self.behind_value => Some("a list".to_owned()),
-            Token::Comma if self.calls.last() != Some(&true) => Some("a list".to_owned()),
+            Token::Comma if self.calls.last() != Some(&true) => {
+                Some("a comma outside a call".to_owned())
+            }
             _ => None,
         };
         match token {

@@ -136,8 +136,8 @@ fn text_cannot_grow_from_itself() {
         ("{%- macro m() %}{% endmacro %}", "{% macro %}"),
         ("{% include 'x' %}", "{% include %}"),
         ("{% for a in [b, b] %}{% endfor %}", "a list"),
-        ("{% for a in (b, b) %}{% endfor %}", "a list"),
-        ("{% for a in b, b %}{% endfor %}", "a list"),
+        ("{% for a in (b, b) %}{% endfor %}", "a comma outside a call"),
+        ("{% for a in b, b %}{% endfor %}", "a comma outside a call"),
         ("{% if a in [b] %}{% endif %}", "a list"),
         ("{{ {'a': 1} }}", "a dictionary"),
     ] {

@@ -72,9 +72,9 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     }
     let value = from_json(text.as_bytes())
         .map_err(|error| format!("must be the JSON that export-session returns: {error}"))?;
-    let file: File = value.decode().map_err(|error| {
-        format!("must be the JSON that export-session returns: {} {}", error.path, error.message)
-    })?;
+    let file: File = value
+        .decode()
+        .map_err(|error| format!("must be the JSON that export-session returns: {error}"))?;
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
         return Err(format!(

@@ -93,8 +93,8 @@ fn allowed(call: &Call) -> Result<(), WireError> {
         true => Ok(()),
         false => Err(refused(
             PlainKind::NotAllowed,
-            "projects can be trusted only over standard input or the Unix socket; use contexture \
-             trust in a shell, or M-x contexture-trust-project"
+            "clients over TCP cannot see or change which projects are trusted; use contexture trust \
+             in a shell, or M-x contexture-trust-project in Emacs"
                 .to_owned(),
         )),
     }
