@@ -63,8 +63,7 @@ impl ProviderError {
     fn next_step(&self) -> String {
         match self.kind {
             ErrorKind::Unconfigured => {
-                "complete the configuration and start the server again, or call configure-provider"
-                    .into()
+                "correct the provider's configuration, and start the program again".into()
             }
             ErrorKind::Authentication => {
                 "check the key that is configured for this provider".into()
@@ -79,7 +78,8 @@ impl ProviderError {
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
             ErrorKind::BadRequest => "check the url and the name of the model".into(),
             ErrorKind::Unavailable => {
-                "check that the server is running and can be reached, and try again".into()
+                "check that the provider's server is running and can be reached, and try again"
+                    .into()
             }
             ErrorKind::Cancelled => "ask again".into(),
             ErrorKind::Malformed => {

@@ -91,7 +91,7 @@ impl KeySource {
     /// Returns the key; `None` if the server needs none.
     ///
     /// # Errors
-    /// The reason why there is no key, and what to do.
+    /// The reason why there is no key.
     pub async fn key(&self) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
@@ -107,7 +107,9 @@ impl KeySource {
     /// The reason why there is no key, and what to do.
     pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Environment(name) => from_environment(name).map(drop),
+            Self::Environment(name) => from_environment(name)
+                .map(drop)
+                .map_err(|why| format!("{why}; set it where you start the server")),
             Self::None | Self::Command(_) | Self::Given(_) => Ok(()),
         }
     }
@@ -126,9 +128,10 @@ impl std::fmt::Display for KeySource {
 
 fn from_environment(name: &str) -> Result<Secret, String> {
     let value = std::env::var(name).ok();
-    value.as_deref().and_then(Secret::new).ok_or_else(|| {
-        format!("the environment variable {name} has no key; set it where you start the server")
-    })
+    value
+        .as_deref()
+        .and_then(Secret::new)
+        .ok_or_else(|| format!("the environment variable {name} has no key"))
 }
 
 async fn from_command(command: &str) -> Result<Secret, String> {

@@ -93,7 +93,7 @@ impl Decoder for Decode {
         }
         let known = ["candidates", "usageMetadata", "promptFeedback"];
         if !known.iter().any(|name| said.get(name).is_some()) {
-            return Err(Broken::malformed("the answer has no candidates"));
+            return Err(Broken::malformed("a piece of the answer has no candidates"));
         }
         let candidate = &said["candidates"][0];
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {

@@ -56,7 +56,7 @@ impl Decoder for Decode {
         }
         let message = &said["message"];
         if !message.is_object() && said["done"].as_bool().is_none() {
-            return Err(Broken::malformed("the answer has no message"));
+            return Err(Broken::malformed("a piece of the answer has no message"));
         }
         add_text(pieces, &message["thinking"], StreamEvent::Reasoning);
         append(&mut self.thinking, &message["thinking"]);

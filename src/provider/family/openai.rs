@@ -137,7 +137,7 @@ impl Decoder for Decode {
         }
         let choice = &said["choices"][0];
         if !choice.is_object() && !said["choices"].is_array() && !said["usage"].is_object() {
-            return Err(Broken::malformed("the answer has no choices"));
+            return Err(Broken::malformed("a piece of the answer has no choices"));
         }
         let delta = &choice["delta"];
         let said_so = |name: &&str| delta[*name].as_str().is_some_and(|text| !text.is_empty());
