@@ -57,7 +57,10 @@ impl Backup {
         let copied = recovery::backup::copy(&path, &self.file);
         let _ = std::fs::remove_file(&path);
         copied.with_context(|| format!("cannot write {}", visible_path(&self.file)))?;
-        let bytes = std::fs::metadata(&self.file)?.len();
+        let written = std::fs::metadata(&self.file);
+        let written =
+            written.with_context(|| format!("cannot find {}", visible_path(&self.file)))?;
+        let bytes = written.len();
         say(&format!(
             "wrote the state to {} ({bytes} bytes) and checked it\n",
             visible_path(&self.file)

@@ -172,7 +172,9 @@ impl Call {
 fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
     let text = match given {
         None => return Ok(Value::Nil),
-        Some("-") => std::io::read_to_string(std::io::stdin())?,
+        Some("-") => {
+            std::io::read_to_string(std::io::stdin()).context("cannot read the parameters")?
+        }
         Some(text) => text.to_owned(),
     };
     match text.trim_start().starts_with('{') {
@@ -216,7 +218,8 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
     if let Some(Value::Str(path)) = path
         && !path.starts_with(['/', '~'])
     {
-        *path = std::env::current_dir()?.join(&*path).to_string_lossy().into_owned();
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        *path = folder.join(&*path).to_string_lossy().into_owned();
     }
     Ok(())
 }
@@ -249,19 +252,20 @@ async fn converse(
     line: &[u8],
     json: bool,
 ) -> anyhow::Result<Reply> {
-    writer.write_all(line).await?;
+    writer.write_all(line).await.context("cannot send the call to the server")?;
     let mut reader = BufReader::new(reader);
     loop {
         let mut line = String::new();
-        if reader.read_line(&mut line).await? == 0 {
+        let unread = "cannot read the server's answer";
+        if reader.read_line(&mut line).await.context(unread)? == 0 {
             bail!(
                 "the server ended before it answered; if the call changes something, check whether \
                  it did before you try again"
             );
         }
         let value = match json {
-            true => from_json(line.as_bytes())?,
-            false => sexp::read(&line)?,
+            true => from_json(line.as_bytes()).context(unread)?,
+            false => sexp::read(&line).context(unread)?,
         };
         if let Ok(reply) = value.decode::<Reply>()
             && reply.id == Value::Int(1)

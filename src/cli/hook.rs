@@ -249,7 +249,8 @@ impl Access {
 /// for the import.
 fn record(common: &Common, transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
-    let mut command = Command::new(std::env::current_exe()?);
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let mut command = Command::new(program);
     command.args(common.shared()?).arg("import").arg(transcript).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map(drop).context("cannot start the import of the transcript")

@@ -140,7 +140,8 @@ impl Import {
 }
 
 fn named(path: &Path) -> anyhow::Result<Value> {
-    let path = std::env::current_dir()?.join(path);
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    let path = folder.join(path);
     let name = path.to_str().with_context(|| format!("{path:?} is not UTF-8"))?;
     Ok(Value::Str(name.to_owned()))
 }
@@ -149,7 +150,7 @@ fn named(path: &Path) -> anyhow::Result<Value> {
 /// folders do not exist.
 fn places() -> anyhow::Result<String> {
     let home = std::env::home_dir().unwrap_or_default();
-    let here = std::env::current_dir()?;
+    let here = std::env::current_dir().context("cannot find the current folder")?;
     let project = project_root(&here).unwrap_or(here);
     let known = [
         ("Claude Code", claude_folder(&home).join("projects")),

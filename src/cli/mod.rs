@@ -167,7 +167,9 @@ pub fn main() -> ExitCode {
 fn say(text: &str) -> anyhow::Result<()> {
     match write_out(text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
+        written => {
+            written.map_err(|error| anyhow::anyhow!("cannot write to standard output: {error}"))
+        }
     }
 }
 

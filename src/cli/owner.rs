@@ -76,7 +76,9 @@ pub(super) fn usual_socket(setup: &Setup) -> anyhow::Result<PathBuf> {
 /// `state` is `None`. The name is short even if the path of the folder is long.
 fn socket_name(state: Option<&Path>) -> anyhow::Result<String> {
     let Some(state) = state else { return Ok(format!("ephemeral-{}.sock", std::process::id())) };
-    let folder = state.canonicalize()?;
+    let folder = state.canonicalize().map_err(|error| {
+        anyhow::anyhow!("cannot find the state folder {}: {error}", visible_path(state))
+    })?;
     let hash = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
     Ok(format!("{}.sock", &hash[..16]))
 }

@@ -49,7 +49,7 @@ impl Trust {
     }
 
     fn project(&self) -> anyhow::Result<Value> {
-        let here = std::env::current_dir()?;
+        let here = std::env::current_dir().context("cannot find the current folder")?;
         let folder = match &self.dir {
             Some(folder) => here.join(folder),
             None => project_root(&here).unwrap_or(here),

@@ -38,7 +38,7 @@ impl UnixSocket {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
         if is_socket(path) {
-            std::fs::remove_file(path)?;
+            std::fs::remove_file(path).map_err(|error| named(error, path))?;
         }
         // Sets the mode through the umask, so that the socket is never open to others, not even
         // briefly.
@@ -46,7 +46,8 @@ impl UnixSocket {
         let bound = UnixListener::bind(path);
         rustix::process::umask(mask);
         let listener = bound.map_err(|error| named(error, path))?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            .map_err(|error| named(error, path))?;
         Ok(Self { listener, path: path.to_owned() })
     }
 

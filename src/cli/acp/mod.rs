@@ -105,9 +105,10 @@ impl Acp {
     }
 
     fn talk(&self, common: &Common) -> anyhow::Result<Talk> {
-        let program = std::env::current_exe()?.into_os_string().into_string();
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let program = program.into_os_string().into_string();
         let program = program.ok().context("the path of contexture itself is not UTF-8")?;
-        let folder = std::env::current_dir()?;
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
         let mut options = Vec::new();
         for (option, path) in [("--state", &common.state), ("--config", &common.config)] {
             if let Some(path) = path {
