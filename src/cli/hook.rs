@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::stdio::stdin;
@@ -236,7 +236,9 @@ impl Access {
             };
             tokio::time::timeout(wait, asking).await
         });
-        push.context("the server did not answer in time")?.map_err(anyhow::Error::msg)
+        // The error of the timer would only repeat this.
+        let push = push.map_err(|_| anyhow!("the server did not answer in time"))?;
+        push.map_err(anyhow::Error::msg)
     }
 
     fn end(self) {
