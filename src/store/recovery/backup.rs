@@ -125,8 +125,8 @@ pub(crate) fn list(files: &Files) -> Vec<Backup> {
 /// counts as a backup, too.
 ///
 /// # Errors
-/// [`StoreError::Backup`] when the file cannot be read or has a wrong hash; otherwise the problem
-/// that SQLite finds.
+/// [`StoreError::Backup`] when the file cannot be read, has a wrong hash or is damaged; otherwise the
+/// problem that SQLite finds.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let failed =
         |error: io::Error| StoreError::Backup { path: path.to_owned(), cause: error.to_string() };
@@ -136,7 +136,14 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     if has_trailer || odd {
         read_trailer(&mut file).map_err(failed)?;
     }
-    SqliteStore::check(path)
+    SqliteStore::check(path).map_err(|error| match error {
+        StoreError::Damaged(wrong) => {
+            let own = format!("{}: ", visible_path(path));
+            let cause = wrong.strip_prefix(&*own).unwrap_or(&wrong).to_owned();
+            StoreError::Backup { path: path.to_owned(), cause }
+        }
+        error => error,
+    })
 }
 
 /// Copies a backup, even to another file system, and checks the copy before it replaces `to`.
@@ -154,7 +161,9 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// anybody reads the message.
 fn bad_copy(error: StoreError) -> io::Error {
     match error {
-        StoreError::Backup { cause, .. } => io::Error::other(cause),
+        StoreError::Backup { cause, .. } | StoreError::Open { cause, .. } => {
+            io::Error::other(cause)
+        }
         error => io::Error::other(error),
     }
 }
