@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::host::Setup;
 use crate::server::listen::UnixSocket;
 use crate::store::ownership::{FolderError, Owned, make_private, owner};
+use crate::visible::visible_path;
 
 /// Pause between attempts to reach the owner of the state folder.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
