@@ -145,29 +145,25 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
     let around = wanted.anchor.cloned().unwrap_or_default();
     let (symbol, matched) = (wanted.symbol, OnceCell::new());
     let looked = Looked { item: &item, file: file.bare(), around: &around, symbol, matched };
-    match whole(&looked) {
-        Some(Ok(at)) => looked.place(at, wanted, &file.text),
-        Some(Err(reason)) => Place::Unsure(reason),
-        None => match align::edited(&looked) {
-            Ok(at) => looked.place(at, wanted, &file.text),
-            Err(reason) => Place::Unsure(reason),
-        },
+    match whole(&looked).unwrap_or_else(|| align::edited(&looked)) {
+        Ok(at) => looked.place(at, wanted, &file.text),
+        Err(reason) => Place::Unsure(reason),
     }
 }
 
 /// Finds the whole text, and returns its place among the lines of the file that are not blank, or
 /// the reason why the place is uncertain. Returns `None` if the text does not occur.
 fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
-    let places = looked.copies();
+    let places = looked.file.copies(looked.item);
     let place = match &places[..] {
-        [] => looked.joined()?,
+        [] => looked.file.rewrapped(looked.item)?,
         [place] => place.clone(),
         several => {
             let place = clearest(looked, several).map(Ok);
             return Some(place.unwrap_or_else(|| align::aligned(looked).map_err(|_| SEVERAL)));
         }
     };
-    let (before, after) = looked.support(&place);
+    let [before, after] = [true, false].map(|is_start| looked.support(&place, is_start));
     let is_clear = before > 0 && after > 0 && before + after >= CLEAR_SUPPORT;
     if is_clear || !looked.around.is_known() {
         return Some(Ok(place));
@@ -187,7 +183,7 @@ fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>
     let mut supported: Vec<(usize, &Range<usize>)> = places
         .iter()
         .map(|place| {
-            let (before, after) = looked.support(place);
+            let [before, after] = [true, false].map(|is_start| looked.support(place, is_start));
             // A single line may be a closing bracket, which occurs in many places.
             let is_between = before.min(after) >= CLEAR_MARGIN;
             (if is_between { before + after } else { before.max(after) / 2 }, place)

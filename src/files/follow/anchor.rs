@@ -30,9 +30,10 @@ pub(crate) struct Anchor {
     pub known: Vec<LineHash>,
     /// Number of hashes in `known` that are of lines before the text.
     pub above: usize,
-    /// Two flags: true if the file is known to have begun right before `before`, and true if it is
-    /// known to have ended right after `after`.
-    pub is_whole: (bool, bool),
+    /// True if the file is known to have begun right before `before`.
+    pub begins_file: bool,
+    /// True if the file is known to have ended right after `after`.
+    pub ends_file: bool,
 }
 
 impl Anchor {
@@ -59,8 +60,8 @@ impl Anchor {
         let Some(Value::Str(hashes)) = given.get("known") else { return None };
         let (before, after, known) = (cut_all(before), cut_all(after), line_hash::read(hashes));
         let above = above.or_else(|| known::between(&known, before.last(), after.first()))?;
-        let is_whole = (before.len() < most, after.len() < most);
-        Some(Self { before, after, copies, known, above, is_whole })
+        let (begins_file, ends_file) = (before.len() < most, after.len() < most);
+        Some(Self { before, after, copies, known, above, begins_file, ends_file })
     }
 
     /// Returns the anchor as a metadata value.
@@ -80,16 +81,6 @@ impl Anchor {
         *self != Self::default()
     }
 
-    /// Returns whether the lines in `before` reach the beginning of the file.
-    pub(super) fn begins_file(&self) -> bool {
-        self.is_whole.0
-    }
-
-    /// Returns whether the lines in `after` reach the end of the file.
-    pub(super) fn ends_file(&self) -> bool {
-        self.is_whole.1
-    }
-
     /// Creates an anchor with the lines before and after a text, without white space.
     pub(super) fn around(
         before: &[String],
@@ -104,7 +95,8 @@ impl Anchor {
             copies,
             above: above.len(),
             known: [above, below].concat(),
-            is_whole: (before.len() < LINES, after.len() < LINES),
+            begins_file: before.len() < LINES,
+            ends_file: after.len() < LINES,
         }
     }
 

@@ -78,25 +78,19 @@ fn strange(looked: &Looked<'_>, one: Pair, other: Pair) -> usize {
 /// Returns whether a group has at least half of the text and is between the text's old neighbours.
 fn is_between(looked: &Looked<'_>, group: &[Pair]) -> bool {
     group.len() * 2 >= looked.item.len()
-        && begins(looked, group[0])
-        && ends(looked, group[group.len() - 1])
+        && is_outermost(looked, group[0], true)
+        && is_outermost(looked, group[group.len() - 1], false)
 }
 
-/// Returns whether a line is the first of the text and what precedes it is its old neighbour, or
-/// nothing if the old file began near the text.
-fn begins(looked: &Looked<'_>, pair: Pair) -> bool {
-    let is_next = |at| looked.matched().before(at) == Some(1);
-    pair.line == 0 && pair.at.checked_sub(1).map_or(looked.around.begins_file(), is_next)
-}
-
-/// Returns whether a line is the last of the text and what follows it is its old neighbour, or
-/// nothing if the old file ended near the text.
-fn ends(looked: &Looked<'_>, pair: Pair) -> bool {
-    let is_next = match pair.at + 1 == looked.file.len() {
-        true => looked.around.ends_file(),
-        false => looked.matched().after(pair.at + 1) == Some(1),
+/// Returns whether a line is the first or the last of the text and beside it is its old neighbour,
+/// or nothing if the old file began or ended near the text.
+fn is_outermost(looked: &Looked<'_>, pair: Pair, is_start: bool) -> bool {
+    let (line, beside) = match is_start {
+        true => (0, pair.at.checked_sub(1)),
+        false => (looked.item.len() - 1, Some(pair.at + 1).filter(|at| *at < looked.file.len())),
     };
-    pair.line + 1 == looked.item.len() && is_next
+    let is_next = |at| looked.matched().distance(at, is_start) == Some(1);
+    pair.line == line && beside.map_or(looked.reaches_end(is_start), is_next)
 }
 
 /// Returns the largest group and the groups close to it. Returns `None` if too much of the text is
@@ -159,14 +153,16 @@ fn trimmed(looked: &Looked<'_>, mut body: Vec<Pair>) -> Vec<Pair> {
     {
         body.remove(0);
     }
-    let is_certain = |pairs: &mut dyn Iterator<Item = &Pair>, is_outermost: bool| {
-        is_outermost || is_chained(looked, pairs)
-    };
-    while body.last().is_some_and(|last| !is_certain(&mut body.iter().rev(), ends(looked, *last))) {
+    while let Some(last) = body.last()
+        && !is_outermost(looked, *last, false)
+        && !is_chained(looked, &mut body.iter().rev())
+    {
         body.pop();
     }
-    let from = (0..body.len())
-        .find(|from| is_certain(&mut body[*from..].iter(), begins(looked, body[*from])));
+    let is_certain = |from: &usize| {
+        is_outermost(looked, body[*from], true) || is_chained(looked, &mut body[*from..].iter())
+    };
+    let from = (0..body.len()).find(is_certain);
     body.split_off(from.unwrap_or(body.len()))
 }
 

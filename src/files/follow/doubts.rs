@@ -60,10 +60,13 @@ fn is_outermost(looked: &Looked<'_>, at: &Range<usize>, body: &[Pair], is_start:
         true => Pair { line: 0, at: at.start },
         false => Pair { line: looked.item.len() - 1, at: at.end - 1 },
     };
-    match is_start {
-        true => body.first() == Some(&outermost) && is_chained(looked, &mut body.iter()),
-        false => body.last() == Some(&outermost) && is_chained(looked, &mut body.iter().rev()),
-    }
+    let inwards = inwards(body, is_start);
+    inwards.first() == Some(&outermost) && is_chained(looked, &mut inwards.iter())
+}
+
+/// Returns the pairs from one side, the outermost first.
+fn inwards(body: &[Pair], is_start: bool) -> Vec<Pair> {
+    if is_start { body.to_vec() } else { body.iter().rev().copied().collect() }
 }
 
 /// Returns whether a lost line of the text, or an edited version of one, is near one side of a
@@ -79,7 +82,7 @@ pub(super) fn has_lost_beyond(looked: &Looked<'_>, at: &Range<usize>, is_start: 
         lost.push(outermost);
     }
     let around = looked.neighbours(is_start);
-    let gone = (1..=around.len()).filter(|far| looked.is_gone(*far, is_start));
+    let gone = (1..=around.len()).filter(|far| looked.matched().is_gone(*far, is_start));
     let outside: Vec<&str> = gone.map(|far| around[far - 1]).collect();
     let near = beyond(looked, at, is_start);
     let count = |lines: &[&str], line: &str| lines.iter().filter(|other| **other == line).count();
@@ -106,17 +109,14 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
 /// equal line must be nearer to the first telling one.
 fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
     let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
-    let outwards: Vec<Pair> = match is_start {
-        true => body.to_vec(),
-        false => body.iter().rev().copied().collect(),
-    };
-    let silent = outwards.iter().take_while(|pair| !is_telling(&item[pair.line])).count();
-    let Some(next) = outwards.get(silent.max(1)) else { return false };
-    let outer = outwards[0];
+    let pairs = inwards(body, is_start);
+    let silent = pairs.iter().take_while(|pair| !is_telling(&item[pair.line])).count();
+    let Some(next) = pairs.get(silent.max(1)) else { return false };
+    let outer = pairs[0];
     let mut between = outer.at.min(next.at) + 1..outer.at.max(next.at);
     let is_like = |line: &String| match silent {
         0 => likeness(line, &item[outer.line]) >= LOST,
-        _ => outwards[..silent].iter().any(|pair| item[pair.line] == *line),
+        _ => pairs[..silent].iter().any(|pair| item[pair.line] == *line),
     };
     between.any(|at| matched.is_free(at) && is_like(&file[at]))
 }

@@ -112,16 +112,14 @@ impl<'a> Edge<'a> {
         let new = places.iter().take(NEXT).take_while(|at| !looked.matched().is_foreign(**at));
         let new = new.count();
         let far = match places.get(new) {
-            Some(at) => looked.distance(*at, is_start).filter(|far| *far <= FAR),
+            Some(at) => looked.matched().distance(*at, is_start).filter(|far| *far <= FAR),
             None => looked.end_distance(is_start),
         };
         // If the text was moved, its old neighbours are elsewhere.
-        let is_near = |lost: &usize| match new < NEXT {
-            true => far.is_some_and(|far| *lost < far),
-            false => true,
-        };
+        let is_near = |lost: usize| new >= NEXT || far.is_some_and(|far| lost < far);
         let around = looked.neighbours(is_start);
-        let gone = (1..=around.len()).filter(|far| is_near(far) && looked.is_gone(*far, is_start));
+        let is_gone = |lost: &usize| is_near(*lost) && looked.matched().is_gone(*lost, is_start);
+        let gone = (1..=around.len()).filter(is_gone);
         let file = looked.beside(&span.at, is_start, new + 1);
         Self {
             beyond: file.get(new).copied(),

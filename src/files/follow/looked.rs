@@ -36,43 +36,16 @@ impl<'a> Looked<'a> {
         self.matched.get_or_init(|| Matched::new(self.around, self.item, self.file))
     }
 
-    /// Returns the places of the whole text.
-    pub(super) fn copies(&self) -> Vec<Range<usize>> {
-        self.file.copies(self.item)
-    }
-
-    /// Returns the place of the text, ignoring line breaks, if it occurs exactly once and there as
-    /// whole lines.
-    pub(super) fn joined(&self) -> Option<Range<usize>> {
-        self.file.rewrapped(self.item)
-    }
-
-    /// Returns the number of lines before and after a place that match the old neighbours of the
-    /// text. A side that reaches the beginning or the end of the file, as it did before, counts in
-    /// full.
-    pub(super) fn support(&self, at: &Range<usize>) -> (usize, usize) {
-        let before = self.file.lines[..at.start].iter().rev();
-        let after = self.file.lines[at.end..].iter();
-        let count = |kept: Vec<&String>, lines: &mut dyn Iterator<Item = &String>, is_end: bool| {
-            let mut same = 0;
-            for kept in &kept {
-                match lines.next() {
-                    Some(line) if Anchor::is_line(kept, line) => same += 1,
-                    _ => return same,
-                }
-            }
-            let ends = is_end && lines.next().is_none();
-            if ends { NEAR } else { same }
-        };
-        let Anchor { before: kept_before, after: kept_after, .. } = self.around;
-        (
-            count(
-                kept_before.iter().rev().take(NEAR).collect(),
-                &mut { before },
-                self.around.begins_file(),
-            ),
-            count(kept_after.iter().take(NEAR).collect(), &mut { after }, self.around.ends_file()),
-        )
+    /// Returns the number of lines on one side of a place that match the old neighbours of the text.
+    /// A side that reaches the beginning or the end of the file, as it did before, counts in full.
+    pub(super) fn support(&self, at: &Range<usize>, is_start: bool) -> usize {
+        let mut kept = self.neighbours(is_start);
+        kept.truncate(NEAR);
+        let lines = self.beside(at, is_start, NEAR + 1);
+        let same = kept.iter().zip(&lines).take_while(|(kept, line)| Anchor::is_line(kept, line));
+        let same = same.count();
+        let is_end = same == kept.len() && same == lines.len() && self.reaches_end(is_start);
+        if is_end { NEAR } else { same }
     }
 
     /// Returns the indices of the lines on one side of a place, the nearest first.
@@ -91,31 +64,20 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// Returns how far the line that is now at `at` was from the text in the old file, on one side;
-    /// `None` if the line has no match, or was not on that side.
-    pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
-        if is_start { self.matched().before(at) } else { self.matched().after(at) }
+    /// Returns whether the old neighbours of the text reached the beginning or the end of the file.
+    pub(super) fn reaches_end(&self, is_start: bool) -> bool {
+        if is_start { self.around.begins_file } else { self.around.ends_file }
     }
 
     /// Returns how far the text was from the beginning or the end of the old file, if it was near.
     pub(super) fn end_distance(&self, is_start: bool) -> Option<usize> {
-        let Anchor { before, after, .. } = self.around;
-        match is_start {
-            true => self.around.begins_file().then_some(before.len() + 1),
-            false => self.around.ends_file().then_some(after.len() + 1),
-        }
-    }
-
-    /// Returns whether the line that was this far from the text in the old file is gone.
-    pub(super) fn is_gone(&self, far: usize, is_start: bool) -> bool {
-        let matched = self.matched();
-        if is_start { matched.is_lost_before(far) } else { matched.is_lost_after(far) }
+        self.reaches_end(is_start).then(|| self.neighbours(is_start).len() + 1)
     }
 
     /// Returns whether a place is between the nearest old neighbours of the text.
     pub(super) fn is_between(&self, at: &Range<usize>) -> bool {
         [true, false].into_iter().all(|is_start| match self.outwards(at, is_start).first() {
-            Some(at) => self.distance(*at, is_start) == Some(1),
+            Some(at) => self.matched().distance(*at, is_start) == Some(1),
             None => self.end_distance(is_start) == Some(1),
         })
     }
@@ -124,17 +86,17 @@ impl<'a> Looked<'a> {
     /// or has no lines at all.
     pub(super) fn is_known(&self, at: &Range<usize>, is_start: bool) -> bool {
         let places = self.outwards(at, is_start);
-        let is_same = |(far, at): &(usize, &usize)| self.distance(**at, is_start) == Some(far + 1);
-        let same: Vec<&usize> =
-            places.iter().enumerate().take_while(is_same).map(|(_, at)| at).collect();
-        places.is_empty() || same.iter().any(|at| is_telling(&self.file.lines[**at]))
+        let is_same =
+            |(far, at): &(usize, &usize)| self.matched().distance(**at, is_start) == Some(*far);
+        let mut same = (1..).zip(&places).take_while(is_same);
+        places.is_empty() || same.any(|(_, at)| is_telling(&self.file.lines[*at]))
     }
 
     /// Returns whether the lines on one side of a place are certainly the old neighbours of the
     /// text. One line is not enough, since it may have changed places with a line of the text.
     pub(super) fn is_closed(&self, at: &Range<usize>, is_start: bool) -> bool {
-        let next = self.outwards(at, is_start).get(1).copied();
-        self.is_known(at, is_start) && next.is_none_or(|at| self.distance(at, is_start) == Some(2))
+        let is_second = |at: &usize| self.matched().distance(*at, is_start) == Some(2);
+        self.is_known(at, is_start) && self.outwards(at, is_start).get(1).is_none_or(is_second)
     }
 
     /// Returns whether a line occurs less often in a place than in the text.

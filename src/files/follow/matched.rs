@@ -260,27 +260,24 @@ impl Matched {
         }
     }
 
-    /// Returns how far before the text the line that is now at `at` was in the old file; 1 means
-    /// next to the text. Returns `None` if the line has no match, or was not before the text.
-    pub(super) fn before(&self, at: usize) -> Option<usize> {
-        self.own.start.checked_sub(self.was[at]?).filter(|far| *far > 0)
+    /// Returns how far from the text, on one side, the line that is now at `at` was in the old file;
+    /// 1 means next to the text. Returns `None` if the line has no match, or was not on that side.
+    pub(super) fn distance(&self, at: usize, is_start: bool) -> Option<usize> {
+        let was = self.was[at]?;
+        let far = match is_start {
+            true => self.own.start.checked_sub(was),
+            false => (was + 1).checked_sub(self.own.end),
+        };
+        far.filter(|far| *far > 0)
     }
 
-    /// Returns how far after the text the line that is now at `at` was in the old file, like
-    /// [`before`](Self::before).
-    pub(super) fn after(&self, at: usize) -> Option<usize> {
-        (self.was[at]? + 1).checked_sub(self.own.end).filter(|far| *far > 0)
-    }
-
-    /// Returns whether the line that was this far before the text is gone; 1 means next to the
-    /// text.
-    pub(super) fn is_lost_before(&self, far: usize) -> bool {
-        self.own.start.checked_sub(far).is_none_or(|at| self.now[at].is_none())
-    }
-
-    /// Returns whether the line that was this far after the text is gone.
-    pub(super) fn is_lost_after(&self, far: usize) -> bool {
-        self.now.get(self.own.end + far - 1).is_none_or(Option::is_none)
+    /// Returns whether the line that was at this [`distance`](Self::distance) is gone.
+    pub(super) fn is_gone(&self, far: usize, is_start: bool) -> bool {
+        let old = match is_start {
+            true => self.own.start.checked_sub(far),
+            false => Some(self.own.end + far - 1),
+        };
+        old.and_then(|at| *self.now.get(at)?).is_none()
     }
 
     /// Returns the number of outside lines in a place. If `maybe` is true, also counts lines that
