@@ -20,7 +20,6 @@ use crate::tokens::TokenizerName;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub(crate) use self::embeddings::{EmbeddingSettings, Embeddings};
-pub(crate) use self::models::ModelSettings;
 use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
@@ -55,7 +54,6 @@ pub(crate) struct Config {
 pub(crate) struct Explained {
     /// Name of the setting, as in the file.
     pub name: &'static str,
-    /// Value in effect.
     pub value: String,
     /// Source of the value.
     pub source: &'static str,
@@ -88,7 +86,7 @@ pub(crate) struct Settings {
     pub summarizer: Option<String>,
     /// Values that the user configures for models; only in the file.
     #[arg(skip)]
-    pub models: Option<Vec<ModelSettings>>,
+    pub models: Option<Vec<Override>>,
     /// Service that computes vectors for texts; only in the file.
     #[arg(skip)]
     pub embeddings: Option<EmbeddingSettings>,
@@ -105,30 +103,13 @@ pub(crate) struct Settings {
 pub(crate) enum ConfigError {
     /// The file exists but cannot be read.
     #[error("cannot read {}: {cause}", crate::visible::visible_path(path))]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Error of the operating system.
-        cause: std::io::Error,
-    },
+    Unreadable { path: PathBuf, cause: std::io::Error },
     /// The file is not valid TOML, or has an unknown setting or a value of the wrong type.
     #[error("{}: {cause}", crate::visible::visible_path(path))]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The problem and its place.
-        cause: String,
-    },
+    Invalid { path: PathBuf, cause: String },
     /// A value is not allowed, or a value in the environment has the wrong type.
     #[error("{}", bad_value(name, message, origin))]
-    BadValue {
-        /// Name of the setting.
-        name: &'static str,
-        /// The problem.
-        message: String,
-        /// Source of the value.
-        origin: &'static str,
-    },
+    BadValue { name: &'static str, message: String, origin: &'static str },
 }
 
 /// Describes a bad value and its source. For a table, the source comes first, since the message may
@@ -149,6 +130,11 @@ const FLAGS: &str = "flag";
 /// Smallest allowed value of `max-message-bytes`. It leaves room to call every method.
 const MIN_MESSAGE_BYTES: usize = 4096;
 
+/// Creates the error of a table in the configuration file.
+fn bad_table(name: &'static str, message: String) -> ConfigError {
+    ConfigError::BadValue { name, message, origin: FILE }
+}
+
 impl Config {
     /// Combines the settings of all sources. `environment` looks up a variable: for example,
     /// `CONTEXTURE_MAX_ITEMS` sets `max-items`. A `file` that does not exist counts as empty.
@@ -160,103 +146,91 @@ impl Config {
         environment: impl Fn(&str) -> Option<String>,
         flags: Settings,
     ) -> Result<Self, ConfigError> {
-        let layers =
-            [(FLAGS, flags), (ENVIRONMENT, from_environment(environment)?), (FILE, read(file)?)];
-        let mut explained = Vec::new();
+        let [flags, environment, file] = [flags, from_environment(environment)?, read(file)?];
+        let layers = [(FLAGS, &flags), (ENVIRONMENT, &environment), (FILE, &file)];
+        let mut sources = Sources { layers, explained: Vec::new() };
         let max_message_bytes =
-            pick(&layers, &mut explained, "max-message-bytes", DEFAULT_MAX_MESSAGE, |s| {
-                s.max_message_bytes
-            })?;
+            sources.pick("max-message-bytes", DEFAULT_MAX_MESSAGE, |s| s.max_message_bytes);
         let max_file_bytes =
-            pick(&layers, &mut explained, "max-file-bytes", DEFAULT_MAX_FILE_BYTES, |s| {
-                s.max_file_bytes
-            })?;
-        let max_items =
-            pick(&layers, &mut explained, "max-items", DEFAULT_CAPACITY, |s| s.max_items)?;
-        let tokenizer =
-            pick(&layers, &mut explained, "tokenizer", TokenizerName::default(), |s| s.tokenizer)?;
-        let model = pick(&layers, &mut explained, "model", Named(None), |s| {
-            s.model.clone().map(|name| Named(Some(name)))
-        })?;
-        check_range("model", &explained, !model.is_blank(), || "must not be empty".to_owned())?;
-        let summarizer = pick(&layers, &mut explained, "summarizer", Named(None), |s| {
-            s.summarizer.clone().map(|name| Named(Some(name)))
-        })?;
-        let not_blank = || "must not be empty".to_owned();
-        check_range("summarizer", &explained, !summarizer.is_blank(), not_blank)?;
-        let [.., (_, file)] = layers.clone();
-        let models = models::overrides(file.models.unwrap_or_default(), &mut explained)?;
-        let embeddings = embeddings::embeddings(file.embeddings, &mut explained)?;
-        let providers = providers::providers(file.providers.unwrap_or_default(), &mut explained)?;
+            sources.pick("max-file-bytes", DEFAULT_MAX_FILE_BYTES, |s| s.max_file_bytes);
+        let max_items = sources.pick("max-items", DEFAULT_CAPACITY, |s| s.max_items);
+        let tokenizer = sources.pick("tokenizer", TokenizerName::default(), |s| s.tokenizer);
+        let model = sources.pick_name("model", |s| &s.model)?;
+        let summarizer = sources.pick_name("summarizer", |s| &s.summarizer)?;
+        let explained = &mut sources.explained;
+        let models = models::overrides(file.models.clone().unwrap_or_default(), explained)?;
+        let embeddings = embeddings::embeddings(file.embeddings.clone(), explained)?;
+        let providers =
+            providers::providers(file.providers.clone().unwrap_or_default(), explained)?;
         let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
-        let backups_kept =
-            pick(&layers, &mut explained, "backups-kept", BACKUPS_KEPT, |s| s.backups_kept)?;
-        check_range("max-items", &explained, (1..=MAX_CAPACITY).contains(&max_items), || {
+        let backups_kept = sources.pick("backups-kept", BACKUPS_KEPT, |s| s.backups_kept);
+        sources.check("max-items", (1..=MAX_CAPACITY).contains(&max_items), || {
             format!("must be from 1 to {MAX_CAPACITY}, got {max_items}")
         })?;
-        check_range(
-            "max-message-bytes",
-            &explained,
-            max_message_bytes >= MIN_MESSAGE_BYTES,
-            || format!("must be {MIN_MESSAGE_BYTES} or more, got {max_message_bytes}"),
-        )?;
-        let limits = Limits { max_message_bytes, max_file_bytes, max_items };
+        sources.check("max-message-bytes", max_message_bytes >= MIN_MESSAGE_BYTES, || {
+            format!("must be {MIN_MESSAGE_BYTES} or more, got {max_message_bytes}")
+        })?;
         Ok(Self {
-            limits,
+            limits: Limits { max_message_bytes, max_file_bytes, max_items },
             backups_kept,
             tokenizer,
-            model: model.0,
-            summarizer: summarizer.0,
+            model,
+            summarizer,
             models,
             embeddings,
             providers,
             secret_file,
-            explained,
+            explained: sources.explained,
         })
     }
 }
 
-/// A name that may be absent and is then shown as `none`.
-struct Named(Option<String>);
-
-impl Named {
-    fn is_blank(&self) -> bool {
-        self.0.as_ref().is_some_and(|name| name.trim().is_empty())
-    }
+/// The settings from each source, of which the first takes precedence, and those picked so far.
+struct Sources<'a> {
+    layers: [(&'static str, &'a Settings); 3],
+    explained: Vec<Explained>,
 }
 
-impl std::fmt::Display for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.as_deref().unwrap_or("none"))
+impl Sources<'_> {
+    /// Returns a setting from the first layer that has it, or the default.
+    fn pick<T: ToString>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        of: impl Fn(&Settings) -> Option<T>,
+    ) -> T {
+        let found = self.layers.iter().find_map(|(source, layer)| Some((*source, of(layer)?)));
+        let (source, value) = found.unwrap_or((DEFAULTS, default));
+        self.explained.push(Explained { name, value: value.to_string(), source });
+        value
     }
-}
 
-/// Returns a setting from the first layer that has it, or the default. Adds the value and its
-/// source to `explained`.
-fn pick<T: ToString>(
-    layers: &[(&'static str, Settings)],
-    explained: &mut Vec<Explained>,
-    name: &'static str,
-    default: T,
-    of: impl Fn(&Settings) -> Option<T>,
-) -> Result<T, ConfigError> {
-    let found = layers.iter().find_map(|(source, settings)| Some((*source, of(settings)?)));
-    let (source, value) = found.unwrap_or((DEFAULTS, default));
-    explained.push(Explained { name, value: value.to_string(), source });
-    Ok(value)
-}
-
-fn check_range(
-    name: &'static str,
-    explained: &[Explained],
-    good: bool,
-    message: impl FnOnce() -> String,
-) -> Result<(), ConfigError> {
-    if good {
-        return Ok(());
+    /// Picks a name, which must not be blank. A missing name is shown as `none`.
+    fn pick_name(
+        &mut self,
+        name: &'static str,
+        of: fn(&Settings) -> &Option<String>,
+    ) -> Result<Option<String>, ConfigError> {
+        self.pick(name, "none".to_owned(), |settings| of(settings).clone());
+        let found = self.layers.iter().find_map(|(_, settings)| of(settings).clone());
+        let is_blank = found.as_ref().is_some_and(|found| found.trim().is_empty());
+        self.check(name, !is_blank, || "must not be empty".to_owned())?;
+        Ok(found)
     }
-    let origin = explained.iter().find(|setting| setting.name == name).map_or("", |s| s.source);
-    Err(ConfigError::BadValue { name, message: message(), origin })
+
+    fn check(
+        &self,
+        name: &'static str,
+        is_good: bool,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), ConfigError> {
+        if is_good {
+            return Ok(());
+        }
+        let origin = self.explained.iter().find(|setting| setting.name == name);
+        let origin = origin.map_or("", |setting| setting.source);
+        Err(ConfigError::BadValue { name, message: message(), origin })
+    }
 }
 
 fn read(path: &Path) -> Result<Settings, ConfigError> {
@@ -290,19 +264,17 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
         let bad = |message| ConfigError::BadValue { name, message, origin: ENVIRONMENT };
         text.map(|text| parse(&text).map_err(bad)).transpose()
     }
-    let max_message_bytes = get("CONTEXTURE_MAX_MESSAGE_BYTES");
+    let message_bytes = get("CONTEXTURE_MAX_MESSAGE_BYTES");
     Ok(Settings {
-        max_message_bytes: parsed("max-message-bytes", max_message_bytes, number)?,
+        max_message_bytes: parsed("max-message-bytes", message_bytes, number)?,
         max_file_bytes: parsed("max-file-bytes", get("CONTEXTURE_MAX_FILE_BYTES"), number)?,
         max_items: parsed("max-items", get("CONTEXTURE_MAX_ITEMS"), number)?,
         backups_kept: parsed("backups-kept", get("CONTEXTURE_BACKUPS_KEPT"), number)?,
         tokenizer: parsed("tokenizer", get("CONTEXTURE_TOKENIZER"), parse_tokenizer)?,
         model: get("CONTEXTURE_MODEL"),
         summarizer: get("CONTEXTURE_SUMMARIZER"),
-        models: None,
-        embeddings: None,
-        providers: None,
         secret_file: get("CONTEXTURE_SECRET_FILE").map(PathBuf::from),
+        ..Settings::default()
     })
 }
 

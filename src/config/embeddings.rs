@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, DEFAULTS, Explained, FILE};
+use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, check_url, key_source};
 
@@ -52,11 +52,7 @@ pub(super) fn embeddings(
         return Ok(None);
     };
     let source = if said.timeout.is_some() { FILE } else { DEFAULTS };
-    let settings = checked(said).map_err(|message| ConfigError::BadValue {
-        name: "[embeddings]",
-        message,
-        origin: FILE,
-    })?;
+    let settings = checked(said).map_err(|message| bad_table("[embeddings]", message))?;
     let timeout = format!("{} s", settings.timeout.as_secs_f64());
     let rows = [
         ("embeddings.url", settings.url.clone(), FILE),

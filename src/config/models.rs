@@ -1,9 +1,6 @@
 //! Values that the user configures for models: `[[models]]` in the configuration file.
 
-use serde::Deserialize;
-
-use super::{ConfigError, Explained, FILE};
-use crate::tokens::TokenizerName;
+use super::{ConfigError, Explained, FILE, bad_table};
 use crate::tokens::model::Override;
 
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
@@ -13,45 +10,24 @@ const LIMITS: (u64, u64) = (256, 100_000_000);
 /// counts.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// Values that the user configures for all models whose names begin with `prefix`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct ModelSettings {
-    /// Beginning of the models' names.
-    pub prefix: String,
-    /// Size of the models' window in tokens.
-    pub limit: Option<u64>,
-    /// Factor that converts token counts with a public vocabulary into the model's own counts.
-    pub factor: Option<f64>,
-    /// Public vocabulary that is most similar to the model's own.
-    pub tokenizer: Option<TokenizerName>,
-}
-
 pub(super) fn overrides(
-    said: Vec<ModelSettings>,
+    said: Vec<Override>,
     explained: &mut Vec<Explained>,
 ) -> Result<Vec<Override>, ConfigError> {
     let mut overrides: Vec<Override> = Vec::new();
     for model in said {
         let prefix = model.prefix.trim().to_lowercase();
         let twice = overrides.iter().any(|known| known.prefix == prefix);
-        check(&model, &prefix, twice).map_err(|message| ConfigError::BadValue {
-            name: "[[models]]",
-            message: format!("{:?}: {message}", model.prefix),
-            origin: FILE,
-        })?;
-        explained.push(Explained {
-            name: "models",
-            value: describe(&model, &prefix),
-            source: FILE,
-        });
-        let ModelSettings { limit, factor, tokenizer, .. } = model;
-        overrides.push(Override { prefix, limit, factor, tokenizer });
+        check(&model, &prefix, twice)
+            .map_err(|message| bad_table("[[models]]", format!("{:?}: {message}", model.prefix)))?;
+        let model = Override { prefix, ..model };
+        explained.push(Explained { name: "models", value: describe(&model), source: FILE });
+        overrides.push(model);
     }
     Ok(overrides)
 }
 
-fn check(model: &ModelSettings, prefix: &str, twice: bool) -> Result<(), String> {
+fn check(model: &Override, prefix: &str, twice: bool) -> Result<(), String> {
     if prefix.is_empty() {
         return Err("prefix must be the beginning of a model's name".to_owned());
     }
@@ -72,10 +48,10 @@ fn check(model: &ModelSettings, prefix: &str, twice: bool) -> Result<(), String>
     }
 }
 
-fn describe(model: &ModelSettings, prefix: &str) -> String {
+fn describe(model: &Override) -> String {
     let limit = model.limit.map(|limit| format!("limit {limit}"));
     let factor = model.factor.map(|factor| format!("factor {factor}"));
     let tokenizer = model.tokenizer.map(|tokenizer| format!("tokenizer {tokenizer}"));
     let said: Vec<String> = [limit, factor, tokenizer].into_iter().flatten().collect();
-    format!("{prefix}*: {}", said.join(", "))
+    format!("{}*: {}", model.prefix, said.join(", "))
 }

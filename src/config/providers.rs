@@ -1,6 +1,6 @@
 //! The models that sessions can use: `[[providers]]` in the configuration file.
 
-use super::{ConfigError, DEFAULTS, Explained, FILE};
+use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
 use crate::provider::settings::{Configured, ProviderSettings};
 
 pub(super) fn providers(
@@ -13,16 +13,11 @@ pub(super) fn providers(
     let mut providers: Vec<Configured> = Vec::new();
     for provider in said {
         let name = provider.name.clone();
-        let known = providers.iter().any(|known| known.name == name);
-        let twice =
-            known.then(|| "name is given twice; give each provider its own name".to_owned());
-        let checked = || provider.checked().map_err(|wrong| wrong.to_string());
-        let configured =
-            twice.map_or_else(checked, Err).map_err(|message| ConfigError::BadValue {
-                name: "[[providers]]",
-                message: format!("{name:?}: {message}"),
-                origin: FILE,
-            })?;
+        let bad = |message: &str| bad_table("[[providers]]", format!("{name:?}: {message}"));
+        if providers.iter().any(|known| known.name == name) {
+            return Err(bad("name is given twice; give each provider its own name"));
+        }
+        let configured = provider.checked().map_err(|wrong| bad(&wrong.to_string()))?;
         let Configured { name, model, from, .. } = &configured;
         let value = format!("{name}: {model} of {from}");
         explained.push(Explained { name: "providers", value, source: FILE });

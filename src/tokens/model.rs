@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::calibration::Calibration;
 use super::{Counter, Measure, TokenizerName};
 use crate::names::names;
@@ -17,7 +19,8 @@ pub(crate) const DEFAULT_LIMIT: u64 = 100_000;
 pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 
 /// Values for an unknown model.
-pub(crate) const DEFAULT: Row = public(&[], DEFAULT_LIMIT, TokenizerName::O200k).inexact();
+pub(crate) const DEFAULT: Row =
+    Row { exact: false, ..public(&[], DEFAULT_LIMIT, TokenizerName::O200k) };
 
 /// Models by the beginnings of their names. Limits are those that vendors publish, with two
 /// exceptions: `gpt-5` has the 128,000 that pruning was designed for, and a Gemini model of an
@@ -69,7 +72,8 @@ pub(crate) struct Row {
 }
 
 /// The user's values for some models. `None` keeps the built-in value.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Override {
     /// Beginning of the models' names.
     pub prefix: String,
@@ -128,7 +132,8 @@ impl Model {
     pub fn named(name: &str, overrides: &[Override]) -> Self {
         let whole = name.trim().to_lowercase();
         let bare = whole.rsplit('/').next().unwrap_or(&whole);
-        let row = longest(TABLE.iter().flat_map(Row::by_prefix), bare);
+        let by_prefix = |row: &'static Row| row.prefixes.iter().map(move |prefix| (*prefix, row));
+        let row = longest(TABLE.iter().flat_map(by_prefix), bare);
         let find =
             |name| longest(overrides.iter().map(|given| (given.prefix.as_str(), given)), name);
         let given = find(&whole).or_else(|| find(bare));
@@ -161,18 +166,9 @@ impl Model {
 
     fn of_row(name: &str, row: Option<&Row>) -> Self {
         let Row { limit, tokenizer, factor, exact, .. } = *row.unwrap_or(&DEFAULT);
-        let known = row.is_some();
+        let (name, calibrated, known) = (name.to_owned(), 1.0, row.is_some());
         let limit_from = if known { LimitFrom::Table } else { LimitFrom::Default };
-        Self {
-            name: name.into(),
-            limit,
-            limit_from,
-            tokenizer,
-            factor,
-            calibrated: 1.0,
-            exact,
-            known,
-        }
+        Self { name, limit, limit_from, tokenizer, factor, calibrated, exact, known }
     }
 
     /// Applies the user's values. A vocabulary that the user names counts as the model's own,
@@ -196,16 +192,6 @@ impl Model {
     }
 }
 
-impl Row {
-    fn by_prefix(&self) -> impl Iterator<Item = (&str, &Self)> {
-        self.prefixes.iter().map(move |prefix| (*prefix, self))
-    }
-
-    const fn inexact(self) -> Self {
-        Self { exact: false, ..self }
-    }
-}
-
 /// Creates a row for models that have a public vocabulary.
 const fn public(prefixes: &'static [&'static str], limit: u64, tokenizer: TokenizerName) -> Row {
     Row { prefixes, limit, tokenizer, factor: 1.0, exact: true }
@@ -218,12 +204,8 @@ const fn private(prefixes: &'static [&'static str], limit: u64, factor: f64) -> 
 
 /// Returns the value of the longest prefix with which `name` begins.
 fn longest<'a, T>(rows: impl Iterator<Item = (&'a str, T)>, name: &str) -> Option<T> {
-    let fitting = rows.filter(|(prefix, _)| begins(name, prefix));
+    let fitting = rows.filter(|(prefix, _)| name.starts_with(&prefix.to_lowercase()));
     fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, row)| row)
-}
-
-fn begins(name: &str, prefix: &str) -> bool {
-    name.starts_with(&prefix.to_lowercase())
 }
 
 #[cfg(test)]
