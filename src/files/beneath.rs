@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::path::expanded;
 use super::project::Projects;
-use super::read::{ReadOptions, check_range, check_size, load_open, part, refuse_special, refused};
+use super::read::{
+    ReadOptions, check_range, check_size, load_open, part, refused, size_of_regular,
+};
 use super::{FileError, FileText};
 use crate::system::{Held, keeps_inside};
 
@@ -75,13 +77,9 @@ impl Beneath {
         // This check is made even if the system keeps names inside, so that the path is always the
         // same.
         let place = held.place().map_err(|_| self.outside(name))?;
-        match place.strip_prefix(self.place()?) {
-            Ok(below) => {
-                let (path, within) = (self.named.join(below), Some(self.named.clone()));
-                Ok(Opened { held, path, within })
-            }
-            Err(_) => Err(self.outside(name)),
-        }
+        let below = place.strip_prefix(self.place()?).map_err(|_| self.outside(name))?;
+        let (path, within) = (self.named.join(below), Some(self.named.clone()));
+        Ok(Opened { held, path, within })
     }
 
     /// Returns at most `limit` names from a folder within this one, in no particular order.
@@ -154,9 +152,8 @@ impl Opened {
     /// # Errors
     /// [`FileError::TooLarge`], [`FileError::IsDirectory`], [`FileError::NotRegular`].
     pub fn check(&self, limit: u64) -> Result<(), FileError> {
-        let metadata = self.held.metadata().map_err(|error| refused(&self.path, error))?;
-        refuse_special(&self.path, &metadata)?;
-        check_size(&self.path, metadata.len(), limit)
+        let size = size_of_regular(&self.path, self.held.metadata())?;
+        check_size(&self.path, size, limit)
     }
 
     /// Reads the whole text, of at most `limit` bytes.

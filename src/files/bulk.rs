@@ -24,12 +24,12 @@ pub(crate) fn read_each(
     take: &mut dyn FnMut(&FoundFile, FileText),
 ) -> Result<Skipped, TreeError> {
     let (mut projects, mut skipped) = (Projects::default(), Skipped::default());
-    let (mut so_far, mut steps) = (Progress::default(), 0);
+    let mut so_far = Progress::default();
     let mut tell = |so_far| match progress(so_far) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(TreeError::Cancelled { path: walk.root.clone() }),
     };
-    for file in &walk.files {
+    for (file, step) in walk.files.iter().zip(1..) {
         match read_in(&file.path, None, options, &mut projects) {
             Ok(text) => {
                 so_far.files += 1;
@@ -38,8 +38,7 @@ pub(crate) fn read_each(
             }
             Err(error) => skipped.add(file.relative.clone(), reason(&error)),
         }
-        steps += 1;
-        if steps % PROGRESS_INTERVAL == 0 {
+        if step % PROGRESS_INTERVAL == 0 {
             tell(so_far)?;
         }
     }

@@ -28,8 +28,8 @@ pub enum FileError {
     Binary {
         /// Requested path.
         path: PathBuf,
-        /// Kind of evidence that the file is not UTF-8 text.
-        sign: BinarySign,
+        /// Evidence that the file is not UTF-8 text, in words.
+        sign: &'static str,
         /// Offset of the first byte that is not text, counted from 0.
         offset: u64,
     },
@@ -107,15 +107,6 @@ pub enum FileError {
     },
 }
 
-/// Evidence that a file is not UTF-8 text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BinarySign {
-    /// A NUL byte near the start.
-    Nul,
-    /// A byte sequence that is not UTF-8.
-    NotUtf8,
-}
-
 /// Error from walking a tree.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
@@ -124,20 +115,12 @@ pub(crate) enum TreeError {
     Root(#[from] FileError),
     /// The progress callback asked to stop.
     #[error("walking {path:?} was cancelled")]
-    Cancelled {
-        /// Root of the walk.
-        path: PathBuf,
-    },
+    Cancelled { path: PathBuf },
     /// The tree has too many entries.
     #[error(
         "{path:?} has more than {limit} entries; add a folder inside it, or ignore some in a .ignore file"
     )]
-    TooManyEntries {
-        /// Root of the walk.
-        path: PathBuf,
-        /// Limit, in entries.
-        limit: u64,
-    },
+    TooManyEntries { path: PathBuf, limit: u64 },
 }
 
 impl FileError {
@@ -166,9 +149,7 @@ impl FileError {
             Self::Unreadable { source, .. } => source.to_string(),
             Self::Binary { .. } => "it is not UTF-8 text".to_owned(),
             Self::TooLarge { limit, .. } => format!("it has more than {limit} bytes"),
-            Self::IsDirectory { .. } | Self::NotRegular { .. } => {
-                "it is not a regular file".to_owned()
-            }
+            Self::IsDirectory { .. } | Self::NotRegular { .. } => "it is not a regular file".into(),
             Self::Outside { folder, .. } => format!("it leads outside {folder:?}"),
             other => other.to_string(),
         }
@@ -183,15 +164,6 @@ impl TreeError {
             Self::Cancelled { .. } => "cancelled",
             Self::TooManyEntries { .. } => "tree-too-large",
         }
-    }
-}
-
-impl std::fmt::Display for BinarySign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Nul => "binary: it has a NUL byte",
-            Self::NotUtf8 => "not UTF-8 text: it has an invalid byte",
-        })
     }
 }
 
@@ -212,10 +184,8 @@ fn instead(total_lines: u64) -> &'static str {
 }
 
 fn range(start: u64, end: Option<u64>) -> String {
-    match end {
-        Some(end) => format!("{start}-{end}"),
-        None => format!("{start}-"),
-    }
+    let end = end.map_or_else(String::new, |end| end.to_string());
+    format!("{start}-{end}")
 }
 
 #[cfg(test)]
@@ -249,9 +219,9 @@ mod tests {
             r#""/a\nb" has 9 bytes, but the limit is 8; raise it with the option max-file-bytes, or send a part with add-item"#,
         );
         check(
-            &FileError::Binary { path: path(), sign: BinarySign::NotUtf8, offset: 3 },
+            &FileError::Binary { path: path(), sign: "binary: it has a NUL byte", offset: 3 },
             "file-binary",
-            r#""/a\nb" is not UTF-8 text: it has an invalid byte at offset 3; send text with add-item instead"#,
+            r#""/a\nb" is binary: it has a NUL byte at offset 3; send text with add-item instead"#,
         );
         check(
             &FileError::PastEnd { path: path(), start: 4, end: Some(9), total_lines: 5 },

@@ -65,23 +65,16 @@ pub(crate) fn has_changed_since(item: &Item) -> bool {
     look.flatten() != Some(State::Fresh)
 }
 
-/// Returns the local file that an item's text was taken from, if any.
+/// Returns the local file that an item's text was taken from, if any. The content of a diagnostic,
+/// for example, is only about a file.
 pub(super) fn file_of(item: &Item) -> Option<PathBuf> {
-    if !is_text_of_a_file(item) {
-        return None;
-    }
-    absolute(item.metadata.filename()?).ok()
-}
-
-/// Returns whether an item's content was taken from a file. The content of a diagnostic, for
-/// example, is only about a file.
-fn is_text_of_a_file(item: &Item) -> bool {
     use Origin::{Buffer, Defun, File, Listing, Region, Symbol, Tree};
-    match item.metadata.origin() {
+    let is_text_of_a_file = match item.metadata.origin() {
         Some(Region | Buffer | Defun | File | Tree | Listing | Symbol) => true,
         Some(_) => false,
         None => matches!(item.kind, Kind::Code | Kind::Text | Kind::File),
-    }
+    };
+    absolute(item.metadata.filename().filter(|_| is_text_of_a_file)?).ok()
 }
 
 /// The kind of thing at a path, determined without opening anything.
@@ -119,7 +112,7 @@ fn changed(path: &Path) -> io::Result<Option<i64>> {
 
 /// Returns the later of the times at which content and inode changed, in Unix milliseconds. Tools
 /// like `cp -p` and `tar` set the time of the content back, but not the time of the inode.
-fn changed_ms(metadata: &Metadata) -> i64 {
+pub(super) fn changed_ms(metadata: &Metadata) -> i64 {
     let ms =
         |seconds: i64, nanos: i64| seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000);
     ms(metadata.mtime(), metadata.mtime_nsec()).max(ms(metadata.ctime(), metadata.ctime_nsec()))

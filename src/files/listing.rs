@@ -94,19 +94,9 @@ fn totals(entries: &[Entry<'_>]) -> String {
 /// Formats a count with its noun: `1 file`, `1,234 files`.
 fn counted(count: u64, noun: &str) -> String {
     let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + noun.len() + 2);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text.push(' ');
-    text.push_str(noun);
-    if count != 1 {
-        text.push('s');
-    }
-    text
+    let thousands = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands.collect::<Vec<_>>().join(","))
 }
 
 /// Formats a size in bytes: `999 B`, `1.0 kB`, `34.1 MB`. Halves round up.

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-use super::freshness::file_of;
+use super::freshness::{changed_ms, file_of};
 use crate::context::item::{Item, ItemId};
 
 /// Number of remembered items at which items that no longer exist are forgotten.
 const KEPT: usize = 4096;
 /// Minimum age of a file's last change, in milliseconds, for a comparison to be remembered. A file
 /// that changes again within the same tick of the clock keeps its time.
-const SETTLED_MS: u128 = 50;
+const SETTLED_MS: i64 = 50;
 
 /// The comparisons that were made: for each item, its version and the stamp of its file.
 #[derive(Default)]
@@ -24,7 +24,13 @@ pub(crate) struct Looks(Mutex<HashMap<ItemId, (Weak<Item>, Stamp)>>);
 /// The attributes of a file that differ after a change, so that the file need not be read to notice
 /// the change. If the file is gone, the attributes are those of the index of its Git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stamp(Vec<(u64, u64, u64, i64, i64, i64, i64)>);
+pub(crate) struct Stamp {
+    signs: Vec<Sign>,
+    changed_ms: i64,
+}
+
+/// Size, inode, device, and the times at which content and inode changed.
+type Sign = (u64, u64, u64, i64, i64, i64, i64);
 
 impl Looks {
     /// Returns the stamp of an item's file. Returns `None` if this version of the item was compared
@@ -54,35 +60,28 @@ impl Looks {
 
 impl Stamp {
     fn of(path: &Path) -> Self {
-        let signs = |path: &Path| {
+        let metadata_of = |path: &Path| -> Vec<Metadata> {
             let named = path.symlink_metadata().ok();
             let target = named.as_ref().and_then(|it| it.is_symlink().then(|| path.metadata()));
-            named.into_iter().chain(target.and_then(Result::ok)).map(|it| sign(&it)).collect()
+            named.into_iter().chain(target.and_then(Result::ok)).collect()
         };
-        let found: Vec<_> = signs(path);
-        Self(match found.is_empty() {
-            true => git_index(path).map(|index| signs(&index)).unwrap_or_default(),
-            false => found,
-        })
+        let mut found = metadata_of(path);
+        if found.is_empty() {
+            found = git_index(path).map(|index| metadata_of(&index)).unwrap_or_default();
+        }
+        let changed_ms = found.iter().map(changed_ms).max().unwrap_or(0);
+        Self { signs: found.iter().map(sign).collect(), changed_ms }
     }
 
     /// Returns whether the last change is so old that another change would change the stamp.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.map_or(0, |now| now.as_millis());
-        let changed =
-            |&(.., mtime, mnanos, ctime, cnanos): &(u64, u64, u64, i64, i64, i64, i64)| {
-                let ms = |seconds: i64, nanos: i64| {
-                    u128::try_from(seconds).unwrap_or(0) * 1000
-                        + nanos.unsigned_abs() as u128 / 1_000_000
-                };
-                ms(mtime, mnanos).max(ms(ctime, cnanos))
-            };
-        self.0.iter().all(|sign| changed(sign) + SETTLED_MS < now)
+        let now = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        self.changed_ms.saturating_add(SETTLED_MS) < now
     }
 }
 
-fn sign(it: &Metadata) -> (u64, u64, u64, i64, i64, i64, i64) {
+fn sign(it: &Metadata) -> Sign {
     (it.size(), it.ino(), it.dev(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec())
 }
 
@@ -118,8 +117,7 @@ mod tests {
         assert!(!stamp.is_settled());
         looks.note(&item, stamp.clone());
         assert!(looks.unseen(&item).is_some(), "it may have changed again");
-        let old = Stamp(stamp.0.iter().map(|it| (it.0, it.1, it.2, 1, 0, 1, 0)).collect());
-        assert!(old.is_settled());
+        assert!(Stamp { changed_ms: 1000, ..stamp.clone() }.is_settled());
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(5)).unwrap();
         assert_ne!(looks.unseen(&item).unwrap(), stamp);

@@ -29,7 +29,7 @@ mod trust;
 
 pub(crate) use beneath::{Beneath, Opened, resolve};
 pub(crate) use bulk::read_each;
-pub(crate) use error::{BinarySign, FileError, TreeError};
+pub(crate) use error::{FileError, TreeError};
 pub(crate) use follow::{ANCHOR, Found};
 pub(crate) use freshness::{has_changed_since, states};
 pub(crate) use identity::Identity;

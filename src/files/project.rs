@@ -24,12 +24,8 @@ pub(super) struct Projects {
 impl Projects {
     /// Returns the project of the file at `path`.
     pub(super) fn of_file(&mut self, path: &Path) -> Option<PathBuf> {
-        self.of_folder(path.parent()?)
-    }
-
-    fn of_folder(&mut self, folder: &Path) -> Option<PathBuf> {
         let (mut root, mut unknown) = (None, Vec::new());
-        for ancestor in folder.ancestors() {
+        for ancestor in path.ancestors().skip(1) {
             if let Some(known) = self.known.get(ancestor) {
                 root.clone_from(known);
                 break;

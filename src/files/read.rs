@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::project::Projects;
-use super::{BinarySign, FileError, lines};
+use super::{FileError, lines};
 use crate::system::open_at_once;
 
 /// Default size limit of a file, in bytes: 1 MiB, about 300,000 tokens.
@@ -122,25 +122,28 @@ pub(crate) fn lines_of(
 
 /// Reads the whole text of a regular file of at most `limit` bytes, without a byte-order mark.
 pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
-    check_size(path, check_regular(path)?.len(), limit)?;
-    load_open(path, open(path)?, limit)
+    load_open(path, open(path, limit)?, limit)
 }
 
 /// Reads the whole text of an open file. Fails unless it is a regular file of at most `limit`
 /// bytes.
 pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, FileError> {
-    let metadata = file.metadata().map_err(|source| refused(path, source))?;
-    refuse_special(path, &metadata)?;
-    check_size(path, metadata.len(), limit)?;
-    let bytes = load_bytes(path, file, metadata.len(), limit)?;
+    let size = size_of_regular(path, file.metadata())?;
+    check_size(path, size, limit)?;
+    let expected = size.min(limit).min(MAX_RESERVED_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
+    // The file may have grown since its size was read, and files in /proc claim to be empty.
+    let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|source| refused(path, source))?;
+    check_size(path, bytes.len() as u64, limit)?;
     decode(path, bytes)
 }
 
-/// Returns the metadata of a regular file or of a link to one; fails for anything else.
-pub(super) fn check_regular(path: &Path) -> Result<Metadata, FileError> {
-    let metadata = path.metadata().map_err(|source| refused(path, source))?;
-    refuse_special(path, &metadata)?;
-    Ok(metadata)
+/// Opens a regular file of at most `limit` bytes. Does not wait if the file has just become
+/// something else, such as a FIFO.
+pub(super) fn open(path: &Path, limit: u64) -> Result<File, FileError> {
+    check_size(path, size_of_regular(path, path.metadata())?, limit)?;
+    open_at_once(path).map_err(|source| refused(path, source))
 }
 
 /// Converts an I/O error: to [`FileError::Missing`] if nothing is at `path`, otherwise to
@@ -160,14 +163,16 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Fails for anything but a regular file.
-pub(super) fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
+/// Returns the size of a regular file, in bytes; fails for anything else.
+pub(super) fn size_of_regular(
+    path: &Path,
+    metadata: io::Result<Metadata>,
+) -> Result<u64, FileError> {
+    let metadata = metadata.map_err(|source| refused(path, source))?;
     let (kind, path) = (metadata.file_type(), path.to_path_buf());
-    if kind.is_dir() {
-        return Err(FileError::IsDirectory { path });
-    }
     let what = match kind {
-        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_file() => return Ok(metadata.len()),
+        _ if kind.is_dir() => return Err(FileError::IsDirectory { path }),
         _ if kind.is_fifo() => "FIFO",
         _ if kind.is_socket() => "socket",
         _ if kind.is_char_device() || kind.is_block_device() => "device",
@@ -184,21 +189,6 @@ pub(super) fn check_size(path: &Path, bytes: u64, limit: u64) -> Result<(), File
     Ok(())
 }
 
-fn load_bytes(path: &Path, file: File, size: u64, limit: u64) -> Result<Vec<u8>, FileError> {
-    let unreadable = |source| refused(path, source);
-    let expected = size.min(limit).min(MAX_RESERVED_BYTES);
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
-    // The file may have grown since its size was read, and files in /proc claim to be empty.
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
-    check_size(path, bytes.len() as u64, limit)?;
-    Ok(bytes)
-}
-
-/// Opens a regular file. Does not wait if the file has just become something else, such as a FIFO.
-pub(super) fn open(path: &Path) -> Result<File, FileError> {
-    open_at_once(path).map_err(|source| refused(path, source))
-}
-
 fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     let binary = |sign, offset: usize| FileError::Binary {
         path: path.to_path_buf(),
@@ -207,10 +197,12 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     };
     let head = &bytes[..bytes.len().min(NUL_WINDOW)];
     if let Some(offset) = memchr::memchr(0, head) {
-        return Err(binary(BinarySign::Nul, offset));
+        return Err(binary("binary: it has a NUL byte", offset));
     }
-    let mut text = String::from_utf8(bytes)
-        .map_err(|error| binary(BinarySign::NotUtf8, error.utf8_error().valid_up_to()))?;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        binary("not UTF-8 text: it has an invalid byte", offset)
+    })?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
@@ -286,9 +278,10 @@ mod tests {
             Err(FileError::Binary { sign, offset, .. }) => Some((sign, offset)),
             _ => None,
         };
-        assert_eq!(sign(b"ab\0c"), Some((BinarySign::Nul, 2)));
-        assert_eq!(sign(b"abc\xffd"), Some((BinarySign::NotUtf8, 3)));
-        assert_eq!(sign(b"ab\xc3"), Some((BinarySign::NotUtf8, 2)));
+        assert_eq!(sign(b"ab\0c"), Some(("binary: it has a NUL byte", 2)));
+        let invalid = "not UTF-8 text: it has an invalid byte";
+        assert_eq!(sign(b"abc\xffd"), Some((invalid, 3)));
+        assert_eq!(sign(b"ab\xc3"), Some((invalid, 2)));
         let mut late_nul = vec![b'a'; NUL_WINDOW];
         late_nul.push(0);
         assert_eq!(sign(&late_nul), None);
@@ -340,7 +333,7 @@ mod tests {
         let path = temp.path().join("fifo");
         crate::system::make_fifo(&path);
         check_kind(&path, "not-a-regular-file");
-        let after_the_first_look = load_open(&path, open(&path).unwrap(), 1);
+        let after_the_first_look = load_open(&path, open_at_once(&path).unwrap(), 1);
         assert_eq!(after_the_first_look.unwrap_err().kind(), "not-a-regular-file");
     }
 

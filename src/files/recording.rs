@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 
 use super::FileError;
-use super::read::{check_regular, check_size, open, refuse_special, refused};
+use super::read::{open, refused, size_of_regular};
 
 /// Maximum size of a recording in bytes.
 pub(crate) const LARGEST_RECORDING: u64 = 4 << 30;
@@ -31,17 +31,11 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Opens a regular file, under its real name.
-    ///
-    /// # Errors
-    /// [`FileError`].
     pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
-        check_size(path, check_regular(path)?.len(), LARGEST_RECORDING)?;
-        let file = open(path)?;
-        let unreadable = |error| refused(path, error);
-        let metadata = file.metadata().map_err(unreadable)?;
-        refuse_special(path, &metadata)?;
-        let path = path.canonicalize().map_err(unreadable)?;
-        Ok(Self { file, path, bytes: metadata.len() })
+        let file = open(path, LARGEST_RECORDING)?;
+        let bytes = size_of_regular(path, file.metadata())?;
+        let path = path.canonicalize().map_err(|error| refused(path, error))?;
+        Ok(Self { file, path, bytes })
     }
 
     /// Returns the file's real name.
@@ -56,9 +50,6 @@ impl Recording {
 
     /// Returns a hash of the file's beginning and of the bytes before `offset`, which stays the
     /// same as long as the file changes only after `offset`.
-    ///
-    /// # Errors
-    /// [`FileError`].
     pub(crate) fn ends(&self, offset: u64) -> Result<String, FileError> {
         let mut hasher = blake3::Hasher::new();
         let mut bytes = vec![0; usize::try_from(offset.min(END_BYTES)).unwrap_or(0)];
@@ -72,9 +63,6 @@ impl Recording {
     }
 
     /// Returns the content from `offset` to the end that the file had when it was opened.
-    ///
-    /// # Errors
-    /// [`FileError`].
     pub(crate) fn from(&self, offset: u64) -> Result<BufReader<Take<&File>>, FileError> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset)).map_err(|error| refused(&self.path, error))?;
@@ -89,7 +77,7 @@ impl Recording {
 /// # Errors
 /// [`FileError`] for a path that is missing, or neither a file nor a folder.
 pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, FileError> {
-    match check_regular(path) {
+    match size_of_regular(path, path.metadata()) {
         Ok(_) => return Ok(vec![path.to_owned()]),
         Err(FileError::IsDirectory { .. }) => {}
         Err(error) => return Err(error),
@@ -99,18 +87,15 @@ pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     walk.sort_by_file_name(std::ffi::OsStr::cmp);
     let entries = walk.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let paths = files.map(ignore::DirEntry::into_path);
-    let may_be = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "jsonl" || extension == "md")
-    };
-    Ok(paths.filter(may_be).take(MOST_RECORDINGS).collect())
+    let may_be = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "md");
+    let paths = files.map(ignore::DirEntry::into_path).filter(may_be);
+    Ok(paths.take(MOST_RECORDINGS).collect())
 }
 
 /// Returns the project of a file within a folder `.specstory`: the folder that contains
 /// `.specstory`.
 pub(crate) fn project_of_history(path: &Path) -> Option<&Path> {
-    let folder = path.ancestors().find(|folder| folder.ends_with(".specstory"))?;
-    folder.parent()
+    path.ancestors().find(|folder| folder.ends_with(".specstory"))?.parent()
 }
 
 #[cfg(test)]

@@ -159,10 +159,7 @@ fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
     let text = match kept_in(item, path) {
         // The path may now lead outside the folder, which was never allowed.
-        Some(folder) => {
-            let folder = Beneath::new(folder);
-            folder.and_then(|folder| folder.open(path)?.read(None, options))
-        }
+        Some(folder) => Beneath::new(folder).and_then(|it| it.open(path)?.read(None, options)),
         None => read(path, None, options),
     };
     match text {

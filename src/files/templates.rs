@@ -1,5 +1,6 @@
 //! Finds templates: in a trusted project, then in the user's configuration, then in the program.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,7 +120,9 @@ impl TemplateFolders {
         {
             return parsed(bare, Source::Project, file);
         }
-        if let Some(file) = self.user.as_ref().and_then(|user| user_template(user, bare)) {
+        // A template of the user may be a link to anywhere.
+        let of_user = self.user.as_ref().map(|user| file_of(user, bare));
+        if let Some(file) = of_user.and_then(|path| found(Opened::at(&path), path)) {
             return parsed(bare, Source::User, &file);
         }
         match (built_in(bare), own, project) {
@@ -134,28 +137,26 @@ impl TemplateFolders {
     /// Lists all templates by name: for each name the template that [`TemplateFolders::find`]
     /// returns, followed by the project's own template if the project is not trusted.
     pub fn list(&self) -> Vec<Listed> {
-        let built_in = BUILT_IN.iter().map(|built_in| (built_in.name.to_owned(), Source::BuiltIn));
-        let mut found: BTreeMap<String, Source> = built_in.collect();
-        let mut untrusted = Vec::new();
-        if let Some(user) = &self.user {
-            let named = |name: String| (name.clone(), Source::User(shown(&file_of(user, &name))));
-            found.extend(names_in(user, Path::new(".")).into_iter().map(named));
-        }
-        if let Some(project) = self.project() {
-            let named = |name: String| (name.clone(), Source::Project(shown(&project.file(&name))));
-            let own = project.names().into_iter().map(named);
-            match project.is_trusted {
-                true => found.extend(own),
-                false => untrusted.extend(own),
+        // A trusted template comes before an untrusted one of the same name.
+        let key = |name: String, is_trusted: bool| (name, Reverse(is_trusted));
+        let built_in = BUILT_IN.iter().map(|it| (key(it.name.to_owned(), true), Source::BuiltIn));
+        let mut found: BTreeMap<(String, Reverse<bool>), Source> = built_in.collect();
+        if let Some(user) = &self.user
+            && let Ok(folder) = Beneath::new(user)
+        {
+            for name in names(&folder, Path::new(".")) {
+                let source = Source::User(shown(&file_of(user, &name)));
+                found.insert(key(name, true), source);
             }
         }
-        let listed = |is_trusted| {
-            move |(name, source): (String, Source)| Listed { name, source, is_trusted }
-        };
-        let mut all: Vec<Listed> = found.into_iter().map(listed(true)).collect();
-        all.extend(untrusted.into_iter().map(listed(false)));
-        all.sort_by(|a, b| (&a.name, !a.is_trusted).cmp(&(&b.name, !b.is_trusted)));
-        all
+        if let Some(project) = self.project() {
+            for name in names(&project.folder, Path::new(PROJECT_FOLDER)) {
+                let source = Source::Project(shown(&project.file(&name)));
+                found.insert(key(name, project.is_trusted), source);
+            }
+        }
+        let listed = |((name, Reverse(is_trusted)), source)| Listed { name, source, is_trusted };
+        found.into_iter().map(listed).collect()
     }
 
     fn names(&self) -> Vec<String> {
@@ -183,22 +184,11 @@ impl Project {
 
     fn template(&self, name: &str) -> Option<Found> {
         let opened = self.folder.open(&file_of(Path::new(PROJECT_FOLDER), name));
-        found(self.file(name), opened)
-    }
-
-    fn names(&self) -> Vec<String> {
-        names(&self.folder, Path::new(PROJECT_FOLDER))
+        found(opened, self.file(name))
     }
 }
 
-/// Opens a template of the user, which may be a link to anywhere.
-fn user_template(folder: &Path, name: &str) -> Option<Found> {
-    let path = file_of(folder, name);
-    let opened = Opened::at(&path);
-    found(path, opened)
-}
-
-fn found(path: PathBuf, opened: Result<Opened, FileError>) -> Option<Found> {
+fn found(opened: Result<Opened, FileError>, path: PathBuf) -> Option<Found> {
     match opened {
         Err(FileError::Missing { .. }) => None,
         opened => Some((path, opened)),
@@ -217,10 +207,6 @@ fn parsed(
         error => unreadable(error.problem()),
     })?;
     Ok(Template::parse(name, source(shown(path)), &text)?)
-}
-
-fn names_in(folder: &Path, within: &Path) -> Vec<String> {
-    Beneath::new(folder).map(|folder| names(&folder, within)).unwrap_or_default()
 }
 
 fn names(folder: &Beneath, within: &Path) -> Vec<String> {

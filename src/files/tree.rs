@@ -5,16 +5,16 @@
 
 mod rules;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::read::{check_regular, refused};
+use super::read::{refused, size_of_regular};
 use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
 /// Default maximum number of entries in a walk: five times as many as a large repository has. Each
@@ -101,8 +101,8 @@ pub(crate) fn walk(
     options: &TreeOptions,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Walk, TreeError> {
-    match check_regular(root) {
-        Ok(metadata) => return Ok(single(root, &metadata, options)),
+    match size_of_regular(root, root.metadata()) {
+        Ok(bytes) => return Ok(single(root, bytes, options)),
         Err(FileError::IsDirectory { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -110,16 +110,16 @@ pub(crate) fn walk(
     let top = Arc::new(Beneath::new(&rules::top(root))?);
     let mut above = root.ancestors().take_while(|folder| folder.starts_with(top.named()));
     above.try_for_each(|folder| rules::check(&top, folder))?;
-    let mut walker = Walker::new(root, options, Arc::clone(&top));
+    let mut walker = Walker::new(root, options, Arc::clone(&top), progress);
     for entry in builder(root, options, top).build() {
         match entry {
             Ok(entry) if entry.depth() == 0 => walker.open_folder(root)?,
             Ok(entry) => walker.visit(&entry)?,
             Err(error) => walker.fail(&error),
         }
-        walker.tick(progress)?;
+        walker.tick()?;
     }
-    walker.finish(progress)
+    walker.finish()
 }
 
 fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder {
@@ -145,20 +145,15 @@ fn is_version_control(name: &OsStr) -> bool {
     VERSION_CONTROL.iter().any(|known| name == *known)
 }
 
-fn single(path: &Path, metadata: &Metadata, options: &TreeOptions) -> Walk {
-    let mut walk = Walk {
-        root: path.parent().unwrap_or(path).to_path_buf(),
-        files: Vec::new(),
-        skipped: Skipped::default(),
-    };
-    let relative = relative(&walk.root, path);
-    let bytes = metadata.len();
-    if bytes > options.max_file_bytes {
-        walk.skipped.add(relative, SkipReason::TooLarge);
-    } else {
-        walk.files.push(FoundFile { path: path.to_path_buf(), relative, bytes });
+fn single(path: &Path, bytes: u64, options: &TreeOptions) -> Walk {
+    let root = path.parent().unwrap_or(path).to_path_buf();
+    let (relative, path) = (relative(&root, path), path.to_path_buf());
+    let (mut files, mut skipped) = (Vec::new(), Skipped::default());
+    match bytes > options.max_file_bytes {
+        true => skipped.add(relative, SkipReason::TooLarge),
+        false => files.push(FoundFile { path, relative, bytes }),
     }
-    walk
+    Walk { root, files, skipped }
 }
 
 /// A walk in progress.
@@ -166,31 +161,33 @@ struct Walker<'a> {
     root: &'a Path,
     options: &'a TreeOptions,
     top: Arc<Beneath>,
+    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     files: Vec<FoundFile>,
     /// Entries of visited folders that the filtered walk has not yielded yet, and whether each is a
     /// folder. Those that remain at the end were filtered out.
     awaited: HashMap<PathBuf, bool>,
-    left_out: Vec<LeftOut>,
+    /// Entries that were left out, whether each is a folder, and why it was left out.
+    left_out: BTreeMap<PathBuf, (bool, SkipReason)>,
     so_far: Progress,
     entries: u64,
     steps: u64,
 }
 
-struct LeftOut {
-    path: PathBuf,
-    is_folder: bool,
-    reason: SkipReason,
-}
-
 impl<'a> Walker<'a> {
-    fn new(root: &'a Path, options: &'a TreeOptions, top: Arc<Beneath>) -> Self {
+    fn new(
+        root: &'a Path,
+        options: &'a TreeOptions,
+        top: Arc<Beneath>,
+        progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Self {
         Self {
             root,
             options,
             top,
+            progress,
             files: Vec::new(),
             awaited: HashMap::new(),
-            left_out: Vec::new(),
+            left_out: BTreeMap::new(),
             so_far: Progress::default(),
             entries: 0,
             steps: 0,
@@ -226,11 +223,7 @@ impl<'a> Walker<'a> {
     /// Records everything in a folder that the walk is about to enter.
     fn open_folder(&mut self, folder: &Path) -> Result<(), TreeError> {
         let Ok(entries) = fs::read_dir(folder) else {
-            self.left_out.push(LeftOut {
-                path: folder.to_path_buf(),
-                is_folder: true,
-                reason: SkipReason::Unreadable,
-            });
+            self.left_out.insert(folder.to_path_buf(), (true, SkipReason::Unreadable));
             return Ok(());
         };
         for entry in entries.flatten() {
@@ -259,44 +252,34 @@ impl<'a> Walker<'a> {
     }
 
     fn leave_out(&mut self, path: &Path, reason: SkipReason) {
-        self.left_out.push(LeftOut { path: path.to_path_buf(), is_folder: false, reason });
+        self.left_out.insert(path.to_path_buf(), (false, reason));
     }
 
-    fn tick(
-        &mut self,
-        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<(), TreeError> {
+    fn tick(&mut self) -> Result<(), TreeError> {
         self.steps += 1;
-        if self.steps.is_multiple_of(PROGRESS_INTERVAL) { self.tell(progress) } else { Ok(()) }
+        if self.steps.is_multiple_of(PROGRESS_INTERVAL) { self.tell() } else { Ok(()) }
     }
 
-    fn tell(&self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<(), TreeError> {
-        match progress(self.so_far) {
+    fn tell(&mut self) -> Result<(), TreeError> {
+        match (self.progress)(self.so_far) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(TreeError::Cancelled { path: self.root.to_path_buf() }),
         }
     }
 
-    fn finish(
-        mut self,
-        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Walk, TreeError> {
-        self.tell(progress)?;
-        let shown = self.options.hidden;
-        self.left_out.extend(self.awaited.into_iter().map(|(path, is_folder)| {
-            let hidden = !shown && is_hidden(&path);
-            let reason = match hidden {
+    fn finish(mut self) -> Result<Walk, TreeError> {
+        self.tell()?;
+        for (path, is_folder) in self.awaited {
+            let is_refused = || is_folder && rules::check(&self.top, &path).is_err();
+            let reason = match !self.options.hidden && is_hidden(&path) {
                 true => SkipReason::Hidden,
-                false if is_folder && rules::check(&self.top, &path).is_err() => {
-                    SkipReason::Unreadable
-                }
+                false if is_refused() => SkipReason::Unreadable,
                 false => SkipReason::Ignored,
             };
-            LeftOut { path, is_folder, reason }
-        }));
-        self.left_out.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+            self.left_out.insert(path, (is_folder, reason));
+        }
         let mut skipped = Skipped::default();
-        for LeftOut { path, is_folder, reason } in self.left_out {
+        for (path, (is_folder, reason)) in self.left_out {
             let slash = if is_folder { "/" } else { "" };
             skipped.add(relative(self.root, &path) + slash, reason);
         }

@@ -300,12 +300,13 @@ fn errors_of_the_walk_are_reported_at_their_path() {
         }),
     };
     let top = Arc::new(Beneath::new(root).unwrap());
-    let mut walker = Walker::new(root, &options, top);
+    let mut go_on = go_on;
+    let mut walker = Walker::new(root, &options, top, &mut go_on);
     walker.awaited.insert(root.join("x"), false);
     walker.fail(&denied(&root.join("x")));
     walker.open_folder(&root.join("no-such-folder")).unwrap();
     walker.fail(&denied(&root.join("no-such-folder")));
-    let walk = walker.finish(&mut go_on).unwrap();
+    let walk = walker.finish().unwrap();
     let unreadable = [("no-such-folder/", SkipReason::Unreadable), ("x", SkipReason::Unreadable)];
     assert_eq!(shown(&walk), (vec![], unreadable.to_vec()));
 }
