@@ -147,10 +147,7 @@ pub struct Request {
 /// the length of the wait. All callbacks compare equal, so that a callback never makes two requests
 /// differ.
 #[derive(Clone, Default)]
-pub struct OnWait(Option<Arc<Hear>>);
-
-/// The function that an [`OnWait`] calls.
-type Hear = dyn Fn(&str) + Send + Sync;
+pub struct OnWait(Option<Arc<dyn Fn(&str) + Send + Sync>>);
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +214,11 @@ impl ChatMessage {
             opaque: None,
         }
     }
+
+    /// Returns the opaque data, if this family of providers sent it.
+    pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
+        self.opaque.as_ref()?.get(family)
+    }
 }
 
 impl From<&Message> for ChatMessage {
@@ -228,13 +230,6 @@ impl From<&Message> for ChatMessage {
             tool_call_id: message.tool_call_id.clone(),
             opaque: None,
         }
-    }
-}
-
-impl ChatMessage {
-    /// Returns the opaque data, if this family of providers sent it.
-    pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
-        self.opaque.as_ref()?.get(family)
     }
 }
 

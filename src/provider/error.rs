@@ -1,5 +1,6 @@
 //! Errors of providers, with advice for the user.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::overflow::Overflow;
@@ -60,34 +61,31 @@ impl ProviderError {
         Self { kind, provider, model, what, retry_after: None, overflow: None }
     }
 
-    fn next_step(&self) -> String {
-        match self.kind {
+    fn next_step(&self) -> Cow<'static, str> {
+        let step = match self.kind {
             ErrorKind::Unconfigured => {
-                "correct the provider's configuration, and start the program again".into()
+                "correct the provider's configuration, and start the program again"
             }
-            ErrorKind::Authentication => {
-                "check the key that is configured for this provider".into()
-            }
+            ErrorKind::Authentication => "check the key that is configured for this provider",
             ErrorKind::RateLimited => match self.retry_after {
-                Some(wait) => format!("try again in {} s", wait.as_secs().max(1)),
-                None => "try again later, or check the quota".into(),
+                Some(wait) => return format!("try again in {} s", wait.as_secs().max(1)).into(),
+                None => "try again later, or check the quota",
             },
             ErrorKind::QuotaExhausted => {
-                "check the account's plan and balance, or choose another provider".into()
+                "check the account's plan and balance, or choose another provider"
             }
-            ErrorKind::ContextTooLong => "send less, or choose a model with a larger window".into(),
-            ErrorKind::BadRequest => "check the url and the name of the model".into(),
+            ErrorKind::ContextTooLong => "send less, or choose a model with a larger window",
+            ErrorKind::BadRequest => "check the url and the name of the model",
             ErrorKind::Unavailable => {
                 "check that the provider's server is running and can be reached, and try again"
-                    .into()
             }
-            ErrorKind::Cancelled => "ask again".into(),
+            ErrorKind::Cancelled => "ask again",
             ErrorKind::Malformed => {
                 "ask again; if this happens again, check that the url points to the right kind of \
                  server"
-                    .into()
             }
-        }
+        };
+        step.into()
     }
 }
 

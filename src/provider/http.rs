@@ -38,6 +38,7 @@ pub(super) enum KeyHeader {
 }
 
 /// A server and one of its models.
+#[derive(Clone)]
 pub(super) struct Endpoint {
     provider: String,
     model: String,
@@ -86,14 +87,7 @@ impl Endpoint {
 
     /// Returns the same server with another model.
     pub(super) fn with_model(&self, model: &str) -> Self {
-        Self {
-            provider: self.provider.clone(),
-            model: model.to_owned(),
-            source: self.source.clone(),
-            key_header: self.key_header,
-            headers: self.headers,
-            shared: Arc::clone(&self.shared),
-        }
+        Self { model: model.to_owned(), ..self.clone() }
     }
 
     /// Sets the header that carries the key, and further headers to send with every request.
@@ -114,14 +108,7 @@ impl Endpoint {
     }
 
     pub(super) fn error(&self, kind: ErrorKind, what: impl Into<String>) -> ProviderError {
-        ProviderError {
-            kind,
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            what: what.into(),
-            retry_after: None,
-            overflow: None,
-        }
+        ProviderError::new(kind, &*self.provider, &*self.model, what)
     }
 
     /// Sends a request without retrying.
@@ -147,9 +134,7 @@ impl Endpoint {
         until: Instant,
         on_wait: &OnWait,
     ) -> Result<(Response, Option<Secret>), ProviderError> {
-        let mut wait = FIRST_WAIT;
-        let mut attempt = 0;
-        let mut may_reopen = true;
+        let (mut wait, mut attempt, mut may_reopen) = (FIRST_WAIT, 0, true);
         let mut before = String::new();
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
@@ -272,8 +257,7 @@ impl Endpoint {
     async fn refused(&self, mut response: Response, key: Option<Secret>) -> Failed {
         let status = response.status().as_u16();
         let pause = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
-        let mut body = Vec::new();
-        let mut is_cut = true;
+        let (mut body, mut is_cut) = (Vec::new(), true);
         while body.len() <= LONGEST_REFUSAL {
             // A refusal that breaks off is still useful.
             let chunk = response.chunk().await;

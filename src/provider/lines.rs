@@ -78,30 +78,24 @@ impl Unframer {
             (Framing::Lines, line) => take(line),
             (Framing::Events, "") => self.data.take().map_or(Ok(()), |data| take(&data)),
             (Framing::Events, line) => {
-                let Some(data) = line.strip_prefix("data:") else {
-                    return self.other_field(line);
-                };
+                let Some(data) = line.strip_prefix("data:") else { return check_field(line) };
                 let data = data.strip_prefix(' ').unwrap_or(data);
                 match &mut self.data {
-                    Some(known) => {
-                        known.push('\n');
-                        known.push_str(data);
-                    }
+                    Some(known) => known.extend(["\n", data]),
                     none => *none = Some(data.to_owned()),
                 }
                 Ok(())
             }
         }
     }
+}
 
-    /// Accepts comments and the fields of an event stream that do not matter here, and refuses any
-    /// other line.
-    fn other_field(&self, line: &str) -> Result<(), String> {
-        let name = line.split(':').next().unwrap_or_default();
-        match ["", "event", "id", "retry", "data"].contains(&name) {
-            true => Ok(()),
-            false => Err("the answer is not an event stream".to_owned()),
-        }
+/// Accepts comments and the fields of an event stream that do not matter here, and refuses any
+/// other line.
+fn check_field(line: &str) -> Result<(), String> {
+    match line.split(':').next() {
+        Some("" | "event" | "id" | "retry" | "data") => Ok(()),
+        _ => Err("the answer is not an event stream".to_owned()),
     }
 }
 

@@ -154,11 +154,10 @@ struct Speakers {
 
 impl Speakers {
     fn add(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
-        let is_empty = is_blank(&said.content);
         match said.role {
             Role::Assistant if !said.tool_calls.is_empty() => self.calls(at, said, results, all),
             Role::Tool if results.placed[at] => {}
-            _ if is_empty => {}
+            _ if is_blank(&said.content) => {}
             Role::Assistant => self.assistant(at, said),
             Role::User => self.user(at, &said.content),
             Role::Tool => self.user(at, &format!("Result of a tool:\n{}", said.content).into()),

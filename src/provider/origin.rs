@@ -44,9 +44,7 @@ impl Origin {
             Self::Program => "program",
         }
     }
-}
 
-impl Origin {
     /// Returns the window size that the user wants the server to provide, in tokens.
     pub fn context(&self) -> Option<u64> {
         match self {

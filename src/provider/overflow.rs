@@ -82,14 +82,9 @@ impl Overflow {
     pub(super) fn read_body(json: Option<&Value>, said: &str) -> Option<Self> {
         let error = json.map(|json| &json["error"]);
         let field = |name: &str| error.and_then(|error| error[name].as_u64());
-        match field("n_ctx") {
-            Some(limit) => Some(Self {
-                limit: Some(limit),
-                input: field("n_prompt_tokens"),
-                ..Self::default()
-            }),
-            None => Self::read(said),
-        }
+        let input = field("n_prompt_tokens");
+        let of_fields = |limit| Self { limit: Some(limit), input, ..Self::default() };
+        field("n_ctx").map(of_fields).or_else(|| Self::read(said))
     }
 
     fn of(found: &Captures<'_>) -> Self {

@@ -142,13 +142,8 @@ fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duratio
     }
     let body = body.to_lowercase();
     // Gemini names the limits that were exceeded.
-    let limits: Vec<&str> = details(json)
-        .flat_map(|detail| detail["violations"].as_array())
-        .flatten()
-        .fold(Vec::new(), |mut limits, violation| {
-            limits.extend(violation["quotaId"].as_str());
-            limits
-        });
+    let violations = details(json).flat_map(|detail| detail["violations"].as_array()).flatten();
+    let limits: Vec<&str> = violations.filter_map(|it| it["quotaId"].as_str()).collect();
     let is_daily = limits.iter().any(|limit| limit.contains("PerDay"));
     let is_over = body.contains(OVER_QUOTA) && limits.is_empty() && pause.is_none();
     status == 402 || is_daily || is_over || QUOTA.iter().any(|words| body.contains(words))

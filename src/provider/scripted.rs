@@ -50,19 +50,20 @@ use serde::Deserialize;
 
 use super::chat::{ChatMessage, Provider, Reply, Request, Stop, StreamEvent, Usage};
 use super::normal::{Form, normal};
+use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
 
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Message form of the strictest servers.
-const FORM: Form = Form { family: "scripted", joins_results: false };
+const FORM: Form = Form { family: SCRIPTED, joins_results: false };
 /// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
 /// A provider that follows a script.
+#[derive(Clone)]
 pub struct Scripted {
-    name: String,
     model: String,
     answers: Arc<[Line]>,
     /// Number of times that each answer was played.
@@ -123,7 +124,7 @@ impl Default for Text {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Call {
     name: String,
@@ -167,36 +168,26 @@ impl Scripted {
             return Err(format!("delay must be from 0 to {LONGEST_DELAY} seconds"));
         }
         let played = answers.iter().map(|_| AtomicUsize::new(0)).collect();
-        let (answers, model) = (answers.into(), model.to_owned());
-        Ok(Self { name: "scripted".to_owned(), model, answers, played })
+        Ok(Self { model: model.to_owned(), answers: answers.into(), played })
     }
 
     /// Returns the answer to play next, and how often it was played before.
     fn next_line(&self, request: &Request) -> Option<(&Line, usize)> {
         let asked = normal(request, FORM);
         let last = asked.messages.last().map_or("", |said| &*said.content);
-        let by_text = |line: &Line| line.when.as_ref().is_some_and(|when| last.contains(when));
-        let by_text = |at: &usize| by_text(&self.answers[*at]);
-        let mut fitting: Vec<usize> = (0..self.answers.len()).filter(by_text).collect();
-        if fitting.is_empty() {
-            fitting.extend((0..self.answers.len()).filter(|at| self.answers[*at].when.is_none()));
-        }
+        let when = |at: &usize| self.answers[*at].when.as_ref();
+        let by_text = |at: &usize| when(at).is_some_and(|when| last.contains(when));
         let times = |at: &usize| self.played[*at].load(Ordering::Relaxed);
-        let at = fitting.into_iter().min_by_key(times)?;
+        let all = 0..self.answers.len();
+        let at = all.clone().filter(by_text).min_by_key(times);
+        let at = at.or_else(|| all.filter(|at| when(at).is_none()).min_by_key(times))?;
         Some((&self.answers[at], self.played[at].fetch_add(1, Ordering::Relaxed)))
     }
 
     fn error(&self, kind: ErrorKind, what: &str) -> ProviderError {
-        ProviderError {
-            kind,
-            provider: self.name.clone(),
-            model: self.model.clone(),
-            what: what.to_owned(),
-            retry_after: None,
-            overflow: Overflow::read(what)
-                .filter(|_| kind == ErrorKind::ContextTooLong)
-                .map(Box::new),
-        }
+        let overflow = Overflow::read(what).filter(|_| kind == ErrorKind::ContextTooLong);
+        let error = ProviderError::new(kind, self.name(), &*self.model, what);
+        ProviderError { overflow: overflow.map(Box::new), ..error }
     }
 }
 
@@ -218,7 +209,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 
 impl Provider for Scripted {
     fn name(&self) -> &str {
-        &self.name
+        SCRIPTED
     }
 
     fn model(&self) -> &str {
@@ -226,12 +217,7 @@ impl Provider for Scripted {
     }
 
     fn with_model(&self, model: &str) -> Arc<dyn Provider> {
-        Arc::new(Self {
-            name: self.name.clone(),
-            model: model.to_owned(),
-            answers: Arc::clone(&self.answers),
-            played: Arc::clone(&self.played),
-        })
+        Arc::new(Self { model: model.to_owned(), ..self.clone() })
     }
 
     fn payload(&self, request: &Request) -> String {
@@ -252,10 +238,6 @@ impl Provider for Scripted {
             payload["without-calls"] = true.into();
         }
         payload.to_string()
-    }
-
-    fn models(&self) -> Answer<'_, Vec<String>> {
-        Box::pin(std::future::ready(Ok(vec![self.model.clone()])))
     }
 
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
@@ -297,24 +279,18 @@ impl Line {
         pieces.extend(self.reasoning.clone().map(StreamEvent::Reasoning));
         pieces.extend(texts.iter().cloned().map(StreamEvent::Text));
         pieces.extend(self.echo.then(|| StreamEvent::Text(payload())));
-        let call = |(at, call): (usize, &Call)| {
+        let call = |(at, call): (usize, Call)| {
             // Ids differ from those of earlier plays of the same answer.
-            let numbered = || format!("call-{before}-{at}");
-            let id = call.id.clone().unwrap_or_else(numbered);
-            let Call { name, arguments, .. } = call;
-            StreamEvent::Call(ToolCall { id, name: name.clone(), arguments: arguments.clone() })
+            let id = call.id.unwrap_or_else(|| format!("call-{before}-{at}"));
+            StreamEvent::Call(ToolCall { id, name: call.name, arguments: call.arguments })
         };
-        pieces.extend(self.calls.iter().enumerate().map(call));
+        pieces.extend(self.calls.iter().cloned().enumerate().map(call));
         if !self.cut && !self.hang {
             let opaque = self.opaque.clone().filter(|_| !self.calls.is_empty());
             pieces.extend(opaque.map(StreamEvent::Opaque));
             let Used { input, output, cached: cache_read } = self.usage;
-            pieces.push(StreamEvent::Usage(Usage {
-                input,
-                output,
-                cache_read,
-                ..Usage::default()
-            }));
+            let usage = Usage { input, output, cache_read, ..Usage::default() };
+            pieces.push(StreamEvent::Usage(usage));
             let stop = match self.stop {
                 Some(Ends::Length) => Stop::Length,
                 Some(Ends::Refused) => Stop::Refused,

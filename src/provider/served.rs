@@ -107,14 +107,12 @@ impl Provider for HttpProvider {
     }
 
     fn payload(&self, request: &Request) -> String {
-        let model = self.endpoint.model();
-        let request = &normal(request, self.family.form());
-        let body = |request: &_| self.family.body(&self.base, model, request, self.context);
-        let plain = self.takes_no_temperature.load(Ordering::Relaxed);
-        match request.temperature.filter(|_| plain) {
-            None => body(request).to_string(),
-            Some(_) => body(&Request { temperature: None, ..request.clone() }).to_string(),
+        let mut request = normal(request, self.family.form());
+        if self.takes_no_temperature.load(Ordering::Relaxed) {
+            request.temperature = None;
         }
+        let model = self.endpoint.model();
+        self.family.body(&self.base, model, &request, self.context).to_string()
     }
 
     fn models(&self) -> Answer<'_, Vec<String>> {
@@ -149,7 +147,6 @@ impl Provider for HttpProvider {
                 said: 0,
                 failure: None,
                 stopped: false,
-                ended: false,
             });
             Ok(reply)
         })
@@ -211,7 +208,6 @@ struct HttpReply {
     failure: Option<ProviderError>,
     /// True once the answer is complete, even if the connection is still open.
     stopped: bool,
-    ended: bool,
 }
 
 impl Reply for HttpReply {
@@ -225,7 +221,7 @@ impl Reply for HttpReply {
                 if let Some(failure) = &self.failure {
                     return Err(failure.clone());
                 }
-                if self.ended {
+                if self.response.is_none() {
                     return Ok(None);
                 }
                 if let Err(failure) = self.read().await {
@@ -239,10 +235,7 @@ impl Reply for HttpReply {
 
 impl HttpReply {
     async fn read(&mut self) -> Result<(), ProviderError> {
-        let Some(response) = &mut self.response else {
-            self.ended = true;
-            return Ok(());
-        };
+        let Some(response) = &mut self.response else { return Ok(()) };
         if self.stopped {
             // A connection that is read to its end can be reused.
             let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
@@ -254,10 +247,7 @@ impl HttpReply {
             let what = format!("nothing more came for {} s", self.silence.as_secs_f64());
             self.endpoint.error(ErrorKind::Unavailable, what)
         })?;
-        let chunk = match chunk {
-            Ok(chunk) => chunk,
-            Err(error) => return Err(self.endpoint.broken(error)),
-        };
+        let chunk = chunk.map_err(|error| self.endpoint.broken(error))?;
         self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len());
         if self.bytes > LONGEST_ANSWER {
             let what = format!("the answer has more than {LONGEST_ANSWER} bytes");

@@ -187,7 +187,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
         Ok(_) => return wrong("be an address with a host"),
         Err(why) => return wrong(&format!("be an address ({why})")),
     };
-    if host_part(rest).contains('@') {
+    if rest.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
         return Err(bad(
             "url",
             "must not contain a user name or a key; give the key in its own setting",
@@ -199,10 +199,6 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
         true => wrong("be an address without spaces or parameters"),
         false => Ok(()),
     }
-}
-
-fn host_part(rest: &str) -> &str {
-    rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {

@@ -87,11 +87,8 @@ fn role(role: Role) -> &'static str {
 
 fn blocks(said: &ChatMessage) -> Vec<Value> {
     if let Some(Value::Array(kept)) = said.kept(FAMILY) {
-        return kept
-            .iter()
-            .filter(|block| block.is_object() && !is_blank(block))
-            .cloned()
-            .collect();
+        let is_sent = |block: &&Value| block.is_object() && !is_blank(block);
+        return kept.iter().filter(is_sent).cloned().collect();
     }
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": &*said.content})];

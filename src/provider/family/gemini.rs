@@ -130,11 +130,8 @@ impl Decode {
 
     fn add_part(&mut self, part: &Value, pieces: &mut Vec<StreamEvent>) {
         let thought = part["thought"].as_bool().unwrap_or_default();
-        add_text(
-            pieces,
-            &part["text"],
-            if thought { StreamEvent::Reasoning } else { StreamEvent::Text },
-        );
+        let piece = if thought { StreamEvent::Reasoning } else { StreamEvent::Text };
+        add_text(pieces, &part["text"], piece);
         let call = &part["functionCall"];
         if let Some(name) = call["name"].as_str() {
             // Most calls have only a name; an id distinguishes two calls of the same function.

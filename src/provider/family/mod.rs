@@ -6,9 +6,9 @@ mod gemini;
 mod ollama;
 mod openai;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::chat::{Request, StreamEvent};
+use super::chat::{Request, StreamEvent, Tool};
 use super::error::ErrorKind;
 use super::http::KeyHeader;
 use super::lines::Framing;
@@ -202,6 +202,16 @@ fn append(text: &mut Value, more: &Value) {
         Value::String(text) => text.push_str(more),
         none => *none = more.into(),
     }
+}
+
+/// Builds the list of tools as functions, in the form of `OpenAI` and Ollama.
+fn functions(tools: &[Tool]) -> Value {
+    let function = |tool: &Tool| {
+        json!({"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.schema,
+        }})
+    };
+    tools.iter().map(function).collect()
 }
 
 /// Sets an entry, if there is a value.

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
+use super::{Broken, CallIds, Decoder, add_text, append, arguments, functions, set};
+use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
 use crate::provider::error::ErrorKind;
 use crate::session::message::ToolCall;
 
@@ -20,12 +20,7 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     set(&mut body, "options", (options != json!({})).then_some(options));
     // Leaving the tools out is the only way to prevent calls.
     if !request.tools.is_empty() && !request.without_calls {
-        let tool = |tool: &Tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": tool.schema,
-            }})
-        };
-        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tools"] = functions(&request.tools);
     }
     body
 }

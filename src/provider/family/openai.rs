@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, append, set};
+use super::{Broken, CallIds, Decoder, add_text, append, functions, set};
 use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::kind_of_bad;
@@ -30,12 +30,7 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     set(&mut body, limit, request.max_tokens);
     set(&mut body, "temperature", request.temperature);
     if !request.tools.is_empty() {
-        let tool = |tool: &crate::provider::chat::Tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": tool.schema,
-            }})
-        };
-        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tools"] = functions(&request.tools);
         set(&mut body, "tool_choice", request.without_calls.then_some("none"));
     }
     body
@@ -108,11 +103,11 @@ impl Kept {
     }
 
     fn opaque(mut self, calls: &BTreeMap<u64, ToolCall>) -> Option<Value> {
-        if let Some(fields) = self.message.as_object_mut() {
-            // This text only repeats the details.
-            if fields.contains_key("reasoning_details") {
-                fields.remove("reasoning");
-            }
+        // This text only repeats the details.
+        if let Some(fields) = self.message.as_object_mut()
+            && fields.contains_key("reasoning_details")
+        {
+            fields.remove("reasoning");
         }
         let extra = |(index, extra)| Some((calls.get(&index)?.id.clone(), extra));
         let extras: serde_json::Map<_, _> = self.calls.into_iter().filter_map(extra).collect();
@@ -244,19 +239,17 @@ fn failure(error: &Value) -> Broken {
     let message = error["message"].as_str().or(error.as_str()).unwrap_or("no reason given");
     let code = |name: &str| error[name].as_u64().or_else(|| error[name].as_str()?.parse().ok());
     let kind = ["type", "code"].iter().filter_map(|name| error[*name].as_str());
-    let limited = kind.clone().any(|kind| kind.contains("rate_limit"));
     let broke = kind.clone().any(|kind| kind_of_bad(kind) == ErrorKind::QuotaExhausted);
-    let long = kind.clone().any(|kind| kind.contains("context_length"));
-    let bad = kind.clone().any(|kind| kind.contains("invalid_request"));
+    let has = |words: &str| kind.clone().any(|kind| kind.contains(words));
     let kind = match code("code") {
         Some(402) => ErrorKind::QuotaExhausted,
         _ if broke => ErrorKind::QuotaExhausted,
         Some(429) => ErrorKind::RateLimited,
         Some(401 | 403) => ErrorKind::Authentication,
-        _ if limited => ErrorKind::RateLimited,
-        _ if long => ErrorKind::ContextTooLong,
+        _ if has("rate_limit") => ErrorKind::RateLimited,
+        _ if has("context_length") => ErrorKind::ContextTooLong,
         Some(400..=499) => ErrorKind::BadRequest,
-        _ if bad => ErrorKind::BadRequest,
+        _ if has("invalid_request") => ErrorKind::BadRequest,
         _ => ErrorKind::Unavailable,
     };
     Broken::told(kind, message)

@@ -39,12 +39,8 @@ impl Ids {
 /// Derives an id of nine letters and digits.
 fn made_of(bytes: &[u8]) -> String {
     const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let digest = Sha256::digest(bytes);
-    digest
-        .iter()
-        .take(ID_LENGTH)
-        .map(|byte| char::from(CHARACTERS[usize::from(byte % 32)]))
-        .collect()
+    let character = |byte: &u8| char::from(CHARACTERS[usize::from(byte % 32)]);
+    Sha256::digest(bytes).iter().take(ID_LENGTH).map(character).collect()
 }
 
 /// Turns a name into one of at most [`LONGEST_NAME`] ASCII letters, digits, `_` and `-`, which
@@ -64,7 +60,7 @@ pub(super) fn name(said: &str) -> String {
 /// Returns arguments as the text of a JSON object: unchanged if they are an object, else wrapped in
 /// one; see [`arguments`].
 pub(super) fn object(text: &str) -> String {
-    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
+    match serde_json::from_str::<serde_json::Map<String, Value>>(text) {
         Ok(_) => text.to_owned(),
         Err(_) => arguments(text).to_string(),
     }
