@@ -71,9 +71,6 @@ pub mod recorded {
     pub use crate::recorded::*;
 }
 pub mod retrieval {
-    pub mod index {
-        pub use crate::retrieval::index::Index;
-    }
     pub mod scan {
         pub use crate::retrieval::scan::scores;
     }

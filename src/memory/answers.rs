@@ -29,9 +29,7 @@ const NOTED: f64 = 0.5;
 /// A memory that may answer a query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
-    /// Number of the memory.
     pub id: u64,
-    /// Text of the memory.
     pub content: &'a str,
     /// True if somebody asked to remember the text, false if it comes from a conversation.
     pub noted: bool,
@@ -51,6 +49,7 @@ enum Worth {
 }
 
 /// The meaningful words of a text.
+#[derive(Default)]
 struct Said {
     id: u64,
     noted: bool,
@@ -87,13 +86,7 @@ pub(crate) fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64>
 impl Said {
     fn of(text: &Text<'_>, asked: &BTreeSet<String>) -> Self {
         let shown: String = text.content.chars().take(LONGEST).collect();
-        let mut said = Self {
-            id: text.id,
-            noted: text.noted,
-            shared: 0,
-            adds: BTreeSet::new(),
-            states: false,
-        };
+        let mut said = Self { id: text.id, noted: text.noted, ..Self::default() };
         let mut shared = BTreeSet::new();
         for sentence in shown.split_inclusive(['.', '!', '?', '\n']) {
             for term in terms(sentence) {

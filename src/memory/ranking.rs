@@ -22,7 +22,6 @@ const NEIGHBOUR_WEIGHT: usize = 3;
 /// A memory that may be useful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Number of the memory.
     pub id: u64,
     /// Times at which the memory was made and used.
     pub life: Life,

@@ -18,37 +18,25 @@ pub(super) struct Posting {
     pub(super) times: u32,
 }
 
-/// A collection of documents, given by their lengths.
-pub(super) struct Collection<'a> {
-    /// Number of words of each document.
-    pub(super) lengths: &'a [u32],
-}
-
-impl Collection<'_> {
-    /// Scores every document, given the postings of each word of the query.
-    pub(super) fn scores<'a>(&self, query: impl Iterator<Item = &'a [Posting]>) -> Vec<f64> {
-        let mut scores = vec![0.0; self.lengths.len()];
-        let total: u64 = self.lengths.iter().map(|length| u64::from(*length)).sum();
-        let mean = (total as f64 / self.lengths.len().max(1) as f64).max(1.0);
-        for postings in query {
-            let weight = self.rarity(postings.len());
-            for posting in postings {
-                let document = posting.document as usize;
-                let length = f64::from(self.lengths[document]) / mean;
-                let times = f64::from(posting.times);
-                let damped = times + SATURATION * (1.0 - LENGTH + LENGTH * length);
-                scores[document] += weight * times * (SATURATION + 1.0) / damped;
-            }
+/// Scores every document, given the number of words of each, and the postings of each word of the
+/// query.
+pub(super) fn scores<'a>(lengths: &[u32], query: impl Iterator<Item = &'a [Posting]>) -> Vec<f64> {
+    let mut scores = vec![0.0; lengths.len()];
+    let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
+    let mean = (total as f64 / lengths.len().max(1) as f64).max(1.0);
+    for postings in query {
+        // The weight of a rare word, in Lucene's form, which is never negative.
+        let (all, found) = (lengths.len() as f64, postings.len() as f64);
+        let weight = (1.0 + (all - found + 0.5) / (found + 0.5)).ln();
+        for posting in postings {
+            let document = posting.document as usize;
+            let length = f64::from(lengths[document]) / mean;
+            let times = f64::from(posting.times);
+            let damped = times + SATURATION * (1.0 - LENGTH + LENGTH * length);
+            scores[document] += weight * times * (SATURATION + 1.0) / damped;
         }
-        scores
     }
-
-    /// Returns the weight of a word that `found` documents contain, in Lucene's form, which is
-    /// never negative.
-    fn rarity(&self, found: usize) -> f64 {
-        let (all, found) = (self.lengths.len() as f64, found as f64);
-        (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
-    }
+    scores
 }
 
 #[cfg(test)]

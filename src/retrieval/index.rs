@@ -13,7 +13,7 @@ use string_interner::backend::StringBackend;
 use string_interner::symbol::SymbolU32;
 use string_interner::{StringInterner, Symbol};
 
-use super::bm25::{Collection, Posting};
+use super::bm25::{self, Posting};
 use super::scan::Wanted;
 use super::split;
 
@@ -25,7 +25,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The words of texts. Each text is known by a number.
 #[derive(Default)]
-pub struct Index {
+pub(crate) struct Index {
     vocabulary: StringInterner<StringBackend<SymbolU32>>,
     /// For each word of the vocabulary, the texts that have it, in the order in which they were
     /// added.
@@ -41,7 +41,11 @@ pub struct Index {
 impl Index {
     /// Adds a text, given in parts, unless the index already has it. Returns false if there is no
     /// room for the text.
-    pub fn add<'t>(&mut self, number: u64, parts: impl IntoIterator<Item = &'t str>) -> bool {
+    pub(crate) fn add<'t>(
+        &mut self,
+        number: u64,
+        parts: impl IntoIterator<Item = &'t str>,
+    ) -> bool {
         let Entry::Vacant(text) = self.texts.entry(number) else { return true };
         if self.size >= MOST_PLACES {
             return false;
@@ -69,7 +73,11 @@ impl Index {
 
     /// Scores every document against the stems of a query. A document is given by the numbers of
     /// its texts, which the index must have. No text may be in two documents.
-    pub fn scores<D>(&self, documents: impl IntoIterator<Item = D>, query: &[String]) -> Vec<f64>
+    pub(crate) fn scores<D>(
+        &self,
+        documents: impl IntoIterator<Item = D>,
+        query: &[String],
+    ) -> Vec<f64>
     where
         D: IntoIterator<Item = u64>,
     {
@@ -95,7 +103,7 @@ impl Index {
         }
         let postings: Vec<Vec<Posting>> = postings.into_iter().map(joined).collect();
         let of_word = |word: &String| wanted.find(word).map_or(&[][..], |stem| &*postings[stem]);
-        Collection { lengths: &lengths }.scores(query.iter().map(of_word))
+        bm25::scores(&lengths, query.iter().map(of_word))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::bm25::{Collection, Posting};
+use super::bm25::{self, Posting};
 use super::split;
 
 /// Scores every document against the stems of a query. A document is given as the texts that it
@@ -19,14 +19,16 @@ where
     D: IntoIterator<Item = &'a str>,
 {
     let mut wanted = Wanted::new(query);
-    let mut tally = Tally::new(&wanted);
+    let (times, postings) = (vec![0; wanted.len()], vec![Vec::new(); wanted.len()]);
+    let mut tally = Tally { times, postings, ..Tally::default() };
     for texts in documents {
         for text in texts {
             split::each_word(text, |pieces| tally.count(wanted.stem(pieces)));
         }
         tally.end_document();
     }
-    tally.scores(&wanted, query)
+    let of_word = |word: &String| wanted.find(word).map_or(&[][..], |stem| &*tally.postings[stem]);
+    bm25::scores(&tally.lengths, query.iter().map(of_word))
 }
 
 /// The stems of a query, which are the wanted stems.
@@ -111,6 +113,7 @@ impl Wanted {
 }
 
 /// The counts of wanted stems in each document.
+#[derive(Default)]
 struct Tally {
     /// Occurrences of each stem in the current document.
     times: Vec<u32>,
@@ -124,13 +127,6 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(wanted: &Wanted) -> Self {
-        let stems = wanted.stems.len();
-        let postings = vec![Vec::new(); stems];
-        let (found, lengths) = (Vec::new(), Vec::new());
-        Self { times: vec![0; stems], found, length: 0, postings, lengths }
-    }
-
     /// Counts a word of the current document.
     fn count(&mut self, stem: Option<u32>) {
         self.length += 1;
@@ -150,13 +146,6 @@ impl Tally {
             let times = std::mem::take(&mut self.times[stem as usize]);
             self.postings[stem as usize].push(Posting { document, times });
         }
-    }
-
-    /// Scores the documents against the stems of the query.
-    fn scores(&self, wanted: &Wanted, query: &[String]) -> Vec<f64> {
-        let of_word =
-            |word: &String| wanted.find(word).map_or(&[][..], |stem| &*self.postings[stem]);
-        Collection { lengths: &self.lengths }.scores(query.iter().map(of_word))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::bm25::{Collection, Posting};
+use super::bm25::{self, Posting};
 
 /// An index of documents by their words.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +46,6 @@ impl Index {
     /// scores 0. A stem that is in the query several times counts as often.
     pub(super) fn scores(&self, query: &[String]) -> Vec<f64> {
         let postings = query.iter().map(|word| self.words.get(word).map_or(&[][..], Vec::as_slice));
-        Collection { lengths: &self.lengths }.scores(postings)
+        bm25::scores(&self.lengths, postings)
     }
 }

@@ -37,10 +37,7 @@ pub(crate) struct Bpe {
 }
 
 impl Bpe {
-    /// The counter for the vocabulary `o200k_base`.
     pub(crate) const O200K: Self = Self { name: TokenizerName::O200k, encoding: "o200k_base" };
-
-    /// The counter for the vocabulary `cl100k_base`.
     pub(crate) const CL100K: Self = Self { name: TokenizerName::Cl100k, encoding: "cl100k_base" };
 
     fn vocabulary(self) -> &'static CoreBpe {

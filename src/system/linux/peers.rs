@@ -1,7 +1,7 @@
 //! Finds out about the other ends of connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use tokio::io::Interest;
@@ -56,11 +56,9 @@ fn kernel_address(text: &str) -> Option<SocketAddr> {
         let word = u32::from_str_radix(words.get(start..start + 8)?, 16).ok()?;
         bytes.extend(word.to_ne_bytes());
     }
-    if let Ok(four) = <[u8; 4]>::try_from(bytes.as_slice()) {
-        return Some(SocketAddr::new(four.into(), port));
-    }
-    let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-    Some(SocketAddr::new(sixteen.into(), port))
+    let four = <[u8; 4]>::try_from(&*bytes).map(IpAddr::from);
+    let ip = four.or_else(|_| <[u8; 16]>::try_from(&*bytes).map(IpAddr::from)).ok()?;
+    Some(SocketAddr::new(ip, port))
 }
 
 #[cfg(test)]
