@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use tokio::sync::Mutex as Queue;
 use tokio_util::sync::CancellationToken;
 
-use super::lisp::{items, list, name_of, no_lisp, plist, refusal, text};
+use super::lisp::{items, list, no_lisp, plist, refusal, text, value_at};
 use super::listener::INTERRUPT;
 use super::{Shared, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, UserInput};
@@ -64,9 +64,8 @@ impl Asked {
 
 /// Answers one of the calls of agent-q's package.
 pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
-    let (mut positional, keywords) = split(arguments);
-    let first = positional.pop().unwrap_or_default();
-    let given = |name: &str| keywords.get(name).cloned().unwrap_or_default();
+    let (first, keywords) = split(arguments);
+    let given = |name| value_at(&keywords, name);
     match name {
         "agent-q-send" => send(shared, &first, given("include-context") != Value::Nil).await,
         // Our own Emacs package sends this, because agent-q's package tells nobody that its user
@@ -99,13 +98,13 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
         "agent-q-get-conversation-history" => history(shared, given("limit")).await,
         "agent-q-create-session" => Ok(text(shared.place.open(shared, given("name")).await?.id)),
         "agent-q-switch-session" => {
-            let name = name_of(&first).unwrap_or_default();
+            let name = first.as_text().unwrap_or_default();
             Ok(truth(shared.place.switch(shared, name).await.unwrap_or(false)))
         }
         "agent-q-delete-session" => {
-            Ok(whether(shared.call("delete-session", [("session", first)]).await))
+            Ok(truth(shared.call("delete-session", [("session", first)]).await.is_ok()))
         }
-        "agent-q-rename-session" => Ok(whether(rename(shared, first).await)),
+        "agent-q-rename-session" => Ok(truth(rename(shared, first).await.is_ok())),
         // Every message is already stored.
         "agent-q-save-session" => {
             Ok(shared.place.known().map_or(Value::Nil, |session| text(session.id)))
@@ -148,10 +147,10 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
             }
             Ok(last)
         }
-        "find-package" => Ok(truth(name_of(&next()).is_some_and(|name| {
+        "find-package" => Ok(truth(next().as_text().is_some_and(|name| {
             name.eq_ignore_ascii_case(PACKAGE) || name.eq_ignore_ascii_case(super::PACKAGE)
         }))),
-        "fboundp" => Ok(truth(name_of(&next()).is_some_and(|name| {
+        "fboundp" => Ok(truth(next().as_text().is_some_and(|name| {
             name.split_once(':').is_some_and(|(package, name)| {
                 package == PACKAGE && FUNCTIONS.contains(&name.trim_start_matches(':'))
             })
@@ -174,13 +173,12 @@ fn value_of(form: Value) -> Outcome {
     }
 }
 
-/// Splits arguments into positional arguments and keyword arguments. Keeps only the first
-/// positional argument, since no other is used.
-fn split(mut arguments: Vec<Value>) -> (Vec<Value>, Value) {
+/// Returns the first positional argument, which is the only one that is used, and the keyword
+/// arguments.
+fn split(mut arguments: Vec<Value>) -> (Value, Value) {
     let at = arguments.iter().position(|argument| matches!(argument, Value::Keyword(_)));
     let keywords = arguments.split_off(at.unwrap_or(arguments.len()));
-    arguments.truncate(1);
-    (arguments, Value::List(keywords))
+    (arguments.into_iter().next().unwrap_or_default(), Value::List(keywords))
 }
 
 fn truth(so: bool) -> Value {
@@ -189,10 +187,6 @@ fn truth(so: bool) -> Value {
 
 fn done(_: Value) -> Value {
     Value::Bool(true)
-}
-
-fn whether(outcome: Outcome) -> Value {
-    truth(outcome.is_ok())
 }
 
 /// Returns the name of the manager of the session's items; `None` if the connection has no session,
@@ -207,7 +201,7 @@ async fn summary(shared: &Shared) -> Outcome {
         return Ok(plist([("count", Value::Int(0)), ("types", Value::Nil), ("preview", none)]));
     };
     let summary = shared.call("count-items", [("manager", manager)]).await?;
-    let field = |name: &str| summary.get(name).cloned().unwrap_or_default();
+    let field = |name| value_at(&summary, name);
     let preview = match field("count") {
         Value::Int(0) => text("No context"),
         _ => field("preview"),
@@ -217,15 +211,13 @@ async fn summary(shared: &Shared) -> Outcome {
 
 async fn history(shared: &Shared, limit: Value) -> Outcome {
     let Some(row) = shared.place.row(shared).await else { return Ok(Value::Nil) };
-    let session = row.get("id").cloned().unwrap_or_default();
-    let params = [("session", session), ("limit", limit)];
+    let params = [("session", value_at(&row, "id")), ("limit", limit)];
     let messages = items(shared.call("get-messages", params).await?);
-    let row = |message: &Value| {
-        let field = |name: &str| message.get(name).cloned().unwrap_or_default();
+    let row = |message| {
         plist([
-            ("role", field("role")),
-            ("content", field("content")),
-            ("timestamp", universal(&field("timestamp"))),
+            ("role", value_at(message, "role")),
+            ("content", value_at(message, "content")),
+            ("timestamp", universal(value_at(message, "timestamp"))),
         ])
     };
     Ok(list(messages.iter().map(row)))
@@ -234,8 +226,7 @@ async fn history(shared: &Shared, limit: Value) -> Outcome {
 async fn rename(shared: &Shared, name: Value) -> Outcome {
     let none = || refusal("there is no session yet; a message opens one");
     let row = shared.place.row(shared).await.ok_or_else(none)?;
-    let session = row.get("id").cloned().unwrap_or_default();
-    shared.call("rename-session", [("session", session), ("name", name)]).await
+    shared.call("rename-session", [("session", value_at(&row, "id")), ("name", name)]).await
 }
 
 async fn search(shared: &Shared, query: Value) -> Outcome {
@@ -248,34 +239,31 @@ async fn search(shared: &Shared, query: Value) -> Outcome {
 async fn info(shared: &Shared) -> Value {
     let Some(row) = shared.place.row(shared).await else { return Value::Nil };
     let described = shared.answerer().describe();
-    let of_agent = |name: &str| described.get(name).cloned().unwrap_or_default();
-    let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
-        ("id", field("id")),
-        ("name", field("session")),
-        ("message-count", field("messages")),
-        ("total-input-tokens", field("tokens")),
+        ("id", value_at(&row, "id")),
+        ("name", value_at(&row, "session")),
+        ("message-count", value_at(&row, "messages")),
+        ("total-input-tokens", value_at(&row, "tokens")),
         ("total-output-tokens", Value::Int(0)),
-        ("model", of_agent("model")),
-        ("provider", of_agent("provider")),
+        ("model", value_at(&described, "model")),
+        ("provider", value_at(&described, "provider")),
     ])
 }
 
 /// Formats a session for the list of sessions that agent-q's package shows.
 fn meta(row: &Value) -> Value {
-    let field = |name: &str| row.get(name).cloned().unwrap_or_default();
     plist([
-        ("id", field("id")),
-        ("name", field("session")),
-        ("created-at", universal(&field("created"))),
-        ("message-count", field("messages")),
+        ("id", value_at(row, "id")),
+        ("name", value_at(row, "session")),
+        ("created-at", universal(value_at(row, "created"))),
+        ("message-count", value_at(row, "messages")),
     ])
 }
 
-fn universal(time: &Value) -> Value {
+fn universal(time: Value) -> Value {
     match time {
         Value::Int(seconds) => Value::Int(seconds.saturating_add(UNIX_EPOCH)),
-        other => other.clone(),
+        other => other,
     }
 }
 
@@ -293,7 +281,7 @@ async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
         Ok(session) => {
             let turn = UserInput {
                 session: session.name,
-                text: name_of(message).unwrap_or_default().to_owned(),
+                text: message.as_text().unwrap_or_default().to_owned(),
                 with_items,
                 cancelled: cancelled.clone(),
             };
@@ -362,9 +350,9 @@ mod tests {
     #[test]
     fn arguments_by_place_and_by_keyword() {
         let arguments = vec![text("a"), keyword("type"), keyword("code")];
-        let (positional, keywords) = split(arguments);
-        assert_eq!(positional, [text("a")]);
+        let (first, keywords) = split(arguments);
+        assert_eq!(first, text("a"));
         assert_eq!(keywords.get("type"), Some(&keyword("code")));
-        assert_eq!(split(vec![]).0, []);
+        assert_eq!(split(vec![]).0, Value::Nil);
     }
 }

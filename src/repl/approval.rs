@@ -72,8 +72,7 @@ impl Questions {
     }
 
     pub(super) async fn confirm(&self, thread: i64, question: String) -> bool {
-        let (decide, decision) = oneshot::channel();
-        let open = self.open(decide);
+        let (open, decision) = self.open();
         let asked = [keyword("y-or-n-p"), Value::Int(thread), Value::Int(open.tag), text(question)];
         self.editor.tell(list(asked));
         decision.await.unwrap_or(false)
@@ -85,19 +84,19 @@ impl Questions {
         if self.is_silent.load(Ordering::Relaxed) {
             return;
         }
-        let (decide, pong) = oneshot::channel();
-        let open = self.open(decide);
+        let (open, pong) = self.open();
         self.editor.tell(list([keyword("ping"), Value::Int(thread), Value::Int(open.tag)]));
         if tokio::time::timeout(PONG_TIME, pong).await.is_err() {
             self.is_silent.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Opens a question whose answer goes to `decide`.
-    fn open(&self, decide: oneshot::Sender<bool>) -> Confirmation<'_> {
+    /// Opens a yes-or-no question or a ping. Also returns the receiver of its answer.
+    fn open(&self) -> (Confirmation<'_>, oneshot::Receiver<bool>) {
+        let (decide, decision) = oneshot::channel();
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         locked(&self.confirmations).insert(tag, decide);
-        Confirmation { questions: self, tag }
+        (Confirmation { questions: self, tag }, decision)
     }
 
     /// Handles the answer to a yes-or-no question or a ping.
@@ -110,21 +109,19 @@ impl Questions {
     }
 
     /// Answers the question in the debugger of `thread`, or in any one debugger if `thread` is
-    /// `None`. The answer is the restart with the index `restart` in [`RESTARTS`]; any other index
+    /// `None`. The answer is the restart with the index `restart` in [`RESTARTS`]; any other datum
     /// is a refusal. Returns whether there was such a question.
-    pub(super) fn restart(&self, thread: Option<i64>, restart: usize) -> bool {
-        let decision = RESTARTS.get(restart).map_or(Decision::Refuse, |(_, _, means)| *means);
+    pub(super) fn restart(&self, thread: Option<i64>, restart: &Value) -> bool {
+        let index =
+            if let Value::Int(index) = restart { usize::try_from(*index).ok() } else { None };
+        let chosen = index.and_then(|index| RESTARTS.get(index));
+        let decision = chosen.map_or(Decision::Refuse, |(_, _, means)| *means);
         let mut debuggers = locked(&self.debuggers);
         let thread = thread.or_else(|| debuggers.keys().copied().next());
         match thread.and_then(|thread| debuggers.remove(&thread)) {
             Some(decide) => decide.send(decision).is_ok(),
             None => false,
         }
-    }
-
-    /// Answers a question like [`restart`](Self::restart), with a refusal.
-    pub(super) fn refuse(&self, thread: Option<i64>) -> bool {
-        self.restart(thread, RESTARTS.len())
     }
 }
 

@@ -37,15 +37,8 @@ const OPEN_NONE: &[&str] = &["/stats", "/explain", "/rollback"];
 /// A parsed command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Command<'a> {
-    name: &'a str,
+    pub(super) name: &'a str,
     rest: &'a str,
-}
-
-impl Command<'_> {
-    /// Returns whether the command asks the last question again.
-    pub(super) fn is_retry(self) -> bool {
-        self.name == "/retry"
-    }
 }
 
 /// Parses a command. Returns `None` for other texts, such as paths or several lines.
@@ -66,13 +59,11 @@ pub(super) async fn run(
     let Command { name, rest } = command;
     match name {
         "/help" => return Ok(help()),
+        "/session" => return talk::session(shared, place, rest).await,
         name if !COMMANDS.iter().any(|(known, ..)| *known == name) => {
             return Err(refusal(format!("there is no command {name}; /help lists the commands")));
         }
         _ => {}
-    }
-    if name == "/session" {
-        return talk::session(shared, place, rest).await;
     }
     let session = if OPEN_NONE.contains(&name) {
         let Some(row) = place.row(shared).await else {

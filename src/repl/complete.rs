@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::command::COMMANDS;
-use super::lisp::{items, list, name_of, string_at, text, texts};
+use super::lisp::{items, list, string_at, text, texts};
 use super::{PACKAGE, Shared, absolute};
 use crate::rpc;
 use crate::value::Value;
@@ -15,11 +15,6 @@ const MOST_ENTRIES: usize = 20_000;
 
 /// A completion and its kind.
 type Candidate = (String, &'static str);
-
-/// Returns the text to complete, which is the first argument of the client's request.
-pub(super) fn pattern(argument: Option<&Value>) -> String {
-    argument.and_then(name_of).unwrap_or_default().to_owned()
-}
 
 /// Returns the completions in the form that the client expects from the function `name`.
 pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value {

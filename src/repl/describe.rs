@@ -2,7 +2,7 @@
 
 use super::PACKAGE;
 use super::command::COMMANDS;
-use super::lisp::{keyword, list, name_of, plist, refusal, text};
+use super::lisp::{keyword, list, plist, refusal, text};
 use crate::rpc::{self, Method};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -14,8 +14,8 @@ const CURSOR: &str = "%cursor-marker%";
 /// the argument whose keyword is the last before point.
 pub(super) fn autodoc(form: &Value) -> Value {
     let known = innermost(form).and_then(|form| {
-        let method = method(name_of(form.first()?)?)?;
-        let before = form.iter().rev().skip(1).filter_map(name_of);
+        let method = method(form.first()?.as_text()?)?;
+        let before = form.iter().rev().skip(1).filter_map(Value::as_text);
         let keyword = before.filter_map(|word| word.strip_prefix(':')).next();
         Some(call(method, keyword))
     });
@@ -27,13 +27,13 @@ pub(super) fn autodoc(form: &Value) -> Value {
 
 /// Returns the argument list of the method with this name, or nil if there is no such method.
 pub(super) fn arglist(name: &Value) -> Value {
-    let method = name_of(name).and_then(method);
+    let method = name.as_text().and_then(method);
     method.map_or(Value::Nil, |method| text(call(method, None)))
 }
 
 /// Describes the method or command with this name. Fails if there is none.
 pub(super) fn description(name: &Value) -> Result<Value, WireError> {
-    let name = name_of(name).unwrap_or_default();
+    let name = name.as_text().unwrap_or_default();
     if let Some((name, rest, doc)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
         return Ok(text(format!("{name} {rest}\n\n{doc}\n")));
     }
@@ -52,16 +52,13 @@ pub(super) fn description(name: &Value) -> Result<Value, WireError> {
 /// Lists the methods whose names contain `part`, in the form that SLIME (if `slime`) or SLY
 /// expects.
 pub(super) fn apropos(part: &Value, slime: bool) -> Value {
-    let part = name_of(part).unwrap_or_default();
+    let part = part.as_text().unwrap_or_default();
     let designator = |name: &str| match slime {
         true => text(format!("{PACKAGE}:{name}")),
         false => list([text(name), text(PACKAGE), Value::Bool(true)]),
     };
-    let methods = rpc::methods().map(|method| (method.name, method.doc));
-    let found = methods.filter(|(name, _)| name.contains(part));
-    list(
-        found.map(|(name, doc)| plist([("designator", designator(name)), ("function", text(doc))])),
-    )
+    let found = rpc::methods().filter(|method| method.name.contains(part));
+    list(found.map(|it| plist([("designator", designator(it.name)), ("function", text(it.doc))])))
 }
 
 fn method(name: &str) -> Option<&'static Method> {

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::lisp::{keyword, list, name_of, no_lisp, number, plist, refusal, text, texts};
-use super::{PACKAGE, Repl, Repls, Shared, agent_q, complete, describe, locked};
+use super::lisp::{items, keyword, list, no_lisp, number, plist, refusal, text, texts};
+use super::{PACKAGE, Repls, Shared, agent_q, complete, describe, locked};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::{call_of, form_of};
@@ -24,31 +24,47 @@ const SLY_MODULES: [&str; 7] = [
     "slynk/arglists",
 ];
 
+/// Functions that do nothing here, so that their answer is always `nil`.
+const NOTHING: [&str; 16] = [
+    "slynk-add-load-paths",
+    "swank-add-load-paths",
+    "buffer-first-change",
+    "update-indentation-information",
+    "init-presentations",
+    "clear-repl-results",
+    "clear-repl-variables",
+    "fuzzy-completion-selected",
+    "completions-for-keyword",
+    "completions-for-character",
+    "find-definitions-for-emacs",
+    "backtrace",
+    "globally-redirect-io-to-default-connection",
+    "dispatch-stepper",
+    "quit-thread-browser",
+    "quit-inspector",
+];
+
 impl Repls {
     /// Evaluates a form. Returns false if the form ends the connection.
     pub(super) fn evaluate(&mut self, id: i64, form: Form, thread: &Value) -> bool {
-        let (package, name, arguments) = match form {
-            Form::Call { package, name, arguments } => (package, name, arguments),
-            Form::Datum(datum) => {
-                self.shared.editor.answer(id, constant(datum));
-                return true;
-            }
+        let outcome = match form {
+            Form::Datum(datum) => constant(datum),
+            Form::Call { package, name, arguments } => match &*package {
+                editor if editor.starts_with("slynk") || editor.starts_with("swank") => {
+                    let slime = editor.starts_with("swank");
+                    return self.editor_form(id, slime, &name, arguments, thread);
+                }
+                "agent-q" => {
+                    self.later(id, move |shared| async move {
+                        agent_q::call(&shared, &name, arguments).await
+                    });
+                    return true;
+                }
+                "cl" | "common-lisp" | "" => agent_q::common_lisp(&name, arguments),
+                _ => Err(no_lisp(&format!("{package}:{name}"))),
+            },
         };
-        match &*package {
-            editor if editor.starts_with("slynk") || editor.starts_with("swank") => {
-                return self.editor_form(id, editor.starts_with("swank"), &name, arguments, thread);
-            }
-            "agent-q" => {
-                self.later(id, move |shared| async move {
-                    agent_q::call(&shared, &name, arguments).await
-                });
-            }
-            "cl" | "common-lisp" | "" => {
-                let outcome = agent_q::common_lisp(&name, arguments);
-                self.shared.editor.answer(id, outcome);
-            }
-            _ => self.shared.editor.answer(id, Err(unknown(&format!("{package}:{name}")))),
-        }
+        self.shared.editor.answer(id, outcome);
         true
     }
 
@@ -60,33 +76,26 @@ impl Repls {
         arguments: Vec<Value>,
         thread: &Value,
     ) -> bool {
-        let first = arguments.first();
+        let given = arguments.first().and_then(Value::as_text).unwrap_or_default().to_owned();
         match name {
             "quit-lisp" => return false,
-            "create-mrepl" => match first {
-                Some(Value::Int(channel)) => self.create_mrepl(id, *channel),
-                _ => self
-                    .shared
-                    .editor
-                    .answer(id, Err(refusal("the channel of create-mrepl must be a number"))),
-            },
-            "create-repl" => self.create_repl(id),
-            "listener-eval" => {
-                self.listener_eval(id, first.and_then(name_of).unwrap_or_default());
+            "create-mrepl" if let Some(Value::Int(channel)) = arguments.first() => {
+                self.create_mrepl(id, *channel);
             }
+            "create-repl" => self.create_repl(id),
+            "listener-eval" => self.listener_eval(id, &given),
             "simple-completions" | "completions" | "flex-completions" | "fuzzy-completions" => {
-                let (name, pattern) = (name.to_owned(), complete::pattern(first));
+                let name = name.to_owned();
                 self.later(id, move |shared| async move {
-                    Ok(complete::answer(&shared, &name, &pattern).await)
+                    Ok(complete::answer(&shared, &name, &given).await)
                 });
             }
             "interactive-eval"
             | "interactive-eval-region"
             | "pprint-eval"
             | "eval-and-grab-output" => {
-                let form = first.and_then(name_of).unwrap_or_default().to_owned();
                 let grab = name == "eval-and-grab-output";
-                self.later(id, move |shared| async move { typed(&shared, &form, grab).await });
+                self.later(id, move |shared| async move { typed(&shared, &given, grab).await });
             }
             _ => {
                 let outcome = self.answer(slime, name, arguments, thread);
@@ -104,7 +113,10 @@ impl Repls {
         Ok(match name {
             "connection-info" => self.connection_info(slime),
             "slynk-require" => list([first.clone(), first]),
-            "swank-require" => modules(first),
+            // SLIME ignores letter case when it compares the names of modules.
+            "swank-require" => {
+                texts(items(first).iter().filter_map(Value::as_text).map(str::to_uppercase))
+            }
             "autodoc" => describe::autodoc(&first),
             "operator-arglist" => describe::arglist(&first),
             "describe-symbol"
@@ -117,7 +129,7 @@ impl Repls {
             "set-package" => list([text(PACKAGE), text(PACKAGE)]),
             "default-directory" => self.directory(),
             "set-default-directory" => {
-                *self.shared.directory() = PathBuf::from(name_of(&first).unwrap_or("/"));
+                *self.shared.directory() = PathBuf::from(first.as_text().unwrap_or("/"));
                 self.directory()
             }
             "eval-for-mrepl" => self.for_mrepl(&first, &second, &arguments.collect::<Vec<_>>()),
@@ -128,23 +140,26 @@ impl Repls {
             "sly-db-abort" | "sldb-abort" | "throw-to-toplevel" => {
                 return Err(self.restart(thread, &Value::Nil));
             }
-            name if is_nothing(name) => Value::Nil,
-            name => return Err(unknown(name)),
+            "create-mrepl" => {
+                return Err(refusal("the channel of create-mrepl must be a number"));
+            }
+            name if NOTHING.contains(&name) => Value::Nil,
+            name => return Err(no_lisp(name)),
         })
     }
 
     /// Answers a function call that SLY's REPL (mREPL) sends: returns what its prompt shows, the
     /// package and the directory. Only functions that set the directory have an effect here.
     fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
-        let given = match name_of(function).unwrap_or_default() {
+        let given = match function.as_text().unwrap_or_default() {
             name if name.ends_with("sync-package-and-default-directory") => {
                 let at = arguments.iter().position(|it| *it == keyword("directory"));
-                at.and_then(|at| arguments.get(at + 1)).and_then(name_of)
+                at.and_then(|at| arguments.get(at + 1)).and_then(Value::as_text)
             }
             // The argument is a form that turns the name into a pathname.
             name if name.ends_with("set-default-directory") => match arguments.first() {
-                Some(Value::List(form)) => form.last().and_then(name_of),
-                given => given.and_then(name_of),
+                Some(Value::List(form)) => form.last().and_then(Value::as_text),
+                given => given.and_then(Value::as_text),
             },
             _ => None,
         };
@@ -152,7 +167,7 @@ impl Repls {
             *self.shared.directory() = PathBuf::from(directory);
         }
         let repl = if let Value::Int(channel) = channel { self.repls.get(channel) } else { None };
-        let name = repl.map_or_else(|| PACKAGE.to_owned(), Repl::name);
+        let name = repl.map_or_else(|| PACKAGE.to_owned(), |repl| repl.place.shown_name());
         let prompt = [text(PACKAGE), text(name), Value::Int(0), Value::Int(0)];
         list([list(prompt), list([text(PACKAGE), self.directory()])])
     }
@@ -224,58 +239,18 @@ impl Repls {
     /// answer is an error, which aborts the form that chose the restart.
     fn restart(&self, thread: &Value, restart: &Value) -> WireError {
         let thread = if let Value::Int(thread) = thread { Some(*thread) } else { None };
-        let known = match restart {
-            Value::Int(restart) => {
-                let restart = usize::try_from(*restart).unwrap_or(usize::MAX);
-                self.shared.questions.restart(thread, restart)
-            }
-            _ => self.shared.questions.refuse(thread),
-        };
+        let known = self.shared.questions.restart(thread, restart);
         refusal(if known { "answered" } else { "there is no open question" })
     }
-}
-
-/// Returns whether the function does nothing here, so that its answer is always `nil`.
-fn is_nothing(name: &str) -> bool {
-    const NOTHING: [&str; 16] = [
-        "slynk-add-load-paths",
-        "swank-add-load-paths",
-        "buffer-first-change",
-        "update-indentation-information",
-        "init-presentations",
-        "clear-repl-results",
-        "clear-repl-variables",
-        "fuzzy-completion-selected",
-        "completions-for-keyword",
-        "completions-for-character",
-        "find-definitions-for-emacs",
-        "backtrace",
-        "globally-redirect-io-to-default-connection",
-        "dispatch-stepper",
-        "quit-thread-browser",
-        "quit-inspector",
-    ];
-    NOTHING.contains(&name)
-}
-
-fn unknown(name: &str) -> WireError {
-    no_lisp(name)
 }
 
 /// Evaluates a constant, which is its own value. Refuses symbols and lists.
 fn constant(datum: Value) -> Outcome {
     match datum {
-        Value::Symbol(name) => Err(unknown(&name)),
-        Value::List(_) => Err(unknown("this form")),
+        Value::Symbol(name) => Err(no_lisp(&name)),
+        Value::List(_) => Err(no_lisp("this form")),
         constant => Ok(constant),
     }
-}
-
-/// Returns the names of the requested modules in upper case. SLIME ignores letter case when it
-/// compares them.
-fn modules(asked: Value) -> Value {
-    let names = super::lisp::items(asked);
-    texts(names.iter().filter_map(name_of).map(str::to_uppercase))
 }
 
 /// Evaluates a form that was typed outside the REPL: a call of a method, or a constant. With
@@ -287,7 +262,7 @@ async fn typed(shared: &Shared, typed: &str, grab: bool) -> Outcome {
             let (method, params) = call_of(&name, arguments)?;
             shared.caller.call(&method, params).await?
         }
-        Form::Call { package, name, .. } => return Err(unknown(&format!("{package}:{name}"))),
+        Form::Call { package, name, .. } => return Err(no_lisp(&format!("{package}:{name}"))),
         Form::Datum(datum) => constant(datum)?,
     };
     let printed = text(sexp::print(&value));

@@ -29,15 +29,15 @@ pub(super) fn number(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Returns the text of a string, or the name of a symbol or keyword.
-pub(super) fn name_of(value: &Value) -> Option<&str> {
-    value.as_text()
+/// Returns the entry `name` of `value`, such as a method's answer; `nil` if there is none.
+pub(super) fn value_at(value: &Value, name: &str) -> Value {
+    value.get(name).cloned().unwrap_or_default()
 }
 
 /// Returns the entry `name` of `value`, such as a method's answer, if the entry is a string, symbol
 /// or keyword.
 pub(super) fn string_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(name_of)
+    value.get(name).and_then(Value::as_text)
 }
 
 /// Returns the items of a list or vector; any other datum has none.

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::lisp::{keyword, list, number, text};
+use super::lisp::{keyword, list, number, refusal, text};
 use super::retry::{self, Asked};
-use super::session::{Place, Session};
+use super::session::Place;
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
 use crate::value::Value;
@@ -45,14 +45,10 @@ pub(super) struct Repl {
     /// Tokens that cancel inputs: first that of the current input, then those of waiting inputs.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     output: Arc<ReplOutput>,
-    place: Arc<Place>,
-    ended: CancellationToken,
-}
-
-impl Drop for Repl {
-    fn drop(&mut self) {
-        self.ended.cancel();
-    }
+    /// The session of the REPL.
+    pub(super) place: Arc<Place>,
+    /// Cancels the inputs once the handle is dropped.
+    _ending: DropGuard,
 }
 
 impl Repl {
@@ -69,33 +65,21 @@ impl Repl {
             asked: None,
         };
         tokio::spawn(input.listen(waiting));
-        Self { inputs, running, output, place, ended }
-    }
-
-    /// Returns whether the REPL uses the session of this place.
-    pub(super) fn speaks_in(&self, place: &Arc<Place>) -> bool {
-        Arc::ptr_eq(&self.place, place)
-    }
-
-    /// Returns the name that the prompt shows: the session's, or the package's until there is a
-    /// session.
-    pub(super) fn name(&self) -> String {
-        self.place.shown_name()
+        Self { inputs, running, output, place, _ending: ended.drop_guard() }
     }
 
     pub(super) fn input(&self, input: Input) {
-        let token = self.ended.child_token();
+        let token = self.output.ended.child_token();
         locked(&self.running).push_back(token.clone());
         if let Err(refused) = self.inputs.try_send((input, token)) {
             locked(&self.running).pop_back();
-            if let (Input::Text { answer: Some(id), .. }, _) = refused.into_inner() {
-                let error = super::refusal(
-                    "too many inputs are waiting in this REPL, so this one was dropped",
-                );
-                return self.output.shared.editor.answer(id, Err(error));
+            let why = "too many inputs are waiting in this REPL, so this one was dropped";
+            match refused.into_inner().0 {
+                Input::Text { answer: Some(id), .. } => {
+                    self.output.shared.editor.answer(id, Err(refusal(why)));
+                }
+                _ => self.output.say(&format!("; {why}\n")),
             }
-            self.output
-                .say("; too many inputs are waiting in this REPL, so this one was dropped\n");
         }
     }
 
@@ -112,7 +96,7 @@ impl Repl {
 }
 
 /// The input side of a REPL.
-pub(super) struct ReplInput {
+struct ReplInput {
     output: Arc<ReplOutput>,
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     place: Arc<Place>,
@@ -145,25 +129,14 @@ impl ReplInput {
         {
             self.output.say(&format!("; {error}\n"));
         }
-        match (answer, aborted) {
-            (None, true) => {
-                self.output.tell("evaluation-aborted", [super::text(INTERRUPT)]);
-                self.prompt();
-            }
-            (None, false) => self.prompt(),
-            (Some(id), true) => {
-                self.prompt();
-                self.answer(id, Err(super::refusal(INTERRUPT)));
-            }
-            (Some(id), false) => {
-                self.prompt();
-                self.answer(id, Ok(Value::Nil));
-            }
+        if aborted && answer.is_none() {
+            self.output.tell("evaluation-aborted", [super::text(INTERRUPT)]);
         }
-    }
-
-    fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
-        self.output.shared.editor.answer(id, outcome);
+        self.prompt();
+        if let Some(id) = answer {
+            let outcome = if aborted { Err(refusal(INTERRUPT)) } else { Ok(Value::Nil) };
+            self.output.shared.editor.answer(id, outcome);
+        }
     }
 
     async fn take(&mut self, text: String, cancelled: CancellationToken) -> Result<(), WireError> {
@@ -174,10 +147,10 @@ impl ReplInput {
         let beginning = async {
             match command::of(&text) {
                 None => {
-                    let session = self.session().await?;
-                    Ok(Some(retry::before(&output.shared, &session, text).await?))
+                    let session = self.place.session_here(&output.shared).await?;
+                    Ok(Some(retry::before(&output.shared, session, text).await?))
                 }
-                Some(command) if command.is_retry() => {
+                Some(command) if command.name == "/retry" => {
                     retry::again(&output.shared, self.asked.take()).await.map(Some)
                 }
                 Some(command) => {
@@ -189,7 +162,7 @@ impl ReplInput {
         };
         let begun = cancelled.run_until_cancelled(beginning).await.transpose()?.flatten();
         let Some(asked) = begun else { return Ok(()) };
-        let (session, text) = (asked.session.clone(), asked.text.clone());
+        let (session, text) = (asked.session.name.clone(), asked.text.clone());
         self.asked = Some(asked);
         let turn = UserInput { session, text, with_items: true, cancelled: cancelled.clone() };
         let mut answering =
@@ -199,11 +172,6 @@ impl ReplInput {
         }
         // The session is free for the next input once the turn has ended.
         tokio::time::timeout(LONGEST_END, answering).await.unwrap_or(Ok(()))
-    }
-
-    /// Returns the REPL's session, which is opened when it is first needed.
-    pub(super) async fn session(&self) -> Result<Session, WireError> {
-        self.place.session_here(&self.output.shared).await
     }
 
     fn prompt(&self) {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::approval::Questions;
 use self::lisp::{keyword, list, refusal, text};
@@ -50,6 +50,8 @@ pub(crate) struct Repls {
     /// Number of the REPL of SLIME, which has only one; `None` until it is created.
     of_slime: Option<i64>,
     next: i64,
+    /// Cancels the tasks of the connection once this value is dropped.
+    _ending: DropGuard,
 }
 
 /// The data that every task of the connection uses.
@@ -99,12 +101,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Repls {
-    fn drop(&mut self) {
-        self.shared.ended.cancel();
-    }
-}
-
 impl Repls {
     /// Creates the state of a new connection, which has no REPL yet.
     pub(crate) fn new(
@@ -123,7 +119,8 @@ impl Repls {
             place: Arc::default(),
             ended: CancellationToken::new(),
         };
-        Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1 }
+        let _ending = shared.ended.clone().drop_guard();
+        Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1, _ending }
     }
 
     /// Handles a message from the client. Returns false if the connection must end.
@@ -146,7 +143,7 @@ impl Repls {
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
-        let taken = self.repls.values().any(|repl| repl.speaks_in(&self.shared.place));
+        let taken = self.repls.values().any(|repl| Arc::ptr_eq(&repl.place, &self.shared.place));
         let place = if taken { Arc::default() } else { Arc::clone(&self.shared.place) };
         let repl = Repl::begin(Arc::clone(&self.shared), number, way, place);
         self.repls.insert(number, repl);

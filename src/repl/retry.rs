@@ -2,7 +2,7 @@
 //! one.
 
 use super::Shared;
-use super::lisp::{items, list, refusal, string_at, text};
+use super::lisp::{items, list, refusal, string_at, text, value_at};
 use super::session::Session;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -12,11 +12,9 @@ const FIRST_WORDS: usize = 50;
 
 /// A question that can be asked again.
 pub(super) struct Asked {
-    /// Name of the session in which the question was asked.
-    pub(super) session: String,
+    /// The session in which the question was asked.
+    pub(super) session: Session,
     pub(super) text: String,
-    /// Manager of the session's own items.
-    manager: String,
     /// Checkpoint before the question; `nil` if the session keeps none.
     checkpoint: Value,
 }
@@ -25,19 +23,14 @@ pub(super) struct Asked {
 /// the question.
 pub(super) async fn before(
     shared: &Shared,
-    session: &Session,
+    session: Session,
     typed: String,
 ) -> Result<Asked, WireError> {
     let words: Vec<_> = typed.split_whitespace().collect();
     let words: String = words.join(" ").chars().take(FIRST_WORDS).collect();
     let params = [("session", text(&*session.name)), ("message", text(format!("Before: {words}")))];
     let taken = shared.call("checkpoint", params).await?;
-    Ok(Asked {
-        session: session.name.clone(),
-        text: typed,
-        manager: session.manager.clone(),
-        checkpoint: taken.get("checkpoint").cloned().unwrap_or_default(),
-    })
+    Ok(Asked { session, text: typed, checkpoint: value_at(&taken, "checkpoint") })
 }
 
 /// Goes back to the checkpoint before the question, if there is one, and returns the question,
@@ -48,11 +41,12 @@ pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked
     if asked.checkpoint == Value::Nil {
         return Ok(asked);
     }
-    let before = own_items(shared, &asked.manager).await?;
-    let session = ("session", text(&*asked.session));
+    let manager = &*asked.session.manager;
+    let before = own_items(shared, manager).await?;
+    let session = ("session", text(&*asked.session.name));
     shared.call("rollback", [session, ("checkpoint", asked.checkpoint.clone())]).await?;
-    if own_items(shared, &asked.manager).await? != before {
-        shared.call("undo", [("manager", text(&*asked.manager))]).await?;
+    if own_items(shared, manager).await? != before {
+        shared.call("undo", [("manager", text(manager))]).await?;
     }
     Ok(asked)
 }

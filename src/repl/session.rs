@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use super::lisp::{items, name_of, string_at, text, texts};
+use super::lisp::{items, string_at, text, texts, value_at};
 use super::{PACKAGE, Shared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -29,9 +29,9 @@ pub(super) struct Place {
 impl Session {
     pub(super) fn of(row: &Value) -> Self {
         let field = |name| string_at(row, name).unwrap_or_default().to_owned();
-        let managers = row.get("managers").cloned().unwrap_or_default();
-        let mut managers: Vec<String> =
-            items(managers).iter().filter_map(name_of).map(str::to_owned).collect();
+        let managers = items(value_at(row, "managers"));
+        let managers = managers.iter().filter_map(Value::as_text).map(str::to_owned);
+        let mut managers: Vec<String> = managers.collect();
         if managers.is_empty() {
             managers.push(field("manager"));
         }
@@ -63,10 +63,10 @@ impl Place {
     /// project that the connection's directory belongs to.
     pub(super) async fn session_here(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
-        if let Some(row) = self.looked_up(shared).await? {
-            return Ok(Session::of(&row));
+        match self.looked_up(shared).await? {
+            Some(row) => Ok(Session::of(&row)),
+            None => self.opened_here(shared, Value::Nil).await,
         }
-        self.opened_here(shared, Value::Nil).await
     }
 
     /// Begins a session with this name, which also shows the items of the project that the
@@ -143,7 +143,7 @@ pub(super) async fn layers<const N: usize>(
     place: [(&str, Value); N],
 ) -> Result<Value, WireError> {
     let open = shared.call("open-layers", place).await?;
-    let layers = items(open.get("layers").cloned().unwrap_or_default());
+    let layers = items(value_at(&open, "layers"));
     Ok(texts(layers.iter().filter_map(|layer| string_at(layer, "manager"))))
 }
 

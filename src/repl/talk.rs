@@ -1,7 +1,7 @@
 //! Commands about the conversation: its session, model, template and tools, and the place whose
 //! items the model sees.
 
-use super::lisp::{items, name_of, refusal, string_at, text, texts};
+use super::lisp::{items, refusal, string_at, text, texts, value_at};
 use super::session::{self, Place, Session};
 use super::{Shared, absolute, readable};
 use crate::value::Value;
@@ -34,34 +34,30 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
 /// Shows the model the items of the file or folder `named` instead of those that it saw so far; it
 /// keeps seeing the session's own items. Without a name, says whose items the model sees.
 pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
-    let of_session = ("session", text(session.name));
-    if !named.is_empty() {
-        let path = absolute(&shared.directory(), named);
-        let kind = path.clone();
-        let is_folder =
-            tokio::task::spawn_blocking(move || kind.metadata().map(|metadata| metadata.is_dir()));
-        let is_folder = match is_folder.await {
-            Ok(Ok(is_folder)) => is_folder,
-            _ => return Err(refusal(format!("there is no file or folder {}", visible(named)))),
-        };
-        let folder = if is_folder { &*path } else { path.parent().unwrap_or(&path) };
-        let file = if is_folder { Value::Nil } else { text(path.to_string_lossy()) };
-        let place = [("directory", text(folder.to_string_lossy())), ("filename", file)];
-        let managers = session::layers(shared, place).await?;
-        let params = [of_session, ("managers", managers.clone())];
-        shared.call("configure-session", params).await?;
-        return Ok(shown_managers(items(managers), &session.manager));
+    if named.is_empty() {
+        let names = session.managers.iter().map(String::as_str);
+        return Ok(shown_managers(names, &session.manager));
     }
-    Ok(shown_managers(texts_of(&session.managers), &session.manager))
+    let path = absolute(&shared.directory(), named);
+    let kind = path.clone();
+    let is_folder =
+        tokio::task::spawn_blocking(move || kind.metadata().map(|metadata| metadata.is_dir()));
+    let Ok(Ok(is_folder)) = is_folder.await else {
+        return Err(refusal(format!("there is no file or folder {}", visible(named))));
+    };
+    let folder = if is_folder { &*path } else { path.parent().unwrap_or(&path) };
+    let file = if is_folder { Value::Nil } else { text(path.to_string_lossy()) };
+    let place = [("directory", text(folder.to_string_lossy())), ("filename", file)];
+    let managers = session::layers(shared, place).await?;
+    let params = [("session", text(session.name)), ("managers", managers.clone())];
+    shared.call("configure-session", params).await?;
+    let managers = items(managers);
+    Ok(shown_managers(managers.iter().filter_map(Value::as_text), &session.manager))
 }
 
-fn texts_of(names: &[String]) -> Vec<Value> {
-    items(texts(names.iter().map(String::as_str)))
-}
-
-fn shown_managers(managers: Vec<Value>, own: &str) -> String {
-    let names = managers.iter().filter_map(name_of).filter(|name| *name != own);
-    let names: Vec<_> = names.chain([own]).map(|name| visible(name).into_owned()).collect();
+fn shown_managers<'a>(names: impl Iterator<Item = &'a str>, own: &'a str) -> String {
+    let names = names.filter(|name| *name != own).chain([own]);
+    let names: Vec<_> = names.map(visible).collect();
     format!("; the model sees the items of {}\n", names.join(", "))
 }
 
@@ -130,20 +126,11 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
                 format!("  {}{how}\n", visible(name))
             };
             let list: String = all.map(line).collect();
-            return Ok(match list.is_empty() {
-                true => "; models are offered no tools; /tools on offers the server's tools\n"
-                    .to_owned(),
-                false => list,
-            });
+            let none = "; models are offered no tools; /tools on offers the server's tools\n";
+            return Ok(if list.is_empty() { none.to_owned() } else { list });
         }
-        ["on"] => {
-            let now = "models are now offered the server's tools".to_owned();
-            ("tools", Value::Bool(true), now)
-        }
-        ["off"] => {
-            let now = "models are no longer offered the server's tools".to_owned();
-            ("tools", Value::Nil, now)
-        }
+        ["on"] => ("tools", Value::Bool(true), "models are now offered the server's tools".into()),
+        ["off"] => ("tools", Value::Nil, "models are no longer offered the server's tools".into()),
         [what @ ("allow" | "ask"), name] => {
             let others = allowed.iter().map(String::as_str).filter(|known| *known != name);
             let now = match what {
@@ -164,8 +151,8 @@ async fn settings(shared: &Shared, session: &Session) -> Result<Value, WireError
 }
 
 fn names(settings: &Value, field: &str) -> Vec<String> {
-    let names = items(settings.get(field).cloned().unwrap_or_default());
-    names.iter().filter_map(name_of).map(|name| name.replace('-', "_")).collect()
+    let names = items(value_at(settings, field));
+    names.iter().filter_map(Value::as_text).map(|name| name.replace('-', "_")).collect()
 }
 
 fn mark(is_chosen: bool) -> char {
