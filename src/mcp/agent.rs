@@ -1,8 +1,6 @@
 //! The agent on the other side, as it introduced itself.
 
-use rmcp::RoleServer;
 use rmcp::model::Implementation;
-use rmcp::service::RequestContext;
 use serde::Serialize;
 
 /// Maximum number of characters of an agent's name or version.
@@ -15,11 +13,6 @@ pub(super) struct Agent {
     pub(super) version: String,
     /// Folder of the agent's project, if known.
     pub(super) project: Option<String>,
-}
-
-/// Returns the agent that sent a request, without its project.
-pub(super) fn agent_of(context: &RequestContext<RoleServer>) -> Agent {
-    Agent::new(context.client_info())
 }
 
 impl Agent {

@@ -53,21 +53,15 @@ pub(super) fn is_id(text: &str, beginning: &str) -> bool {
 
 /// Parses `LINE`, `FIRST-LAST` or `FIRST-`.
 pub(super) fn lines(text: &str) -> Result<Lines, Trouble> {
-    let wrong = || {
-        let message = format!("`lines` must look like \"10-20\", \"10-\" or \"10\", got {text:?}");
-        Trouble::Wrong(message)
-    };
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);
-    let (first, last) = match text.split_once('-') {
-        None => (number(text), number(text).map(Some)),
-        Some((first, "")) => (number(first), Some(None)),
-        Some((first, last)) => (number(first), number(last).map(Some)),
+    let lines = match text.split_once('-') {
+        None => number(text).map(|line| (line, Some(line))),
+        Some((first, "")) => number(first).map(|first| (first, None)),
+        Some((first, last)) => number(first).zip(number(last).map(Some)),
     };
-    let (first, last) = first.zip(last).ok_or_else(wrong)?;
-    match last.is_none_or(|last| last >= first) {
-        true => Ok((first, last)),
-        false => Err(wrong()),
-    }
+    lines.filter(|(first, last)| last.is_none_or(|last| last >= *first)).ok_or_else(|| {
+        Trouble::Wrong(format!("`lines` must look like \"10-20\", \"10-\" or \"10\", got {text:?}"))
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotation
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::agent::agent_of;
+use super::agent::Agent;
 use super::answer::Trouble;
 use super::tools::{self, Asked};
 
@@ -51,7 +51,7 @@ pub(super) async fn call(
         "tool": name,
         "arguments": Json::Object(arguments).to_string(),
         "project": project(asked).await,
-        "agent": agent_of(asked.context).name,
+        "agent": Agent::new(asked.context.client_info()).name,
     });
     let given_up = asked.context.ct.cancelled();
     let called: Called = asked.link.call_apart("call_tool", params, given_up).await?;

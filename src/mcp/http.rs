@@ -29,7 +29,7 @@ pub(crate) fn router<D: Dial>(
     ending: CancellationToken,
 ) -> Router {
     let given = Arc::new(Given::default());
-    let bridge = move || Ok(Bridge::sharing(dial(), Projects::of_requests(), Arc::clone(&given)));
+    let bridge = move || Ok(Bridge::sharing(dial(), Projects::default(), Arc::clone(&given)));
     // A web page can reach this address under the name of its own host, but its requests then name
     // that host. Besides, requests from web pages name their origin.
     let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", address.port()));

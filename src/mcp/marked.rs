@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::answer::Trouble;
 use super::link::Link;
-use super::project::Project;
 
 /// The outcome of rendering an item.
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 pub(super) struct Verdict {
     pub(super) id: String,
     pub(super) fate: String,
@@ -53,21 +51,17 @@ pub(super) fn digests<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::
     Ok(items.into_iter().map(|item| (item.id, item.digest)).collect())
 }
 
-/// The result of the method `open-layers`.
-#[derive(Deserialize)]
-struct Opened {
-    layers: Vec<Layer>,
-}
-
-#[derive(Deserialize)]
-struct Layer {
-    manager: String,
+impl Verdict {
+    /// Returns whether the item was rendered in full.
+    pub(super) fn is_kept(&self) -> bool {
+        self.fate == "kept"
+    }
 }
 
 pub(super) async fn rendered(
     link: &Link,
     managers: &[String],
-    ids: Option<&[&String]>,
+    ids: Option<&[String]>,
     budget: u64,
 ) -> Result<Rendered, Trouble> {
     let mut params = json!({ "managers": managers, "max_tokens": budget });
@@ -77,34 +71,13 @@ pub(super) async fn rendered(
     link.call("render_items", params).await
 }
 
-pub(super) fn left_out(report: &[Verdict]) -> Vec<Verdict> {
-    report.iter().filter(|verdict| verdict.fate != "kept").cloned().collect()
-}
-
 /// Returns a line that names the items that were left out or cut; empty if there are none.
-pub(super) fn named(left_out: &[Verdict]) -> String {
-    let each: Vec<_> =
-        left_out.iter().map(|verdict| format!("{} ({})", verdict.id, verdict.fate)).collect();
-    match each.is_empty() {
-        true => String::new(),
-        false => {
-            format!(
-                "\nCut or left out: {}. `explain` says why; `read` shows an item.\n",
-                each.join(", ")
-            )
-        }
+pub(super) fn named(report: &[Verdict]) -> String {
+    let left_out = report.iter().filter(|verdict| !verdict.is_kept());
+    let each: Vec<_> = left_out.map(|it| format!("{} ({})", it.id, it.fate)).collect();
+    if each.is_empty() {
+        return String::new();
     }
-}
-
-/// Returns the managers of the project's layers, from the most general to the most specific.
-pub(super) async fn layers(link: &Link, project: &Project) -> Result<Vec<String>, Trouble> {
-    let place = json!({ "directory": project.directory() });
-    let Opened { layers } = link.call("open_layers", place).await?;
-    Ok(layers.into_iter().map(|layer| layer.manager).collect())
-}
-
-/// Asks the editors to send their unsaved text to the server.
-pub(super) async fn edits(link: &Link) -> Result<(), Trouble> {
-    let IgnoredAny = link.call("ask_editors", json!({})).await?;
-    Ok(())
+    let each = each.join(", ");
+    format!("\nCut or left out: {each}. `explain` says why; `read` shows an item.\n")
 }

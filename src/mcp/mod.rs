@@ -133,7 +133,7 @@ impl ServerHandler for Bridge {
         let asked = self.asked(&context);
         let arguments = request.arguments.unwrap_or_default();
         let result = if let Some(tool) = Tool::named(&request.name) {
-            let text = tool.call(&asked, arguments).await;
+            let text = (tool.call)(&asked, arguments).await;
             text.map(|text| CallToolResult::success(vec![ContentBlock::text(text)]))
         } else {
             let called = brought::call(&asked, &request.name, arguments).await;

@@ -18,7 +18,9 @@ use crate::visible::visible_path;
 /// Maximum time to wait for the client's roots.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The projects of one agent.
+/// The projects of one agent. By default, those of an agent that names its project in the address
+/// of its requests.
+#[derive(Default)]
 pub(crate) struct Projects {
     /// Project that the command line names.
     named: Option<PathBuf>,
@@ -75,12 +77,7 @@ impl Projects {
     /// Creates the projects of the agent that this program serves. `named` is the project that the
     /// command line names, if any, and `folder` is the folder in which the program was started.
     pub(crate) fn new(named: Option<PathBuf>, folder: PathBuf) -> Self {
-        Self { named, folder: Some(folder), roots: Mutex::new(None) }
-    }
-
-    /// Creates the projects of an agent that names its project in the address of its requests.
-    pub(super) fn of_requests() -> Self {
-        Self { named: None, folder: None, roots: Mutex::new(None) }
+        Self { named, folder: Some(folder), ..Self::default() }
     }
 
     /// Returns the folder of the project that the command line names, or else of the project in

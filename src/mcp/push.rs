@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use super::answer::Trouble;
 use super::link::Link;
-use super::marked::{Digests, Now, digests, left_out, named, rendered};
+use super::marked::{Digests, Now, digests, named, rendered};
 use super::project::Project;
 use crate::visible::visible_lines;
 use crate::wording::counted;
@@ -32,6 +32,7 @@ const TRIES: u32 = 4;
 const GONE_NAMED: usize = 100;
 
 /// A session of an agent.
+#[derive(Default)]
 pub(crate) struct AgentSession<'a> {
     /// Name of the agent.
     pub(crate) agent: &'a str,
@@ -93,7 +94,7 @@ struct Due {
 pub(super) struct Sent {
     pub(super) text: String,
     numbers: Vec<u64>,
-    ids: BTreeSet<String>,
+    ids: Vec<String>,
     tokens: u64,
 }
 
@@ -161,7 +162,10 @@ impl AgentSession<'_> {
         received.get_or_insert(before.number);
         let room = self.room.saturating_sub(length(&facts));
         let sent = before.sent(link, room * 2 / 3).await?;
-        let change = Change::between(self.is_anew, &before, &sent);
+        let nothing = Digests::new();
+        let had = if self.is_anew { &nothing } else { &before.items };
+        let mut change = Change::between(had, &before.now.digests);
+        change.changed.retain(|id| !sent.ids.contains(id));
         let room = room.saturating_sub(length(&sent.text));
         let (items, shown) = match change.is_nothing() {
             true => Default::default(),
@@ -254,15 +258,14 @@ impl Pushed {
         if self.next.is_empty() {
             return Ok(Sent::default());
         }
-        let mut managers: Vec<String> = self.next.iter().map(|due| due.manager.clone()).collect();
-        managers.sort();
-        managers.dedup();
-        let ids: BTreeSet<String> = self.next.iter().map(|due| due.id.clone()).collect();
+        let managers: BTreeSet<_> = self.next.iter().map(|due| due.manager.clone()).collect();
+        let ids: BTreeSet<_> = self.next.iter().map(|due| due.id.clone()).collect();
+        let (managers, ids) = (Vec::from_iter(managers), Vec::from_iter(ids));
         let head = "Sent by the user with this prompt";
         let frame = |text: &str| format!("{head}:\n\n{}\n\n", text.trim_end());
-        let fitting = fitting(link, &managers, &Vec::from_iter(&ids), room, frame).await;
+        let fitting = fitting(link, &managers, &ids, room, frame).await;
         let (text, tokens) = fitting.unwrap_or_else(|| {
-            let names = Vec::from_iter(ids.iter().map(String::as_str)).join(", ");
+            let names = ids.join(", ");
             (format!("{head}, but too long to show: {names}; call the tool `read`.\n\n"), 0)
         });
         Ok(Sent { text, numbers: self.next.iter().map(|due| due.number).collect(), ids, tokens })
@@ -281,7 +284,7 @@ impl Sent {
 async fn fitting(
     link: &Link,
     managers: &[String],
-    ids: &[&String],
+    ids: &[String],
     room: usize,
     frame: impl Fn(&str) -> String,
 ) -> Option<(String, u64)> {
@@ -290,7 +293,7 @@ async fn fitting(
         let shown = rendered(link, managers, Some(ids), budget).await;
         budget /= 2;
         let Ok(shown) = shown else { continue };
-        let text = frame(&(shown.text + &named(&left_out(&shown.report))));
+        let text = frame(&(shown.text + &named(&shown.report)));
         if length(&text) <= room {
             return Some((text, shown.tokens));
         }
@@ -310,29 +313,21 @@ pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
 }
 
 /// The difference between what an agent has and what is marked now.
-struct Change {
+pub(super) struct Change {
     /// Items that are new or changed.
-    changed: BTreeSet<String>,
+    pub(super) changed: Vec<String>,
     /// Items that are no longer marked.
     gone: Vec<String>,
 }
 
 impl Change {
-    /// Returns the difference. Leaves out items that are `sent` with the prompt anyway. If
-    /// `is_anew`, all other marked items are new, and none is gone.
-    fn between(is_anew: bool, before: &Pushed, sent: &Sent) -> Self {
-        let (had, now) = (&before.items, &before.now.digests);
-        let is_known = |id: &String, digest: &String| {
-            sent.ids.contains(id) || !is_anew && had.get(id).is_some_and(|it| it == digest)
-        };
-        let changed =
-            now.iter().filter(|(id, digest)| !is_known(id, digest)).map(|(id, _)| id.clone());
-        let mut gone: Vec<String> = had.keys().cloned().collect();
-        gone.retain(|id| !is_anew && !now.contains_key(id));
-        Self { changed: changed.collect(), gone }
+    pub(super) fn between(had: &Digests, now: &Digests) -> Self {
+        let changed = now.iter().filter(|(id, digest)| had.get(*id) != Some(*digest));
+        let gone = had.keys().filter(|id| !now.contains_key(*id));
+        Self { changed: changed.map(|(id, _)| id.clone()).collect(), gone: gone.cloned().collect() }
     }
 
-    fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         self.changed.is_empty() && self.gone.is_empty()
     }
 
@@ -353,16 +348,15 @@ impl Change {
             return Ok((self.with_gone(&head, room), Shown::default()));
         }
         let head = format!("Marked by the user in the editor for project {name}");
-        let ids: Vec<&String> = self.changed.iter().collect();
         let gone = self.gone_text(GONE_NAMED);
         let frame = |text: &str| format!("{head}, new or changed:\n\n{text}{gone}");
-        let fitting = fitting(link, managers, &ids, room, frame).await;
+        let fitting = fitting(link, managers, &self.changed, room, frame).await;
         let (text, tokens) = fitting.unwrap_or_else(|| {
-            let items = counted(ids.len() as u64, "item");
+            let items = counted(self.changed.len() as u64, "item");
             let advice = "too long to show; call the tool `context`";
             (self.with_gone(&format!("{head}: {items} new or changed, {advice}."), room), 0)
         });
-        Ok((text, Shown { ids: Vec::from_iter(self.changed.iter().cloned()), tokens }))
+        Ok((text, Shown { ids: self.changed.clone(), tokens }))
     }
 
     /// Returns the heading `head`, followed by the names of the items that are no longer marked. If
@@ -374,7 +368,9 @@ impl Change {
         if length(&named) <= room { named } else { text(0) }
     }
 
-    fn gone_text(&self, names: usize) -> String {
+    /// Returns a line that names the items that are no longer marked, at most `names` of them;
+    /// empty if there are none.
+    pub(super) fn gone_text(&self, names: usize) -> String {
         let named: Vec<&str> = self.gone.iter().take(names).map(String::as_str).collect();
         let gone = match (named.is_empty(), self.gone.len() - named.len()) {
             (true, 0) => return String::new(),

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::record::{Place, Recorder, Said};
 use crate::cli::host::{Setup, runtime};
-use crate::cli::mcp::{Reach, Shared};
+use crate::cli::mcp::Reach;
 use crate::cli::receipt::Receipt;
 use crate::mcp::{AgentSession, Link, Push, import};
 
@@ -90,7 +90,7 @@ impl Aside {
 }
 
 async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
-    let link = Arc::new(Link::new(Shared(Arc::clone(&reach))));
+    let link = Arc::new(Link::new(Arc::clone(&reach)));
     let mut imports = JoinSet::new();
     while let Some(job) = todo.recv().await {
         match job {
@@ -116,17 +116,8 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
 
 async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Option<Push> {
     let Place { agent, session: id, folder } = place;
-    let room = ROOM;
-    let session = AgentSession {
-        agent,
-        id,
-        received,
-        is_anew: false,
-        compacted: None,
-        recording: None,
-        room,
-    };
-    let link = Link::new(Shared(reach));
+    let session = AgentSession { agent, id, received, room: ROOM, ..AgentSession::default() };
+    let link = Link::new(reach);
     let asking = session.push(&link, folder);
     let pushed = tokio::time::timeout(PATIENCE, asking).await;
     match pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())) {

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Asked;
-use crate::mcp::agent::agent_of;
+use crate::mcp::agent::Agent;
 use crate::mcp::answer::Trouble;
-use crate::mcp::marked::{Digests, Now, Verdict, left_out, named, rendered};
+use crate::mcp::marked::{Digests, Now, Verdict, named, rendered};
 use crate::mcp::project::Project;
-use crate::mcp::push::{AgentSession, Sent, Shown};
+use crate::mcp::push::{AgentSession, Change, Sent, Shown};
 use crate::wording::counted;
 
 /// Default budget, in tokens.
@@ -58,37 +58,29 @@ impl Default for Given {
     }
 }
 
-#[derive(Clone)]
 struct Answer {
     revision: u64,
     project: String,
     budget: u64,
     /// Digests of the items when the answer was given.
     digests: Digests,
-    left_out: Vec<Verdict>,
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
-    let agent = agent_of(asked.context).name;
     let id = format!("{}-{}", asked.given.name, project.label());
-    let received = asked.given.recorded().get(&(agent.clone(), id.clone())).copied().or(Some(0));
-    let session = AgentSession {
-        agent: &agent,
-        id: &id,
-        received,
-        is_anew: false,
-        compacted: None,
-        recording: None,
-        room: MOST_SENT,
-    };
+    let key = (Agent::new(asked.context.client_info()).name, id);
+    let received = locked(&asked.given.recorded).get(&key).copied().or(Some(0));
+    let session = AgentSession { agent: &key.0, id: &key.1, received, ..AgentSession::default() };
     let pushed = session.before(asked.link, &project, received).await?;
     let now = &pushed.now;
     let mut sent = pushed.sent(asked.link, MOST_SENT).await?;
-    let (answer, shown) = answer_about(asked, &project, now, &given).await?;
+    let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
+    let question = Question { asked, project: &project, now, budget };
+    let (answer, shown) = question.answer(given.since).await?;
     if !shown.ids.is_empty() || !sent.is_nothing() {
         match session.record(asked.link, &project, &pushed, shown, &sent).await {
-            Ok(number) => drop(asked.given.recorded().insert((agent, id), number)),
+            Ok(number) => drop(locked(&asked.given.recorded).insert(key, number)),
             // The items were sent with another prompt meanwhile.
             Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
             Err(trouble) => return Err(trouble),
@@ -99,142 +91,104 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     Ok(answer + &sent + if now.late_editors > 0 { late } else { "" })
 }
 
-/// Returns an answer with all items, or with the changes since the revision that `given` names.
-/// Also returns the items that the answer shows.
-async fn answer_about(
-    asked: &Asked<'_>,
-    project: &Project,
-    now: &Now,
-    given: &Arguments,
-) -> Result<(String, Shown), Trouble> {
-    let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
-    let before = given.since.map(|since| (since, asked.given.at(since, &project.key())));
-    match before {
-        Some((since, Some(before))) => changes(asked, project, now, budget, since, &before).await,
-        Some((since, None)) => {
-            let unknown = format!(
-                "Revision {since} is no longer known here, so here is the whole context, not the changes.\n\n"
-            );
-            let (text, shown) = whole(asked, project, now, budget).await?;
-            Ok((unknown + &text, shown))
-        }
-        None => whole(asked, project, now, budget).await,
-    }
-}
-
 /// Renders the items of a project again, within the budget of the latest answer about it, or else
 /// the default budget. Returns the outcome of each item.
 pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<Verdict>, Trouble> {
     let managers = asked.layers(project).await?;
-    let latest = asked.given.latest(&project.key());
-    let budget = latest.as_ref().map_or(DEFAULT_BUDGET, |answer| answer.budget);
+    let budget = asked.given.latest_budget(&project.key()).unwrap_or(DEFAULT_BUDGET);
     Ok(rendered(asked.link, &managers, None, budget).await?.report)
 }
 
-async fn whole(
-    asked: &Asked<'_>,
-    project: &Project,
-    now: &Now,
+/// A question about the marked items of a project.
+struct Question<'a> {
+    asked: &'a Asked<'a>,
+    project: &'a Project,
+    now: &'a Now,
     budget: u64,
-) -> Result<(String, Shown), Trouble> {
-    let head = format!("revision {} · project {}", now.revision, project.label());
-    if now.digests.is_empty() {
-        asked.given.keep(Answer::at(now, project, budget, Vec::new()));
-        let nothing = "nothing is marked (0 tokens). The user marks items in Emacs; `search` finds \
-                       sessions and memories.";
-        return Ok((format!("{head} · {nothing}\n"), Shown::default()));
-    }
-    let rendered = rendered(asked.link, &now.managers, None, budget).await?;
-    let left_out = left_out(&rendered.report);
-    let items = counted(now.digests.len() as u64, "item");
-    let text = format!(
-        "{head} · {items} · {}\n\n{}{}",
-        counted(rendered.tokens, "token"),
-        rendered.text,
-        named(&left_out)
-    );
-    asked.given.keep(Answer::at(now, project, budget, left_out));
-    Ok((text, Shown { ids: now.digests.keys().cloned().collect(), tokens: rendered.tokens }))
 }
 
-async fn changes(
-    asked: &Asked<'_>,
-    project: &Project,
-    now: &Now,
-    budget: u64,
-    since: u64,
-    before: &Answer,
-) -> Result<(String, Shown), Trouble> {
-    let mut changed: Vec<&String> = now
-        .digests
-        .iter()
-        .filter(|(id, digest)| before.digests.get(*id) != Some(*digest))
-        .map(|(id, _)| id)
-        .collect();
-    changed.sort();
-    let mut gone: Vec<&str> = before.digests.keys().map(String::as_str).collect();
-    gone.retain(|id| !now.digests.contains_key(*id));
-    gone.sort_unstable();
-    if changed.is_empty() && gone.is_empty() {
-        let text = format!("unchanged since revision {since} (0 tokens of items)\n");
-        return Ok((text, Shown::default()));
-    }
-    let head = format!("revision {} · changes since {since}", now.revision);
-    let removed = match gone.is_empty() {
-        true => String::new(),
-        false => format!("\nNo longer marked: {}\n", gone.join(", ")),
-    };
-    if changed.is_empty() {
-        asked.given.keep(Answer::at(now, project, budget, before.left_out.clone()));
-        return Ok((format!("{head} · 0 tokens\n{removed}"), Shown::default()));
-    }
-    let rendered = rendered(asked.link, &now.managers, Some(&changed), budget).await?;
-    let left_out = left_out(&rendered.report);
-    let text = format!(
-        "{head} · {} new or changed · {}\n\n{}{}{removed}",
-        counted(changed.len() as u64, "item"),
-        counted(rendered.tokens, "token"),
-        rendered.text,
-        named(&left_out)
-    );
-    asked.given.keep(Answer::at(now, project, budget, left_out));
-    let ids = changed.into_iter().cloned().collect();
-    Ok((text, Shown { ids, tokens: rendered.tokens }))
-}
-
-impl Answer {
-    fn at(now: &Now, project: &Project, budget: u64, left_out: Vec<Verdict>) -> Self {
-        let (revision, digests) = (now.revision, now.digests.clone());
-        Self { revision, project: project.key(), budget, digests, left_out }
-    }
-}
-
-impl Given {
-    fn at(&self, revision: u64, project: &str) -> Option<Answer> {
-        let is_it = |it: &&Answer| it.revision == revision && it.project == project;
-        self.answers().iter().rev().find(is_it).cloned()
+impl Question<'_> {
+    /// Returns an answer with all items, or with the changes since the revision `since`. Also
+    /// returns the items that the answer shows.
+    async fn answer(&self, since: Option<u64>) -> Result<(String, Shown), Trouble> {
+        let Some(since) = since else { return self.whole().await };
+        if let Some(before) = self.asked.given.at(since, &self.project.key()) {
+            return self.changes(since, &before).await;
+        }
+        let unknown = format!(
+            "Revision {since} is no longer known here, so here is the whole context, not the changes.\n\n"
+        );
+        let (text, shown) = self.whole().await?;
+        Ok((unknown + &text, shown))
     }
 
-    fn latest(&self, project: &str) -> Option<Answer> {
-        self.answers().iter().rev().find(|answer| answer.project == project).cloned()
+    async fn whole(&self) -> Result<(String, Shown), Trouble> {
+        let digests = &self.now.digests;
+        let head = format!("revision {} · project {}", self.now.revision, self.project.label());
+        if digests.is_empty() {
+            self.keep();
+            let nothing = "nothing is marked (0 tokens). The user marks items in Emacs; `search` \
+                           finds sessions and memories.";
+            return Ok((format!("{head} · {nothing}\n"), Shown::default()));
+        }
+        let head = format!("{head} · {}", counted(digests.len() as u64, "item"));
+        let (text, tokens) = self.rendered(&head, None).await?;
+        Ok((text, Shown { ids: digests.keys().cloned().collect(), tokens }))
     }
 
-    fn keep(&self, answer: Answer) {
-        let mut answers = self.answers();
-        answers.push_back(answer);
+    async fn changes(&self, since: u64, before: &Digests) -> Result<(String, Shown), Trouble> {
+        let change = Change::between(before, &self.now.digests);
+        if change.is_nothing() {
+            let text = format!("unchanged since revision {since} (0 tokens of items)\n");
+            return Ok((text, Shown::default()));
+        }
+        let head = format!("revision {} · changes since {since}", self.now.revision);
+        let removed = change.gone_text(usize::MAX);
+        let ids = change.changed;
+        if ids.is_empty() {
+            self.keep();
+            return Ok((format!("{head} · 0 tokens\n{removed}"), Shown::default()));
+        }
+        let head = format!("{head} · {} new or changed", counted(ids.len() as u64, "item"));
+        let (text, tokens) = self.rendered(&head, Some(&ids)).await?;
+        Ok((text + &removed, Shown { ids, tokens }))
+    }
+
+    /// Renders the items `ids`, or all items if that is `None`, below `head`. Also returns the
+    /// number of tokens of the items.
+    async fn rendered(&self, head: &str, ids: Option<&[String]>) -> Result<(String, u64), Trouble> {
+        let shown = rendered(self.asked.link, &self.now.managers, ids, self.budget).await?;
+        self.keep();
+        let (tokens, cut) = (counted(shown.tokens, "token"), named(&shown.report));
+        Ok((format!("{head} · {tokens}\n\n{}{cut}", shown.text), shown.tokens))
+    }
+
+    /// Remembers what the agent was given, to find the changes since then.
+    fn keep(&self) {
+        let (revision, digests) = (self.now.revision, self.now.digests.clone());
+        let (project, budget) = (self.project.key(), self.budget);
+        let mut answers = locked(&self.asked.given.answers);
+        answers.push_back(Answer { revision, project, budget, digests });
         if answers.len() > ANSWERS_KEPT {
             answers.pop_front();
         }
     }
+}
 
-    /// Locks the answers. A panic cannot leave the answers inconsistent: each change is one step.
-    fn answers(&self) -> MutexGuard<'_, VecDeque<Answer>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+impl Given {
+    /// Returns the digests of the items in the answer with this revision.
+    fn at(&self, revision: u64, project: &str) -> Option<Digests> {
+        let is_it = |it: &&Answer| it.revision == revision && it.project == project;
+        locked(&self.answers).iter().rfind(is_it).map(|answer| answer.digests.clone())
     }
 
-    /// Locks the numbers of the recorded pushes. A panic cannot leave the numbers inconsistent:
-    /// each change is one step.
-    fn recorded(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    fn latest_budget(&self, project: &str) -> Option<u64> {
+        let is_it = |it: &&Answer| it.project == project;
+        locked(&self.answers).iter().rfind(is_it).map(|answer| answer.budget)
     }
+}
+
+/// Locks a mutex of [`Given`]. A panic cannot leave the data inconsistent: each change is one step.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Asked, context, sessions};
+use super::{Asked, context, no_item, sessions};
 use crate::mcp::answer::{Trouble, sized};
 use crate::mcp::argument::is_id;
+use crate::mcp::marked::Verdict;
 use crate::mcp::project::Project;
 use crate::wording::counted;
 
@@ -46,31 +47,23 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
 
 async fn item(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
     let found = context::outcome(asked, project).await?.into_iter().find(|it| it.id == id);
-    let found = found.ok_or_else(|| {
-        let message =
-            format!("no item {id} is marked in this project; `context` lists the marked items");
-        Trouble::Wrong(message)
-    })?;
-    let tokens = counted(found.tokens, "token");
-    Ok(format!("{id} · {} · {tokens}: {}\n", found.fate, found.reason))
+    Ok(line(&found.ok_or_else(|| no_item(id))?) + "\n")
 }
 
 async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> {
     let all = context::outcome(asked, project).await?;
-    let left_out: Vec<String> = all
-        .iter()
-        .filter(|it| it.fate != "kept")
-        .map(|it| {
-            let tokens = counted(it.tokens, "token");
-            format!("- {} · {} · {tokens}: {}", it.id, it.fate, it.reason)
-        })
-        .collect();
+    let left_out = all.iter().filter(|it| !it.is_kept());
+    let left_out: Vec<String> = left_out.map(|it| format!("- {}", line(it))).collect();
     let items = counted(all.len() as u64, "item");
     if left_out.is_empty() {
         return Ok(format!("`context` shows {items} in full\n"));
     }
     let head = format!("`context` cuts or leaves out {} of {items}", left_out.len());
     Ok(sized(&head, &left_out.join("\n")))
+}
+
+fn line(it: &Verdict) -> String {
+    format!("{} · {} · {}: {}", it.id, it.fate, counted(it.tokens, "token"), it.reason)
 }
 
 async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {

@@ -16,13 +16,13 @@ use rmcp::RoleServer;
 use rmcp::model::{JsonObject, ToolAnnotations};
 use rmcp::service::RequestContext;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value as Json, json};
 
 use self::context::Given;
 use super::answer::Trouble;
 use super::link::Link;
-use super::marked::{edits, layers};
 use super::project::{Project, Projects};
 
 /// Everything that a call needs besides its arguments.
@@ -33,6 +33,17 @@ pub(super) struct Asked<'a> {
     pub(super) context: &'a RequestContext<RoleServer>,
 }
 
+/// The result of the method `open-layers`.
+#[derive(Deserialize)]
+struct Opened {
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+struct Layer {
+    manager: String,
+}
+
 /// A future that returns a tool's answer.
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Trouble>> + Send + 'a>>;
 
@@ -40,18 +51,18 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Trouble>> + Send
 pub(super) struct Tool {
     pub(super) name: &'static str,
     description: &'static str,
-    schema: fn() -> Json,
+    schema: fn() -> JsonObject,
     is_read_only: bool,
-    call: for<'a> fn(&'a Asked<'a>, JsonObject) -> Answering<'a>,
+    pub(super) call: for<'a> fn(&'a Asked<'a>, JsonObject) -> Answering<'a>,
 }
 
 /// Creates the entry of a tool that only reads.
 macro_rules! tool {
-    ($name:ident, $arguments:ty, $description:expr) => {
+    ($name:ident, $description:expr) => {
         Tool {
             name: stringify!($name),
             description: $description,
-            schema: schema::<$arguments>,
+            schema: schema::<$name::Arguments>,
             is_read_only: true,
             call: |asked, given| {
                 Box::pin(async move { $name::answer(asked, arguments(given)?).await })
@@ -65,19 +76,16 @@ impl Tool {
     pub(super) const ALL: &[Self] = &[
         tool!(
             context,
-            context::Arguments,
             "Returns what the user marked for you in the editor: code, files, notes. Call it at \
              the start of a task. Each answer has a revision; pass it as `since` to get only changes."
         ),
         tool!(
             search,
-            search::Arguments,
             "Searches marked items, past sessions and memories of this project. Returns excerpts \
              with ids for `read`."
         ),
         tool!(
             read,
-            read::Arguments,
             "Reads an item (ctx-N), a message (ses-N/msg-N), or a file of the project as the \
              user's editor has it, with its unsaved text."
         ),
@@ -85,22 +93,16 @@ impl Tool {
             is_read_only: false,
             ..tool!(
                 remember,
-                remember::Arguments,
                 "Stores a fact for later sessions of this project, such as a decision of the \
                  user. State the fact in one or two sentences that stand alone."
             )
         },
         tool!(
             handoff,
-            handoff::Arguments,
             "Returns the facts of a session: paths, commands, figures, decisions, constraints and \
              open tasks. Use it to continue after your context was compacted."
         ),
-        tool!(
-            explain,
-            explain::Arguments,
-            "Explains what `context` or a session's window left out, and why."
-        ),
+        tool!(explain, "Explains what `context` or a session's window left out, and why."),
     ];
 
     pub(super) fn named(name: &str) -> Option<&'static Self> {
@@ -109,28 +111,16 @@ impl Tool {
 
     /// Describes the tool to clients.
     pub(super) fn offered(&self) -> rmcp::model::Tool {
-        let schema = match (self.schema)() {
-            Json::Object(schema) => schema,
-            _ => JsonObject::new(),
-        };
         let hints = ToolAnnotations::new().read_only(self.is_read_only).open_world(false);
         let hints = if self.is_read_only { hints } else { hints.destructive(false) };
-        rmcp::model::Tool::new(self.name, self.description, Arc::new(schema))
+        rmcp::model::Tool::new(self.name, self.description, Arc::new((self.schema)()))
             .with_annotations(hints)
-    }
-
-    pub(super) async fn call(
-        &self,
-        asked: &Asked<'_>,
-        arguments: JsonObject,
-    ) -> Result<String, Trouble> {
-        (self.call)(asked, arguments).await
     }
 }
 
 /// Returns the schema of a tool's arguments, without members that cost tokens and do not help
 /// models.
-fn schema<T: JsonSchema>() -> Json {
+fn schema<T: JsonSchema>() -> JsonObject {
     let mut whole = schemars::schema_for!(T).to_value();
     let properties = whole["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
     let plain = properties.into_iter().map(|(name, mut of)| {
@@ -142,12 +132,13 @@ fn schema<T: JsonSchema>() -> Json {
         }
         (name, of)
     });
-    let mut plain =
-        json!({ "type": "object", "properties": plain.collect::<serde_json::Map<_, _>>() });
+    let plain = Json::Object(plain.collect());
+    let mut all =
+        JsonObject::from_iter([("type".into(), "object".into()), ("properties".into(), plain)]);
     if let Some(required) = whole.get("required") {
-        plain["required"] = required.clone();
+        all.insert("required".into(), required.clone());
     }
-    plain
+    all
 }
 
 fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
@@ -160,13 +151,23 @@ impl Asked<'_> {
         self.projects.choose(asked, self.context).await
     }
 
+    /// Returns the managers of the project's layers, from the most general to the most specific.
     async fn layers(&self, project: &Project) -> Result<Vec<String>, Trouble> {
-        layers(self.link, project).await
+        let place = json!({ "directory": project.directory() });
+        let Opened { layers } = self.link.call("open_layers", place).await?;
+        Ok(layers.into_iter().map(|layer| layer.manager).collect())
     }
 
+    /// Asks the editors to send their unsaved text to the server.
     async fn edits(&self) -> Result<(), Trouble> {
-        edits(self.link).await
+        self.link.call("ask_editors", json!({})).await.map(|IgnoredAny| ())
     }
+}
+
+/// Makes the error for an item that the project does not have.
+fn no_item(id: &str) -> Trouble {
+    let advice = "`context` lists the marked items";
+    Trouble::Wrong(format!("no item {id} is marked in this project; {advice}"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! The tool `read`: the text of an item, a message or a file.
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{Asked, sessions};
+use super::{Asked, no_item, sessions};
 use crate::mcp::answer::{Trouble, beginning};
 use crate::mcp::argument::{Lines, Named, lines};
 use crate::mcp::project::Project;
@@ -78,11 +76,7 @@ pub(in crate::mcp) async fn item(
     let managers = asked.layers(project).await?;
     let params = json!({ "managers": managers, "ids": [id] });
     let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
-    let item = items.into_iter().flatten().next().ok_or_else(|| {
-        let message =
-            format!("no item {id} is marked in this project; `context` lists the marked items");
-        Trouble::Wrong(message)
-    })?;
+    let item = items.into_iter().flatten().next().ok_or_else(|| no_item(id))?;
     let name = item.metadata["filename"].as_str().map(|name| project.relative(name));
     let first_line = item.metadata["start_line"].as_u64().unwrap_or(1);
     let place = name.map(|name| format!(" · {name}:{first_line}")).unwrap_or_default();
@@ -123,14 +117,10 @@ async fn file(
             project.directory()
         )));
     }
-    let mut params =
-        json!({ "path": Path::new(path), "root": project.directory(), "ask_editors": true });
-    if let Some((first, last)) = wanted {
-        params["start_line"] = json!(first);
-        if let Some(last) = last {
-            params["end_line"] = json!(last);
-        }
-    }
+    let params = json!({
+        "path": path, "root": project.directory(), "ask_editors": true,
+        "start_line": wanted.map(|(first, _)| first), "end_line": wanted.and_then(|(_, last)| last),
+    });
     let text: FileText = asked.link.call("read_file", params).await?;
     let name = project.relative(&text.path);
     let place = match (text.start_line, text.end_line) {
