@@ -88,6 +88,7 @@ pub(super) struct Turn {
 }
 
 /// A call without a result.
+#[derive(Default)]
 struct Begun {
     id: String,
     title: String,
@@ -191,23 +192,18 @@ impl Turn {
     ) -> serde_json::Result<()> {
         let id = update.tool_call_id.unwrap_or_default();
         let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
-            self.calls.push(Begun::new(id, into));
+            let is_added = into.mark.open.iter().any(|(open, _)| *open == id);
+            self.calls.push(Begun { id, is_added, ..Begun::default() });
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
-        let replace = |old: &mut String, new: Option<String>| {
-            if let Some(new) = new {
-                *old = new;
-            }
-        };
-        replace(&mut call.title, update.title);
-        replace(&mut call.kind, update.kind);
-        if let Some(input) = update.raw_input {
-            call.input = Some(input.get().to_owned());
-        }
+        call.title = update.title.unwrap_or(std::mem::take(&mut call.title));
+        call.kind = update.kind.unwrap_or(std::mem::take(&mut call.kind));
+        call.input = update.raw_input.map(|raw| raw.get().to_owned()).or(call.input.take());
         let content: Option<Vec<Item>> =
             update.content.map(|raw| serde_json::from_str(raw.get())).transpose()?;
-        replace(&mut call.result, result_text(content.as_deref(), update.raw_output.as_ref()));
+        let result = result_text(content.as_deref(), update.raw_output.as_ref());
+        call.result = result.unwrap_or(std::mem::take(&mut call.result));
         let is_failed = update.status.as_deref() == Some("failed");
         if is_failed || update.status.as_deref() == Some("completed") {
             let mut call = self.calls.remove(at);
@@ -246,12 +242,6 @@ impl Turn {
 }
 
 impl Begun {
-    fn new(id: String, into: &Gathered) -> Self {
-        let is_added = into.mark.open.iter().any(|(open, _)| *open == id);
-        let (title, kind, result) = (String::new(), String::new(), String::new());
-        Self { id, title, kind, input: None, result, is_added }
-    }
-
     /// Adds the call to the agent's message, unless it was added before.
     fn give(&mut self, time: Option<i64>, into: &mut Gathered) {
         if std::mem::replace(&mut self.is_added, true) {

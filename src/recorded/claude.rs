@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, Content, join};
+use super::json::{Block, content, join};
 use super::report::clipped;
 use crate::session::message::ToolCall;
 
@@ -77,9 +77,8 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
     // The user's own title wins over a model's title, and later titles win over earlier ones.
     let is_named = into.mark.title_is_given;
     match &*record.kind {
-        "summary" if is_named => {}
+        "summary" | "ai-title" if is_named => {}
         "summary" => retitle(&mut about.title, record.summary),
-        "ai-title" if is_named => {}
         "ai-title" => retitle(&mut about.title, record.ai_title),
         "custom-title" => {
             into.mark.title_is_given = record.custom_title.is_some();
@@ -137,22 +136,18 @@ fn user(
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
     let message: Message<'_> = serde_json::from_str(message.get())?;
-    let content = message.content.map(Content::of).transpose()?;
-    let mut said = String::new();
-    match content {
-        Some(Content::Text(text)) => said = text,
-        Some(Content::Blocks(blocks)) => {
-            for block in &blocks {
-                match (&*block.kind, &block.tool_use_id) {
-                    ("tool_result", Some(id)) => {
-                        let result = result_text(block, into)?;
-                        into.result(id, result, time);
-                    }
-                    _ => add(block, &mut said, into),
-                }
+    if message.content.is_none() {
+        into.leave_out("user", "the record has no content");
+    }
+    let (mut said, blocks) = content(message.content)?;
+    for block in &blocks {
+        match (&*block.kind, &block.tool_use_id) {
+            ("tool_result", Some(id)) => {
+                let result = text_of(block.content, into)?;
+                into.result(id, result, time);
             }
+            _ => add(block, &mut said, into),
         }
-        None => into.leave_out("user", "the record has no content"),
     }
     match () {
         () if said.trim().is_empty() => {}
@@ -182,31 +177,27 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
         into.end_calls(time);
         into.mark.last_answer = id;
     }
-    let (mut said, mut calls) = (String::new(), Vec::<ToolCall>::new());
-    match message.content.map(Content::of).transpose()? {
-        Some(Content::Text(text)) => said = text,
-        Some(Content::Blocks(blocks)) => {
-            for block in &blocks {
-                match (&*block.kind, &block.id, &block.name) {
-                    ("tool_use" | "server_tool_use", Some(id), Some(name)) => {
-                        let arguments = block.input.map_or("{}", RawValue::get);
-                        calls.push(into.call(id, name, arguments.to_owned()));
-                    }
-                    (kind, ..) if kind.ends_with("_tool_result") && block.tool_use_id.is_some() => {
-                        into.agent(
-                            &std::mem::take(&mut said),
-                            std::mem::take(&mut calls),
-                            time,
-                            goes_on,
-                        );
-                        let result = result_text(block, into)?;
-                        into.result(block.tool_use_id.as_deref().unwrap_or_default(), result, time);
-                    }
-                    _ => add(block, &mut said, into),
-                }
+    if message.content.is_none() {
+        into.leave_out("assistant", "the record has no content");
+    }
+    let (mut said, blocks) = content(message.content)?;
+    let mut calls = Vec::<ToolCall>::new();
+    for block in &blocks {
+        match (&*block.kind, &block.id, &block.name) {
+            ("tool_use" | "server_tool_use", Some(id), Some(name)) => {
+                let arguments = block.input.map_or("{}", RawValue::get);
+                calls.push(into.call(id, name, arguments.to_owned()));
             }
+            (kind, ..)
+                if kind.ends_with("_tool_result")
+                    && let Some(id) = &block.tool_use_id =>
+            {
+                into.agent(&std::mem::take(&mut said), std::mem::take(&mut calls), time, goes_on);
+                let result = text_of(block.content, into)?;
+                into.result(id, result, time);
+            }
+            _ => add(block, &mut said, into),
         }
-        None => into.leave_out("assistant", "the record has no content"),
     }
     into.agent(&said, calls, time, goes_on);
     Ok(())
@@ -229,16 +220,10 @@ fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
     }
 }
 
-fn result_text(block: &Block<'_>, into: &mut Gathered) -> serde_json::Result<String> {
-    Ok(match block.content.map(Content::of).transpose()? {
-        None => String::new(),
-        Some(Content::Text(text)) => text,
-        Some(Content::Blocks(blocks)) => {
-            let mut text = String::new();
-            blocks.iter().for_each(|block| add(block, &mut text, into));
-            text
-        }
-    })
+fn text_of(raw: Option<&RawValue>, into: &mut Gathered) -> serde_json::Result<String> {
+    let (mut text, blocks) = content(raw)?;
+    blocks.iter().for_each(|block| add(block, &mut text, into));
+    Ok(text)
 }
 
 /// Reads an attachment: text that the user typed while the agent worked, or a file. Counts other
@@ -252,13 +237,7 @@ fn attached(
     let is_typed = attachment.command_mode.as_deref().is_none_or(|mode| mode == "prompt");
     match (&*attachment.kind, attachment.prompt, attachment.content) {
         ("queued_command", Some(prompt), _) if is_typed => {
-            let mut said = String::new();
-            match Content::of(prompt)? {
-                Content::Text(text) => said = text,
-                Content::Blocks(blocks) => {
-                    blocks.iter().for_each(|block| add(block, &mut said, into));
-                }
-            }
+            let said = text_of(Some(prompt), into)?;
             into.user(said, time);
         }
         ("file", _, Some(content)) => {

@@ -1,11 +1,13 @@
 //! Codex's recordings, which it calls rollouts: JSON lines with items of the model's protocol.
 //! Each item is in an envelope, except in early versions.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, Content, join};
+use super::json::{Block, content, join};
 
 /// A line: an envelope with its payload, or an item by itself.
 #[derive(Deserialize)]
@@ -127,27 +129,21 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
         into.leave_out(&format!("{role} message"), "instructions from the agent itself");
         return Ok(());
     }
-    let mut said = String::new();
-    let blocks = match item.content.map(Content::of).transpose()? {
-        Some(Content::Text(text)) => vec![text],
-        Some(Content::Blocks(blocks)) => {
-            let text = |block: &Block<'_>| match block.as_text() {
-                Some(text) => Some(text.into_owned()),
-                None => {
-                    into.leave_out(&format!("{} block", block.kind), "an unknown kind of content");
-                    None
-                }
-            };
-            blocks.iter().filter_map(text).collect()
+    let (text, blocks) = content(item.content)?;
+    let mut parts = vec![Cow::Owned(text)];
+    for block in &blocks {
+        match block.as_text() {
+            Some(text) => parts.push(text),
+            None => into.leave_out(&format!("{} block", block.kind), "an unknown kind of content"),
         }
-        None => Vec::new(),
-    };
-    for block in blocks {
-        if role == "user" && ADDED.iter().any(|start| block.trim_start().starts_with(start)) {
-            Gathered::note_once(&mut into.mark.about.project, folder_of(&block));
+    }
+    let mut said = String::new();
+    for part in parts {
+        if role == "user" && ADDED.iter().any(|start| part.trim_start().starts_with(start)) {
+            Gathered::note_once(&mut into.mark.about.project, folder_of(&part));
             into.leave_out("instructions", "text that the agent itself added");
         } else {
-            join(&mut said, &block);
+            join(&mut said, &part);
         }
     }
     match role {
@@ -189,20 +185,16 @@ fn output_text(raw: &RawValue) -> serde_json::Result<String> {
             (None, None) => Ok(raw.get().to_owned()),
         };
     }
-    match Content::of(raw)? {
-        Content::Text(text) => {
-            let nested = text.starts_with('{').then(|| serde_json::from_str::<Output<'_>>(&text));
-            let inner = nested.and_then(Result::ok).and_then(|output| output.output);
-            Ok(inner.unwrap_or(text))
-        }
-        Content::Blocks(blocks) => {
-            let mut text = String::new();
-            for part in blocks.iter().filter_map(|block| block.as_text()) {
-                join(&mut text, &part);
-            }
-            Ok(text)
-        }
+    let (mut text, blocks) = content(Some(raw))?;
+    if text.starts_with('{')
+        && let Ok(Output { output: Some(inner), .. }) = serde_json::from_str(&text)
+    {
+        return Ok(inner);
     }
+    for part in blocks.iter().filter_map(Block::as_text) {
+        join(&mut text, &part);
+    }
+    Ok(text)
 }
 
 /// Returns the folder that a text about the environment names between `<cwd>` tags.

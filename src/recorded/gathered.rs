@@ -104,7 +104,7 @@ impl Gathered {
         if self.mark.about.question.is_none() && is_question {
             self.mark.about.question = Some(clipped(&content));
         }
-        self.push(RecordedMessage { content, ..message(Role::User, time) });
+        self.push(message(Role::User, content, time));
     }
 
     /// Adds text and calls of the agent: to the last message if `goes_on` is true and that message
@@ -125,7 +125,7 @@ impl Gathered {
                 last.tool_calls.extend(calls);
             }
             _ => {
-                let mut new = message(Role::Assistant, time);
+                let mut new = message(Role::Assistant, String::new(), time);
                 join(&mut new.content, content);
                 self.push(RecordedMessage { tool_calls: calls, ..new });
             }
@@ -161,7 +161,7 @@ impl Gathered {
                 id.to_owned()
             }
         };
-        let result = RecordedMessage { content, ..message(Role::Tool, time) };
+        let result = message(Role::Tool, content, time);
         self.push(RecordedMessage { tool_call_id: Some(told), ..result });
     }
 
@@ -170,8 +170,7 @@ impl Gathered {
     pub(super) fn end_calls(&mut self, time: Option<i64>) {
         for (_, told) in std::mem::take(&mut self.mark.open) {
             self.report.note("tool call", "its result is not in the recording", self.line);
-            let content = NO_RESULT.to_owned();
-            let result = RecordedMessage { content, ..message(Role::Tool, time) };
+            let result = message(Role::Tool, NO_RESULT.to_owned(), time);
             self.push(RecordedMessage { tool_call_id: Some(told), ..result });
         }
     }
@@ -217,8 +216,7 @@ impl Gathered {
     }
 }
 
-fn message(role: Role, timestamp: Option<i64>) -> RecordedMessage {
-    let content = String::new();
+fn message(role: Role, content: String, timestamp: Option<i64>) -> RecordedMessage {
     RecordedMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, timestamp }
 }
 

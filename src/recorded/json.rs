@@ -6,12 +6,6 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The content of a message or result: a text, or a list of blocks.
-pub(super) enum Content<'a> {
-    Text(String),
-    Blocks(Vec<Block<'a>>),
-}
-
 /// A block of content. Which members a block has depends on its kind.
 #[derive(Deserialize)]
 pub(super) struct Block<'a> {
@@ -34,16 +28,16 @@ pub(super) struct Source {
     pub(super) media_type: Option<String>,
 }
 
-impl<'a> Content<'a> {
-    pub(super) fn of(raw: &'a RawValue) -> serde_json::Result<Self> {
-        let text = raw.get();
-        Ok(match text.as_bytes().first() {
-            Some(b'"') => Self::Text(serde_json::from_str(text)?),
-            Some(b'n') => Self::Text(String::new()),
-            Some(b'{') => Self::Blocks(vec![serde_json::from_str(text)?]),
-            _ => Self::Blocks(serde_json::from_str(text)?),
-        })
-    }
+/// Returns the content of a message or result, which is a text or a list of blocks; the other of
+/// the two is empty.
+pub(super) fn content(raw: Option<&RawValue>) -> serde_json::Result<(String, Vec<Block<'_>>)> {
+    let raw = raw.map_or("null", RawValue::get);
+    Ok(match raw.as_bytes().first() {
+        Some(b'"') => (serde_json::from_str(raw)?, Vec::new()),
+        Some(b'n') => (String::new(), Vec::new()),
+        Some(b'{') => (String::new(), vec![serde_json::from_str(raw)?]),
+        _ => (String::new(), serde_json::from_str(raw)?),
+    })
 }
 
 impl Block<'_> {

@@ -8,7 +8,8 @@ use super::LONGEST_LINE;
 /// The lines of a source.
 pub(super) struct Lines<R> {
     source: R,
-    text: Vec<u8>,
+    /// The line that was read last.
+    pub(super) text: Vec<u8>,
     /// Number of bytes before the next line.
     pub(super) offset: u64,
     /// Number of lines before the next line.
@@ -18,13 +19,13 @@ pub(super) struct Lines<R> {
 /// The result of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line with a newline at its end; [`Lines::text`] returns the line.
+    /// A line with a newline at its end.
     Whole,
     /// The last line, without a newline. The line counts as read only once [`Lines::take`] is
     /// called.
     Half,
-    /// A line that is too long, with its number of bytes.
-    TooLong(u64),
+    /// A line that is too long.
+    TooLong,
     /// No line is left.
     End,
 }
@@ -32,11 +33,6 @@ pub(super) enum Line {
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(source: R, offset: u64, count: u64) -> Self {
         Self { source, text: Vec::new(), offset, count }
-    }
-
-    /// Returns the line that was read last.
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
     }
 
     /// Marks a half line as read, so that a later reading continues after it. The line is counted
@@ -73,7 +69,7 @@ impl<R: BufRead> Lines<R> {
         }
         Ok(match () {
             () if length == 0 => Line::End,
-            () if is_too_long => Line::TooLong(length),
+            () if is_too_long => Line::TooLong,
             () if has_ended => Line::Whole,
             () => Line::Half,
         })

@@ -43,7 +43,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Returns the records left out so far.
     pub fn left_out(&self) -> Vec<LeftOut> {
-        self.gathered.report.entries().to_vec()
+        self.gathered.report.entries.clone()
     }
 
     /// Returns the number of bytes of the recording that were read, in this and earlier readings.
@@ -110,7 +110,7 @@ impl<R: BufRead> Reader<R> {
         self.gathered.line = self.lines.count + u64::from(line == Line::Half);
         match line {
             Line::Whole => self.read_line(),
-            Line::TooLong(_) => self.gathered.leave_out("line", "longer than the limit"),
+            Line::TooLong => self.gathered.leave_out("line", "longer than the limit"),
             Line::Half => {
                 if self.is_complete() {
                     self.lines.take();
@@ -134,11 +134,11 @@ impl<R: BufRead> Reader<R> {
     fn is_complete(&self) -> bool {
         self.format() == Some(Format::Specstory)
             || self.format().is_none()
-            || serde_json::from_slice::<serde::de::IgnoredAny>(self.lines.text()).is_ok()
+            || serde_json::from_slice::<serde::de::IgnoredAny>(&self.lines.text).is_ok()
     }
 
     fn read_line(&mut self) {
-        let text = String::from_utf8_lossy(self.lines.text());
+        let text = String::from_utf8_lossy(&self.lines.text);
         if matches!(text, Cow::Owned(_)) {
             self.gathered.leave_out("bytes", "not UTF-8; replaced by U+FFFD");
         }
@@ -152,8 +152,7 @@ impl<R: BufRead> Reader<R> {
             Some(Format::ClaudeCode) => json_line(text, claude::record, &mut self.gathered),
             Some(Format::Codex) => json_line(text, codex::record, &mut self.gathered),
             Some(Format::Acp) => {
-                let record = |text: &str, into: &mut Gathered| self.turn.record(text, into);
-                json_line(text, record, &mut self.gathered);
+                json_line(text, |it, into| self.turn.record(it, into), &mut self.gathered);
             }
             None => self.gathered.leave_out("line", "before the first record"),
         }

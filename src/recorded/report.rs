@@ -1,7 +1,5 @@
 //! The report of records that were left out or changed.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::LONGEST_TITLE;
@@ -28,27 +26,23 @@ pub struct LeftOut {
 /// All records that were left out or changed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Report {
-    entries: Vec<LeftOut>,
+    pub(super) entries: Vec<LeftOut>,
 }
 
 impl Report {
     /// Counts a record that is left out or changed.
-    pub(super) fn note(&mut self, kind: &str, reason: impl Into<Cow<'static, str>>, line: u64) {
-        let (mut kind, mut reason) = (clipped(kind), reason.into());
-        if self.entries.len() >= MOST_ENTRIES && self.find(&kind, &reason).is_none() {
-            (kind, reason) = ("other".to_owned(), "there are too many kinds to name".into());
+    pub(super) fn note(&mut self, kind: &str, mut reason: &str, line: u64) {
+        let mut kind = clipped(kind);
+        if self.entries.len() >= MOST_ENTRIES && self.find(&kind, reason).is_none() {
+            (kind, reason) = ("other".to_owned(), "there are too many kinds to name");
         }
-        match self.find(&kind, &reason) {
+        match self.find(&kind, reason) {
             Some(at) => self.entries[at].count += 1,
             None => {
-                let reason = reason.into_owned();
+                let reason = reason.to_owned();
                 self.entries.push(LeftOut { kind, reason, count: 1, first_line: line });
             }
         }
-    }
-
-    pub(super) fn entries(&self) -> &[LeftOut] {
-        &self.entries
     }
 
     fn find(&self, kind: &str, reason: &str) -> Option<usize> {

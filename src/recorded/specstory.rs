@@ -126,8 +126,8 @@ fn agent(text: &str, heading: u64, time: Option<i64>, into: &mut Gathered) {
     let mut done: Vec<(ToolCall, String, String)> = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let start = rest.lines().map(|line| line.len()).next().unwrap_or(0);
-        let line = &rest[..start];
+        let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
+        let line = line.strip_suffix('\r').unwrap_or(line);
         if let Some((thought, after)) = thought(rest) {
             if !thought.trim().is_empty() {
                 into.leave_out("thinking", "a model's reasoning is not sent to models again");
@@ -142,7 +142,7 @@ fn agent(text: &str, heading: u64, time: Option<i64>, into: &mut Gathered) {
         } else {
             said.push_str(line);
             said.push('\n');
-            rest = after_line(rest, start);
+            rest = below;
         }
     }
     let mut content = String::new();
@@ -160,11 +160,4 @@ fn thought(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix("<think>")?;
     let (thought, after) = inner.split_once("</think>").unwrap_or((inner, ""));
     Some((thought, after.strip_prefix('\n').unwrap_or(after)))
-}
-
-/// Returns the text after its first line, which has this length.
-fn after_line(text: &str, length: usize) -> &str {
-    let rest = &text[length..];
-    let rest = rest.strip_prefix('\r').unwrap_or(rest);
-    rest.strip_prefix('\n').unwrap_or(rest)
 }
