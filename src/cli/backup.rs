@@ -37,7 +37,7 @@ pub(super) struct Restore {
 }
 
 impl Backup {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         log_to_stderr();
         if std::fs::symlink_metadata(&self.file).is_ok() && !self.force {
@@ -46,10 +46,7 @@ impl Backup {
                 visible_path(&self.file)
             );
         }
-        let made = match Call::of("backup").result(&setup, Value::Nil)? {
-            Ok(made) => made,
-            Err(said) => bail!("{said}"),
-        };
+        let made = Call::of("backup").result(&setup, Value::Nil)?;
         let Some(Value::Str(path)) = made.get("path") else {
             bail!("the server did not return the path of the backup");
         };
@@ -64,13 +61,12 @@ impl Backup {
         say(&format!(
             "wrote the state to {} ({bytes} bytes) and checked it\n",
             visible_path(&self.file)
-        ))?;
-        Ok(true)
+        ))
     }
 }
 
 impl Restore {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         let folder = setup.state.context(
             "--ephemeral keeps no state, so there is nothing to restore; omit the option",
@@ -81,8 +77,7 @@ impl Restore {
             "restored the state from {}; the previous state is kept in {}\n",
             visible_path(&self.file),
             visible_path(&kept)
-        ))?;
-        Ok(true)
+        ))
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 use super::host::{Setup, runtime};
 use super::serve::log_to_stderr;
-use super::{Common, complain, say};
+use super::{Common, complain, current_folder, say};
 use crate::rpc::{Method, find};
 use crate::store::ownership::{FolderError, Owned, owner};
 use crate::value::Value;
@@ -75,17 +75,11 @@ impl Call {
         Self { method: method.to_owned(), params: None, json: false, socket: None }
     }
 
-    /// Calls the method. Returns its result, or the message of its error.
-    pub(super) fn result(
-        &self,
-        setup: &Setup,
-        params: Value,
-    ) -> anyhow::Result<Result<Value, String>> {
+    /// Calls the method, and returns its result. Fails with the message of the error if the server
+    /// refuses the call.
+    pub(super) fn result(&self, setup: &Setup, params: Value) -> anyhow::Result<Value> {
         let reply = self.reply(setup, params)?;
-        Ok(match reply.error {
-            Some(error) => Err(error.message),
-            None => Ok(reply.result),
-        })
+        reply.error.map_or(Ok(reply.result), |error| bail!(error.message))
     }
 
     fn reply(&self, setup: &Setup, mut params: Value) -> anyhow::Result<Reply> {
@@ -193,33 +187,18 @@ fn add_request_key(method: &str, params: &mut Value) {
     }
     let now = jiff::Timestamp::now().as_nanosecond();
     let key = Value::Str(format!("call-{}-{now}", std::process::id()));
-    match params {
-        Value::Nil => *params = Value::Map(vec![(name.into(), key)]),
-        Value::Map(entries) => entries.push((name.into(), key)),
-        Value::List(flat) => flat.extend([Value::Keyword(name.into()), key]),
-        _ => {}
-    }
+    params.put_first(name, key);
 }
 
 /// Makes a relative `path` in the parameters absolute: the server may run in a different folder
 /// than the shell.
 fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
-    let path = match params {
-        Value::Map(entries) => {
-            entries.iter_mut().find(|(name, _)| &**name == "path").map(|(_, value)| value)
-        }
-        Value::List(flat) => {
-            let name = Value::Keyword("path".into());
-            let at = flat.iter().step_by(2).position(|key| *key == name);
-            at.and_then(|at| flat.get_mut(2 * at + 1))
-        }
-        _ => None,
-    };
-    if let Some(Value::Str(path)) = path
+    if let Some(Value::Str(path)) = params.get("path")
         && !path.starts_with(['/', '~'])
     {
-        let folder = std::env::current_dir().context("cannot find the current folder")?;
-        *path = folder.join(&*path).to_string_lossy().into_owned();
+        let path = current_folder()?.join(path).to_string_lossy().into_owned();
+        params.take_named("path");
+        params.put_first("path", Value::Str(path));
     }
     Ok(())
 }

@@ -25,10 +25,9 @@ impl FromStr for FixedTime {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix('@') {
             Some(file) => Ok(Self::In(PathBuf::from(file))),
-            None => match text.parse() {
-                Ok(seconds) => Ok(Self::At(seconds)),
-                Err(_) => Err("must be a time in Unix seconds, or @FILE"),
-            },
+            None => {
+                text.parse().map(Self::At).map_err(|_| "must be a time in Unix seconds, or @FILE")
+            }
         }
     }
 }

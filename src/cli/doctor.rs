@@ -29,11 +29,7 @@ pub(super) struct Doctor {
 const DATABASE: &str = "contexture.db";
 
 /// A line of the report: either something that is in order, or a problem with its remedy.
-#[derive(Clone)]
-struct Finding {
-    good: bool,
-    text: String,
-}
+type Finding = Result<String, String>;
 
 impl Doctor {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
@@ -41,7 +37,7 @@ impl Doctor {
         let setup = match common.setup() {
             Ok(setup) => setup,
             Err(error) => {
-                report.push_str(&line(&bad(format!("configuration: {error:#}"))));
+                report.push_str(&line(&Err(format!("configuration: {error:#}"))));
                 say(&visible_lines(&report))?;
                 return Ok(false);
             }
@@ -50,7 +46,7 @@ impl Doctor {
         if let Some(folder) = setup.state.as_ref().filter(|_| self.repair) {
             match repair(folder) {
                 Ok(steps) => findings = [steps, self::findings(&setup)].concat(),
-                Err(error) => findings.push(bad(format!("the state was not repaired: {error:#}"))),
+                Err(error) => findings.push(Err(format!("the state was not repaired: {error:#}"))),
             }
         }
         findings.extend(agents(&setup));
@@ -60,7 +56,7 @@ impl Doctor {
             let _ = writeln!(report, "  {} = {} ({})", setting.name, setting.value, setting.source);
         }
         say(&visible_lines(&report))?;
-        Ok(findings.iter().all(|finding| finding.good))
+        Ok(findings.iter().all(Result::is_ok))
     }
 }
 
@@ -76,22 +72,21 @@ fn findings(setup: &Setup) -> Vec<Finding> {
 }
 
 /// Checks the agents by running the commands that they are configured to start.
-fn agents(setup: &Setup) -> impl Iterator<Item = Finding> {
+fn agents(setup: &Setup) -> Vec<Finding> {
     let home = &setup.folders.home;
     let folder = std::env::current_dir().ok().map(|folder| true_name(&folder));
     let project = folder.and_then(|folder| project_root(&folder)).filter(|root| root != home);
-    let all = check_agents(home, project).into_iter();
-    all.map(|checked| Finding { good: checked.is_good, text: checked.text })
+    check_agents(home, project)
 }
 
 fn counter(setup: &Setup) -> Finding {
     let counter = setup.config.tokenizer.counter();
     match counter.count("one two three") {
-        0 => bad(format!(
+        0 => Err(format!(
             "the tokenizer {} counts no tokens; choose another with --tokenizer",
             counter.name()
         )),
-        _ => good(format!("tokens are counted by {}", counter.name())),
+        _ => Ok(format!("tokens are counted by {}", counter.name())),
     }
 }
 
@@ -99,12 +94,8 @@ fn counter(setup: &Setup) -> Finding {
 /// ask for a passphrase.
 fn embeddings(settings: &Embeddings) -> Finding {
     let Embeddings { url, model, key, .. } = settings;
-    match key.check() {
-        Ok(()) => {
-            good(format!("vectors of memories and messages are computed by {model} at {url}"))
-        }
-        Err(wrong) => bad(format!("[embeddings]: {wrong}")),
-    }
+    key.check().map_err(|wrong| format!("[embeddings]: {wrong}"))?;
+    Ok(format!("vectors of memories and messages are computed by {model} at {url}"))
 }
 
 fn provider(configured: &Configured) -> Finding {
@@ -114,40 +105,34 @@ fn provider(configured: &Configured) -> Finding {
         Origin::Script(_) | Origin::Program => Ok(()),
     };
     let opened = || configured.open().map_err(|wrong| wrong.to_string());
-    match key.and_then(|()| opened()) {
-        Ok(_) => good(format!("provider {name} uses {model} from {from}")),
-        Err(wrong) => bad(format!("[[providers]] {name:?}: {wrong}")),
-    }
+    key.and_then(|()| opened()).map_err(|wrong| format!("[[providers]] {name:?}: {wrong}"))?;
+    Ok(format!("provider {name} uses {model} from {from}"))
 }
 
 fn runtime_folder(setup: &Setup) -> Finding {
     let folder = &setup.folders.runtime;
-    match make_private(folder) {
-        Ok(()) => good(format!("sockets are created in {}", visible_path(folder))),
-        Err(error) => bad(error.to_string()),
-    }
+    make_private(folder).map_err(|error| error.to_string())?;
+    Ok(format!("sockets are created in {}", visible_path(folder)))
 }
 
 fn state(folder: &Path) -> Vec<Finding> {
     if !folder.exists() {
         return vec![state_to_be(folder)];
     }
-    let kept = good(format!("the state is kept in {}", visible_path(folder)));
+    let mut findings = vec![Ok(format!("the state is kept in {}", visible_path(folder)))];
     match Owned::take(folder) {
         Ok(_owned) => {
-            let mut findings = vec![kept];
             findings.extend(database(folder));
             findings.extend(kept_beside(folder));
-            findings.push(good("no server is running".to_owned()));
-            findings
+            findings.push(Ok("no server is running".to_owned()));
         }
         Err(FolderError::Taken { owner, .. }) => {
-            let mut findings = vec![kept, running(&owner)];
+            findings.push(running(&owner));
             findings.extend(kept_beside(folder));
-            findings
         }
-        Err(error) => vec![bad(format!("{error}; choose another folder with --state DIR"))],
+        Err(error) => return vec![Err(format!("{error}; choose another folder with --state DIR"))],
     }
+    findings
 }
 
 /// Returns a finding for each project in the list of trusted projects. If the list cannot be read,
@@ -156,7 +141,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
         let remote = remote.as_ref().map(|remote| format!(" ({remote})")).unwrap_or_default();
-        good(match trusted.standing() {
+        Ok(match trusted.standing() {
             Standing::Same => format!("{project}{remote} is trusted; its templates are used"),
             Standing::Other => format!(
                 "{project}{remote} was trusted, but its Git remote has changed or cannot be read; \
@@ -171,7 +156,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
     };
     match Trust::open(folder.join(TRUST_FILE)) {
         Ok(trust) => trust.list().into_iter().map(line).collect(),
-        Err(error) => vec![bad(error.to_string())],
+        Err(error) => vec![Err(error.to_string())],
     }
 }
 
@@ -180,11 +165,10 @@ fn trusted(folder: &Path) -> Vec<Finding> {
 fn state_to_be(folder: &Path) -> Finding {
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
-        None => good(format!(
-            "the state will be kept in {}, which will be created",
-            visible_path(folder)
-        )),
-        Some(file) => bad(format!(
+        None => {
+            Ok(format!("the state will be kept in {}, which will be created", visible_path(folder)))
+        }
+        Some(file) => Err(format!(
             "the state cannot be kept in {}: {} is not a folder; choose another state folder with --state DIR",
             visible_path(folder),
             visible_path(file)
@@ -197,22 +181,21 @@ fn state_to_be(folder: &Path) -> Finding {
 /// backup that is damaged.
 fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
     if !folder.exists() {
-        return Ok(vec![good("there is no state to repair".to_owned())]);
+        return Ok(vec![Ok("there is no state to repair".to_owned())]);
     }
     let owned = own(folder)?;
     let Opened { mut store, findings } = recovery::open(folder, owned.relock())?;
     let mut steps: Vec<Finding> =
-        findings.into_iter().map(|finding| good(format!("repair: {}", finding.text))).collect();
+        findings.into_iter().map(|finding| Ok(format!("repair: {}", finding.text))).collect();
     if let Some(why) = store.refusal() {
         anyhow::bail!("the state is read-only for now: {why}");
     }
     recovery::check_all(&Files::new(folder), &mut store)?;
-    steps.push(good(
-        "repair: the database, its copy and its log were read completely and are sound".to_owned(),
-    ));
+    let sound = "repair: the database, its copy and its log were read completely and are sound";
+    steps.push(Ok(sound.to_owned()));
     for backup in recovery::backup::list(&Files::new(folder)) {
         if let Err(error) = recovery::backup::check(&backup.path) {
-            steps.push(bad(format!("{error}; remove this backup")));
+            steps.push(Err(format!("{error}; remove this backup")));
         }
     }
     Ok(steps)
@@ -231,7 +214,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
             1 => format!("it takes {bytes} bytes"),
             count => format!("all {count} backups take {bytes} bytes"),
         };
-        findings.push(good(format!("the last backup was made at {at}; {taken}")));
+        findings.push(Ok(format!("the last backup was made at {at}; {taken}")));
     }
     let damaged = std::fs::read_dir(files.damaged()).map_or(0, Iterator::count);
     if damaged > 0 {
@@ -244,7 +227,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
                  you do not need"
             ),
         };
-        findings.push(good(format!("{} holds {kept}", visible_path(&files.damaged()))));
+        findings.push(Ok(format!("{} holds {kept}", visible_path(&files.damaged()))));
     }
     findings
 }
@@ -253,19 +236,19 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
 fn database(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
     if !files.database().exists() && !files.log().exists() {
-        return vec![good(format!("{DATABASE} will be created when the server first starts"))];
+        return vec![Ok(format!("{DATABASE} will be created when the server first starts"))];
     }
     match recovery::inspect(folder) {
-        Ok(found) if found.is_empty() => vec![good(format!("{DATABASE} is sound"))],
+        Ok(found) if found.is_empty() => vec![Ok(format!("{DATABASE} is sound"))],
         Ok(found) => {
             let advice = "run `contexture doctor --repair`, or just start the server; copies of \
                           the damaged files are kept";
             let told = found
                 .into_iter()
-                .map(|finding| bad(format!("a repair would report: {}", finding.text)));
-            told.chain([bad(format!("{DATABASE} needs repair: {advice}"))]).collect()
+                .map(|finding| Err(format!("a repair would report: {}", finding.text)));
+            told.chain([Err(format!("{DATABASE} needs repair: {advice}"))]).collect()
         }
-        Err(error) => vec![bad(error.to_string())],
+        Err(error) => vec![Err(error.to_string())],
     }
 }
 
@@ -277,26 +260,20 @@ fn running(owner: &Owner) -> Finding {
     };
     match &owner.socket {
         Some(path) if UnixStream::connect(path).is_ok() => {
-            good(format!("a server is running{process} and answers on {}", visible_path(path)))
+            Ok(format!("a server is running{process} and answers on {}", visible_path(path)))
         }
         Some(path) => {
-            bad(format!("the server{process} does not answer on {}; {end}", visible_path(path)))
+            Err(format!("the server{process} does not answer on {}; {end}", visible_path(path)))
         }
-        None => bad(format!("the server{process} does not listen on a socket; {end}")),
+        None => Err(format!("the server{process} does not listen on a socket; {end}")),
     }
 }
 
-fn good(text: String) -> Finding {
-    Finding { good: true, text }
-}
-
-fn bad(text: String) -> Finding {
-    Finding { good: false, text }
-}
-
 fn line(finding: &Finding) -> String {
-    let mark = if finding.good { "ok " } else { "BAD" };
-    format!("{mark} {}\n", finding.text)
+    match finding {
+        Ok(text) => format!("ok  {text}\n"),
+        Err(text) => format!("BAD {text}\n"),
+    }
 }
 
 #[cfg(test)]
@@ -306,7 +283,7 @@ mod tests {
     #[test]
     fn only_a_process_that_is_known_is_to_be_killed() {
         let socket = Some("/nowhere/s.sock".into());
-        let told = |pid, socket| running(&Owner { pid, socket }).text;
+        let told = |pid, socket| running(&Owner { pid, socket }).unwrap_err();
         assert!(
             told(7, None)
                 .ends_with("(process 7) does not listen on a socket; end it with `kill 7`")

@@ -17,11 +17,11 @@ use tokio::runtime::Runtime;
 
 use super::acp::{RECORDS, UNDER_ACP};
 use super::host::{Setup, runtime};
-use super::mcp::{Reach, Shared};
+use super::mcp::Reach;
 use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::setup::{claude_folder, codex_folder};
-use super::{Common, write_out};
+use super::{Common, current_folder, write_out};
 use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK};
 
 /// Maximum size of an event, in bytes.
@@ -161,14 +161,6 @@ impl Hook {
     }
 }
 
-fn wait_of(session: &AgentSession<'_>) -> Duration {
-    match session.received {
-        _ if session.compacted.is_some() => FACTS_WAIT,
-        None | Some(0) => FIRST_WAIT,
-        Some(_) => ANSWER_WAIT,
-    }
-}
-
 /// Reads the event from standard input until the input ends. Fails after [`EVENT_WAIT`], since an
 /// agent may leave the input open.
 fn read_event() -> anyhow::Result<Event> {
@@ -219,14 +211,18 @@ struct Access {
 impl Access {
     fn new(setup: Setup) -> anyhow::Result<Self> {
         let reach = Reach::new(setup);
-        Ok(Self { runtime: runtime()?, link: Link::new(Shared(reach.clone())), reach })
+        Ok(Self { runtime: runtime()?, link: Link::new(Arc::clone(&reach)), reach })
     }
 
     /// Asks the server for a push about the project of the current folder, in which the agent runs
     /// its hooks. A folder in the event is ignored.
     fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
-        let folder = std::env::current_dir().context("cannot find the current folder")?;
-        let wait = wait_of(&session);
+        let folder = current_folder()?;
+        let wait = match session.received {
+            _ if session.compacted.is_some() => FACTS_WAIT,
+            None | Some(0) => FIRST_WAIT,
+            Some(_) => ANSWER_WAIT,
+        };
         let push = self.runtime.block_on(async {
             let asking = async {
                 self.link.connect().await?;

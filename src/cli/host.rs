@@ -54,6 +54,11 @@ impl Common {
             !self.ephemeral,
             "--ephemeral keeps no state that an agent could share; omit the option"
         );
+        self.places()
+    }
+
+    /// Returns the options that name the state and the configuration file.
+    pub(super) fn places(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut options = Vec::new();
         for (name, path) in [("--state", &self.state), ("--config", &self.config)] {
             if let Some(path) = path {

@@ -3,13 +3,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::Deserialize;
 
 use super::call::Call;
 use super::serve::log_to_stderr;
 use super::setup::{claude_folder, codex_folder};
-use super::{Common, complain, say};
+use super::{Common, current_folder, say, utf8};
 use crate::files::project_root;
 use crate::value::Value;
 use crate::wording::counted;
@@ -48,7 +47,7 @@ struct Answer {
 #[serde(rename_all = "kebab-case")]
 struct Shown {
     path: String,
-    state: Value,
+    state: String,
     session: Option<String>,
     messages: u64,
     tokens: u64,
@@ -73,13 +72,6 @@ impl Import {
         let setup = common.setup()?;
         log_to_stderr();
         let answer = Call::of("import-sessions").result(&setup, self.params()?)?;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(message) => {
-                complain(&format!("contexture: {message}"));
-                return Ok(false);
-            }
-        };
         let answer: Answer = answer
             .decode()
             .map_err(|error| anyhow::anyhow!("the server's answer is not valid: {error}"))?;
@@ -104,18 +96,12 @@ impl Import {
     fn shown(&self, answer: &Answer) -> String {
         let mut text = String::new();
         for file in &answer.files {
-            let state = format!("{:?}", file.state);
-            let state = match &file.state {
-                Value::Keyword(state) => state.to_string(),
-                _ => state,
-            };
             let name = file.session.as_deref().or(file.error.as_deref()).unwrap_or("no messages");
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{state:9}  {name}\n           {}", file.path);
+            let _ = writeln!(text, "{:9}  {name}\n           {}", file.state, file.path);
             if file.messages > 0 {
-                let Shown { messages, tokens, .. } = file;
-                let messages = counted(*messages, "message");
-                let tokens = counted(*tokens, "token");
+                let messages = counted(file.messages, "message");
+                let tokens = counted(file.tokens, "token");
                 let _ = writeln!(text, "           {messages}, {tokens}");
             }
             for entry in file.left_out.iter().flatten() {
@@ -140,17 +126,14 @@ impl Import {
 }
 
 fn named(path: &Path) -> anyhow::Result<Value> {
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let path = folder.join(path);
-    let name = path.to_str().with_context(|| format!("{path:?} is not UTF-8"))?;
-    Ok(Value::Str(name.to_owned()))
+    Ok(Value::Str(utf8(current_folder()?.join(path))?))
 }
 
 /// Returns a text that lists the folders where agents keep their sessions, and says which of these
 /// folders do not exist.
 fn places() -> anyhow::Result<String> {
     let home = std::env::home_dir().unwrap_or_default();
-    let here = std::env::current_dir().context("cannot find the current folder")?;
+    let here = current_folder()?;
     let project = project_root(&here).unwrap_or(here);
     let known = [
         ("Claude Code", claude_folder(&home).join("projects")),

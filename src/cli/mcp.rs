@@ -1,6 +1,7 @@
 //! `contexture mcp`: serves one agent over stdio, as a bridge to the server of the state folder.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -9,10 +10,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use super::Common;
 use super::host::{Setup, runtime};
 use super::owner::{self, Taken, take};
 use super::serve::log_to_stderr;
+use super::{Common, current_folder};
 use crate::files::true_name;
 use crate::mcp::{Bridge, Dial, Dialing, Projects, Stream};
 use crate::server::{Server, stdio};
@@ -35,7 +36,7 @@ impl Mcp {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         log_to_stderr();
         let setup = common.setup()?;
-        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        let folder = current_folder()?;
         let named = self.project.map(|project| true_name(&folder.join(project)));
         if let Some(project) = named.as_deref().filter(|project| !project.is_dir()) {
             anyhow::bail!("--project: {} is not a folder", visible_path(project));
@@ -54,7 +55,7 @@ async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     let reach = Reach::new(setup);
-    let bridge = Bridge::new(Shared(reach.clone()), projects);
+    let bridge = Bridge::new(Arc::clone(&reach), projects);
     let served = tokio::select! {
         served = bridge.serve_agent(stdio::input()?, stdio::output()?) => {
             served.context("the agent does not speak the Model Context Protocol")
@@ -80,17 +81,15 @@ struct Here {
     until_the_end: JoinHandle<()>,
 }
 
-pub(super) struct Shared(pub(super) std::sync::Arc<Reach>);
-
-impl Dial for Shared {
+impl Dial for Arc<Reach> {
     fn dial(&self) -> Dialing<'_> {
-        Box::pin(async move { self.0.stream().await.map_err(|error| format!("{error:#}")) })
+        Box::pin(async move { self.stream().await.map_err(|error| format!("{error:#}")) })
     }
 }
 
 impl Reach {
-    pub(super) fn new(setup: Setup) -> std::sync::Arc<Self> {
-        std::sync::Arc::new(Self { setup, here: Mutex::new(None) })
+    pub(super) fn new(setup: Setup) -> Arc<Self> {
+        Arc::new(Self { setup, here: Mutex::new(None) })
     }
 
     pub(super) fn setup(&self) -> &Setup {

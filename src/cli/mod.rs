@@ -25,6 +25,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use self::clock::FixedTime;
@@ -43,30 +44,19 @@ pub(crate) struct Cli {
 
 /// Options common to all commands.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Common options")]
 struct Common {
     /// Folder that holds the state
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Common options",
-        value_name = "DIR",
-        env = "CONTEXTURE_STATE"
-    )]
+    #[arg(long, global = true, value_name = "DIR", env = "CONTEXTURE_STATE")]
     state: Option<PathBuf>,
     /// Keep no state: everything is lost when the program ends
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true)]
     ephemeral: bool,
     /// Configuration file
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Common options",
-        value_name = "FILE",
-        env = "CONTEXTURE_CONFIG"
-    )]
+    #[arg(long, global = true, value_name = "FILE", env = "CONTEXTURE_CONFIG")]
     config: Option<PathBuf>,
     /// Use this as the current time, in Unix seconds, for reproducible tests; @FILE reads it from a file each time
-    #[arg(long, global = true, help_heading = "Common options", value_name = "SECONDS")]
+    #[arg(long, global = true, value_name = "SECONDS")]
     fixed_time: Option<FixedTime>,
     #[command(flatten)]
     settings: Settings,
@@ -149,9 +139,9 @@ pub fn main() -> ExitCode {
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),
         Command::Doctor(doctor) => doctor.run(&common),
-        Command::Backup(backup) => backup.run(&common),
-        Command::Restore(restore) => restore.run(&common),
-        Command::Trust(trust) => trust.run(&common),
+        Command::Backup(backup) => backup.run(&common).map(|()| true),
+        Command::Restore(restore) => restore.run(&common).map(|()| true),
+        Command::Trust(trust) => trust.run(&common).map(|()| true),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -177,6 +167,17 @@ fn write_out(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Returns the current folder.
+fn current_folder() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("cannot find the current folder")
+}
+
+/// Returns a path as text. Fails if the path is not UTF-8.
+fn utf8(path: PathBuf) -> anyhow::Result<String> {
+    let path = path.into_os_string().into_string();
+    path.map_err(|path| anyhow::anyhow!("{path:?} is not UTF-8"))
 }
 
 /// Writes a message to standard error. Ignores failures: there is no other place to report them.

@@ -62,8 +62,8 @@ impl Reference<'_> {
         }
         for (title, of) in [("Progress", "progress"), ("Errors also have", "error_data")] {
             if let Some(of) = schema.get(of) {
-                let of = self.target(of).map_or(of, |(_, target)| target);
-                let _ = writeln!(text, "\n{title}:\n\n{}", self.members(of).trim_end());
+                let members = self.members(self.resolved(of));
+                let _ = writeln!(text, "\n{title}:\n\n{}", members.trim_end());
             }
         }
         text
@@ -75,10 +75,7 @@ impl Reference<'_> {
             let is_part = of.get("x-part-of").is_some();
             of["properties"].is_object() && !is_part
         });
-        let section = |(name, of): (&String, &Json)| {
-            format!("#### `{name}`\n\n{}\n\n{}", described(of), self.members(of))
-        };
-        shown.map(section).collect::<Vec<_>>().join("\n")
+        shown.map(|(name, of)| self.section(name, of)).collect::<Vec<_>>().join("\n")
     }
 
     fn errors(&self) -> String {
@@ -93,12 +90,13 @@ impl Reference<'_> {
     }
 
     fn notifications(&self) -> String {
-        let section = |(topic, of): (&String, &Json)| {
-            let of = self.target(of).map_or(of, |(_, target)| target);
-            format!("#### `{topic}`\n\n{}\n\n{}", described(of), self.members(of))
-        };
-        let topics = members(&self.document["notifications"]).map(section);
-        topics.collect::<Vec<_>>().join("\n")
+        let topics = members(&self.document["notifications"]);
+        let sections = topics.map(|(topic, of)| self.section(topic, self.resolved(of)));
+        sections.collect::<Vec<_>>().join("\n")
+    }
+
+    fn section(&self, name: &str, of: &Json) -> String {
+        format!("#### `{name}`\n\n{}\n\n{}", described(of), self.members(of))
     }
 
     /// Formats the members of an object as a list. Members that are always present come first.
@@ -162,28 +160,21 @@ impl Reference<'_> {
         let kind = if own.contains("](#") { &own } else { param.kind };
         let need = if param.required { ", required" } else { "" };
         let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
-        let names: Vec<_> = param.values.iter().map(|name| format!("`:{name}`")).collect();
-        let values = match names.is_empty() {
-            true => String::new(),
-            false => format!(" One of {}.", names.join(", ")),
-        };
+        let values = one_of(param.values.iter().copied());
         format!("- `:{name}` ({kind}{need}{earlier}): {doc}{values}\n")
     }
 
     /// Returns a sentence with the values that a schema allows, or an empty text if it lists no
     /// values.
     fn values(&self, schema: &Json) -> String {
-        let of = self.target(schema).map_or(schema, |(_, target)| target);
+        let of = self.resolved(schema);
         let branches = of["anyOf"].as_array().into_iter().flatten();
-        let listed = std::iter::once(of).chain(branches).map(|of| {
-            let of = self.target(of).map_or(of, |(_, target)| target);
-            constants(of)
-        });
-        let names: Vec<_> = listed.flatten().map(|name| format!("`:{name}`")).collect();
-        match names.is_empty() {
-            true => String::new(),
-            false => format!(" One of {}.", names.join(", ")),
-        }
+        one_of(std::iter::once(of).chain(branches).flat_map(|of| constants(self.resolved(of))))
+    }
+
+    /// Returns the type to which a schema refers, or the schema itself if it refers to none.
+    fn resolved<'s>(&'s self, schema: &'s Json) -> &'s Json {
+        self.target(schema).map_or(schema, |(_, target)| target)
     }
 
     fn target(&self, schema: &Json) -> Option<(&str, &Json)> {
@@ -199,6 +190,15 @@ fn constants(schema: &Json) -> Vec<&str> {
     let variants = schema["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]);
     let listed = schema["enum"].as_array().into_iter().flatten();
     listed.chain(variants).chain(schema.get("const")).filter_map(Json::as_str).collect()
+}
+
+/// Returns a sentence that lists the names, or an empty text if there are none.
+fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.map(|name| format!("`:{name}`")).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" One of {}.", names.join(", ")),
+    }
 }
 
 fn members(of: &Json) -> impl Iterator<Item = (&String, &Json)> {

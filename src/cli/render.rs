@@ -69,10 +69,8 @@ impl Render {
         for (verdict, piece) in fitted.report.iter().zip(&pieces) {
             if verdict.fate != ItemFate::Kept {
                 let name = piece.item.metadata.display_name().unwrap_or_default();
-                let fate = match verdict.fate {
-                    ItemFate::Cut { .. } => "cut",
-                    _ => "left out",
-                };
+                let is_cut = matches!(verdict.fate, ItemFate::Cut { .. });
+                let fate = if is_cut { "cut" } else { "left out" };
                 complain(&format!("contexture: {name}: {fate}: {}", verdict.reason));
             }
         }

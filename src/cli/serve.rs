@@ -161,13 +161,10 @@ impl Serve {
         let mut interrupted = signal(SignalKind::interrupt())?;
         // Emacs sends SIGHUP to its subprocesses when it exits. Otherwise the signal means that the
         // terminal was closed, which a background server may have been told to ignore.
-        let mut hung_up = match self.stdio {
-            true => Some(signal(SignalKind::hangup())?),
-            false => None,
-        };
+        let hung_up = self.stdio.then(|| signal(SignalKind::hangup())).transpose()?;
         let hung_up = async move {
-            match &mut hung_up {
-                Some(signal) => signal.recv().await,
+            match hung_up {
+                Some(mut signal) => signal.recv().await,
                 None => std::future::pending().await,
             }
         };

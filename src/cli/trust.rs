@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use super::call::Call;
 use super::serve::log_to_stderr;
-use super::{Common, complain, say};
+use super::{Common, current_folder, say, utf8};
 use crate::files::project_root;
 use crate::value::Value;
 
@@ -28,7 +28,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
+    pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         if setup.state.is_none() {
             bail!("the list of trusted projects is kept with the state; omit --ephemeral");
@@ -39,32 +39,21 @@ impl Trust {
             (false, true) => ("distrust-project", self.project()?),
             (false, false) => ("trust-project", self.project()?),
         };
-        match Call::of(method).result(&setup, params)? {
-            Ok(answer) => say(&shown(method, &answer)).map(|()| true),
-            Err(message) => {
-                complain(&format!("contexture: {message}"));
-                Ok(false)
-            }
-        }
+        say(&shown(method, &Call::of(method).result(&setup, params)?))
     }
 
     fn project(&self) -> anyhow::Result<Value> {
-        let here = std::env::current_dir().context("cannot find the current folder")?;
+        let here = current_folder()?;
         let folder = match &self.dir {
             Some(folder) => here.join(folder),
             None => project_root(&here).unwrap_or(here),
         };
-        let name = folder.to_str().with_context(|| format!("{folder:?} is not UTF-8"))?;
-        Ok(Value::Map(vec![("project".into(), Value::Str(name.to_owned()))]))
+        Ok(Value::Map(vec![("project".into(), Value::Str(utf8(folder)?))]))
     }
 }
 
 fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
-    match answer.get(name) {
-        Some(Value::Str(text)) => text,
-        Some(Value::Keyword(name)) => name,
-        _ => "",
-    }
+    answer.get(name).and_then(Value::as_text).unwrap_or_default()
 }
 
 /// Formats the answer to `method` as text for the user.
@@ -74,11 +63,7 @@ fn shown(method: &str, answer: &Value) -> String {
         ("trust-project", _) => {
             let own = match answer.get("templates") {
                 Some(Value::List(names)) if !names.is_empty() => {
-                    let names = names.iter().filter_map(|name| match name {
-                        Value::Str(name) => Some(&**name),
-                        _ => None,
-                    });
-                    match &*names.collect::<Vec<_>>() {
+                    match &*names.iter().filter_map(Value::as_text).collect::<Vec<_>>() {
                         [one] => format!("its template {one} is used"),
                         several => format!("its templates {} are used", several.join(", ")),
                     }

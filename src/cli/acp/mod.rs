@@ -30,7 +30,7 @@ use self::lines::{CHUNK, LONGEST_LINE, Lines, Piece};
 use self::talk::Talk;
 use super::host::runtime;
 use super::serve::log_to_stderr;
-use super::{Common, complain};
+use super::{Common, complain, current_folder, utf8};
 
 /// Environment variable that tells hooks that the proxy already gives the agent the changes to its
 /// context. Its value is [`RECORDS`] if the proxy also records sessions.
@@ -106,18 +106,10 @@ impl Acp {
 
     fn talk(&self, common: &Common) -> anyhow::Result<Talk> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let program = program.into_os_string().into_string();
-        let program = program.ok().context("the path of contexture itself is not UTF-8")?;
-        let folder = std::env::current_dir().context("cannot find the current folder")?;
-        let mut options = Vec::new();
-        for (option, path) in [("--state", &common.state), ("--config", &common.config)] {
-            if let Some(path) = path {
-                let path = folder.join(path).into_os_string().into_string();
-                let path =
-                    path.ok().with_context(|| format!("the path for {option} is not UTF-8"))?;
-                options.extend([option.to_owned(), path]);
-            }
-        }
+        let program = utf8(program)?;
+        let folder = current_folder()?;
+        let options = common.places()?.into_iter().map(utf8);
+        let mut options = options.collect::<anyhow::Result<Vec<_>>>()?;
         options.extend(["mcp".to_owned(), "--project".to_owned()]);
         let name = Path::new(&self.agent[0]).file_name().unwrap_or(&self.agent[0]);
         let setup = common.setup()?;

@@ -119,12 +119,7 @@ impl Said<'_> {
     }
 }
 
-fn work(
-    folder: &Path,
-    todo: &Receiver<Job>,
-    waiting: &AtomicUsize,
-    written: &(impl Fn(PathBuf) + ?Sized),
-) {
+fn work(folder: &Path, todo: &Receiver<Job>, waiting: &AtomicUsize, written: &impl Fn(PathBuf)) {
     let mut files = HashMap::new();
     for job in todo {
         let Job::Write { place, dropped, members, ends_turn } = job else { return };

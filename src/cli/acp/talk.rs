@@ -30,6 +30,7 @@ pub(super) struct Talk {
     known: Mutex<Known>,
 }
 
+#[derive(Default)]
 struct Known {
     agent: String,
     embeds: bool,
@@ -62,12 +63,7 @@ struct Session {
 
 impl Talk {
     pub(super) fn new(agent: &str, program: String, options: Vec<String>, aside: Aside) -> Self {
-        let known = Known {
-            agent: plain(agent),
-            embeds: false,
-            asked: HashMap::new(),
-            sessions: HashMap::new(),
-        };
+        let known = Known { agent: plain(agent), ..Known::default() };
         Self { aside, program, options, known: Mutex::new(known) }
     }
 

@@ -1,11 +1,12 @@
 //! The agents that can be set up: the places of their configuration files, and the entries to add
 //! there.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::json::ENTRY;
-use super::value::quoted;
+use anyhow::Context;
+
+use super::value::{ENTRY, quoted};
+use crate::cli::utf8;
 
 /// Maximum time that an agent waits for a hook, in seconds. The hook itself ends earlier.
 const HOOK_SECONDS: u64 = 15;
@@ -148,14 +149,12 @@ impl Agent {
 
     /// Returns the folder of the agent's configuration.
     pub(super) fn folder(self, place: &Place, home: &Path) -> PathBuf {
-        let of_user = |variable: &str, usual: &str| variable_path(variable, home).join(usual);
         match (self, place) {
             (Self::Claude, Place::User) => claude_folder(home),
             (Self::Codex, Place::User) => codex_folder(home),
-            (Self::Gemini, Place::User) => of_user("GEMINI_CLI_HOME", ".gemini"),
+            (Self::Gemini, Place::User) => named_or("GEMINI_CLI_HOME", home).join(".gemini"),
             (Self::OpenCode, Place::User) => {
-                let config = named("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-                config.join("opencode")
+                named_or("XDG_CONFIG_HOME", home.join(".config")).join("opencode")
             }
             (Self::OpenCode, Place::Project(root)) => root.clone(),
             (agent, Place::Project(root)) => root.join(format!(".{}", agent.name())),
@@ -183,13 +182,8 @@ impl Program {
     /// Fails if the path is not found, or if the path or an option is not UTF-8, which
     /// configuration files must be.
     pub(super) fn running(options: Vec<PathBuf>) -> anyhow::Result<Self> {
-        use anyhow::Context;
         let program = called_path().context("cannot find the path of this program")?;
-        let word = |path: PathBuf| {
-            let path = path.into_os_string().into_string();
-            path.map_err(|path| anyhow::anyhow!("{path:?} is not UTF-8"))
-        };
-        let words = std::iter::once(program).chain(options).map(word);
+        let words = std::iter::once(program).chain(options).map(utf8);
         Ok(Self { words: words.collect::<anyhow::Result<_>>()? })
     }
 
@@ -221,8 +215,7 @@ impl Program {
     }
 
     fn opencode_server(&self) -> String {
-        let words: Vec<_> = self.with(&["mcp"]).iter().map(|word| quoted(word)).collect();
-        let words = words.join(", ");
+        let words = Vec::from_iter(self.with(&["mcp"]).iter().map(|word| quoted(word))).join(", ");
         format!(r#""mcp": {{"{ENTRY}": {{"type": "local", "command": [{words}]}}}}"#)
     }
 }
@@ -241,33 +234,7 @@ fn called_path() -> std::io::Result<PathBuf> {
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-/// Returns whether two commands run the same hook of this program, wherever the program is
-/// installed.
-pub(super) fn same_hook(one: &str, other: &str) -> bool {
-    match (hook_of(one), hook_of(other)) {
-        (Some((a, one)), Some((b, other))) => {
-            one == other && (a == b || [a, b].iter().all(|it| it.contains(ENTRY)))
-        }
-        _ => false,
-    }
-}
-
-/// Splits the command of a hook into the name of the program and the rest: the agent and the event.
-/// Returns `None` if `command` runs no hook.
-fn hook_of(command: &str) -> Option<(String, &str)> {
-    let (program, hook) = command.trim().rsplit_once(" hook ")?;
-    let path = match program.strip_prefix('\'') {
-        Some(rest) => rest.split('\'').next()?,
-        None => program.split(' ').next()?,
-    };
-    let name = Path::new(path).file_name()?.to_string_lossy().into_owned();
-    Some((name, hook))
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Formats words as a line for a shell.
@@ -282,30 +249,25 @@ fn shell_line(words: &[String]) -> String {
 
 /// Returns the folder in which Claude Code keeps its settings and transcripts.
 pub(in crate::cli) fn claude_folder(home: &Path) -> PathBuf {
-    named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.join(".claude"))
+    named_or("CLAUDE_CONFIG_DIR", home.join(".claude"))
 }
 
 /// Returns the folder in which Codex keeps its settings and sessions.
 pub(in crate::cli) fn codex_folder(home: &Path) -> PathBuf {
-    named("CODEX_HOME").unwrap_or_else(|| home.join(".codex"))
+    named_or("CODEX_HOME", home.join(".codex"))
 }
 
 /// Returns the file that lists the servers that Claude Code starts.
 fn claude_servers(place: &Place, home: &Path) -> PathBuf {
     match place {
-        Place::User => {
-            named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.to_owned()).join(".claude.json")
-        }
+        Place::User => named_or("CLAUDE_CONFIG_DIR", home).join(".claude.json"),
         Place::Project(root) => root.join(".mcp.json"),
     }
 }
 
-fn variable_path(variable: &str, otherwise: &Path) -> PathBuf {
-    named(variable).unwrap_or_else(|| otherwise.to_owned())
-}
-
-/// Returns the folder that an environment variable names; `None` if the variable is not set or
+/// Returns the folder that an environment variable names, or `usual` if the variable is not set or
 /// empty.
-fn named(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|it| it != OsStr::new("")).map(PathBuf::from)
+fn named_or(variable: &str, usual: impl Into<PathBuf>) -> PathBuf {
+    let named = std::env::var_os(variable).filter(|it| !it.is_empty());
+    named.map_or_else(|| usual.into(), PathBuf::from)
 }

@@ -27,11 +27,8 @@ const SHOWN_OUTPUT: usize = 80;
 
 const UNTRUSTED: &str = "; Codex runs the hooks once you trust them: enter /hooks in Codex";
 
-/// The result of checking an agent, in words for the user.
-pub(in crate::cli) struct Checked {
-    pub(in crate::cli) is_good: bool,
-    pub(in crate::cli) text: String,
-}
+/// The result of checking an agent, in words for the user: what is in order, or a problem.
+type Checked = Result<String, String>;
 
 /// Checks all agents at the same time, each in the user's configuration and in that of `project`,
 /// if given. Returns no results if the path of this program is not found.
@@ -55,13 +52,10 @@ fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -
             true => format!("{} is not set up; run contexture setup {name}", agent.title()),
             false => format!("{} is not installed", agent.title()),
         };
-        return vec![Checked { is_good: true, text }];
+        return vec![Ok(text)];
     }
-    let judge = |one: anyhow::Result<String>| match one {
-        Ok(text) => Checked { is_good: true, text },
-        Err(error) => Checked { is_good: false, text: format!("{}: {error:#}", agent.title()) },
-    };
-    all.into_iter().map(judge).collect()
+    let named = |error| format!("{}: {error:#}", agent.title());
+    all.into_iter().map(|checked| checked.map_err(named)).collect()
 }
 
 /// Checks one configuration, and returns what was found, in words. Returns `None` if nothing is set

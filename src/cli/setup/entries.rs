@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use jsonc_parser::ast::Value;
 
-use super::agent::{Agent, File, Place, Program, Wanted, same_hook};
+use super::agent::{Agent, File, Place, Program, Wanted};
 use super::file::Found;
-use super::json::{ENTRY, find};
+use super::json::find;
 use super::toml;
-use super::value::commands;
+use super::value::{ENTRY, commands, same_hook};
 use crate::visible::visible_path;
 
 /// The commands of this program in the configuration of an agent.

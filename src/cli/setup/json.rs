@@ -9,11 +9,9 @@ use jsonc_parser::tokens::Token;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::edit::{Edit, Splice};
-use super::value::{Child, are_groups, bare, children, command, commands, hooks, quoted, render};
-
-/// Name of the entry for Contexture's server. The entry is removed as a whole, even if the user has
-/// added to it.
-pub(super) const ENTRY: &str = "contexture";
+use super::value::{
+    Child, ENTRY, are_groups, bare, children, command, commands, hooks, quoted, render, same_hook,
+};
 
 /// A parsed text, with the data needed to edit it.
 struct Document<'a> {
@@ -25,12 +23,12 @@ struct Document<'a> {
 }
 
 /// Returns the edit that adds the missing parts of `wanted`, a JSON object, and corrects the parts
-/// that differ, other than numbers. `is_same` tells whether two commands run the same hook.
+/// that differ, other than numbers.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse, or if something else is in the place of the
 /// entries.
-pub(super) fn add(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, String> {
+pub(super) fn add(text: &str, wanted: &str) -> Result<Edit, String> {
     let wanted = Document::parse(wanted)?;
     if text.trim().is_empty() {
         let new = render(&wanted.root, "", "  ", "\n") + "\n";
@@ -38,7 +36,7 @@ pub(super) fn add(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, S
     }
     let have = Document::parse(text)?;
     let mut splices = Vec::new();
-    have.merge(&have.root, &wanted.root, is_same, &mut splices)?;
+    have.merge(&have.root, &wanted.root, &mut splices)?;
     Ok(Edit::new(splices))
 }
 
@@ -46,13 +44,13 @@ pub(super) fn add(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, S
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
-pub(super) fn remove(text: &str, wanted: &str, is_same: SameHook) -> Result<Edit, String> {
+pub(super) fn remove(text: &str, wanted: &str) -> Result<Edit, String> {
     if text.trim().is_empty() {
         return Ok(Edit::default());
     }
     let (have, wanted) = (Document::parse(text)?, Document::parse(wanted)?);
     let mut splices = Vec::new();
-    if have.strip(&have.root, &wanted.root, is_same, &mut splices) {
+    if have.strip(&have.root, &wanted.root, &mut splices) {
         let all = children(&have.root);
         have.take_out(&have.root, &(0..all.len()).collect::<Vec<_>>(), &mut splices);
     }
@@ -87,22 +85,18 @@ pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>
     Ok(Some(value))
 }
 
-/// A function that returns whether two commands run the same hook.
-pub(super) type SameHook<'a> = &'a dyn Fn(&str, &str) -> bool;
-
 /// Adds splices that correct the commands of our hooks in `all`. Returns the groups in `wanted`
 /// whose hooks are missing.
 fn add_groups<'w, 'v>(
     all: &Array<'_>,
     wanted: &'w Array<'v>,
-    is_same: SameHook,
     splices: &mut Vec<Splice>,
 ) -> Vec<Child<'w, 'v>> {
     let mut missing = Vec::new();
     for group in &wanted.elements {
         let Some((ours, _)) = commands(group).next() else { continue };
         let mut found = all.elements.iter().flat_map(commands);
-        match found.find(|(command, _)| is_same(command, ours)) {
+        match found.find(|(command, _)| same_hook(command, ours)) {
             Some((command, _)) if command == ours => {}
             Some((_, range)) => splices.push(Splice { range, text: quoted(ours) }),
             None => missing.push(Child::Element(group)),
@@ -140,7 +134,6 @@ impl<'a> Document<'a> {
         &self,
         have: &Value<'a>,
         wanted: &Value<'_>,
-        is_same: SameHook,
         splices: &mut Vec<Splice>,
     ) -> Result<(), String> {
         match (have, wanted) {
@@ -148,14 +141,14 @@ impl<'a> Document<'a> {
                 let mut missing = Vec::new();
                 for property in &wanted.properties {
                     match all.get(property.name.as_str()) {
-                        Some(it) => self.merge(&it.value, &property.value, is_same, splices)?,
+                        Some(it) => self.merge(&it.value, &property.value, splices)?,
                         None => missing.push(Child::Property(property)),
                     }
                 }
                 self.insert(have, &missing, splices);
             }
             (Value::Array(all), Value::Array(wanted)) if are_groups(wanted) => {
-                let missing = add_groups(all, wanted, is_same, splices);
+                let missing = add_groups(all, wanted, splices);
                 self.insert(have, &missing, splices);
             }
             _ if bare(have) == bare(wanted) => {}
@@ -227,13 +220,7 @@ impl<'a> Document<'a> {
 
     /// Adds splices that remove our entries from the value `have`. If nothing else is in the value,
     /// returns true instead, and leaves the removal of the whole value to the caller.
-    fn strip(
-        &self,
-        have: &Value<'a>,
-        wanted: &Value<'_>,
-        is_same: SameHook,
-        splices: &mut Vec<Splice>,
-    ) -> bool {
+    fn strip(&self, have: &Value<'a>, wanted: &Value<'_>, splices: &mut Vec<Splice>) -> bool {
         let mut below = Vec::new();
         let mut gone = Vec::new();
         match (have, wanted) {
@@ -241,15 +228,14 @@ impl<'a> Document<'a> {
                 for (index, property) in all.properties.iter().enumerate() {
                     let name = property.name.as_str();
                     let is_gone = wanted.get(name).is_some_and(|wanted| {
-                        name == ENTRY
-                            || self.strip(&property.value, &wanted.value, is_same, &mut below)
+                        name == ENTRY || self.strip(&property.value, &wanted.value, &mut below)
                     });
                     gone.extend(is_gone.then_some(index));
                 }
             }
             (Value::Array(all), Value::Array(wanted)) if !all.elements.is_empty() => {
                 let ours: Vec<_> = wanted.elements.iter().flat_map(commands).collect();
-                let is_ours = |it: &str| ours.iter().any(|(ours, _)| is_same(it, ours));
+                let is_ours = |it: &str| ours.iter().any(|(ours, _)| same_hook(it, ours));
                 for (index, group) in all.elements.iter().enumerate() {
                     let is_gone = self.strip_group(group, &is_ours, &mut below);
                     gone.extend(is_gone.then_some(index));

@@ -21,7 +21,7 @@ pub(super) use self::agent::{claude_folder, codex_folder};
 pub(super) use self::check::check_agents;
 use self::plan::Plan;
 use self::record::Records;
-use super::{Common, say};
+use super::{Common, current_folder, say};
 use crate::files::{project_root, true_name};
 use crate::visible::{visible_lines, visible_path};
 
@@ -86,7 +86,7 @@ impl SetUp {
         if !self.project {
             return Ok(Place::User);
         }
-        let folder = std::env::current_dir().context("cannot find the current folder")?;
+        let folder = current_folder()?;
         let root = project_root(&true_name(&folder))
             .context("the current folder is not in a project; go to one, or omit --project")?;
         Ok(Place::Project(root))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 
-use super::agent::{File, Wanted, same_hook};
+use super::agent::{File, Wanted};
 use super::edit::Edit;
 use super::file::Found;
 use super::record::{Record, Records};
@@ -114,14 +114,14 @@ fn applied(edit: &Edit, text: &str) -> Result<String, String> {
 impl Wanted {
     fn add(&self, text: &str) -> Result<Edit, String> {
         match self {
-            Self::Json(wanted) => json::add(text, wanted, &same_hook),
+            Self::Json(wanted) => json::add(text, wanted),
             Self::Toml(words) => toml::add(text, words),
         }
     }
 
     fn remove(&self, text: &str) -> Result<Edit, String> {
         match self {
-            Self::Json(wanted) => json::remove(text, wanted, &same_hook),
+            Self::Json(wanted) => json::remove(text, wanted),
             Self::Toml(_) => toml::remove(text),
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of editing files that users wrote, and of removing entries from files that others changed.
 
-use super::agent::same_hook;
+use super::value::same_hook;
 use super::{json, toml};
 
 const WANTED: &str = r#"{"servers": {"contexture": {"command": "/c", "args": ["mcp"]}}, "hooks": {
@@ -17,17 +17,17 @@ fn check(before: &str, expected: &str) {
 /// the end of a line stays.
 #[track_caller]
 fn check_with(before: &str, expected: &str, left: &str) {
-    let edit = json::add(before, WANTED, &same_hook).unwrap();
+    let edit = json::add(before, WANTED).unwrap();
     let after = edit.apply(before).unwrap();
     assert_eq!(after, expected);
-    assert!(json::add(&after, WANTED, &same_hook).unwrap().is_empty(), "it is complete");
+    assert!(json::add(&after, WANTED).unwrap().is_empty(), "it is complete");
     assert_eq!(edit.inverse(before).apply(&after).unwrap(), before);
     assert_eq!(removed(&after), left);
 }
 
 #[track_caller]
 fn removed(text: &str) -> String {
-    json::remove(text, WANTED, &same_hook).unwrap().apply(text).unwrap()
+    json::remove(text, WANTED).unwrap().apply(text).unwrap()
 }
 
 const SERVERS: &str = r#""servers": {
@@ -81,7 +81,7 @@ fn comments_order_and_line_ends_stay() {
         "{{\n  {SERVERS},\n  \"hooks\": {{\n    \"Start\": [\n      {group}\n    ]\n  }}\n}}"
     );
     let expected = before.replace(group, &format!("{group},\n      {GROUP}"));
-    let edit = json::add(&before, WANTED, &same_hook).unwrap();
+    let edit = json::add(&before, WANTED).unwrap();
     assert_eq!(edit.apply(&before).unwrap(), expected);
     assert_eq!(removed(&expected), before.replace(&format!("{SERVERS},\n  "), ""));
 }
@@ -91,7 +91,7 @@ fn what_differs_is_corrected_and_what_users_added_stays() {
     let before = r#"{"servers": {"contexture": {"command": "/old", "args": ["mcp"], "env": {"K": "v"}}},
         "hooks": {"Start": [{"matcher": "", "hooks": [{"command": "mine"},
             {"command": "'/old place/contexture' hook x Start", "timeout": 1}]}], "End": []}}"#;
-    let edit = json::add(before, WANTED, &same_hook).unwrap();
+    let edit = json::add(before, WANTED).unwrap();
     let after = edit.apply(before).unwrap();
     let expected = before.replace("\"/old\"", "\"/c\"");
     let expected = expected.replace("'/old place/contexture' hook", "/b/contexture hook");
@@ -124,10 +124,10 @@ fn what_is_no_json_or_has_another_kind_of_value_is_refused() {
     for text in
         ["{", "{\"a\": }", "{a: 1}", "{\"a\": 'x'}", "{\"a\": 1 \"b\": 2}", "[]", "7", "{} {}"]
     {
-        assert!(json::add(text, WANTED, &same_hook).is_err(), "{text}");
+        assert!(json::add(text, WANTED).is_err(), "{text}");
     }
     for text in ["{\n\"servers\": []}", "{\n\"hooks\": 7}", "{\n\"hooks\": {\"Start\": {}}}"] {
-        let wrong = json::add(text, WANTED, &same_hook).unwrap_err();
+        let wrong = json::add(text, WANTED).unwrap_err();
         assert!(wrong.contains("line 2"), "{wrong}");
     }
 }

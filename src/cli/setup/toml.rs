@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike};
 
 use super::edit::Edit;
-use super::json::ENTRY;
+use super::value::ENTRY;
 
 const SERVERS: &str = "mcp_servers";
 
@@ -21,13 +21,15 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
     let Some((program, args)) = words.split_first() else {
         return Err("the command is empty".to_owned());
     };
-    let args: Array = args.iter().collect();
     if let Some(entry) = entry(&mut document) {
+        let same_args = |have: &Array| {
+            have.iter().map(|it| it.as_str()).eq(args.iter().map(|it| Some(it.as_str())))
+        };
         let is_same = entry.get("command").and_then(Item::as_str) == Some(program)
-            && entry.get("args").and_then(Item::as_array).is_some_and(|have| same(have, &args));
+            && entry.get("args").and_then(Item::as_array).is_some_and(same_args);
         if !is_same {
             entry.insert("command", toml_edit::value(program));
-            entry.insert("args", toml_edit::value(args));
+            entry.insert("args", toml_edit::value(args.iter().collect::<Array>()));
         }
         return Ok(Edit::between(text, &document.to_string()));
     }
@@ -139,11 +141,4 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
 fn entry(document: &mut DocumentMut) -> Option<&mut dyn TableLike> {
     let servers = document.get_mut(SERVERS)?.as_table_like_mut()?;
     servers.get_mut(ENTRY)?.as_table_like_mut()
-}
-
-fn same(one: &Array, other: &Array) -> bool {
-    let words = |all: &Array| -> Vec<Option<String>> {
-        all.iter().map(|it| it.as_str().map(str::to_owned)).collect()
-    };
-    words(one) == words(other)
 }

@@ -1,9 +1,14 @@
 //! Formats JSON values, and finds the hooks in them. Nothing here has side effects.
 
 use std::ops::Range;
+use std::path::Path;
 
 use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
+
+/// Name of the entry for Contexture's server. The entry is removed as a whole, even if the user has
+/// added to it.
+pub(super) const ENTRY: &str = "contexture";
 
 /// A part to add to an object or an array.
 pub(super) enum Child<'v, 'a> {
@@ -99,4 +104,27 @@ pub(super) fn hooks<'v, 'a>(group: &'v Value<'a>) -> Option<&'v Value<'a>> {
 pub(super) fn command<'v>(hook: &'v Value<'_>) -> Option<(&'v str, Range<usize>)> {
     let text = hook.as_object()?.get("command")?.value.as_string_lit()?;
     Some((&text.value, text.range.start..text.range.end))
+}
+
+/// Returns whether two commands run the same hook of this program, wherever the program is
+/// installed.
+pub(super) fn same_hook(one: &str, other: &str) -> bool {
+    match (hook_of(one), hook_of(other)) {
+        (Some((a, one)), Some((b, other))) => {
+            one == other && (a == b || [a, b].iter().all(|it| it.contains(ENTRY)))
+        }
+        _ => false,
+    }
+}
+
+/// Splits the command of a hook into the name of the program and the rest: the agent and the event.
+/// Returns `None` if `command` runs no hook.
+fn hook_of(command: &str) -> Option<(String, &str)> {
+    let (program, hook) = command.trim().rsplit_once(" hook ")?;
+    let path = match program.strip_prefix('\'') {
+        Some(rest) => rest.split('\'').next()?,
+        None => program.split(' ').next()?,
+    };
+    let name = Path::new(path).file_name()?.to_string_lossy().into_owned();
+    Some((name, hook))
 }
