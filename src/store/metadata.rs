@@ -51,28 +51,16 @@ fn print_into(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b')');
         }
-        Value::Record(items) => print_all("#s(record ", items, b')', out),
-        Value::List(items) => print_all("(", items, b')', out),
-        Value::Vector(items) => print_all("[", items, b']', out),
+        Value::Record(items) => sexp::print_items("#s(record ", items, ")", out, print_into),
+        Value::List(items) => sexp::print_items("(", items, ")", out, print_into),
+        Value::Vector(items) => sexp::print_items("[", items, "]", out, print_into),
         Value::Dotted(items, tail) => {
-            print_all("(", items, b' ', out);
-            out.extend_from_slice(b". ");
+            sexp::print_items("(", items, " . ", out, print_into);
             print_into(tail, out);
             out.push(b')');
         }
         other => sexp::print_into(other, out),
     }
-}
-
-fn print_all(open: &str, items: &[Value], close: u8, out: &mut Vec<u8>) {
-    out.extend_from_slice(open.as_bytes());
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b' ');
-        }
-        print_into(item, out);
-    }
-    out.push(close);
 }
 
 /// Prints a key as a string. A key whose exact spelling in JSON is fixed is put into a vector.

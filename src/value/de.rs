@@ -38,7 +38,7 @@ impl ValueDeserializer {
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            visitor.$visit(number::integer::<$type>(&self.value)?)
+            visitor.$visit(number::integer(&self.value, <$type>::MIN, <$type>::MAX)?)
         })*
     };
 }
@@ -163,13 +163,12 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value {
-            Value::Nil => Items::new(Vec::new(), self.strict).visit(visitor),
-            Value::List(items) | Value::Vector(items) => {
-                Items::new(items, self.strict).visit(visitor)
-            }
-            _ => self.misfit("a list"),
-        }
+        let items = match self.value {
+            Value::Nil => Vec::new(),
+            Value::List(items) | Value::Vector(items) => items,
+            _ => return self.misfit("a list"),
+        };
+        Items::new(items, self.strict).visit(visitor)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -202,17 +201,18 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
     ) -> Result<V::Value, Error> {
         let got = self.value.describe();
         let variant = match self.value {
-            Value::Symbol(name) | Value::Keyword(name) => Variant::named(name, variants),
-            Value::Str(name) | Value::Propertized(name, _) => {
-                Variant::named(name.into_boxed_str(), variants)
+            Value::Symbol(name) | Value::Keyword(name) => Some((name, Value::Nil)),
+            Value::Str(name) | Value::Propertized(name, _) => Some((name.into(), Value::Nil)),
+            Value::Map(_) | Value::List(_) => {
+                <[_; 1]>::try_from(entries_of(self.value)?).ok().map(|[only]| only)
             }
-            Value::Map(_) | Value::List(_) => match <[_; 1]>::try_from(entries_of(self.value)?) {
-                Ok([(name, content)]) => Variant::named(name, variants).with(content, self.strict),
-                Err(_) => return Err(Error::misfit(one_of(variants), got)),
-            },
-            _ => return Err(Error::misfit(one_of(variants), got)),
+            _ => None,
         };
-        visitor.visit_enum(variant)
+        let Some((name, value)) = variant else {
+            return Err(Error::misfit(one_of(variants), got));
+        };
+        let content = Self { value, strict: self.strict };
+        visitor.visit_enum(Variant::named(name, variants, content))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -229,7 +229,7 @@ fn entries_of(value: Value) -> Result<Vec<(Box<str>, Value)>, Error> {
         Value::Nil => Vec::new(),
         Value::Vector(items) if items.is_empty() => Vec::new(),
         Value::Map(entries) => {
-            entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+            entries.into_iter().map(|(key, value)| (key.into_text(), value)).collect()
         }
         Value::List(items) => plist_entries(items)?,
         other => return Err(Error::misfit("a property list or map", other.describe())),
@@ -250,7 +250,11 @@ fn plist_entries(items: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, Error> {
         let name = match key {
             Value::Keyword(name) => name,
             Value::Symbol(name) if name.starts_with(':') => name[1..].into(),
-            other => return Err(no_keyword(&other)),
+            other => {
+                let got = other.describe();
+                let message = format!("must be a property list, got {got} in place of a keyword");
+                return Err(Error::new(message));
+            }
         };
         match items.next() {
             Some(value) => entries.push((name, value)),
@@ -258,11 +262,6 @@ fn plist_entries(items: Vec<Value>) -> Result<Vec<(Box<str>, Value)>, Error> {
         }
     }
     Ok(entries)
-}
-
-fn no_keyword(got: &Value) -> Error {
-    let got = got.describe();
-    Error::new(format!("must be a property list, got {got} in place of a keyword"))
 }
 
 fn keep_first(entries: &mut Vec<(Box<str>, Value)>) {

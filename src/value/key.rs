@@ -30,6 +30,11 @@ impl Key {
         self.is_exact
     }
 
+    /// Returns the key's text.
+    pub(super) fn into_text(self) -> Box<str> {
+        self.text
+    }
+
     /// Returns the key in kebab-case, in which names are compared.
     pub fn kebab(&self) -> Cow<'_, str> {
         kebab(&self.text)
@@ -63,27 +68,9 @@ impl fmt::Display for Key {
     }
 }
 
-impl From<Box<str>> for Key {
-    fn from(text: Box<str>) -> Self {
-        Self { text, is_exact: false }
-    }
-}
-
-impl From<&str> for Key {
-    fn from(text: &str) -> Self {
-        Self::from(Box::<str>::from(text))
-    }
-}
-
-impl From<String> for Key {
-    fn from(text: String) -> Self {
-        Self::from(text.into_boxed_str())
-    }
-}
-
-impl From<Key> for Box<str> {
-    fn from(key: Key) -> Self {
-        key.text
+impl<T: Into<Box<str>>> From<T> for Key {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), is_exact: false }
     }
 }
 

@@ -131,10 +131,10 @@ impl Value {
         let all = |values: &[Self], room| values.iter().try_fold(room, |room, v| v.take_from(room));
         match self {
             Self::Nil | Self::Bool(_) | Self::Int(_) | Self::Float(_) => Some(room),
-            Self::FloatText(_, text) => room.checked_sub(text.len()),
-            Self::BigInt(text) | Self::Symbol(text) | Self::Keyword(text) => {
-                room.checked_sub(text.len())
-            }
+            Self::FloatText(_, text)
+            | Self::BigInt(text)
+            | Self::Symbol(text)
+            | Self::Keyword(text) => room.checked_sub(text.len()),
             Self::Str(text) => room.checked_sub(text.len()),
             Self::RawStr(codes) => room.checked_sub(size_of_val(&codes[..])),
             Self::List(items) | Self::Vector(items) | Self::Record(items) => all(items, room),

@@ -73,7 +73,7 @@ impl Serializer for ValueSerializer {
         serialize_i128(i128) => |n| i64::try_from(n).map_or_else(|_| big(n), Value::Int);
         serialize_u128(u128) => |n| i64::try_from(n).map_or_else(|_| big(n), Value::Int);
         serialize_str(&str) => Value::from;
-        serialize_bytes(&[u8]) => |bytes: &[u8]| Value::List(bytes.iter().map(integer).collect());
+        serialize_bytes(&[u8]) => |bytes: &[u8]| Value::of(bytes);
     }
 
     fn serialize_none(self) -> Result<Value, Error> {
@@ -281,10 +281,6 @@ fn within(variant: Option<&'static str>, content: Value) -> Value {
 
 fn name_of(rust_name: &str) -> Key {
     Key::from(&*kebab(rust_name))
-}
-
-fn integer(byte: &u8) -> Value {
-    Value::Int(i64::from(*byte))
 }
 
 fn big(number: impl ToString) -> Value {

@@ -9,8 +9,9 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, Serializer};
 
 use super::Value;
 use super::atoms::visit_atoms;
@@ -78,12 +79,8 @@ impl<'de> Visitor<'de> for WholeVisitor {
 
     visit_atoms! {}
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element()? {
-            items.push(item);
-        }
-        Ok(Value::List(items))
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(access)).map(Value::List)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
@@ -122,20 +119,8 @@ impl Serialize for Plain<'_> {
             Value::Str(text) | Value::Propertized(text, _) => serializer.serialize_str(text),
             Value::RawStr(codes) => serializer.serialize_str(&text_of_codes(codes)),
             Value::Symbol(name) | Value::Keyword(name) => serializer.serialize_str(name),
-            Value::Map(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-            Value::List(items) | Value::Vector(items) => {
-                let mut seq = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    seq.serialize_element(item)?;
-                }
-                seq.end()
-            }
+            Value::Map(entries) => serializer.collect_map(entries.iter().map(|(k, v)| (k, v))),
+            Value::List(items) | Value::Vector(items) => serializer.collect_seq(items),
             Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
                 serializer.serialize_str(&print(self.0))
             }

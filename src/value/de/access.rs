@@ -96,7 +96,7 @@ impl<'de> MapAccess<'de> for Entries {
     }
 }
 
-/// The name of a variant and its content.
+/// The name of a variant and its content, which is `nil` if there is none.
 pub(super) struct Variant {
     name: Box<str>,
     content: ValueDeserializer,
@@ -105,44 +105,39 @@ pub(super) struct Variant {
 impl Variant {
     /// Creates the variant called `name`. Changes the name to kebab-case if only that form is among
     /// the `known` names.
-    pub(super) fn named(name: Box<str>, known: &[&str]) -> Self {
+    pub(super) fn named(name: Box<str>, known: &[&str], content: ValueDeserializer) -> Self {
         let kebab = kebab(&name);
         let other_form = !known.contains(&&*name) && known.contains(&&*kebab);
         let name = if other_form { kebab.into() } else { name };
-        Self { name, content: ValueDeserializer { value: Value::Nil, strict: false } }
-    }
-
-    pub(super) fn with(self, value: Value, strict: bool) -> Self {
-        Self { content: ValueDeserializer { value, strict }, ..self }
+        Self { name, content }
     }
 }
 
 impl<'de> EnumAccess<'de> for Variant {
     type Error = Error;
-    type Variant = Content;
+    type Variant = ValueDeserializer;
 
-    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content), Error> {
-        let variant = seed.deserialize((&*self.name).into_deserializer())?;
-        Ok((variant, Content(self.content)))
+    fn variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<(T::Value, Self::Variant), Error> {
+        Ok((seed.deserialize((&*self.name).into_deserializer())?, self.content))
     }
 }
 
-/// The content of a variant; `nil` if there is none.
-pub(super) struct Content(ValueDeserializer);
-
-impl<'de> VariantAccess<'de> for Content {
+impl<'de> VariantAccess<'de> for ValueDeserializer {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
-        serde::Deserialize::deserialize(self.0)
+        serde::Deserialize::deserialize(self)
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(self.0)
+        seed.deserialize(self)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Error> {
-        self.0.deserialize_seq(visitor)
+        self.deserialize_seq(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -150,6 +145,6 @@ impl<'de> VariantAccess<'de> for Content {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.0.deserialize_struct("", fields, visitor)
+        self.deserialize_struct("", fields, visitor)
     }
 }

@@ -5,38 +5,25 @@ use std::str::FromStr;
 
 use crate::value::{Error, Value};
 
-/// An integer type, and the range that error messages name.
-pub(super) trait Integer: FromStr + TryFrom<i64> + Display {
-    const LEAST: Self;
-    const MOST: Self;
-    const SIGNED: bool;
-}
-
-macro_rules! integer_types {
-    ($($type:ty)*) => {
-        $(impl Integer for $type {
-            const LEAST: Self = <$type>::MIN;
-            const MOST: Self = <$type>::MAX;
-            const SIGNED: bool = <$type>::MIN != 0;
-        })*
-    };
-}
-
-integer_types! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
-
-/// Returns the datum as an integer of type `T`.
-pub(super) fn integer<T: Integer>(value: &Value) -> Result<T, Error> {
+/// Returns the datum as an integer of type `T`, whose values are those from `least` to `most`.
+pub(super) fn integer<T>(value: &Value, least: T, most: T) -> Result<T, Error>
+where
+    T: FromStr + TryFrom<i64> + Display + Default + PartialEq,
+{
+    let is_signed = least != T::default();
     let (fitting, negative) = match value {
-        Value::Int(number) => (T::try_from(*number).ok(), *number < 0),
-        Value::BigInt(digits) => (digits.parse().ok(), digits.starts_with('-')),
-        _ => return Err(misfit::<T>(value)),
+        Value::Int(number) => (T::try_from(*number).ok(), Some(*number < 0)),
+        Value::BigInt(digits) => (digits.parse().ok(), Some(digits.starts_with('-'))),
+        _ => (None, None),
     };
-    match fitting {
-        Some(number) => Ok(number),
-        None if !negative => Err(bounded("at most", T::MOST, value)),
-        None if T::SIGNED => Err(bounded("at least", T::LEAST, value)),
-        None => Err(misfit::<T>(value)),
-    }
+    let expected = match (fitting, negative) {
+        (Some(number), _) => return Ok(number),
+        (None, Some(false)) => format!("an integer of at most {most}"),
+        (None, Some(true)) if is_signed => format!("an integer of at least {least}"),
+        _ if is_signed => "an integer".to_owned(),
+        _ => "an integer of 0 or more".to_owned(),
+    };
+    Err(Error::misfit(expected, value.describe()))
 }
 
 /// Returns the datum as a float. Integers are rounded to the nearest float.
@@ -50,13 +37,4 @@ pub(super) fn float(value: &Value) -> Result<f64, Error> {
         }
         _ => Err(Error::misfit("a number", value.describe())),
     }
-}
-
-fn misfit<T: Integer>(value: &Value) -> Error {
-    let expected = if T::SIGNED { "an integer" } else { "an integer of 0 or more" };
-    Error::misfit(expected, value.describe())
-}
-
-fn bounded(relation: &str, bound: impl Display, value: &Value) -> Error {
-    Error::misfit(format_args!("an integer of {relation} {bound}"), value.describe())
 }

@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::writer::float_text;
 use super::{ENDED, JsonError, MAX_DEPTH};
 use crate::value::atoms::visit_atoms;
+use crate::value::sexp::column_of;
 use crate::value::{Key, MAX_DATA, Value, kebab};
 
 /// Key under which serde_json shows the digits of a number.
@@ -22,8 +23,15 @@ const NUMBER: &str = "$serde_json::private::Number";
 /// table.
 const FEW_KEYS: usize = 16;
 
-/// Reads one JSON text; see [`super::from_json`].
-pub(super) fn read(text: &[u8]) -> Result<Value, JsonError> {
+/// Reads one JSON text. Objects become maps; of several values with equal keys, the last counts.
+/// [`to_json`](super::to_json) writes the same keys, strings and numbers again, except that `-0`
+/// becomes `0` and `1e2` becomes `1e+2`. In calculations, numbers other than integers are rounded
+/// to the nearest float.
+///
+/// # Errors
+/// [`JsonError`] for bad UTF-8, bad syntax, escapes of lone surrogates, nesting beyond
+/// [`MAX_DEPTH`], too many data, and anything after the first JSON text.
+pub fn read(text: &[u8]) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
         JsonError { column: valid.chars().count() + 1, message: "the text is not UTF-8".to_owned() }
@@ -79,11 +87,6 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
         at += 2;
     }
     bytes.len()
-}
-
-fn column_of(text: &str, byte: usize) -> usize {
-    let end = text.floor_char_boundary(byte);
-    text[..end].chars().count() + 1
 }
 
 /// Converts an error of serde_json. The place is counted in characters, and is no longer part of

@@ -9,8 +9,15 @@ use crate::value::escape::push_content;
 use crate::value::key::snake;
 use crate::value::sexp::print;
 
-/// Appends `value` as JSON; see [`super::to_json`].
-pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
+/// Appends `value` to `out` as JSON on one line.
+///
+/// Maps and property lists become objects. Names become snake_case, except keys whose exact
+/// spelling is fixed; see [`Key`](crate::value::Key). A list whose elements are *all* keywords is a
+/// list of names and becomes an array, like any other list or vector. Symbols, keywords and strings
+/// with properties become strings. NaN and the infinities become the strings `"NaN"`, `"Infinity"`
+/// and `"-Infinity"`. In a string, each raw byte and each other code outside Unicode becomes
+/// U+FFFD. Dotted pairs, records and bool-vectors become strings that hold their s-expression.
+pub fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Nil => out.extend_from_slice(b"null"),
         Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
@@ -32,7 +39,8 @@ pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+/// Appends `text` as a JSON string.
+pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     push_content(text, out, |byte, out| {

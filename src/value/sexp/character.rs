@@ -4,8 +4,8 @@
 //! The numbers are from Emacs's `character.h` and `lisp.h`. Codes end at 0x3FFFFF; the last 128
 //! codes are raw bytes. Higher bits stand for modifier keys.
 
-use super::ReadErrorKind;
-use super::reader::{Fault, Reader};
+use super::reader::Reader;
+use super::{ReadError, ReadErrorKind};
 use crate::value::Value;
 
 /// Number that is added to a raw byte to get its character code. Only the bytes 0x80 to 0xFF have
@@ -41,11 +41,11 @@ pub(super) enum Place {
 
 impl Reader<'_> {
     /// Reads a character literal such as `?x`, beginning at its question mark, as an integer.
-    pub(super) fn read_character(&mut self) -> Result<Value, Fault> {
+    pub(super) fn read_character(&mut self) -> Result<Value, ReadError> {
         self.at += 1;
         let code = match self.next_char() {
             None => return Err(self.ended_in_character()),
-            Some('\\') => self.read_escape(Place::Character)?.unwrap_or(0),
+            Some('\\') => self.read_escape(Place::Character, 0)?.unwrap_or(0),
             Some(plain) => u32::from(plain),
         };
         let (modifiers, base) = (code & MODIFIERS, code & !MODIFIERS);
@@ -58,13 +58,13 @@ impl Reader<'_> {
         Ok(Value::Int(i64::from(base | modifiers)))
     }
 
-    /// Reads the rest of an escape, after its backslash. Returns a code with modifiers, or `None`
-    /// if the escape only separates characters or continues a line.
-    pub(super) fn read_escape(&mut self, place: Place) -> Result<Option<u32>, Fault> {
-        self.read_modified(place, 0)
-    }
-
-    fn read_modified(&mut self, place: Place, depth: usize) -> Result<Option<u32>, Fault> {
+    /// Reads the rest of an escape, after its backslash and `depth` modifiers. Returns a code with
+    /// modifiers, or `None` if the escape only separates characters or continues a line.
+    pub(super) fn read_escape(
+        &mut self,
+        place: Place,
+        depth: usize,
+    ) -> Result<Option<u32>, ReadError> {
         let Some(character) = self.next_char() else { return Err(self.ended_in_character()) };
         let plain = |code: char| Ok(Some(u32::from(code)));
         match character {
@@ -96,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    fn read_modifier(&mut self, modifier: u32, depth: usize) -> Result<Option<u32>, Fault> {
+    fn read_modifier(&mut self, modifier: u32, depth: usize) -> Result<Option<u32>, ReadError> {
         if self.peek() != Some(b'-') {
             return Err(self.syntax("a modifier such as `\\C` without its hyphen"));
         }
@@ -106,13 +106,13 @@ impl Reader<'_> {
     }
 
     /// Reads the character that a modifier applies to, escaped or not.
-    fn read_modifiable(&mut self, depth: usize) -> Result<u32, Fault> {
+    fn read_modifiable(&mut self, depth: usize) -> Result<u32, ReadError> {
         if depth >= MAX_MODIFIERS {
             return Err(self.syntax("too many modifiers on one character"));
         }
         match self.next_char() {
             None => Err(self.ended_in_character()),
-            Some('\\') => Ok(self.read_modified(Place::Character, depth + 1)?.unwrap_or(0)),
+            Some('\\') => Ok(self.read_escape(Place::Character, depth + 1)?.unwrap_or(0)),
             Some(plain) => Ok(u32::from(plain)),
         }
     }
@@ -129,7 +129,7 @@ impl Reader<'_> {
 
     /// Reads the digits of an escape such as `\x41`, however many there are. One or two digits may
     /// name a raw byte.
-    fn read_hex(&mut self) -> Result<u32, Fault> {
+    fn read_hex(&mut self) -> Result<u32, ReadError> {
         let (mut code, mut count) = (0, 0);
         while let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(16)) {
             code = code * 16 + digit;
@@ -144,7 +144,7 @@ impl Reader<'_> {
     }
 
     /// Reads the digits of `\u03bb` or `\U000003bb`, exactly `count` of them.
-    fn read_unicode(&mut self, count: usize) -> Result<u32, Fault> {
+    fn read_unicode(&mut self, count: usize) -> Result<u32, ReadError> {
         let rest = self.bytes[self.at..].iter().take(count);
         let length = rest.take_while(|byte| byte.is_ascii_hexdigit()).count();
         if length < count {
@@ -164,7 +164,7 @@ impl Reader<'_> {
 
     /// Reads the braces of `\N{U+3bb}`. Refuses the names of characters, since reading a name would
     /// need a table of all names.
-    fn read_named(&mut self) -> Result<u32, Fault> {
+    fn read_named(&mut self) -> Result<u32, ReadError> {
         let rest = &self.text[self.at..];
         let Some(named) = rest.strip_prefix('{') else {
             return Err(self.syntax("`\\N` without a name in braces"));
@@ -183,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ended_in_character(&self) -> Fault {
+    fn ended_in_character(&self) -> ReadError {
         self.fault(ReadErrorKind::IncompleteAtom, "the text ends inside a character")
     }
 }

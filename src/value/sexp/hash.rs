@@ -1,11 +1,11 @@
 //! Reads everything that begins with `#`: some kinds of data, and many objects that are refused
 //! because they are not data.
 
-use super::ReadErrorKind;
 use super::character::RAW_BYTES;
 use super::number;
-use super::reader::{Fault, Reader};
+use super::reader::{Reader, Shape};
 use super::symbol::intern;
+use super::{ReadError, ReadErrorKind};
 use crate::value::Value;
 
 /// Maximum number of characters of an unreadable object to quote in an error message.
@@ -14,12 +14,14 @@ const LONGEST_QUOTE: usize = 40;
 impl Reader<'_> {
     /// Reads a datum that begins with `#`. Returns the value of an atom, and `None` when a list was
     /// opened or a line skipped.
-    pub(super) fn read_hash(&mut self) -> Result<Option<Value>, Fault> {
+    pub(super) fn read_hash(&mut self) -> Result<Option<Value>, ReadError> {
         let next = self.bytes.get(self.at + 1).copied();
         match next {
             Some(b'\'') => self.open_prefix("function", 2)?,
-            Some(b'(') => self.open_propertized()?,
-            Some(b's') if self.bytes.get(self.at + 2) == Some(&b'(') => self.open_record()?,
+            Some(b'(') => self.open(Shape::Propertized, 2)?,
+            Some(b's') if self.bytes.get(self.at + 2) == Some(&b'(') => {
+                self.open(Shape::Record, 3)?
+            }
             Some(b'!') => self.skip_line(),
             Some(b'&') => return self.read_bool_vector().map(Some),
             Some(b'#') => {
@@ -39,7 +41,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    fn refuse_hash(&self, next: Option<u8>) -> Fault {
+    fn refuse_hash(&self, next: Option<u8>) -> ReadError {
         let what = match next {
             Some(b'<') => {
                 let quote: String = self.text[self.at..].chars().take(LONGEST_QUOTE).collect();
@@ -56,13 +58,13 @@ impl Reader<'_> {
         self.unsupported(&what)
     }
 
-    fn unsupported(&self, what: &str) -> Fault {
+    fn unsupported(&self, what: &str) -> ReadError {
         self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent"))
     }
 
     /// Reads an integer such as `#24rNN`, in radix 24. Refuses circular data, which `prin1` writes
     /// with labels as `#1=` and `#1#`, or without labels as `#0`.
-    fn read_hash_digits(&mut self) -> Result<Value, Fault> {
+    fn read_hash_digits(&mut self) -> Result<Value, ReadError> {
         let digits = self.bytes[self.at + 1..].iter().take_while(|byte| byte.is_ascii_digit());
         let length = digits.count();
         if self.bytes.get(self.at + 1 + length) != Some(&b'r') {
@@ -77,7 +79,7 @@ impl Reader<'_> {
 
     /// Reads an integer in `radix`. Its sign or first digit is `prefix` bytes after the current
     /// place.
-    fn read_radix(&mut self, prefix: usize, radix: u32) -> Result<Value, Fault> {
+    fn read_radix(&mut self, prefix: usize, radix: u32) -> Result<Value, ReadError> {
         let rest = &self.text[self.at + prefix..];
         let sign = usize::from(rest.starts_with(['-', '+']));
         let digits = rest[sign..].bytes().take_while(u8::is_ascii_alphanumeric).count();
@@ -91,7 +93,7 @@ impl Reader<'_> {
     }
 
     /// Reads `#&5"\37"`: the number of bits, then the bytes, with the least significant bit first.
-    fn read_bool_vector(&mut self) -> Result<Value, Fault> {
+    fn read_bool_vector(&mut self) -> Result<Value, ReadError> {
         let begin = self.at;
         let count = self.bytes[begin + 2..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let bits: Option<usize> = self.text[begin + 2..begin + 2 + count].parse().ok();

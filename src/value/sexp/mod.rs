@@ -13,15 +13,13 @@ mod reader;
 mod string;
 mod symbol;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::value::MAX_DATA;
 
-use crate::value::{self, MAX_DATA};
-
-pub(crate) use printer::{into_text, print_str};
+pub(crate) use printer::{into_text, print_items};
 pub use printer::{print, print_into};
 pub use reader::read;
-pub(crate) use reader::read_beginning;
+pub(crate) use reader::{column_of, read_beginning};
+pub(crate) use string::print_str;
 
 /// Maximum nesting. Lists, vectors, records and quotes all count as a level. `prin1` itself stops
 /// at 200 by default.
@@ -61,33 +59,6 @@ pub enum ReadErrorKind {
     Syntax,
     /// Something follows the first datum.
     TrailingData,
-}
-
-/// The reason why [`from_str`] fails.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FromStrError {
-    /// The text is not one datum.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The datum does not fit the type.
-    #[error(transparent)]
-    Decode(#[from] value::Error),
-}
-
-/// Reads one s-expression as a `T`; see [`value::Value::decode`] for the conversion.
-///
-/// # Errors
-/// [`FromStrError`] if the text is not one datum, or the datum is not a `T`.
-pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, FromStrError> {
-    Ok(read(text)?.decode()?)
-}
-
-/// Prints `value` as one s-expression; see [`value::to_value`] for the conversion.
-///
-/// # Errors
-/// Same as those of [`value::to_value`].
-pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, value::Error> {
-    Ok(print(&value::to_value(value)?))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Prints a [`Value`] on one line, so that Emacs reads the same data.
 
 use super::number::{print_float, print_int};
-use super::string::{print_bytes, print_raw_string, print_string};
+use super::string::{print_bytes, print_raw_string, print_str};
 use super::symbol::{print_keyword, print_symbol};
 use crate::value::{Key, Value};
 
@@ -31,15 +31,15 @@ pub fn print_into(value: &Value, out: &mut Vec<u8>) {
         Value::Int(number) => print_int(*number, out),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::Float(number) | Value::FloatText(number, _) => print_float(*number, out),
-        Value::Str(text) => print_string(text, out),
+        Value::Str(text) => print_str(text, out),
         Value::RawStr(codes) => print_raw_string(codes, out),
         Value::Symbol(name) => print_symbol(name, out),
         Value::Keyword(name) => print_keyword(name, out),
         Value::List(items) => print_list(items, None, out),
         Value::Dotted(items, tail) => print_list(items, Some(tail), out),
-        Value::Vector(items) => print_items("[", items, "]", out),
+        Value::Vector(items) => print_items("[", items, "]", out, print_into),
         Value::Map(entries) => print_plist(entries, out),
-        Value::Record(items) => print_items("#s(", items, ")", out),
+        Value::Record(items) => print_items("#s(", items, ")", out, print_into),
         Value::Propertized(text, properties) => print_propertized(text, properties, out),
         Value::BoolVector(bits, bytes) => {
             out.extend_from_slice(format!("#&{bits}").as_bytes());
@@ -48,31 +48,33 @@ pub fn print_into(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `text` as a string literal, as [`print_into`] would.
-pub(crate) fn print_str(text: &str, out: &mut Vec<u8>) {
-    print_string(text, out);
-}
-
 fn print_list(items: &[Value], tail: Option<&Value>, out: &mut Vec<u8>) {
     match (items, tail) {
         ([], None) => out.extend_from_slice(b"nil"),
         ([], Some(tail)) => print_into(tail, out),
-        (_, None) => print_items("(", items, ")", out),
+        (_, None) => print_items("(", items, ")", out, print_into),
         (_, Some(tail)) => {
-            print_items("(", items, " . ", out);
+            print_items("(", items, " . ", out, print_into);
             print_into(tail, out);
             out.push(b')');
         }
     }
 }
 
-fn print_items(open: &str, items: &[Value], close: &str, out: &mut Vec<u8>) {
+/// Appends `items`, each as `print` does and separated by spaces, between `open` and `close`.
+pub(crate) fn print_items(
+    open: &str,
+    items: &[Value],
+    close: &str,
+    out: &mut Vec<u8>,
+    print: impl Fn(&Value, &mut Vec<u8>),
+) {
     out.extend_from_slice(open.as_bytes());
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b' ');
         }
-        print_into(item, out);
+        print(item, out);
     }
     out.extend_from_slice(close.as_bytes());
 }
@@ -93,7 +95,7 @@ fn print_plist(entries: &[(Key, Value)], out: &mut Vec<u8>) {
 
 fn print_propertized(text: &str, properties: &[Value], out: &mut Vec<u8>) {
     out.extend_from_slice(b"#(");
-    print_string(text, out);
+    print_str(text, out);
     for property in properties {
         out.push(b' ');
         print_into(property, out);

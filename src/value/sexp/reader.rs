@@ -12,11 +12,15 @@ use crate::value::Value;
 /// [`ReadError`], with the place, if the text is not one datum, nests beyond [`MAX_DEPTH`], or
 /// contains something that is not data.
 pub fn read(text: &str) -> Result<Value, ReadError> {
-    Reader::new(text).read_only_datum().map_err(|fault| ReadError {
-        kind: fault.kind,
-        column: column_of(text, fault.at),
-        message: fault.message,
-    })
+    let mut reader = Reader::new(text);
+    let value = reader.read_datum()?;
+    reader.skip_blank();
+    match reader.peek() {
+        None => Ok(value),
+        Some(_) => {
+            Err(reader.fault(ReadErrorKind::TrailingData, "something follows the first datum"))
+        }
+    }
 }
 
 /// Reads the data at the beginning of a list whose end may be missing. Stops before the first datum
@@ -37,17 +41,9 @@ pub(crate) fn column_of(text: &str, byte: usize) -> usize {
     text[..text.floor_char_boundary(byte)].chars().count() + 1
 }
 
-/// A [`ReadError`] whose place is still a byte index, not a column.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) kind: ReadErrorKind,
-    pub(super) message: String,
-}
-
 /// The kind of value that an open list will become.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+pub(super) enum Shape {
     List,
     Vector,
     Record,
@@ -94,18 +90,7 @@ impl<'t> Reader<'t> {
         Self { text, bytes: text.as_bytes(), at: 0, open, values, count: 0 }
     }
 
-    fn read_only_datum(mut self) -> Result<Value, Fault> {
-        let value = self.read_datum()?;
-        self.skip_blank();
-        match self.peek() {
-            None => Ok(value),
-            Some(_) => {
-                Err(self.fault(ReadErrorKind::TrailingData, "something follows the first datum"))
-            }
-        }
-    }
-
-    fn read_datum(&mut self) -> Result<Value, Fault> {
+    fn read_datum(&mut self) -> Result<Value, ReadError> {
         loop {
             self.skip_blank();
             let Some(byte) = self.peek() else { return Err(self.ended()) };
@@ -118,7 +103,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads one atom, or opens or closes one list. Returns the atom or the closed list.
-    fn step(&mut self, byte: u8) -> Result<Option<Value>, Fault> {
+    fn step(&mut self, byte: u8) -> Result<Option<Value>, ReadError> {
         let complete = self.open.last().is_some_and(|list| list.dot == Dot::TailRead);
         match byte {
             b')' | b']' => return self.close(byte),
@@ -139,7 +124,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Puts a complete datum into the innermost open list. Returns the datum if no list is open.
-    fn place(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
+    fn place(&mut self, mut value: Value) -> Result<Option<Value>, ReadError> {
         self.count += 1;
         if self.count > MAX_DATA {
             let message = format!(
@@ -166,7 +151,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn open(&mut self, shape: Shape, length: usize) -> Result<(), Fault> {
+    pub(super) fn open(&mut self, shape: Shape, length: usize) -> Result<(), ReadError> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("lists nest deeper than {MAX_DEPTH} levels");
             return Err(self.fault(ReadErrorKind::TooDeep, message));
@@ -177,23 +162,13 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    pub(super) fn open_prefix(&mut self, name: &str, length: usize) -> Result<(), Fault> {
+    pub(super) fn open_prefix(&mut self, name: &str, length: usize) -> Result<(), ReadError> {
         self.open(Shape::Prefix, length)?;
         self.values.push(Value::Symbol(name.into()));
         Ok(())
     }
 
-    /// Opens the record that begins with `#s(`.
-    pub(super) fn open_record(&mut self) -> Result<(), Fault> {
-        self.open(Shape::Record, 3)
-    }
-
-    /// Opens the string with properties that begins with `#(`.
-    pub(super) fn open_propertized(&mut self) -> Result<(), Fault> {
-        self.open(Shape::Propertized, 2)
-    }
-
-    fn close(&mut self, closer: u8) -> Result<Option<Value>, Fault> {
+    fn close(&mut self, closer: u8) -> Result<Option<Value>, ReadError> {
         let Some(list) = self.open.last() else {
             return Err(self.syntax(format!("a `{}` that closes nothing", char::from(closer))));
         };
@@ -216,7 +191,7 @@ impl<'t> Reader<'t> {
     /// Takes the innermost list off the stack and returns its value. If the list is the tail of
     /// another list, returns `None`, and the elements stay on the stack for that other list, since
     /// `(a . (b c))` is `(a b c)`.
-    fn finish(&mut self) -> Result<Option<Value>, Fault> {
+    fn finish(&mut self) -> Result<Option<Value>, ReadError> {
         let Some(list) = self.open.pop() else { return Ok(None) };
         if matches!(list.shape, Shape::List | Shape::Prefix)
             && let Some(outer) = self.open.last_mut()
@@ -240,16 +215,15 @@ impl<'t> Reader<'t> {
 
     /// Builds a string with properties. A string with raw bytes loses its properties, because no
     /// [`Value`] can hold both.
-    fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, Fault> {
-        let message = "`#(` without a string to carry the properties".to_owned();
-        let fault = Fault { at, kind: ReadErrorKind::Syntax, message };
-        if items.is_empty() {
-            return Err(fault);
-        }
-        match items.remove(0) {
+    fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, ReadError> {
+        let first = if items.is_empty() { Value::Nil } else { items.remove(0) };
+        match first {
             Value::Str(text) => Ok(Value::Propertized(text, items)),
             raw @ Value::RawStr(_) => Ok(raw),
-            _ => Err(fault),
+            _ => {
+                let message = "`#(` without a string to carry the properties";
+                Err(self.fault_at(at, ReadErrorKind::Syntax, message))
+            }
         }
     }
 
@@ -262,7 +236,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn read_dot(&mut self) -> Result<(), Fault> {
+    fn read_dot(&mut self) -> Result<(), ReadError> {
         match self.open.last_mut() {
             Some(list) if list.shape == Shape::List && list.dot == Dot::Absent => {
                 list.dot = Dot::TailExpected;
@@ -302,7 +276,7 @@ impl<'t> Reader<'t> {
         Some(character)
     }
 
-    fn ended(&self) -> Fault {
+    fn ended(&self) -> ReadError {
         let Some(list) = self.open.last() else {
             return self.fault(ReadErrorKind::Empty, "there is no datum");
         };
@@ -318,11 +292,21 @@ impl<'t> Reader<'t> {
         self.fault(ReadErrorKind::IncompleteList, message)
     }
 
-    pub(super) fn fault(&self, kind: ReadErrorKind, message: impl Into<String>) -> Fault {
-        Fault { at: self.at, kind, message: message.into() }
+    pub(super) fn fault(&self, kind: ReadErrorKind, message: impl Into<String>) -> ReadError {
+        self.fault_at(self.at, kind, message)
     }
 
-    pub(super) fn syntax(&self, message: impl Into<String>) -> Fault {
+    /// Returns the error for the byte index `at`.
+    pub(super) fn fault_at(
+        &self,
+        at: usize,
+        kind: ReadErrorKind,
+        message: impl Into<String>,
+    ) -> ReadError {
+        ReadError { kind, column: column_of(self.text, at), message: message.into() }
+    }
+
+    pub(super) fn syntax(&self, message: impl Into<String>) -> ReadError {
         self.fault(ReadErrorKind::Syntax, message)
     }
 }

@@ -1,14 +1,14 @@
 //! String literals: Unicode text, or character codes when a string is not Unicode text.
 
-use super::ReadErrorKind;
 use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
-use super::reader::{Fault, Reader, column_of};
+use super::reader::{Reader, column_of};
+use super::{ReadError, ReadErrorKind};
 use crate::value::Value;
 use crate::value::escape::push_content;
 
 impl Reader<'_> {
     /// Reads a string, beginning at its opening quote.
-    pub(super) fn read_string(&mut self) -> Result<Value, Fault> {
+    pub(super) fn read_string(&mut self) -> Result<Value, ReadError> {
         let begin = self.at;
         self.at += 1;
         let mut content = Content::Text(String::new());
@@ -30,8 +30,8 @@ impl Reader<'_> {
 
     /// Reads the rest of an escape, after its backslash. Returns a character code, or `None` if the
     /// escape stands for nothing.
-    fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, Fault> {
-        let escape = self.read_escape(Place::String).map_err(|fault| match fault.kind {
+    fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, ReadError> {
+        let escape = self.read_escape(Place::String, 0).map_err(|fault| match fault.kind {
             ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
             _ => fault,
         })?;
@@ -42,19 +42,16 @@ impl Reader<'_> {
         }
     }
 
-    fn ended_in_string(&self, begin: usize) -> Fault {
-        let column = column_of(self.text, begin);
-        Fault {
-            at: self.bytes.len(),
-            kind: ReadErrorKind::IncompleteString,
-            message: format!("the text ends inside the string that begins at column {column}"),
-        }
+    fn ended_in_string(&self, begin: usize) -> ReadError {
+        let begin = column_of(self.text, begin);
+        let message = format!("the text ends inside the string that begins at column {begin}");
+        self.fault_at(self.bytes.len(), ReadErrorKind::IncompleteString, message)
     }
 }
 
 /// Appends `text` as a string literal on one line. Octal escapes always have three digits, so that
 /// a digit after an escape is never read as part of the escape.
-pub(super) fn print_string(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn print_str(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     push_content(text, out, print_octal);

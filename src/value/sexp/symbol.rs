@@ -1,8 +1,8 @@
 //! Symbols: reads names with escapes, and prints names with all the escapes that they need.
 
-use super::ReadErrorKind;
 use super::number;
-use super::reader::{Fault, Reader};
+use super::reader::Reader;
+use super::{ReadError, ReadErrorKind};
 use crate::value::Value;
 
 /// Quotation marks that Emacs refuses at the beginning of a symbol, because they look like `'` or
@@ -14,7 +14,7 @@ const STRANGE_QUOTES: &[char] = &[
 
 impl<'t> Reader<'t> {
     /// Reads a symbol, keyword or number. The current place must not be the end of the text.
-    pub(super) fn read_symbol(&mut self) -> Result<Value, Fault> {
+    pub(super) fn read_symbol(&mut self) -> Result<Value, ReadError> {
         let token = self.token();
         if self.peek() == Some(b'\\') {
             return self.read_escaped_name(token.to_owned());
@@ -28,7 +28,7 @@ impl<'t> Reader<'t> {
 
     /// Reads the rest of a name, beginning at its first backslash. A name with a backslash is never
     /// a number.
-    fn read_escaped_name(&mut self, mut name: String) -> Result<Value, Fault> {
+    fn read_escaped_name(&mut self, mut name: String) -> Result<Value, ReadError> {
         while self.peek() == Some(b'\\') {
             self.at += 1;
             let Some(escaped) = self.next_char() else {
@@ -42,7 +42,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the name after `#_`, which is never a number even if it looks like one.
-    pub(super) fn read_name(&mut self) -> Result<Value, Fault> {
+    pub(super) fn read_name(&mut self) -> Result<Value, ReadError> {
         let name = self.token().to_owned();
         self.read_escaped_name(name)
     }

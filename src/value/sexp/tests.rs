@@ -498,13 +498,3 @@ fn values_print_in_their_one_form() {
     let map = vec![("id".into(), int(1)), ("start-line".into(), Value::List(vec![]))];
     assert_eq!(print(&Value::Map(map)), "(:id 1 :start-line nil)");
 }
-
-#[test]
-fn the_serde_format_is_read_then_decoded() {
-    assert_eq!(from_str::<(u8, String)>("(1 \"a\")"), Ok((1, "a".to_owned())));
-    assert_eq!(from_str::<u8>("300").unwrap_err().to_string(), {
-        "must be an integer of at most 255, got 300"
-    });
-    assert!(matches!(from_str::<u8>("("), Err(FromStrError::Read(_))));
-    assert_eq!(to_string(&(1, "a", Some(true))).as_deref(), Ok("(1 \"a\" t)"));
-}
