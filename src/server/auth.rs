@@ -60,13 +60,8 @@ impl Admission {
     /// Checks a line or payload from the client. Returns `Some(true)` for a message, `Some(false)`
     /// for the secret, and `None` if the client must be disconnected.
     pub fn admit(&mut self, line: &[u8]) -> Option<bool> {
-        let (was_secret, demanded) = match self {
-            Self::Granted => (false, false),
-            Self::Offered(secret) => (secret.as_ref().is_some_and(|secret| secret.is(line)), false),
-            Self::Demanded(secret) => (secret.is(line), true),
-            Self::Refused => (false, true),
-        };
-        if demanded && !was_secret {
+        let was_secret = self.secret().is_some_and(|secret| secret.is(line));
+        if self.is_pending() && !was_secret {
             return None;
         }
         *self = Self::Granted;
@@ -99,33 +94,24 @@ pub(crate) enum SecretError {
         /// Reason why the file cannot be read.
         cause: std::io::Error,
     },
-    /// Other users can read or change the file.
+    /// Other users can read or change this file.
     #[error(
         "the secret file {} can be read or changed by others; run chmod 600 on it",
-        crate::visible::visible_path(path)
+        crate::visible::visible_path(.0)
     )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file, or a link that leads to it, belongs to another user.
+    Exposed(PathBuf),
+    /// This file, or this link that leads to it, belongs to another user.
     #[error(
         "the secret file {} belongs to another user, who may know the secret; use one of your own",
-        crate::visible::visible_path(path)
+        crate::visible::visible_path(.0)
     )]
-    Foreign {
-        /// The file or the link.
-        path: PathBuf,
-    },
-    /// The first line is empty, or there is none.
+    Foreign(PathBuf),
+    /// The first line of this file is empty, or there is none.
     #[error(
         "the secret file {} has no secret; write one on its first line",
-        crate::visible::visible_path(path)
+        crate::visible::visible_path(.0)
     )]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty(PathBuf),
 }
 
 /// Reads the secret from `chosen`, or else from the first of `usual` that exists. Returns `None` if
@@ -137,17 +123,12 @@ pub(crate) fn read_secret(
     chosen: Option<&Path>,
     usual: &[PathBuf],
 ) -> Result<Option<SecretHash>, SecretError> {
-    let path = match chosen {
-        Some(path) => path.to_owned(),
-        None => match usual.iter().find(|path| path.exists()) {
-            Some(path) => path.clone(),
-            None => return Ok(None),
-        },
-    };
-    check_links(&path)?;
-    let text = read_private(&path)?;
+    let found = || usual.iter().find(|path| path.exists()).map(PathBuf::as_path);
+    let Some(path) = chosen.or_else(found) else { return Ok(None) };
+    check_links(path)?;
+    let text = read_private(path)?;
     match text.lines().next() {
-        None | Some("") => Err(SecretError::Empty { path }),
+        None | Some("") => Err(SecretError::Empty(path.to_owned())),
         Some(_) => Ok(Some(SecretHash::new(&text))),
     }
 }
@@ -172,7 +153,7 @@ fn check_links(path: &Path) -> Result<(), SecretError> {
         let Ok(target) = std::fs::read_link(&path) else { return Ok(()) };
         let status = std::fs::symlink_metadata(&path);
         if status.is_ok_and(|status| ![0, own_user()].contains(&status.uid())) {
-            return Err(SecretError::Foreign { path });
+            return Err(SecretError::Foreign(path));
         }
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
@@ -193,10 +174,10 @@ fn read_private(path: &Path) -> Result<String, SecretError> {
         return Err(unreadable(std::io::Error::other("it is not a regular file")));
     }
     if status.uid() != own_user() {
-        return Err(SecretError::Foreign { path: path.to_owned() });
+        return Err(SecretError::Foreign(path.to_owned()));
     }
     if status.mode() & 0o077 != 0 {
-        return Err(SecretError::Exposed { path: path.to_owned() });
+        return Err(SecretError::Exposed(path.to_owned()));
     }
     let mut text = String::new();
     file.take(LONGEST_FILE).read_to_string(&mut text).map_err(unreadable)?;

@@ -47,7 +47,7 @@ pub(super) async fn serve(
         dispatch(server.clone(), outbox.clone(), running.clone(), gone.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
-    let door = Door::new(admission).with_known(server.secret.clone());
+    let door = Door::new(admission, server.secret.clone());
     let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(
@@ -70,7 +70,11 @@ pub(super) async fn serve(
         // Calls that the client sent still run, but work that they are waiting for is dropped.
         let _ = (&mut reading).await;
         match caller.upgrade() {
-            Some(calls) => last_call(Inside { calls, access, gone: gone.clone() }).await,
+            Some(calls) => {
+                // Waits until every earlier call of the client has begun.
+                let caller = Inside { calls, access, gone: gone.clone() };
+                let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
+            }
             None => drop((&mut dispatcher).await),
         }
         let _ = engine.ask(|_| Ok(())).await;
@@ -102,9 +106,4 @@ fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
     }
     let decoder = GuardedDecoder::new(messages);
     if door.is_wary() { decoder.guarded(may_be_secret) } else { decoder }
-}
-
-/// Waits until every earlier call of the client has begun.
-async fn last_call(caller: Inside) {
-    let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
 }

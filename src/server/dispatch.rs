@@ -196,7 +196,7 @@ impl Dispatcher {
             cancelled,
             hung_up: self.beside.gone.clone(),
             in_steps: Default::default(),
-            effective: place.as_ref().map(|place| place.effective().clone()).unwrap_or_default(),
+            effective: place.as_ref().map(|place| place.effective.clone()).unwrap_or_default(),
         };
         self.begin(place, Begun { method, call, params, reply }).await;
     }

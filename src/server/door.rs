@@ -33,16 +33,13 @@ pub(super) enum Entry {
 }
 
 impl Door {
-    pub(super) fn new(admission: Admission) -> Self {
+    /// `secret` is the secret that a client who needs no proof may send first; the server then
+    /// ignores it.
+    pub(super) fn new(admission: Admission, secret: Option<SecretHash>) -> Self {
         let is_local = matches!(admission, Admission::Granted);
         let access = if is_local { Access::Local } else { Access::Tcp };
-        Self { admission, known: None, access, is_new: true, is_wary: !is_local }
-    }
-
-    /// Sets the secret that a client who needs no proof may send first; the server then ignores it.
-    pub(super) fn with_known(self, known: Option<SecretHash>) -> Self {
-        let known = known.filter(|_| matches!(self.admission, Admission::Granted));
-        Self { known, ..self }
+        let known = secret.filter(|_| is_local);
+        Self { admission, known, access, is_new: true, is_wary: !is_local }
     }
 
     /// Returns the client's rights.
@@ -119,7 +116,7 @@ mod tests {
 
     #[track_caller]
     fn check(admission: Admission, said: &[&str], entry: Entry, access: Access) {
-        let mut door = Door::new(admission);
+        let mut door = Door::new(admission, None);
         let entries: Vec<_> = said.iter().map(|said| door.enter(said.as_bytes(), true)).collect();
         assert_eq!(entries.last(), Some(&entry), "{said:?}");
         assert_eq!(door.access(), access, "{said:?}");
@@ -143,32 +140,32 @@ mod tests {
 
     #[test]
     fn a_local_client_may_send_the_secret_first_and_gains_nothing() {
-        let door = || Door::new(Admission::Granted).with_known(Some(SecretHash::new("s3cret")));
+        let door = || Door::new(Admission::Granted, Some(SecretHash::new("s3cret")));
         let mut right = door();
         assert!(right.secret().is_some_and(|secret| secret.is(b"s3cret")));
         assert_eq!(right.enter(b"s3cret", false), Entry::Secret);
         assert_eq!(right.enter(b"s3cret", false), Entry::Message);
         assert_eq!(right.access(), Access::Local);
         assert_eq!(door().enter(b"help", false), Entry::Message);
-        let offered = Door::new(Admission::Offered(None)).with_known(Some(SecretHash::new("x")));
+        let offered = Door::new(Admission::Offered(None), Some(SecretHash::new("x")));
         assert!(offered.secret().is_none());
     }
 
     #[test]
     fn a_silent_client_is_kept_as_long_as_it_may_take() {
-        let mut door = Door::new(Admission::Demanded(SecretHash::new("s3cret")));
+        let mut door = Door::new(Admission::Demanded(SecretHash::new("s3cret")), None);
         assert_eq!(door.patience(), Some(ADMISSION_TIME));
         door.enter(b"s3cret", false);
         assert_eq!(door.patience(), Some(FIRST_MESSAGE_TIME));
         door.note_message();
         assert_eq!(door.patience(), None);
-        assert_eq!(Door::new(Admission::Offered(None)).patience(), Some(FIRST_MESSAGE_TIME));
-        assert_eq!(Door::new(Admission::Granted).patience(), None);
+        assert_eq!(Door::new(Admission::Offered(None), None).patience(), Some(FIRST_MESSAGE_TIME));
+        assert_eq!(Door::new(Admission::Granted, None).patience(), None);
     }
 
     #[test]
     fn a_relayed_client_is_no_longer_local() {
-        let mut door = Door::new(Admission::Granted);
+        let mut door = Door::new(Admission::Granted, None);
         assert_eq!((door.access(), door.is_wary()), (Access::Local, false));
         door.note_relayed();
         assert_eq!((door.access(), door.is_wary()), (Access::Tcp, true));

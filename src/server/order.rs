@@ -29,7 +29,8 @@ pub(super) struct Place {
     /// True if the call begins at once, even before its turn has come. While it waits for its turn,
     /// it may hold a permit to run, so it must wait only for calls that already hold theirs.
     pub(super) begins_at_once: bool,
-    effective: CancellationToken,
+    /// Cancelled once the call has taken effect.
+    pub(super) effective: CancellationToken,
     _dropped: DropGuard,
 }
 
@@ -70,11 +71,6 @@ impl Place {
             effective.cancelled().await;
         }
     }
-
-    /// Returns the token that is cancelled once the call has taken effect.
-    pub(super) fn effective(&self) -> &CancellationToken {
-        &self.effective
-    }
 }
 
 #[cfg(test)]
@@ -104,7 +100,7 @@ mod tests {
         assert_eq!(order.place(|| all, Pace::Prompt).unwrap().before.len(), 2);
         drop(walk);
         assert!(clear.before[0].is_cancelled() && !read.before[0].is_cancelled());
-        clear.effective().cancel();
+        clear.effective.cancel();
         assert!(read.before[0].is_cancelled());
         let nothing = Touched { subject: Subject::Nothing, changes: true };
         assert!(order.place(|| nothing, Pace::Prompt).is_none());

@@ -170,11 +170,9 @@ impl Reader {
     }
 
     async fn message(&mut self, message: Bytes, framed: bool) -> bool {
-        let dialect = match framed {
-            true => self.dialect_of_payload(&message),
-            false => self.dialect_of_line(&message),
+        let Some(dialect) = self.dialect_of(&message, framed) else {
+            return !self.door.is_wary() || self.turn_away();
         };
-        let Some(dialect) = dialect else { return !self.door.is_wary() || self.turn_away() };
         let bytes = message.len();
         let incoming = match bytes > LARGE_MESSAGE {
             false => dialect.decode(&message),
@@ -235,22 +233,28 @@ impl Reader {
         true
     }
 
-    /// Returns the dialect of a connection of lines, which the first recognized line decides;
-    /// `None` until then.
-    fn dialect_of_line(&mut self, line: &[u8]) -> Option<Dialect> {
-        let is_open = self.dialect.is_none() && !line.trim_ascii().is_empty();
-        if is_open && self.begin_dialect(Dialect::of_line(line)).is_none() {
-            self.explain("a message begins with ( for an s-expression or { for JSON");
+    /// Returns the dialect of the connection, which the first recognized line or payload decides;
+    /// `None` until then. Answers a message in no known dialect with an explanation, except to a
+    /// TCP client that has sent no valid message yet.
+    fn dialect_of(&mut self, message: &[u8], framed: bool) -> Option<Dialect> {
+        if self.dialect.is_some() || message.trim_ascii().is_empty() {
+            return self.dialect;
         }
-        self.dialect
-    }
-
-    /// Answers a message in no known dialect with an explanation. Sends nothing to a TCP client
-    /// that has sent no valid message yet.
-    fn explain(&self, message: &str) {
-        if !self.door.is_wary() {
-            self.outbox.reply(None, Err(WireError::new(WireError::PARSE, message)));
+        let (recognized, hint) = match framed {
+            true => (
+                Dialect::of_payload(message),
+                "a framed message must be EPC, such as (call 1 ping nil), or a message of SLY or \
+                 SLIME, such as (:emacs-rex …)",
+            ),
+            false => (
+                Dialect::of_line(message),
+                "a message begins with ( for an s-expression or { for JSON",
+            ),
+        };
+        if recognized.is_none() && !self.door.is_wary() {
+            self.outbox.reply(None, Err(WireError::new(WireError::PARSE, hint)));
         }
+        self.begin_dialect(recognized)
     }
 
     /// Sets the dialect of the connection and of its writer, unless `dialect` is `None`. Returns
@@ -260,27 +264,11 @@ impl Reader {
         self.dialect.inspect(|dialect| self.outbox.send(Out::Speak(*dialect)))
     }
 
-    /// Returns the dialect of a connection of framed payloads, which the first recognized payload
-    /// decides; `None` until then.
-    fn dialect_of_payload(&mut self, payload: &[u8]) -> Option<Dialect> {
-        let is_open = self.dialect.is_none() && !payload.trim_ascii().is_empty();
-        if is_open && self.begin_dialect(Dialect::of_payload(payload)).is_none() {
-            self.explain(
-                "a framed message must be EPC, such as (call 1 ping nil), or a message of SLY or \
-                 SLIME, such as (:emacs-rex …)",
-            );
-        }
-        self.dialect
-    }
-
     /// Returns the connection's REPLs, created on first use because most connections have none.
     fn repls(&mut self) -> &mut Repls {
         self.repls.get_or_insert_with(|| {
-            let caller = Inside {
-                calls: self.calls.clone(),
-                access: self.door.access(),
-                gone: self.gone.clone(),
-            };
+            let (calls, gone) = (self.calls.clone(), self.gone.clone());
+            let caller = Inside { calls, access: self.door.access(), gone };
             let editor = Arc::new(self.outbox.clone());
             let settings = self.server.tools().repl.clone();
             Box::new(Repls::new(editor, Arc::new(caller), settings))

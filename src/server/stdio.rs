@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::FileType;
@@ -22,7 +22,7 @@ const PIPE_BYTES: usize = 1 << 20;
 /// # Errors
 /// Fails if standard input is closed or cannot be watched.
 pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-    let fd = duplicate(std::io::stdin().as_fd())?;
+    let fd = std::io::stdin().as_fd().try_clone_to_owned()?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
             enlarge_pipe(&fd, PIPE_BYTES);
@@ -38,7 +38,7 @@ pub(crate) fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 /// # Errors
 /// Fails if standard output is closed or cannot be watched.
 pub(crate) fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
-    let fd = duplicate(std::io::stdout().as_fd())?;
+    let fd = std::io::stdout().as_fd().try_clone_to_owned()?;
     Ok(match kind(&fd)? {
         FileType::Fifo => {
             enlarge_pipe(&fd, PIPE_BYTES);
@@ -81,10 +81,6 @@ pub(crate) async fn bridge(socket: &Path) -> io::Result<()> {
             () = &mut gone, if !sending => return Ok(()),
         }
     }
-}
-
-fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    fd.try_clone_to_owned()
 }
 
 fn kind(fd: &OwnedFd) -> io::Result<FileType> {
