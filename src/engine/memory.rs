@@ -224,8 +224,7 @@ impl Engine {
         limit: u64,
     ) -> Result<Vec<MemoryRow>, EngineError> {
         loop {
-            let filter = MemoryFilter::default();
-            let rows = self.store.read().memories_without_vector(&filter, model, limit)?;
+            let rows = self.store.read().memories_without_vector(model, limit)?;
             if rows.len() as u64 >= limit || !self.do_one_put_off()? {
                 return Ok(rows);
             }

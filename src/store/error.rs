@@ -1,6 +1,6 @@
 //! Errors of stores.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::visible::visible_path;
 
@@ -46,42 +46,30 @@ pub enum StoreError {
         /// Description of the problem.
         cause: String,
     },
-    /// A file or folder of the state is a symbolic link.
+    /// This file or folder of the state is a symbolic link.
     #[error(
         "{} is a link, but the state must be in plain files; remove the link, or use another state \
          folder (--state on the command line)",
-        visible_path(path)
+        visible_path(.0)
     )]
-    Link {
-        /// Path of the link.
-        path: PathBuf,
-    },
-    /// A file of the state was removed while the server was running.
+    Link(PathBuf),
+    /// This file of the state was removed while the server was running.
     #[error(
         "{} was removed while the server was running, so nothing can be stored; stop the server, \
          put the file back or restore a backup with `contexture restore FILE`, and start the \
          server again",
-        visible_path(path)
+        visible_path(.0)
     )]
-    Removed {
-        /// Path of the file.
-        path: PathBuf,
-    },
-    /// The state is read-only.
+    Removed(PathBuf),
+    /// The state is read-only, for this reason.
     #[error(
-        "the state is read-only now ({why}), so nothing can be stored; remove the cause, then try \
+        "the state is read-only now ({0}), so nothing can be stored; remove the cause, then try \
          again"
     )]
-    ReadOnly {
-        /// Reason why nothing can be written.
-        why: String,
-    },
-    /// A file of the state could not be read or written, or is damaged.
-    #[error("cannot use a file in the state folder: {cause}")]
-    Beside {
-        /// Description of the problem.
-        cause: String,
-    },
+    ReadOnly(String),
+    /// A file of the state could not be read or written, or is damaged, for this reason.
+    #[error("cannot use a file in the state folder: {0}")]
+    Beside(String),
     /// A backup could not be written or used.
     #[error("cannot use the backup {}: {cause}", visible_path(path))]
     Backup {
@@ -99,6 +87,24 @@ pub enum StoreError {
     /// Stored data is damaged or contradictory.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),
+}
+
+impl StoreError {
+    /// Returns a function that makes [`Open`](Self::Open) for this path from its cause.
+    pub(super) fn opening<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        move |error| Self::Open { path: path.to_owned(), cause: error.to_string() }
+    }
+
+    /// Returns a function that makes [`Backup`](Self::Backup) for this path from its cause.
+    pub(super) fn with_backup<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        move |error| Self::Backup { path: path.to_owned(), cause: error.to_string() }
+    }
+}
+
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Damaged(error.to_string())
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -60,17 +60,15 @@ impl Log {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(0o600).open(path);
-        let file = file.map_err(|error| log_error(path, &error))?;
-        let bytes = file.metadata().map_err(|error| log_error(path, &error))?.len();
+        let file = file.map_err(log_error(path))?;
+        let bytes = file.metadata().map_err(log_error(path))?.len();
         Ok(Self { file, path: path.to_owned(), bytes, torn: false })
     }
 
     /// Fails if the file has been removed: anything appended to it would be lost.
     pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
         match self.file.metadata() {
-            Ok(status) if status.nlink() == 0 => {
-                Err(StoreError::Removed { path: self.path.clone() })
-            }
+            Ok(status) if status.nlink() == 0 => Err(StoreError::Removed(self.path.clone())),
             _ => Ok(()),
         }
     }
@@ -82,15 +80,14 @@ impl Log {
         entries: &[Entry],
     ) -> Result<(), StoreError> {
         self.refuse_removed()?;
-        let line = write_line(counters, entries)
-            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let line = write_line(counters, entries)?;
         if self.torn {
-            self.file.set_len(self.bytes).map_err(|error| log_error(&self.path, &error))?;
+            self.file.set_len(self.bytes).map_err(log_error(&self.path))?;
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(&line) {
             self.torn = self.file.set_len(self.bytes).is_err();
-            return Err(log_error(&self.path, &error));
+            return Err(log_error(&self.path)(error));
         }
         self.bytes += line.len() as u64;
         Ok(())
@@ -99,7 +96,7 @@ impl Log {
     /// Empties the log. The database must have all of its bursts.
     pub(super) fn clear(&mut self) -> Result<(), StoreError> {
         let cleared = self.file.set_len(0).and_then(|()| self.file.rewind());
-        cleared.map_err(|error| log_error(&self.path, &error))?;
+        cleared.map_err(log_error(&self.path))?;
         self.bytes = 0;
         self.torn = false;
         Ok(())
@@ -115,7 +112,7 @@ impl Log {
 pub(super) fn read(path: &Path) -> Result<Found, StoreError> {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::default()),
-        read => read.map_err(|error| log_error(path, &error))?,
+        read => read.map_err(log_error(path))?,
     };
     let mut found = Found::default();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -127,8 +124,8 @@ pub(super) fn read(path: &Path) -> Result<Found, StoreError> {
     Ok(found)
 }
 
-fn log_error(path: &Path, error: &std::io::Error) -> StoreError {
-    StoreError::Log { path: path.to_owned(), cause: error.to_string() }
+fn log_error(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+    move |error| StoreError::Log { path: path.to_owned(), cause: error.to_string() }
 }
 
 #[derive(Serialize, Deserialize)]

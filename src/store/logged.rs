@@ -86,11 +86,11 @@ impl<S: Store> LoggedStore<S> {
                     tracing::warn!("the state can be written again");
                     *self = store;
                 }
-                Err(StoreError::ReadOnly { why: now }) => {
+                Err(StoreError::ReadOnly(now)) => {
                     why.clone_from(&now);
-                    return Err(StoreError::ReadOnly { why: now });
+                    return Err(StoreError::ReadOnly(now));
                 }
-                Err(error) => return Err(StoreError::ReadOnly { why: error.to_string() }),
+                Err(error) => return Err(StoreError::ReadOnly(error.to_string())),
             }
         }
         self.changing = true;
@@ -101,14 +101,6 @@ impl<S: Store> LoggedStore<S> {
     fn changing(&mut self) -> Result<&mut S, StoreError> {
         self.begin_change()?;
         self.go_direct()
-    }
-
-    /// Returns the inner store for a write that may be dropped; `None` if nothing can be written.
-    fn noting(&mut self) -> Result<Option<&mut S>, StoreError> {
-        match self.refusal.is_some() || self.trouble.is_some() {
-            true => Ok(None),
-            false => self.go_direct().map(Some),
-        }
     }
 
     /// Moves all entries to `inner`, and returns `inner` for the rest of this burst.
@@ -150,17 +142,12 @@ impl<S: Store> LoggedStore<S> {
                 self.direct = false;
                 return Ok(());
             }
-            Ok(true) => {}
+            Ok(true) => self.counters = counters,
         }
-        self.counters = counters;
         self.pending.clear();
         self.staged.clear();
         self.direct = false;
-        if let Some(files) = &mut self.files {
-            files.extent = self.inner.extent()?;
-            files.note(counters, true);
-        }
-        Ok(())
+        self.note_extent()
     }
 
     fn commit_logged(&mut self, counters: Counters) -> Result<(), StoreError> {
@@ -194,6 +181,11 @@ impl<S: Store> LoggedStore<S> {
             return Err(error);
         }
         self.pending.clear();
+        self.note_extent()
+    }
+
+    /// Records the extent of the inner store in both marks.
+    fn note_extent(&mut self) -> Result<(), StoreError> {
         if let Some(files) = &mut self.files {
             files.extent = self.inner.extent()?;
             files.note(self.counters, true);
@@ -216,9 +208,9 @@ impl<S: Store> Store for LoggedStore<S> {
     }
 
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
-        match self.noting()? {
-            Some(inner) => inner.note(),
-            None => Ok(None),
+        match self.refusal.is_some() || self.trouble.is_some() {
+            true => Ok(None),
+            false => self.go_direct()?.note(),
         }
     }
 

@@ -39,16 +39,13 @@ pub enum FolderError {
         /// Reason why the folder cannot be used.
         cause: io::Error,
     },
-    /// The folder for sockets belongs to another user or is accessible to others.
+    /// This folder for sockets belongs to another user or is accessible to others.
     #[error(
         "the folder {} must be yours and closed to other users; run chmod 700 on it, remove it, or run \
          contexture serve --unix PATH with another socket",
-        crate::visible::visible_path(path)
+        crate::visible::visible_path(.0)
     )]
-    NotPrivate {
-        /// The folder.
-        path: PathBuf,
-    },
+    NotPrivate(PathBuf),
 }
 
 /// The owner of a folder, as recorded in the folder.
@@ -215,7 +212,7 @@ pub(crate) fn make_private(path: &Path) -> Result<(), FolderError> {
     let mine = status.uid() == rustix::process::geteuid().as_raw();
     match status.is_dir() && mine && status.mode() & 0o077 == 0 {
         true => Ok(()),
-        false => Err(FolderError::NotPrivate { path: path.to_owned() }),
+        false => Err(FolderError::NotPrivate(path.to_owned())),
     }
 }
 
@@ -247,6 +244,6 @@ mod tests {
         make_private(&path).unwrap();
         make_private(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(make_private(&path), Err(FolderError::NotPrivate { .. })));
+        assert!(matches!(make_private(&path), Err(FolderError::NotPrivate(_))));
     }
 }

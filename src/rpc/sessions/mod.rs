@@ -228,7 +228,7 @@ pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError>
     Step::state(move |engine| {
         let project = given.project.as_ref().map(|Short(path)| &**path);
         let limit = limit.unwrap_or(DEFAULT_HITS);
-        let hits = engine.read().search_sessions_of(project, &given.query, limit, deleted)?;
+        let hits = engine.read().search_sessions(project, &given.query, limit, deleted)?;
         Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
     })
 }

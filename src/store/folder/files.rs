@@ -87,7 +87,7 @@ impl Files {
         for path in self.all().into_iter().chain(folders) {
             let status = std::fs::symlink_metadata(&path);
             if status.is_ok_and(|status| status.is_symlink()) {
-                return Err(StoreError::Link { path });
+                return Err(StoreError::Link(path));
             }
         }
         Ok(())

@@ -16,10 +16,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(in crate::store) fn new(database: Arc<File>, sums: Arc<Sums>) -> Self {
-        Self { database, sums }
-    }
-
     /// Reads the whole database and repairs the second copy.
     ///
     /// # Errors

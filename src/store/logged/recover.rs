@@ -45,10 +45,7 @@ impl<S: Store> LoggedStore<S> {
         replayed.tell(findings);
         store.inner.keep()?;
         store.inner.commit(store.counters)?;
-        if let Some(files) = &mut store.files {
-            files.extent = store.inner.extent()?;
-            files.note(store.counters, true);
-        }
+        store.note_extent()?;
         store.settle()?;
         Ok(store)
     }
@@ -101,8 +98,7 @@ impl<S: Store> LoggedStore<S> {
     /// cannot be applied.
     fn apply_burst(&mut self, entries: &[Entry]) -> Result<bool, StoreError> {
         self.inner.keep()?;
-        let applied = entries.iter().try_for_each(|entry| apply(&mut self.inner, entry));
-        match applied {
+        match entries.iter().try_for_each(|entry| apply(&mut self.inner, entry)) {
             Ok(()) => self.inner.keep().map(|()| true),
             Err(error) => {
                 tracing::warn!("a logged change cannot be applied: {error}");

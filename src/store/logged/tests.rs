@@ -232,7 +232,7 @@ fn held(store: &mut LoggedStore<SqliteStore>, number: u64) -> [usize; 4] {
     [
         answers,
         store.read().sessions(true).unwrap().len(),
-        store.read().search_sessions("words", 99, true).unwrap().len(),
+        store.read().search_sessions(None, "words", 99, true).unwrap().len(),
         store.read().memories(&MemoryFilter::default(), 99).unwrap().len(),
     ]
 }

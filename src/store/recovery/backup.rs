@@ -42,13 +42,13 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::Backup`]; an earlier backup then stays.
     pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
-        let failed = |cause: String| StoreError::Backup { path: path.to_owned(), cause };
         let written = replace(path, |file, draft| {
             self.copy_to(file)?;
             check(draft).map_err(bad_copy)
         });
-        written.map_err(|error| failed(error.to_string()))?;
-        backup_at(path).ok_or_else(|| failed("it was removed in the meantime".to_owned()))
+        written.map_err(StoreError::with_backup(path))?;
+        backup_at(path)
+            .ok_or_else(|| StoreError::with_backup(path)("it was removed in the meantime"))
     }
 
     fn copy_to(&self, file: &mut File) -> io::Result<()> {
@@ -97,8 +97,7 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
     files.refuse_links()?;
     let folder = files.backups();
     let path = folder.join(name);
-    private_folder(&folder)
-        .map_err(|e| StoreError::Backup { path: path.clone(), cause: e.to_string() })?;
+    private_folder(&folder).map_err(StoreError::with_backup(&path))?;
     snapshot.write(&path)
 }
 
@@ -128,13 +127,12 @@ pub(crate) fn list(files: &Files) -> Vec<Backup> {
 /// [`StoreError::Backup`] when the file cannot be read, has a wrong hash or is damaged; otherwise the
 /// problem that SQLite finds.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
-    let failed =
-        |error: io::Error| StoreError::Backup { path: path.to_owned(), cause: error.to_string() };
-    let mut file = File::open(path).map_err(failed)?;
-    let has_trailer = trailer(&mut file).map_err(failed)?.is_some();
-    let odd = file.metadata().map_err(failed)?.len() % 512 != 0;
+    let failed = StoreError::with_backup(path);
+    let mut file = File::open(path).map_err(&failed)?;
+    let has_trailer = trailer(&mut file).map_err(&failed)?.is_some();
+    let odd = file.metadata().map_err(&failed)?.len() % 512 != 0;
     if has_trailer || odd {
-        read_trailer(&mut file).map_err(failed)?;
+        read_trailer(&mut file).map_err(&failed)?;
     }
     SqliteStore::check(path).map_err(|error| match error {
         StoreError::Damaged(wrong) => {

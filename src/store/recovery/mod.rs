@@ -44,7 +44,7 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
     let files = Files::new(folder);
     files.refuse_links()?;
     let closed = close_to_others(&files)?;
-    let opened = relock().map_err(|why| StoreError::ReadOnly { why });
+    let opened = relock().map_err(StoreError::ReadOnly);
     let opened = opened.and_then(|()| open_for_writing(&files));
     let mut opened = match opened {
         Err(error @ (StoreError::Newer { .. } | StoreError::Link { .. })) => return Err(error),
@@ -81,12 +81,11 @@ pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreErro
     let files = Files::new(folder);
     files.refuse_links()?;
     backup::check(backup)?;
-    let failed =
-        |error: io::Error| StoreError::Backup { path: backup.to_owned(), cause: error.to_string() };
+    let failed = StoreError::with_backup(backup);
     let mut aside = Aside::new(&files, None);
-    aside.keep().map_err(failed)?;
-    put_back(&files, backup).map_err(failed)?;
-    remove(&files.log()).map_err(failed)?;
+    aside.keep().map_err(&failed)?;
+    begin_anew(&files, Some(backup)).map_err(&failed)?;
+    remove(&files.log()).map_err(&failed)?;
     Ok(aside.kept().unwrap_or_default())
 }
 
@@ -96,11 +95,10 @@ pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreErro
 /// # Errors
 /// Fails when a page is damaged or a file cannot be used.
 pub(crate) fn check_all(files: &Files, store: &mut impl Store) -> Result<(), StoreError> {
-    let failed = |error: io::Error| StoreError::Beside { cause: error.to_string() };
-    if let Some(snapshot) = store.snapshot()? {
-        snapshot.check(&files.copy()).map_err(failed)?;
+    match store.snapshot()? {
+        Some(snapshot) => snapshot.check(&files.copy()).map_err(beside),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The files of a state folder as they were found, before any repair.
@@ -116,18 +114,15 @@ struct State {
 
 impl State {
     fn read(files: &Files) -> Result<Self, StoreError> {
-        let failed = |error: io::Error| StoreError::Open {
-            path: files.folder().to_owned(),
-            cause: error.to_string(),
-        };
+        let failed = StoreError::opening(files.folder());
         let found = marks::read(files);
-        let mut wal = wal::read(&files.wal()).map_err(failed)?;
+        let mut wal = wal::read(&files.wal()).map_err(&failed)?;
         let sums = sums::Sums::read(&files.sums());
         let foreign_wal = found.newest.is_some_and(|mark| is_foreign(&wal, &mark, sums.as_ref()));
         if foreign_wal {
             wal = wal::Wal::default();
         }
-        let judged = judge(files, found.newest.as_ref(), &wal, sums).map_err(failed)?;
+        let judged = judge(files, found.newest.as_ref(), &wal, sums).map_err(&failed)?;
         Ok(Self { mark: found.newest, unusable: found.unusable, wal, foreign_wal, judged })
     }
 
@@ -165,26 +160,21 @@ impl State {
         self.mark.map_or(0, |mark| mark.extent.epoch)
     }
 
-    /// Returns whether opening the state overwrites damaged files, which must be copied first.
-    fn is_changed_by_opening(&self) -> bool {
-        self.foreign_wal || matches!(self.judged.verdict, Verdict::Repairable(_))
-    }
-
     /// Describes why the database cannot be used; `None` when it can. Fails when its format is too
     /// new.
     fn beyond(&self, files: &Files) -> Result<Option<String>, StoreError> {
+        let check_format = || {
+            let format = judge::format(files, &self.wal).unwrap_or_default();
+            refuse_newer(format, &files.database())
+        };
         match &self.judged.verdict {
-            Verdict::Sound => {
-                let format = judge::format(files, &self.wal).unwrap_or_default();
-                refuse_newer(format, &files.database()).map(|()| None)
-            }
+            Verdict::Sound => check_format().map(|()| None),
             Verdict::Repairable(_) => Ok(None),
             Verdict::Absent if self.epoch() == 0 => Ok(None),
             Verdict::Absent => Ok(Some("it is missing".to_owned())),
             Verdict::Beyond(pages) => {
                 if self.judged.sums.is_none() {
-                    let format = judge::format(files, &self.wal).unwrap_or_default();
-                    refuse_newer(format, &files.database())?;
+                    check_format()?;
                 }
                 Ok(Some(format!("pages damaged both in it and in its copy: at least {pages}")))
             }
@@ -200,8 +190,7 @@ impl State {
     }
 
     fn image(&self, files: &Files) -> Result<Vec<u8>, StoreError> {
-        judge::image(files, &self.judged, &self.wal)
-            .map_err(|error| StoreError::Open { path: files.database(), cause: error.to_string() })
+        judge::image(files, &self.judged, &self.wal).map_err(StoreError::opening(&files.database()))
     }
 
     /// Reads the database, or the backup that would replace it, into memory.
@@ -211,14 +200,13 @@ impl State {
         findings: &mut Vec<Finding>,
     ) -> Result<SqliteStore, StoreError> {
         let path = files.database();
-        let failed = |e: io::Error| StoreError::Open { path: path.clone(), cause: e.to_string() };
         let image = match self.beyond(files)? {
             None => self.image(files)?,
             Some(wrong) => {
                 let backup = good_backup(files);
                 findings.push(beyond(&wrong, backup.as_ref()));
-                backup
-                    .map_or(Ok(Vec::new()), |backup| backup::bytes(&backup.path).map_err(failed))?
+                let bytes = backup.map_or(Ok(Vec::new()), |backup| backup::bytes(&backup.path));
+                bytes.map_err(StoreError::opening(&path))?
             }
         };
         match image.is_empty() {
@@ -240,20 +228,21 @@ fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
 }
 
 fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
-    files.probe().map_err(|error| StoreError::ReadOnly { why: error.to_string() })?;
+    files.probe().map_err(|error| StoreError::ReadOnly(error.to_string()))?;
     let mut state = State::read(files)?;
     let mut findings = state.findings();
     let wrong = state.beyond(files)?;
     let mut aside = Aside::new(files, state.wal.original.take());
     let mut sums = state.judged.sums.clone();
-    let beside = |error: io::Error| StoreError::Beside { cause: error.to_string() };
-    if wrong.is_some() || state.is_changed_by_opening() {
+    let is_repairable = matches!(state.judged.verdict, Verdict::Repairable(_));
+    // Opening the state overwrites damaged files.
+    if wrong.is_some() || state.foreign_wal || is_repairable {
         aside.keep().map_err(beside)?;
     }
     if let Some(wrong) = wrong {
         let backup = good_backup(files);
         findings.insert(0, beyond(&wrong, backup.as_ref()));
-        begin_anew(files, backup.as_ref()).map_err(beside)?;
+        begin_anew(files, backup.as_ref().map(|backup| &*backup.path)).map_err(beside)?;
         sums = sums::Sums::read(&files.sums());
     } else if let (Verdict::Repairable(pages), Some(sums)) = (&state.judged.verdict, &sums) {
         judge::repair(files, pages, sums, &state.wal).map_err(beside)?;
@@ -289,7 +278,7 @@ fn open_for_reading(
     let mut findings = state.findings();
     let inner = state.in_memory(files, &mut findings)?;
     let why = match error {
-        StoreError::ReadOnly { why } => why,
+        StoreError::ReadOnly(why) => why,
         error => error.to_string(),
     };
     findings.push(Finding::repaired(format!(
@@ -298,7 +287,7 @@ fn open_for_reading(
     )));
     let again = files.clone();
     let reopen: Reopen<SqliteStore> = Box::new(move || {
-        relock().map_err(|why| StoreError::ReadOnly { why })?;
+        relock().map_err(StoreError::ReadOnly)?;
         open_for_writing(&again).map(|opened| opened.store)
     });
     let refusal = Some((why, reopen));
@@ -311,9 +300,7 @@ fn open_for_reading(
 /// state.
 fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     let folder = files.folder();
-    let failed =
-        |error: io::Error| StoreError::Open { path: folder.to_owned(), cause: error.to_string() };
-    let status = std::fs::metadata(folder).map_err(failed)?;
+    let status = std::fs::metadata(folder).map_err(StoreError::opening(folder))?;
     let mode = status.mode();
     if mode & 0o022 == 0 || status.uid() != rustix::process::geteuid().as_raw() {
         return Ok(None);
@@ -329,6 +316,10 @@ fn close_to_others(files: &Files) -> Result<Option<Finding>, StoreError> {
     })))
 }
 
+fn beside(error: io::Error) -> StoreError {
+    StoreError::Beside(error.to_string())
+}
+
 /// Describes the damage of a database with this number of bad pages.
 fn damage(bad_pages: usize) -> String {
     match bad_pages {
@@ -339,13 +330,10 @@ fn damage(bad_pages: usize) -> String {
 }
 
 fn good_backup(files: &Files) -> Option<backup::Backup> {
-    let newest_first = backup::list(files).into_iter().rev();
-    newest_first.into_iter().find(|backup| match backup::check(&backup.path) {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::warn!("{error}");
-            false
-        }
+    let mut newest_first = backup::list(files).into_iter().rev();
+    newest_first.find(|backup| {
+        let checked = backup::check(&backup.path);
+        checked.inspect_err(|error| tracing::warn!("{error}")).is_ok()
     })
 }
 
@@ -363,27 +351,15 @@ fn beyond(wrong: &str, backup: Option<&backup::Backup>) -> Finding {
     })
 }
 
-fn begin_anew(files: &Files, backup: Option<&backup::Backup>) -> io::Result<()> {
-    match backup {
-        Some(backup) => put_back(files, &backup.path),
-        None => {
-            remove_beside(files)?;
-            remove(&files.database())
-        }
-    }
-}
-
-fn put_back(files: &Files, backup: &Path) -> io::Result<()> {
-    remove_beside(files)?;
+/// Replaces the database with a backup, or removes it if there is none.
+fn begin_anew(files: &Files, backup: Option<&Path>) -> io::Result<()> {
+    // These files are valid only together with the current database.
+    [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))?;
+    let Some(backup) = backup else { return remove(&files.database()) };
     backup::put_back(backup, files)?;
     let epoch = marks::read(files).newest.map_or(0, |mark| mark.extent.epoch);
     let sums = judge::sums_of(&files.database(), epoch + 1)?;
     sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
-}
-
-/// Removes the files that are valid only together with the current database.
-fn remove_beside(files: &Files) -> io::Result<()> {
-    [files.wal(), files.sums(), files.copy()].iter().try_for_each(|path| remove(path))
 }
 
 fn remove(path: &Path) -> io::Result<()> {

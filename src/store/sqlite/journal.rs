@@ -118,7 +118,7 @@ pub(super) fn extend(
         }
     }
     let sql = "UPDATE journal SET change = ?3 WHERE manager = ?1 AND seq = ?2";
-    db.change(sql, params![manager, seq, print(&whole)?])?;
+    db.change(sql, params![manager, seq, serde_json::to_string(&whole)?])?;
     // Changes that can be redone may need a version that is in no other change.
     match has_undone(db, manager)? {
         true => forget_unused(db, manager, &[text])?,
@@ -135,7 +135,7 @@ pub(super) fn append(
     seq: u64,
     change: &Change,
 ) -> Result<(), StoreError> {
-    let text = print(&ChangeRow::from(change))?;
+    let text = serde_json::to_string(&ChangeRow::from(change))?;
     let sql = "INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)";
     db.change(sql, params![manager, seq, text])?;
     if seq > JOURNAL_LENGTH && seq.is_multiple_of(JOURNAL_SWEEP) {
@@ -285,10 +285,6 @@ fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
     delete_versions(db, versions.collect::<Result<Vec<_>, StoreError>>()?.concat())
 }
 
-fn print(change: &ChangeRow) -> Result<String, StoreError> {
-    serde_json::to_string(change).map_err(|error| StoreError::Damaged(error.to_string()))
-}
-
 fn version(slot: Option<SlotRow>) -> Option<u64> {
     slot.map(|SlotRow(version, ..)| version)
 }
@@ -298,15 +294,11 @@ fn parse(text: &str) -> Result<ChangeRow, StoreError> {
         .map_err(|error| StoreError::Damaged(format!("cannot parse a journal entry: {error}")))
 }
 
-impl From<&Slot> for SlotRow {
-    fn from(slot: &Slot) -> Self {
-        Self(slot.version, slot.rank, slot.pinned)
-    }
-}
-
 impl From<&Change> for ChangeRow {
     fn from(change: &Change) -> Self {
-        let row = |slot: &Option<Slot>| slot.as_ref().map(SlotRow::from);
+        let row = |slot: &Option<Slot>| {
+            slot.as_ref().map(|slot| SlotRow(slot.version, slot.rank, slot.pinned))
+        };
         Self {
             method: change.method.clone(),
             slots: change.slots.iter().map(|c| (row(&c.before), row(&c.after))).collect(),

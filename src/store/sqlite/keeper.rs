@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
+use super::super::StoreError;
 use super::super::folder::sums::{Sums, sum};
 use super::super::folder::{Files, Snapshot, wal};
 
@@ -22,7 +23,8 @@ pub(super) struct Keeper {
     /// Checksums as of the last checkpoint. If none could be read, `None` until the first
     /// checkpoint.
     sums: Option<Arc<Sums>>,
-    digest: u64,
+    /// Checksum over the page checksums.
+    pub(super) digest: u64,
     wal: Option<File>,
 }
 
@@ -45,11 +47,6 @@ impl Keeper {
         self.sums.as_ref().map_or(0, |sums| sums.epoch)
     }
 
-    /// Returns the checksum over the page checksums.
-    pub(super) fn digest(&self) -> u64 {
-        self.digest
-    }
-
     /// Returns the salt of the write-ahead log; 0 when there is none.
     pub(super) fn salt(&mut self) -> io::Result<u32> {
         self.wal()?.map_or(Ok(0), wal::salt)
@@ -61,14 +58,12 @@ impl Keeper {
         self.wal().ok().flatten().map_or(0, length)
     }
 
-    /// Returns whether the database was removed, so that writes to it are lost.
-    pub(super) fn is_removed(&self) -> bool {
-        self.database.metadata().is_ok_and(|status| status.nlink() == 0)
-    }
-
-    /// Returns the path of the database.
-    pub(super) fn database_path(&self) -> std::path::PathBuf {
-        self.files.database()
+    /// Fails if the database was removed, so that writes to it are lost.
+    pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
+        match self.database.metadata() {
+            Ok(status) if status.nlink() == 0 => Err(StoreError::Removed(self.files.database())),
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether a [`Snapshot`] still reads the database as of the last checkpoint.
@@ -80,7 +75,7 @@ impl Keeper {
     /// while the snapshot exists.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let sums = Arc::clone(self.sums.as_ref()?);
-        Some(Snapshot::new(Arc::clone(&self.database), sums))
+        Some(Snapshot { database: Arc::clone(&self.database), sums })
     }
 
     /// Updates the checksums and the copy. The pages in the write-ahead log must already be in the

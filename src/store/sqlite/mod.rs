@@ -24,6 +24,9 @@ use crate::context::change::{Change, Settings};
 
 /// Number of remembered requests between two removals of the oldest ones.
 const REQUEST_SWEEP: i64 = 256;
+/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
+/// SQLite's own default.
+const LONGEST_WAL: u64 = 1000 * 4096;
 
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
@@ -57,13 +60,6 @@ struct Known {
     has_undone: bool,
 }
 
-impl Known {
-    fn read(db: &Connection, id: i64) -> Result<Self, StoreError> {
-        let last_change = journal::last_number(db, id)?;
-        Ok(Self { id, last_change, has_undone: journal::has_undone(db, id)? })
-    }
-}
-
 impl SqliteStore {
     /// Begins a transaction at the first write, and a savepoint for each request after the first.
     fn writing(&mut self) -> Result<(), StoreError> {
@@ -88,7 +84,8 @@ impl SqliteStore {
         }
         let id = self.db.value("SELECT id FROM manager WHERE name = ?1", [name])?;
         let Some(id) = id else { return Ok(None) };
-        let known = Known::read(&self.db, id)?;
+        let last_change = journal::last_number(&self.db, id)?;
+        let known = Known { id, last_change, has_undone: journal::has_undone(&self.db, id)? };
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
     }
@@ -104,7 +101,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn read(&mut self) -> Reading<'_> {
-        Reading::new(&self.db)
+        Reading { db: &self.db }
     }
 
     fn read_all(&mut self) -> Result<Reading<'_>, StoreError> {
@@ -113,7 +110,7 @@ impl Store for SqliteStore {
 
     fn change(&mut self) -> Result<Writing<'_>, StoreError> {
         self.writing()?;
-        Ok(Writing::new(&self.db))
+        Ok(Writing(Reading { db: &self.db }))
     }
 
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
@@ -288,12 +285,29 @@ impl Store for SqliteStore {
         self.keeper.is_none() || !self.unsettled
     }
 
+    /// Makes a checkpoint: writes all pages to the database and then to the copy, and empties the
+    /// write-ahead log. Does nothing while a backup reads the database.
     fn settle(&mut self) -> Result<(), StoreError> {
-        self.checkpoint()
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        if !self.unsettled || keeper.is_held() {
+            return Ok(());
+        }
+        let run = |db: &Connection, mode: &str| -> Result<bool, rusqlite::Error> {
+            let sql = format!("PRAGMA wal_checkpoint({mode})");
+            db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|busy| busy == 0)
+        };
+        if !run(&self.db, "FULL")? {
+            let cause = "another program is using the database; end that program".to_owned();
+            return Err(StoreError::Beside(cause));
+        }
+        keeper.follow().map_err(|error| StoreError::Beside(error.to_string()))?;
+        run(&self.db, "TRUNCATE")?;
+        self.unsettled = false;
+        Ok(())
     }
 
     fn is_behind(&mut self) -> bool {
-        self.is_long()
+        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
     }
 
     fn catch_up(&mut self) -> Result<(), StoreError> {
@@ -311,9 +325,9 @@ impl Store for SqliteStore {
             }
         }
         if let Some(keeper) = &mut self.keeper {
-            (extent.epoch, extent.digest) = (keeper.epoch(), keeper.digest());
+            (extent.epoch, extent.digest) = (keeper.epoch(), keeper.digest);
             let salt = keeper.salt();
-            extent.salt = salt.map_err(|error| StoreError::Beside { cause: error.to_string() })?;
+            extent.salt = salt.map_err(|error| StoreError::Beside(error.to_string()))?;
         }
         Ok(extent)
     }
@@ -334,16 +348,11 @@ impl Store for SqliteStore {
     }
 
     fn refuse_removed(&self) -> Result<(), StoreError> {
-        match &self.keeper {
-            Some(keeper) if keeper.is_removed() => {
-                Err(StoreError::Removed { path: keeper.database_path() })
-            }
-            _ => Ok(()),
-        }
+        self.keeper.as_ref().map_or(Ok(()), Keeper::refuse_removed)
     }
 
     fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
-        self.checkpoint()?;
+        self.settle()?;
         Ok(self.keeper.as_ref().and_then(Keeper::snapshot))
     }
 }

@@ -38,9 +38,6 @@ const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
 /// Query for how many of the four tables of the first format exist. Every state has all four.
 const FIRST_TABLES: &str = "SELECT count(*) FROM sqlite_schema
     WHERE type = 'table' AND name IN ('counter', 'manager', 'version', 'request')";
-/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
-/// SQLite's own default.
-const LONGEST_WAL: u64 = 1000 * 4096;
 
 impl SqliteStore {
     /// Opens or creates the database of a folder, and maintains checksums and a copy of its pages.
@@ -50,12 +47,8 @@ impl SqliteStore {
     /// [`StoreError::Newer`], [`StoreError::Open`], [`StoreError::Damaged`].
     pub(crate) fn open(files: &Files, sums: Option<Sums>) -> Result<Self, StoreError> {
         let path = files.database();
-        let failed = |error: io::Error| StoreError::Open {
-            path: files.database(),
-            cause: error.to_string(),
-        };
-        let keeper = Keeper::new(files, sums).map_err(failed)?;
-        let db = Connection::open(&path).map_err(|e| open_error(&path, &e))?;
+        let keeper = Keeper::new(files, sums).map_err(StoreError::opening(&path))?;
+        let db = Connection::open(&path).map_err(open_error(&path))?;
         let mut store = Self::prepare(db, &path)?;
         store.keeper = Some(keeper);
         Ok(store)
@@ -71,14 +64,14 @@ impl SqliteStore {
         StreamingDecoder::new(EMPTY)
             .map_err(io::Error::other)
             .and_then(|mut empty| empty.read_to_end(&mut image))
-            .map_err(|e| StoreError::Open { path: path.to_owned(), cause: e.to_string() })?;
+            .map_err(StoreError::opening(path))?;
         let empty = image_connection(image, path)?;
         let copy = || -> Result<Connection, rusqlite::Error> {
             let mut db = Connection::open_in_memory()?;
             Backup::new(&empty, &mut db)?.step(-1)?;
             Ok(db)
         };
-        Self::prepare(copy().map_err(|e| open_error(path, &e))?, path)
+        Self::prepare(copy().map_err(open_error(path))?, path)
     }
 
     /// Opens a database in memory from its bytes. `path` only appears in errors.
@@ -104,17 +97,13 @@ impl SqliteStore {
     /// The problem that SQLite finds, [`StoreError::Newer`], or [`StoreError::Backup`] if the
     /// database is empty or another program's.
     pub fn check(path: &Path) -> Result<(), StoreError> {
-        let error = |error: rusqlite::Error| open_error(path, &error);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let db = Connection::open_with_flags(path, flags).map_err(error)?;
+        let db = Connection::open_with_flags(path, flags).map_err(open_error(path))?;
         check(&db, path)?;
-        let tables: usize = db.query_row(FIRST_TABLES, [], |row| row.get(0)).map_err(error)?;
+        let tables = db.query_row(FIRST_TABLES, [], |row| row.get(0)).map_err(open_error(path))?;
         match tables {
             4 => Ok(()),
-            _ => Err(StoreError::Backup {
-                path: path.to_owned(),
-                cause: "it has no state of Contexture".to_owned(),
-            }),
+            _ => Err(StoreError::with_backup(path)("it has no state of Contexture")),
         }
     }
 
@@ -125,39 +114,13 @@ impl SqliteStore {
         self.run("UPDATE opened SET times = times + 1")
     }
 
-    /// Writes all pages to the database and then to the copy, and empties the write-ahead log. Does
-    /// nothing while a backup reads the database.
-    pub(super) fn checkpoint(&mut self) -> Result<(), StoreError> {
-        let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        if !self.unsettled || keeper.is_held() {
-            return Ok(());
-        }
-        let run = |db: &Connection, mode: &str| -> Result<bool, rusqlite::Error> {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|busy| busy == 0)
-        };
-        if !run(&self.db, "FULL")? {
-            let cause = "another program is using the database; end that program".to_owned();
-            return Err(StoreError::Beside { cause });
-        }
-        keeper.follow().map_err(|error| StoreError::Beside { cause: error.to_string() })?;
-        run(&self.db, "TRUNCATE")?;
-        self.unsettled = false;
-        Ok(())
-    }
-
-    /// Returns whether the write-ahead log is so long that a checkpoint cannot wait.
-    pub(super) fn is_long(&mut self) -> bool {
-        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
-    }
-
     pub(super) fn prepare(mut db: Connection, path: &Path) -> Result<Self, StoreError> {
         db.set_prepared_statement_cache_capacity(64);
         let set_up = |db: &mut Connection| -> Result<i64, rusqlite::Error> {
             db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             db.pragma_update(None, "journal_mode", "WAL")?;
             db.pragma_update(None, "synchronous", "NORMAL")?;
-            // Only `checkpoint` makes checkpoints, because the checksums have to follow each one.
+            // Only `settle` makes checkpoints, because the checksums have to follow each one.
             db.pragma_update(None, "wal_autocheckpoint", 0)?;
             db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             // Reading must work on a read-only disk.
@@ -165,12 +128,12 @@ impl SqliteStore {
             db.pragma_update(None, "cache_spill", false)?;
             db.pragma_query_value(None, "user_version", |row| row.get(0))
         };
-        let found = set_up(&mut db).map_err(|e| open_error(path, &e))?;
+        let found = set_up(&mut db).map_err(open_error(path))?;
         refuse_newer(found, path)?;
-        migrate(&mut db, found).map_err(|e| open_error(path, &e))?;
+        migrate(&mut db, found).map_err(open_error(path))?;
         let next_request = db
             .query_row("SELECT coalesce(max(seq), 0) + 1 FROM request", [], |row| row.get(0))
-            .map_err(|e| open_error(path, &e))?;
+            .map_err(open_error(path))?;
         Ok(Self {
             db,
             keeper: None,
@@ -195,16 +158,14 @@ fn image_connection(mut image: Vec<u8>, path: &Path) -> Result<Connection, Store
         db.deserialize_read_exact(MAIN_DB, &*image, image.len(), false)?;
         Ok(db)
     };
-    open().map_err(|e| open_error(path, &e))
+    open().map_err(open_error(path))
 }
 
 fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
-    let error = |error: rusqlite::Error| open_error(path, &error);
-    let found: i64 =
-        db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(error)?;
-    refuse_newer(found, path)?;
-    let verdict: String =
-        db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(error)?;
+    let found = db.pragma_query_value(None, "user_version", |row| row.get(0));
+    refuse_newer(found.map_err(open_error(path))?, path)?;
+    let verdict = db.pragma_query_value(None, "quick_check", |row| row.get(0));
+    let verdict: String = verdict.map_err(open_error(path))?;
     match verdict.as_str() {
         "ok" => Ok(()),
         wrong => Err(StoreError::Damaged(format!("{}: {wrong}", visible_path(path)))),
@@ -230,11 +191,11 @@ fn migrate(db: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-fn open_error(path: &Path, error: &rusqlite::Error) -> StoreError {
-    match error.sqlite_error_code() {
+fn open_error(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {
+    move |error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             StoreError::Damaged(format!("{}: {error}", visible_path(path)))
         }
-        _ => StoreError::Open { path: path.to_owned(), cause: error.to_string() },
+        _ => StoreError::opening(path)(error),
     }
 }

@@ -107,7 +107,7 @@ fn the_first_format_is_brought_up_to_date_with_its_data() {
     drop(store);
     SqliteStore::check(&path).unwrap();
     let mut store = SqliteStore::open(&files, None).unwrap();
-    assert_eq!(store.read().search_sessions("words", 9, false).unwrap().len(), 3);
+    assert_eq!(store.read().search_sessions(None, "words", 9, false).unwrap().len(), 3);
     assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
 }
 
@@ -139,7 +139,7 @@ fn held(store: &mut SqliteStore) -> (usize, usize, usize) {
     let read: usize =
         sessions.iter().map(|r| store.read().messages(r.id, 1, 99).unwrap().len()).sum();
     assert_eq!(read as u64, messages, "the figures fit the messages");
-    let hits = store.read().search_sessions("words", 1000, true).unwrap().len();
+    let hits = store.read().search_sessions(None, "words", 1000, true).unwrap().len();
     let memories =
         store.read().search_memories("words", &MemoryFilter::default(), 1000).unwrap().len();
     (sessions.len(), hits, memories)

@@ -106,23 +106,21 @@ impl Reading<'_> {
         self.db.rows(&sql, &*passed.with(&[&model]), read)
     }
 
-    /// Returns at most `most` memories that match the filter and have no vector by this model,
+    /// Returns at most `most` memories that are not forgotten and have no vector by this model,
     /// newest first.
     pub fn memories_without_vector(
         &self,
-        filter: &MemoryFilter,
         model: &str,
         most: u64,
     ) -> Result<Vec<MemoryRow>, StoreError> {
-        let passed = Passed::by(filter)?;
         let sql = format!(
             "SELECT {COLUMNS} FROM memory
-             WHERE {} AND NOT EXISTS (SELECT 1 FROM memory_vector
-                                      WHERE model = ?7 AND memory_vector.memory = memory.id)
-             ORDER BY id DESC LIMIT ?6",
-            passed.condition
+             WHERE forgotten IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM memory_vector
+                                   WHERE model = ?1 AND memory_vector.memory = memory.id)
+             ORDER BY id DESC LIMIT ?2"
         );
-        self.db.rows(&sql, &*passed.with(&[&limit(most), &model]), memory_of)
+        self.db.rows(&sql, params![model, limit(most)], memory_of)
     }
 
     /// Returns the neighbours of a memory, as [`memories_beside`](Self::memories_beside) defines
@@ -217,7 +215,7 @@ impl<'a> Passed<'a> {
         let texts = filter.scopes.as_ref().map(|scopes| {
             serde_json::to_string(&scopes.iter().flat_map(scope_texts).collect::<Vec<_>>())
         });
-        let scopes = texts.transpose().map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let scopes = texts.transpose()?;
         let within = match scopes {
             Some(_) => "scope IN (SELECT value FROM json_each(?1))",
             None => "?1 IS NULL",
@@ -242,8 +240,7 @@ impl<'a> Passed<'a> {
 }
 
 fn memory_of(row: &Row<'_>) -> rusqlite::Result<MemoryRow> {
-    let session: Option<u64> = row.get(3)?;
-    let origin = match session {
+    let origin = match row.get(3)? {
         Some(session) => Some(MemoryOrigin { session, first: row.get(4)?, last: row.get(5)? }),
         None => None,
     };
@@ -268,11 +265,8 @@ fn memory_of(row: &Row<'_>) -> rusqlite::Result<MemoryRow> {
 fn scope_texts(scope: &MemoryScope) -> Vec<String> {
     match scope {
         MemoryScope::Project(path) => {
-            let folder = bare_folder(path);
-            [folder.to_owned(), format!("{folder}/")]
-                .map(MemoryScope::Project)
-                .map(|it| scope_text(&it))
-                .into()
+            let bare = scope_text(&MemoryScope::Project(bare_folder(path).to_owned()));
+            vec![format!("{bare}/"), bare]
         }
         _ => vec![scope_text(scope)],
     }

@@ -87,8 +87,7 @@ impl Writing<'_> {
             let id = row_id(session, message.number);
             let calls = (!message.tool_calls.is_empty())
                 .then(|| serde_json::to_string(&message.tool_calls))
-                .transpose()
-                .map_err(|error| StoreError::Damaged(error.to_string()))?;
+                .transpose()?;
             insert.execute(params![
                 id,
                 message.role,

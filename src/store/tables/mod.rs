@@ -29,23 +29,11 @@ pub(crate) use self::words::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS};
 
 /// Read access to the tables.
 pub struct Reading<'a> {
-    db: &'a Connection,
+    pub(super) db: &'a Connection,
 }
 
 /// Read and write access to the tables. The writes belong to the running request.
-pub struct Writing<'a>(Reading<'a>);
-
-impl<'a> Reading<'a> {
-    pub(super) fn new(db: &'a Connection) -> Self {
-        Self { db }
-    }
-}
-
-impl<'a> Writing<'a> {
-    pub(super) fn new(db: &'a Connection) -> Self {
-        Self(Reading { db })
-    }
-}
+pub struct Writing<'a>(pub(super) Reading<'a>);
 
 impl<'a> Deref for Writing<'a> {
     type Target = Reading<'a>;

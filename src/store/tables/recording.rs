@@ -4,14 +4,16 @@ use rusqlite::params;
 
 use super::super::StoreError;
 use super::super::session::RecordingRow;
-use super::sql::Statements;
+use super::sql::{Columns, Statements, columns};
 use super::{Reading, Writing};
+
+columns!(RecordingRow { session, mark });
 
 impl Reading<'_> {
     /// Returns the place up to which a file was imported; `None` if it was not imported.
     pub fn recording(&self, path: &str) -> Result<Option<RecordingRow>, StoreError> {
         let sql = "SELECT session, mark FROM recording WHERE path = ?1";
-        self.db.row(sql, [path], |row| Ok(RecordingRow { session: row.get(0)?, mark: row.get(1)? }))
+        self.db.row(sql, [path], RecordingRow::of)
     }
 }
 

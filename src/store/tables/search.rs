@@ -16,19 +16,9 @@ impl Reading<'_> {
     /// Searches names and messages for the significant words of a free text. Returns at most
     /// `limit` hits: names first, then messages, each best first. A hit has all of these words; if
     /// there is no such hit, hits with some of the words are returned. When tens of thousands of
-    /// messages match, only the newest are ranked.
+    /// messages match, only the newest are ranked. If given, `project` restricts the search to the
+    /// sessions of one project.
     pub fn search_sessions(
-        &self,
-        text: &str,
-        limit: u64,
-        with_deleted: bool,
-    ) -> Result<Vec<SearchHit>, StoreError> {
-        self.search_sessions_of(None, text, limit, with_deleted)
-    }
-
-    /// Like [`search_sessions`](Self::search_sessions), but searches only the sessions of
-    /// `project`, unless that is `None`.
-    pub fn search_sessions_of(
         &self,
         project: Option<&str>,
         text: &str,

@@ -1,5 +1,7 @@
 //! SQL statements that run in one call each, and structs as rows.
 
+use std::borrow::Borrow;
+
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
@@ -8,12 +10,17 @@ use crate::context::item::Kind;
 use crate::session::message::{Phase, Role};
 
 /// Prepared statements that run in one call each. The connection keeps them for the next call.
-pub(in crate::store) trait Statements {
+pub(in crate::store) trait Statements: Borrow<Connection> {
     /// Runs a statement and returns the number of rows that it changed.
-    fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError>;
+    fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        Ok(self.borrow().prepare_cached(sql)?.execute(values)?)
+    }
 
     /// Inserts a row and returns its number.
-    fn insert(&self, sql: &str, values: impl Params) -> Result<u64, StoreError>;
+    fn insert(&self, sql: &str, values: impl Params) -> Result<u64, StoreError> {
+        self.change(sql, values)?;
+        Ok(self.borrow().last_insert_rowid().unsigned_abs())
+    }
 
     /// Returns the rows of a query.
     fn rows<T>(
@@ -21,7 +28,11 @@ pub(in crate::store) trait Statements {
         sql: &str,
         values: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, StoreError>;
+    ) -> Result<Vec<T>, StoreError> {
+        let mut query = self.borrow().prepare_cached(sql)?;
+        let rows = query.query_map(values, read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
 
     /// Returns the first row of a query, if the query has any rows.
     fn row<T>(
@@ -29,7 +40,9 @@ pub(in crate::store) trait Statements {
         sql: &str,
         values: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, StoreError>;
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.borrow().prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
 
     /// Returns the only column of the first row of a query, if the query has any rows.
     fn value<T: FromSql>(&self, sql: &str, values: impl Params) -> Result<Option<T>, StoreError> {
@@ -37,36 +50,7 @@ pub(in crate::store) trait Statements {
     }
 }
 
-impl Statements for Connection {
-    fn change(&self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
-        Ok(self.prepare_cached(sql)?.execute(values)?)
-    }
-
-    fn insert(&self, sql: &str, values: impl Params) -> Result<u64, StoreError> {
-        self.change(sql, values)?;
-        Ok(self.last_insert_rowid().unsigned_abs())
-    }
-
-    fn rows<T>(
-        &self,
-        sql: &str,
-        values: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut query = self.prepare_cached(sql)?;
-        let rows = query.query_map(values, read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn row<T>(
-        &self,
-        sql: &str,
-        values: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, StoreError> {
-        Ok(self.prepare_cached(sql)?.query_row(values, read).optional()?)
-    }
-}
+impl Statements for Connection {}
 
 /// A struct whose fields are columns of the same names.
 pub(in crate::store) trait Columns: Sized {
@@ -76,13 +60,8 @@ pub(in crate::store) trait Columns: Sized {
     /// Returns the values of the columns.
     fn values(&self) -> Vec<&dyn ToSql>;
 
-    /// Reads the columns of a row, which begin at column `first`.
-    fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self>;
-
     /// Reads a row that begins with the columns.
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Self::read(row, 0)
-    }
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self>;
 
     /// Lists the columns for a statement.
     fn list() -> String {
@@ -109,8 +88,8 @@ macro_rules! columns {
                 vec![$(&self.$field),*]
             }
 
-            fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {
-                let mut columns = first..;
+            fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+                let mut columns = 0..;
                 let mut next = || columns.next().unwrap_or_default();
                 Ok(Self { $($field: row.get(next())?),* })
             }

@@ -126,9 +126,9 @@ mod tests {
             db.execute("INSERT INTO t VALUES (?1)", [text]).unwrap();
         }
         let words = |range: std::ops::Range<u64>| range.map(|n| format!("w{n}")).collect();
-        let some = Reading::new(&db).some_of("t", words(0..99)).unwrap().unwrap();
+        let some = Reading { db: &db }.some_of("t", words(0..99)).unwrap().unwrap();
         assert!(some.starts_with(r#""w0" OR "w1" OR"#) && some.ends_with(r#"OR "w23""#), "{some}");
-        assert_eq!(Reading::new(&db).some_of("t", words(50..60)).unwrap(), None);
+        assert_eq!(Reading { db: &db }.some_of("t", words(50..60)).unwrap(), None);
     }
 
     #[test]

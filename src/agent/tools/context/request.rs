@@ -291,7 +291,7 @@ async fn search_session(
     text: String,
 ) -> Result<Value, AgentError> {
     let search = move |engine: &mut Engine| {
-        Ok(engine.read().search_sessions(&text, HITS_LOOKED_AT, false)?)
+        Ok(engine.read().search_sessions(None, &text, HITS_LOOKED_AT, false)?)
     };
     let hits = job.ask(search).await?;
     let own = hits.into_iter().filter(|hit| hit.session == session.id);

@@ -252,7 +252,7 @@ fn states_and_checkpoints_read_back() {
 
 #[track_caller]
 fn check(store: &mut dyn Store, text: &str, expected: &[(&str, Option<u64>)]) {
-    let hits = store.read().search_sessions(text, 10, false).unwrap();
+    let hits = store.read().search_sessions(None, text, 10, false).unwrap();
     let found: Vec<_> = hits.iter().map(|hit| (&*hit.name, hit.message)).collect();
     assert_eq!(found, expected, "{text:?}");
     assert!(hits.iter().all(|hit| hit.score > 0.0 && hit.message.is_some() == hit.role.is_some()));
@@ -275,16 +275,16 @@ fn names_and_messages_are_found_by_their_words() {
         check(store, "日本語", &[("Fix the parser", Some(3))]);
         check(store, "does it", &[("Fix the parser", Some(2))]);
         check(store, "nowhere", &[]);
-        let hit = &store.read().search_sessions("slow", 10, false).unwrap()[0];
+        let hit = &store.read().search_sessions(None, "slow", 10, false).unwrap()[0];
         assert_eq!((&*hit.snippet, hit.role), ("parsing is slow", Some(Role::User)));
-        assert_eq!(store.read().search_sessions("parser", 1, false).unwrap().len(), 1);
+        assert_eq!(store.read().search_sessions(None, "parser", 1, false).unwrap().len(), 1);
         store.change().unwrap().rename_session(other, "Grammar").unwrap();
         check(store, "grammar", &[("Grammar", None)]);
         check(store, "other", &[]);
         store.change().unwrap().set_session_deleted(other, Some(1)).unwrap();
         check(store, "grammar", &[]);
         check(store, "slow", &[]);
-        assert_eq!(store.read().search_sessions("slow", 10, true).unwrap().len(), 1);
+        assert_eq!(store.read().search_sessions(None, "slow", 10, true).unwrap().len(), 1);
     }
 }
 
@@ -326,7 +326,7 @@ fn no_text_is_a_syntax_error() {
             "a_b__c",
         ];
         for text in texts {
-            let found = store.read().search_sessions(text, 5, false);
+            let found = store.read().search_sessions(None, text, 5, false);
             assert!(found.is_ok(), "{text:?}: {found:?}");
         }
     }
