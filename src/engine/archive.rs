@@ -28,8 +28,8 @@ impl Engine {
         messages: &[&Arc<Message>],
     ) -> Result<u64, EngineError> {
         let created = self.now();
-        let telling: Vec<&Arc<Message>> =
-            messages.iter().copied().filter(|message| says_something(message)).collect();
+        let has_text = |message: &&Arc<Message>| !message.content.trim().is_empty();
+        let telling: Vec<&Arc<Message>> = messages.iter().copied().filter(has_text).collect();
         if telling.len() > STEP || (self.archiving.is_due && !telling.is_empty()) {
             let numbers: Spans = telling.iter().map(|message| message.number).collect();
             self.store.change()?.put_off_archive(session, &numbers, created)?;
@@ -118,10 +118,6 @@ impl Engine {
         }
         Ok(messages)
     }
-}
-
-fn says_something(message: &Message) -> bool {
-    !message.content.trim().is_empty()
 }
 
 fn memory_of(session: u64, message: &Message, created: i64) -> NewMemory {

@@ -15,10 +15,6 @@ pub(super) struct Archiving {
 }
 
 impl Archiving {
-    pub(super) fn new(is_due: bool) -> Self {
-        Self { is_due, ..Self::default() }
-    }
-
     /// Makes the next step read from the store again, after requests were undone.
     pub(super) fn forget(&mut self) {
         *self = Self { is_due: true, is_stalled: self.is_stalled, oldest: None };

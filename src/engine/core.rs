@@ -23,9 +23,6 @@ use crate::context::place;
 use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError, Way};
 
-/// Name of the manager for calls that name none.
-pub(crate) const SHARED_MANAGER: &str = place::SHARED;
-
 /// Number of managers in memory above which empty managers are dropped.
 const MANAGERS_KEPT: usize = 1024;
 
@@ -81,7 +78,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut counters = store.counters()?;
         let moments = Moments::since(counters.give_version());
-        let archiving = Archiving::new(store.read().next_to_archive()?.is_some());
+        let is_due = store.read().next_to_archive()?.is_some();
         Ok(Self {
             store,
             clock,
@@ -95,7 +92,7 @@ impl Engine {
             models: Models::default(),
             windows: Windows::default(),
             vectors: Vectors::default(),
-            archiving,
+            archiving: Archiving { is_due, ..Archiving::default() },
             moments,
             held: Held::default(),
             has_ended: false,
@@ -142,8 +139,7 @@ impl Engine {
             return Ok(outcome);
         }
         let outcome = operation(self)?;
-        let text = serde_json::to_string(&outcome);
-        let text = text.map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let text = serde_json::to_string(&outcome).map_err(StoreError::from)?;
         self.record(&format!("{method} {key}"), &text)?;
         Ok(outcome)
     }
@@ -155,9 +151,8 @@ impl Engine {
         key: &str,
     ) -> Result<Option<T>, EngineError> {
         let outcome = self.recorded(&format!("{method} {key}"))?;
-        let read = |outcome: String| serde_json::from_str(&outcome);
-        let outcome = outcome.map(read).transpose();
-        Ok(outcome.map_err(|error| StoreError::Damaged(error.to_string()))?)
+        let outcome = outcome.map(|outcome| serde_json::from_str(&outcome)).transpose();
+        Ok(outcome.map_err(StoreError::from)?)
     }
 
     /// Returns the answer that [`record`](Self::record) stored under this name, if there is one. A
@@ -237,17 +232,14 @@ impl Engine {
         let sessions_before = self.sessions.touched();
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(self)))
             .unwrap_or_else(|panic| Err(EngineError::Panicked(panic_text(&*panic)).into()))
-            .and_then(|value| match self.keep() {
-                Ok(()) => Ok(value),
-                Err(error) => Err(error.into()),
-            });
+            .and_then(|value| self.keep().map(|()| value).map_err(E::from));
         if outcome.is_err() {
             self.events.clear();
             for name in self.touched.drain(touched_before..) {
                 self.managers.remove(&name);
             }
             self.sessions.forget_touched(sessions_before);
-            self.models.forget();
+            self.models.calibrations.clear();
             self.vectors.forget_unsure();
             self.archiving.forget();
             if let Err(error) = self.store.abandon() {
@@ -271,7 +263,7 @@ impl Engine {
             self.store.roll_back();
             self.managers.clear();
             self.sessions.forget_all();
-            self.models.forget();
+            self.models.calibrations.clear();
             self.vectors.forget_unsure();
             self.archiving.forget();
         }
@@ -281,8 +273,7 @@ impl Engine {
             self.managers.retain(|_, manager| !manager.is_empty());
         }
         self.touched.clear();
-        committed?;
-        Ok(())
+        Ok(committed.map(drop)?)
     }
 
     /// Returns read access to the store, for everything but managers.

@@ -48,8 +48,7 @@ impl Engine {
         // The count already includes the previous ratio.
         let plain = (counted as f64 / calibration.ratio()).round() as u64;
         calibration.observe(plain, reported);
-        let text = serde_json::to_string(&calibration)
-            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let text = serde_json::to_string(&calibration).map_err(StoreError::from)?;
         if let Some(store) = self.store.note()? {
             store.set_calibration(model, &text)?;
         }

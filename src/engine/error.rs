@@ -30,18 +30,12 @@ pub enum EngineError {
         /// Manager that holds the item, if any.
         held_by: Option<String>,
     },
-    /// The manager has no change to undo.
-    #[error("nothing to undo in {manager:?}")]
-    NothingToUndo {
-        /// Name of the manager.
-        manager: String,
-    },
-    /// The manager has no undone change to redo.
-    #[error("nothing to redo in {manager:?}: nothing was undone, or the manager has changed since")]
-    NothingToRedo {
-        /// Name of the manager.
-        manager: String,
-    },
+    /// The manager with this name has no change to undo.
+    #[error("nothing to undo in {0:?}")]
+    NothingToUndo(String),
+    /// The manager with this name has no undone change to redo.
+    #[error("nothing to redo in {0:?}: nothing was undone, or the manager has changed since")]
+    NothingToRedo(String),
     /// The manager or session does not have the version that the caller expected.
     #[error("{}", conflict(.of, *.expected, *.version))]
     Conflict {
@@ -53,22 +47,19 @@ pub enum EngineError {
         version: u64,
     },
     /// No set has this name.
-    #[error("no set {name:?}; {}", known_sets(.known))]
+    #[error("no set {name:?}; {}", known_names("set", "save-set", .known))]
     NoSuchSet {
         /// Requested name.
         name: String,
         /// Names of all sets.
         known: Vec<String>,
     },
-    /// Another manager has since saved or dropped the set to restore.
+    /// Another manager has since saved or dropped the set with this name, which was to be restored.
     #[error(
-        "another manager has since saved or dropped the set {name:?}; undo that in the other \
-         manager first"
+        "another manager has since saved or dropped the set {0:?}; undo that in the other manager \
+         first"
     )]
-    SetChanged {
-        /// Name of the set.
-        name: String,
-    },
+    SetChanged(String),
     /// No session has this name or number, or no session exists.
     #[error("{}", no_session(.name.as_deref(), .known))]
     NoSuchSession {
@@ -78,11 +69,8 @@ pub enum EngineError {
         known: Vec<String>,
     },
     /// Another session has this name.
-    #[error("a session {name:?} already exists; rename or delete it, or choose another name")]
-    SessionExists {
-        /// The name.
-        name: String,
-    },
+    #[error("a session {0:?} already exists; rename or delete it, or choose another name")]
+    SessionExists(String),
     /// The session's log has no such message.
     #[error("no message msg-{number}; {}", known_messages(*.length))]
     NoSuchMessage {
@@ -107,34 +95,20 @@ pub enum EngineError {
         /// Numbers of the existing checkpoints.
         known: Vec<u64>,
     },
-    /// The session's setting `versioning` is off, so it cannot be rolled back.
+    /// The setting `versioning` of the session with this name is off, so it cannot be rolled back.
+    #[error("versioning is not enabled in {0:?}; turn it on with configure-session :versioning t")]
+    NoVersioning(String),
+    /// The session with this name has no rollback to undo.
+    #[error("no rollback of {0:?} to undo")]
+    NoRollback(String),
+    /// The view of the session with this name has no change to undo.
+    #[error("nothing to undo in session {0:?}")]
+    NoSessionUndo(String),
+    /// The view of the session with this name has no undone change to redo.
     #[error(
-        "versioning is not enabled in {session:?}; turn it on with configure-session :versioning t"
+        "nothing to redo in session {0:?}: nothing was undone, or the session has continued since"
     )]
-    NoVersioning {
-        /// Name of the session.
-        session: String,
-    },
-    /// There is no rollback to undo.
-    #[error("no rollback of {session:?} to undo")]
-    NoRollback {
-        /// Name of the session.
-        session: String,
-    },
-    /// The view of the session has no change to undo.
-    #[error("nothing to undo in session {session:?}")]
-    NoSessionUndo {
-        /// Name of the session.
-        session: String,
-    },
-    /// The view of the session has no undone change to redo.
-    #[error(
-        "nothing to redo in session {session:?}: nothing was undone, or the session has continued since"
-    )]
-    NoSessionRedo {
-        /// Name of the session.
-        session: String,
-    },
+    NoSessionRedo(String),
     /// No deleted session has this name or number.
     #[error("no deleted session {name:?}; {}", known_deleted(.known))]
     NotDeleted {
@@ -143,12 +117,9 @@ pub enum EngineError {
         /// Names of the deleted sessions; the one with the latest message first.
         known: Vec<String>,
     },
-    /// A model is answering in the session.
-    #[error("a model is still answering in {session:?}; wait for the answer, or cancel it")]
-    SessionBusy {
-        /// Name of the session.
-        session: String,
-    },
+    /// A model is answering in the session with this name.
+    #[error("a model is still answering in {0:?}; wait for the answer, or cancel it")]
+    SessionBusy(String),
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories lists all memories")]
     NoSuchMemory(u64),
@@ -194,19 +165,19 @@ impl EngineError {
             Self::Manager { source: ManagerError::NoSuchItem(_), .. } | Self::NoSuchItem { .. } => {
                 "no-such-item"
             }
-            Self::NothingToUndo { .. } | Self::NoSessionUndo { .. } => "nothing-to-undo",
-            Self::NothingToRedo { .. } | Self::NoSessionRedo { .. } => "nothing-to-redo",
+            Self::NothingToUndo(_) | Self::NoSessionUndo(_) => "nothing-to-undo",
+            Self::NothingToRedo(_) | Self::NoSessionRedo(_) => "nothing-to-redo",
             Self::Conflict { .. } => "conflict",
             Self::NoSuchSet { .. } => "no-such-set",
-            Self::SetChanged { .. } => "set-changed",
+            Self::SetChanged(_) => "set-changed",
             Self::NoSuchSession { .. } | Self::NotDeleted { .. } => "no-such-session",
-            Self::SessionExists { .. } | Self::Store(StoreError::NameTaken(_)) => "session-exists",
+            Self::SessionExists(_) | Self::Store(StoreError::NameTaken(_)) => "session-exists",
             Self::NoSuchMessage { .. } => "no-such-message",
             Self::NoSuchRevision { .. } => "no-such-revision",
             Self::NoCheckpoint { .. } => "no-checkpoint",
-            Self::NoVersioning { .. } => "versioning-not-enabled",
-            Self::NoRollback { .. } => "no-rollback",
-            Self::SessionBusy { .. } => "session-busy",
+            Self::NoVersioning(_) => "versioning-not-enabled",
+            Self::NoRollback(_) => "no-rollback",
+            Self::SessionBusy(_) => "session-busy",
             Self::NoSuchMemory(_) => "no-such-memory",
             Self::BudgetTooSmall(_) => "budget-too-small",
             Self::BadSetting(_) => "bad-setting",
@@ -238,10 +209,6 @@ fn conflict(of: &VersionedName, expected: u64, version: u64) -> String {
 
 fn elsewhere(held_by: Option<&str>) -> String {
     held_by.map_or_else(String::new, |name| format!("; it is in {name:?}"))
-}
-
-fn known_sets(known: &[String]) -> String {
-    known_names("set", "save-set", known)
 }
 
 fn no_session(name: Option<&str>, known: &[String]) -> String {
@@ -277,9 +244,8 @@ fn known_checkpoints(known: &[u64]) -> String {
     if known.is_empty() {
         return "there are no checkpoints; call checkpoint to take one".to_owned();
     }
-    let newest = known.iter().rev().take(NAMES_LISTED);
-    let names: Vec<String> = newest.map(|number| CheckpointId(*number).to_string()).collect();
-    listed("checkpoint", &names, known.len())
+    let newest_first = known.iter().rev().map(|number| CheckpointId(*number).to_string());
+    listed("checkpoint", newest_first)
 }
 
 /// Maximum number of names to list in an error.
@@ -289,21 +255,16 @@ fn known_names(noun: &str, maker: &str, known: &[String]) -> String {
     if known.is_empty() {
         return format!("there are no {noun}s; call {maker} to create one");
     }
-    let quoted: Vec<_> = known.iter().take(NAMES_LISTED).map(|name| format!("{name:?}")).collect();
-    listed(noun, &quoted, known.len())
+    listed(noun, known.iter().map(|name| format!("{name:?}")))
 }
 
-/// Lists `names`, and says how many are left out. `known` is the number of all names.
-fn listed(noun: &str, names: &[String], known: usize) -> String {
-    match names {
-        [only] => format!("the only {noun} is {only}"),
-        names => format!("the {noun}s are {}{}", names.join(", "), and_more(known)),
-    }
-}
-
-fn and_more(known: usize) -> String {
-    match known.saturating_sub(NAMES_LISTED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+/// Lists the first names, and says how many are left out.
+fn listed(noun: &str, mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let listed: Vec<String> = names.by_ref().take(NAMES_LISTED).collect();
+    let shown = listed.join(", ");
+    match names.len() {
+        0 if listed.len() == 1 => format!("the only {noun} is {shown}"),
+        0 => format!("the {noun}s are {shown}"),
+        more => format!("the {noun}s are {shown} and {more} more"),
     }
 }

@@ -244,20 +244,9 @@ impl Event {
 
     /// Returns whether the event counts in the statistics.
     pub fn is_counted(&self) -> bool {
-        use Event::{
-            AgentsChanged, ApprovalsChanged, MemoriesChanged, ProvidersChanged, TextWanted,
-            ToolsChanged, WindowBuilt,
-        };
-        !matches!(
-            self,
-            WindowBuilt { .. }
-                | AgentsChanged { .. }
-                | MemoriesChanged { .. }
-                | ProvidersChanged { .. }
-                | ToolsChanged { .. }
-                | ApprovalsChanged { .. }
-                | TextWanted { .. }
-        )
+        let mut sums = Statistics::default();
+        sums.note(self);
+        sums != Statistics::default()
     }
 
     /// Creates the event of a change that `manager` has just applied. `way` is set if the change

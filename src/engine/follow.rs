@@ -36,19 +36,10 @@ impl Engine {
         item: NewItem,
         counter: &dyn Counter,
     ) -> Result<(Added, Option<Again>), EngineError> {
-        let merged = if item.live {
-            let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
-            repeat::merged(held, &item.content, &item.metadata)
-        } else {
-            None
-        };
-        let Some(Merged { into, absorbed, content, lines, repeat }) = merged else {
-            let added = self.add(method, manager, vec![item])?;
-            if let Some(id) = added.ids.first() {
-                let new = self.slot(manager, ItemId(*id))?.item;
-                self.held.note(&new, self.sessions.caller);
-            }
-            return Ok((added, None));
+        let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
+        let merged = item.live.then(|| repeat::merged(held, &item.content, &item.metadata));
+        let Some(Merged { into, absorbed, content, lines, repeat }) = merged.flatten() else {
+            return Ok((self.add(method, manager, vec![item])?, None));
         };
         let slot = self.slot(manager, into)?;
         let is_given = content == item.content;

@@ -33,8 +33,8 @@ mod versioned;
 mod windows;
 
 pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision};
+pub(crate) use self::core::Clock;
 pub use self::core::Engine;
-pub(crate) use self::core::{Clock, SHARED_MANAGER};
 pub(crate) use self::error::EngineError;
 pub(crate) use self::event::{Event, SessionName, Statistics};
 pub(crate) use self::follow::Again;
@@ -57,6 +57,7 @@ pub use self::session::{
 pub(crate) use self::undo::NextStep;
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
+pub(crate) use crate::context::place::SHARED as SHARED_MANAGER;
 
 #[cfg(test)]
 mod tests;

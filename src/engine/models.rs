@@ -13,6 +13,7 @@ pub struct Models {
     pub(super) counter: Arc<dyn Counter>,
     pub(super) overrides: Vec<Override>,
     pub(super) default: Option<String>,
+    /// Calibrations by model; cleared after a failed request or commit, so that they are read again.
     pub(super) calibrations: HashMap<String, Calibration>,
 }
 
@@ -46,11 +47,6 @@ impl Models {
         let model = Model::named(name, &self.overrides);
         let measure = model.measure(&self.counter);
         Costs { model, measure }
-    }
-
-    /// Drops calibrations after a failed request or commit, so that they are read again.
-    pub(super) fn forget(&mut self) {
-        self.calibrations.clear();
     }
 }
 

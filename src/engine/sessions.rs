@@ -32,14 +32,14 @@ pub(super) struct Loaded {
 #[derive(Default)]
 pub(super) struct Sessions {
     /// Sessions, the least recently used first.
-    loaded: Vec<Loaded>,
+    pub(super) loaded: Vec<Loaded>,
     /// A row read since the last commit, of a session that may not be in memory.
     found: Option<SessionRow>,
     /// Ids of sessions changed since the last commit. Those that a failed request changed are read
     /// again.
     touched: Vec<u64>,
     /// Ids of changed sessions that have no new version yet.
-    unversioned: Vec<u64>,
+    pub(super) unversioned: Vec<u64>,
     /// Caller of the running request.
     pub(super) caller: Caller,
     /// Session that each connection last opened, for its calls that name none.
@@ -96,10 +96,6 @@ impl Sessions {
         self.opened.remove(&caller);
     }
 
-    pub(super) fn loaded_mut(&mut self) -> impl Iterator<Item = &mut Loaded> {
-        self.loaded.iter_mut()
-    }
-
     pub(super) fn has(&self, id: u64) -> bool {
         self.loaded.iter().any(|loaded| loaded.row.id == id)
     }
@@ -145,11 +141,6 @@ impl Sessions {
         if !self.unversioned.contains(&id) {
             self.unversioned.push(id);
         }
-    }
-
-    /// Takes the ids of the sessions that changed since they got their version.
-    pub(super) fn take_unversioned(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.unversioned)
     }
 
     /// Gives a session the version that the store has.

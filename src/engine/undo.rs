@@ -3,7 +3,6 @@
 //! An undone change is kept with its manager until another change is made there. A change in which
 //! items only follow their sources does not count: a redo adapts to the new texts of the items.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -68,24 +67,21 @@ impl Engine {
     /// Undoes the newest change to a manager. If items were moved, also undoes the change to the
     /// other manager.
     fn undo_newest(&mut self, manager: &str) -> Result<Undone, EngineError> {
-        let change = self
-            .store
-            .last_change(manager, Way::Undo)?
-            .ok_or_else(|| EngineError::NothingToUndo { manager: manager.to_owned() })?;
+        let nothing = || EngineError::NothingToUndo(manager.to_owned());
+        let change = self.store.last_change(manager, Way::Undo)?.ok_or_else(nothing)?;
         if let Some(set) = &change.set
             && self.store.read().set_named(&set.name)? != set.after
         {
-            return Err(EngineError::SetChanged { name: set.name.clone() });
+            return Err(EngineError::SetChanged(set.name.clone()));
         }
-        let undone = change.method.clone();
         if let Some(partner) = &change.partner {
             self.check_items(partner, &moved_out(&change))?;
         }
         self.take_back(manager, change.clone())?;
-        if let Some(partner) = change.partner.clone() {
-            self.undo_there(&partner, &change, manager)?;
+        if let Some(partner) = &change.partner {
+            self.undo_there(partner, &change, manager)?;
         }
-        Ok(Undone { undone })
+        Ok(Undone { undone: change.method })
     }
 
     /// Undoes the newest change to a manager, and nothing elsewhere.
@@ -122,7 +118,7 @@ impl Engine {
     /// fit; [`EngineError::SetChanged`].
     pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
         let step = loop {
-            let nothing = || EngineError::NothingToRedo { manager: manager.to_owned() };
+            let nothing = || EngineError::NothingToRedo(manager.to_owned());
             let change = self.store.last_change(manager, Way::Redo)?.ok_or_else(nothing)?;
             self.redo_last(manager, &change)?;
             if !change.is_following() {
@@ -165,17 +161,13 @@ impl Engine {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let ended = self.part(|engine| -> Result<Infallible, Ended<T>> {
-            match operation(engine) {
-                Ok(done) => Err(Ended::Rehearsed(done)),
-                Err(error) => Err(Ended::Failed(error)),
-            }
+        let mut done = None;
+        let failed = self.part(|engine| {
+            done = Some(operation(engine)?);
+            // Any error undoes the changes.
+            Err(EngineError::Cancelled)
         });
-        match ended {
-            Err(Ended::Rehearsed(done)) => Ok(done),
-            Err(Ended::Failed(error)) => Err(error),
-            Ok(never) => match never {},
-        }
+        done.map_or(failed, Ok)
     }
 
     /// Redoes `change`, which is the change that was undone last.
@@ -183,11 +175,11 @@ impl Engine {
         if let Some(set) = &change.set
             && self.store.read().set_named(&set.name)? != set.before
         {
-            return Err(EngineError::SetChanged { name: set.name.clone() });
+            return Err(EngineError::SetChanged(set.name.clone()));
         }
         self.redo_here(manager, change)?;
-        match change.partner.clone() {
-            Some(partner) => self.redo_there(&partner, change, manager),
+        match &change.partner {
+            Some(partner) => self.redo_there(partner, change, manager),
             None => Ok(()),
         }
     }
@@ -244,18 +236,6 @@ impl Engine {
         }
         let change = self.plan(there, |manager| manager.plan_add(method, arrivals))?;
         self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })
-    }
-}
-
-/// The outcome of a rehearsal. It is always an error, so that the rehearsed changes are undone.
-enum Ended<T> {
-    Rehearsed(T),
-    Failed(EngineError),
-}
-
-impl<T> From<EngineError> for Ended<T> {
-    fn from(error: EngineError) -> Self {
-        Self::Failed(error)
     }
 }
 

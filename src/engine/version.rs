@@ -106,7 +106,7 @@ impl Engine {
 
     /// Gives new versions to the sessions that have changed since they got their versions.
     pub(super) fn raise_versions(&mut self) -> Result<(), EngineError> {
-        for id in self.sessions.take_unversioned() {
+        for id in std::mem::take(&mut self.sessions.unversioned) {
             let version = self.counters.give_version();
             self.store.change()?.set_session_version(id, version)?;
             self.sessions.set_version(id, version);

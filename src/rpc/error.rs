@@ -36,16 +36,16 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
             ErrorData::NoSuchItem { id: *id, manager, held_by: held_by.as_deref() }
         }
         EngineError::Conflict { of, expected, version } => conflict(of, *expected, *version),
-        EngineError::NothingToUndo { manager } => {
+        EngineError::NothingToUndo(manager) => {
             ErrorData::NothingToUndo { manager: Some(manager), session: None }
         }
-        EngineError::NothingToRedo { manager } => {
+        EngineError::NothingToRedo(manager) => {
             ErrorData::NothingToRedo { manager: Some(manager), session: None }
         }
-        EngineError::NoSessionUndo { session } => {
+        EngineError::NoSessionUndo(session) => {
             ErrorData::NothingToUndo { manager: None, session: Some(session) }
         }
-        EngineError::NoSessionRedo { session } => {
+        EngineError::NoSessionRedo(session) => {
             ErrorData::NothingToRedo { manager: None, session: Some(session) }
         }
         EngineError::NoSuchSet { known, .. } => ErrorData::NoSuchSet { known },
@@ -84,7 +84,7 @@ fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
     Some(match error {
         EngineError::NoSuchSession { name, known } => no_session(name.as_deref(), known),
         EngineError::NotDeleted { name, known } => no_session(Some(name), known),
-        EngineError::SessionExists { name: session }
+        EngineError::SessionExists(session)
         | EngineError::Store(StoreError::NameTaken(session)) => {
             ErrorData::SessionExists { session }
         }
@@ -98,9 +98,9 @@ fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
             let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
             ErrorData::NoCheckpoint { session, known: CheckpointId::all(newest) }
         }
-        EngineError::NoVersioning { session } => ErrorData::VersioningNotEnabled { session },
-        EngineError::NoRollback { session } => ErrorData::NoRollback { session },
-        EngineError::SessionBusy { session } => ErrorData::SessionBusy { session },
+        EngineError::NoVersioning(session) => ErrorData::VersioningNotEnabled { session },
+        EngineError::NoRollback(session) => ErrorData::NoRollback { session },
+        EngineError::SessionBusy(session) => ErrorData::SessionBusy { session },
         EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
             ErrorData::BadSetting { setting: Keyword(name) }
         }

@@ -40,7 +40,7 @@ pub(super) fn prune_session(_: Call, given: PruneSession) -> Result<Step, WireEr
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             match if_needed {
                 true => engine.auto_manage_session(row.id, target, &context.costs),
-                false => engine.prune_session(row.id, target, &context.costs),
+                false => engine.prune_session("prune-context", row.id, target, &context.costs),
             }
         })?;
         let removed = messages_of(engine, row.id, &done.removed)?;

@@ -66,11 +66,6 @@ impl Session {
         self.learned = learned;
     }
 
-    /// Returns the message with this number.
-    pub fn message(&self, number: u64) -> Option<&Message> {
-        self.log.get(usize::try_from(number.checked_sub(1)?).ok()?).map(|message| &**message)
-    }
-
     /// Iterates over the messages of the conversation, without those that were rolled back.
     pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.log.iter().filter(|message| self.state.is_active(message.number))

@@ -8,12 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
-    /// Creates the set of the numbers from `first` to `last`, which is empty if `last` is smaller
-    /// than `first`.
-    pub fn range(first: u64, last: u64) -> Self {
-        Self(if first <= last { vec![(first, last)] } else { Vec::new() })
-    }
-
     /// Returns whether the set contains the number.
     pub fn contains(&self, number: u64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);

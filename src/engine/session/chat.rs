@@ -43,7 +43,7 @@ impl Engine {
     ) -> Result<(SessionRow, SessionSettings), EngineError> {
         let (row, settings) = self.find_with_settings(name)?;
         if self.sessions.answering.contains(&row.id) {
-            return Err(EngineError::SessionBusy { session: row.name });
+            return Err(EngineError::SessionBusy(row.name));
         }
         self.sessions.answering.push(row.id);
         Ok((row, settings))

@@ -1,13 +1,10 @@
 //! Checkpoints: snapshots of a session to roll back to or fork from.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::super::{Engine, EngineError, Event};
 use super::{Opened, SessionSettings};
 use crate::context::change::Slot;
-use crate::context::manager::Arrival;
 use crate::session::state::{Moment, Redo, Revision, State};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
@@ -57,7 +54,7 @@ impl Engine {
         checkpoint: Option<u64>,
     ) -> Result<RolledBack, EngineError> {
         if !self.keeps_versions(id)? {
-            return Err(EngineError::NoVersioning { session: self.row(id)?.name });
+            return Err(EngineError::NoVersioning(self.row(id)?.name));
         }
         let target = self.find_checkpoint(id, checkpoint)?;
         self.roll_back_to(id, &target, None)
@@ -73,9 +70,7 @@ impl Engine {
         self.settle_learned(id, "rollback")?;
         let before = self.moment(id)?;
         let (turns, messages) = self.size_of(id)?;
-        let made = &target.made;
-        let moment = Moment { revision: made.state, position: made.position, items: made.items };
-        self.go_back(id, "rollback", moment, |state| {
+        self.go_back(id, "rollback", moment_of(target), |state| {
             state.before_rollback = Some(before);
             if let Some(kept) = kept {
                 state.active.insert(kept, kept);
@@ -97,7 +92,7 @@ impl Engine {
     pub fn undo_rollback(&mut self, id: u64) -> Result<Undone, EngineError> {
         let session = self.session(id)?;
         let Some(moment) = session.state().before_rollback else {
-            return Err(EngineError::NoRollback { session: self.row(id)?.name });
+            return Err(EngineError::NoRollback(self.row(id)?.name));
         };
         self.counting_turns(id, |engine| engine.unroll(id, "undo-rollback", moment))
     }
@@ -150,10 +145,7 @@ impl Engine {
                 self.settle_learned(id, "fork-session")?;
                 self.moment(id)?
             }
-            Some(_) => {
-                let made = self.find_checkpoint(id, checkpoint)?.made;
-                Moment { revision: made.state, position: made.position, items: made.items }
-            }
+            Some(_) => moment_of(&self.find_checkpoint(id, checkpoint)?),
         };
         let Revision { state, learned } = self.revision(id, from.revision)?;
         let parent = Some((id, from.position));
@@ -181,16 +173,9 @@ impl Engine {
         let session = self.session(id)?;
         let turn = session.turn_numbers().filter(|number| *number <= position).count() as u64;
         self.change_view(id, "checkpoint", |state| state.checkpoint_turn = turn)?;
-        let moment = self.moment(id)?;
-        let made = NewCheckpoint {
-            state: moment.revision,
-            position,
-            turn,
-            message: message.to_owned(),
-            automatic,
-            created: self.now(),
-            items: moment.items,
-        };
+        let Moment { revision: state, items, .. } = self.moment(id)?;
+        let (message, created) = (message.to_owned(), self.now());
+        let made = NewCheckpoint { state, position, turn, message, automatic, created, items };
         let checkpoint = self.store.change()?.add_checkpoint(id, &made)?;
         let session = self.session_name(id)?;
         let message = made.message;
@@ -223,14 +208,11 @@ impl Engine {
             Some(number) => self.store.read().checkpoint(id, number)?,
             None => self.store.read().checkpoints(id)?.pop(),
         };
-        match found {
-            Some(row) => Ok(row),
-            None => {
-                let known =
-                    self.store.read().checkpoints(id)?.into_iter().map(|row| row.id).collect();
-                Err(EngineError::NoCheckpoint { session: self.row(id)?.name, known })
-            }
+        if let Some(row) = found {
+            return Ok(row);
         }
+        let known = self.store.read().checkpoints(id)?.into_iter().map(|row| row.id).collect();
+        Err(EngineError::NoCheckpoint { session: self.row(id)?.name, known })
     }
 
     /// Captures the session's current state and stores its items in an unnamed set.
@@ -279,14 +261,7 @@ impl Engine {
         if now.len() == then.len() && now.slots().zip(&then).all(same) {
             return Ok(());
         }
-        let arrivals = then
-            .into_iter()
-            .map(|slot| Arrival {
-                item: Arc::clone(&slot.item),
-                version: self.counters.give_version(),
-                pinned: slot.pinned,
-            })
-            .collect();
+        let arrivals = then.iter().map(|slot| self.arrival(slot)).collect();
         let change = self.plan(&manager, |manager| manager.plan_replace(method, arrivals))?;
         self.carry_out(&manager, change)
     }
@@ -295,4 +270,8 @@ impl Engine {
         let session = self.session(id)?;
         Ok((session.turns(), session.active().count() as u64))
     }
+}
+
+fn moment_of(CheckpointRow { made, .. }: &CheckpointRow) -> Moment {
+    Moment { revision: made.state, position: made.position, items: made.items }
 }

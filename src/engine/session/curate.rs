@@ -96,28 +96,19 @@ impl Engine {
     ) -> Result<PrunedView, EngineError> {
         let HistoryStats { needs_pruning, tokens, items, .. } = self.session_stats(id, costs)?;
         if needs_pruning {
-            return self.pruned_by("auto-manage-context", id, max_tokens, costs);
+            return self.prune_session("auto-manage-context", id, max_tokens, costs);
         }
         let (original, remaining, kept) = (tokens, tokens, items);
         Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })
     }
 
     /// Prunes a session's view by importance to `max_tokens`, by default the target share of the
-    /// model's limit. Pruned messages become memories if the session's settings say so.
+    /// model's limit. Pruned messages become memories if the session's settings say so. `method` is
+    /// the name of the step, as `undo-session` knows it.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
     pub fn prune_session(
-        &mut self,
-        id: u64,
-        max_tokens: Option<u64>,
-        costs: &Costs,
-    ) -> Result<PrunedView, EngineError> {
-        self.pruned_by("prune-context", id, max_tokens, costs)
-    }
-
-    /// Prunes a session's view. `method` is the name of the step, as `undo-session` knows it.
-    fn pruned_by(
         &mut self,
         method: &'static str,
         id: u64,

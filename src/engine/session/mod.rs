@@ -86,10 +86,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchSession`].
     pub fn find_session(&mut self, name: Option<&str>) -> Result<SessionRow, EngineError> {
-        match self.session_if_any(name)? {
-            Some(row) => Ok(row),
-            None => Err(self.no_such_session(name)),
-        }
+        self.session_if_any(name)?.ok_or_else(|| self.no_such_session(name))
     }
 
     /// Finds a session like [`find_session`](Self::find_session), if there is one.
@@ -120,13 +117,11 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn free_session_name(&mut self) -> Result<String, EngineError> {
-        for number in self.store.read().session_count()? + 1.. {
-            let name = format!("conversation-{number}");
-            if self.store.read().session_named(&name)?.is_none() {
-                return Ok(name);
-            }
+        let mut number = self.store.read().session_count()? + 1;
+        while self.store.read().session_named(&format!("conversation-{number}"))?.is_some() {
+            number += 1;
         }
-        unreachable!("there is always another number")
+        Ok(format!("conversation-{number}"))
     }
 
     /// Renames a session.
@@ -203,7 +198,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn session(&mut self, id: u64) -> Result<&Session, EngineError> {
-        Ok(self.session_mut(id)?)
+        Ok(&self.loaded(id)?.session)
     }
 
     /// Runs `operation` on the named session, or on the current one. Returns the session's row as
@@ -233,7 +228,7 @@ impl Engine {
         operation: impl FnOnce(&mut Self, &SessionRow) -> Result<T, EngineError>,
     ) -> Result<(SessionRow, T), EngineError> {
         self.in_session(name, |engine, row| match engine.sessions.answering.contains(&row.id) {
-            true => Err(EngineError::SessionBusy { session: row.name.clone() }),
+            true => Err(EngineError::SessionBusy(row.name.clone())),
             false => operation(engine, row),
         })
     }
@@ -243,10 +238,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchSession`].
     pub fn row(&mut self, id: u64) -> Result<SessionRow, EngineError> {
-        match self.row_if_any(id)? {
-            Some(row) => Ok(row),
-            None => Err(self.no_such_session(Some(&SessionId(id).to_string()))),
-        }
+        let row = self.row_if_any(id)?;
+        row.ok_or_else(|| self.no_such_session(Some(&SessionId(id).to_string())))
     }
 
     pub(super) fn create_session(
@@ -259,12 +252,6 @@ impl Engine {
         self.sessions.touch(id);
         self.session_changed(id, method)?;
         Ok(id)
-    }
-
-    /// Returns the session in memory, reading it from the store if needed. Changes must be stored
-    /// before they are made here.
-    fn session_mut(&mut self, id: u64) -> Result<&mut Session, EngineError> {
-        Ok(&mut self.loaded(id)?.session)
     }
 
     /// Returns the session and its row in memory, reading them from the store if needed. Changes
@@ -282,9 +269,9 @@ impl Engine {
         id: u64,
         method: &'static str,
     ) -> Result<(), EngineError> {
-        let row = self.row(id)?;
-        let session = SessionName { id, name: row.name, version: 0 };
-        self.events.push(Event::SessionChanged { session, method, messages: row.messages });
+        let SessionRow { name, messages, .. } = self.row(id)?;
+        let session = SessionName { id, name, version: 0 };
+        self.events.push(Event::SessionChanged { session, method, messages });
         Ok(())
     }
 
@@ -294,9 +281,7 @@ impl Engine {
 
     pub(super) fn check_name_is_free(&mut self, name: &str, of: u64) -> Result<(), EngineError> {
         match self.store.read().session_named(name)? {
-            Some(other) if other.id != of => {
-                Err(EngineError::SessionExists { name: name.to_owned() })
-            }
+            Some(other) if other.id != of => Err(EngineError::SessionExists(name.to_owned())),
             _ => Ok(()),
         }
     }

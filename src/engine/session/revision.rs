@@ -35,7 +35,7 @@ impl Engine {
         };
         self.store.change()?.append_state(id, &row)?;
         self.sessions.touch(id);
-        self.session_mut(id)?.set_state(revision.state, number);
+        self.loaded(id)?.session.set_state(revision.state, number);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Engine {
         let text = print(&learned)?;
         self.store.change()?.set_learned(id, &text)?;
         self.sessions.change_row(id, |row| row.learned = text);
-        self.session_mut(id)?.set_learned(learned);
+        self.loaded(id)?.session.set_learned(learned);
         Ok(())
     }
 

@@ -186,9 +186,9 @@ fn a_pin_is_a_revision_that_can_be_taken_back() {
     turn(&mut engine, id, "one");
     engine.run_alone(|engine| engine.pin_messages(id, &[2], true)).unwrap();
     reread(&mut engine);
-    assert!(engine.session(id).unwrap().message(2).unwrap().pinned);
+    assert!(engine.session(id).unwrap().log()[1].pinned);
     engine.run_alone(|engine| engine.restore_revision(id, 0)).unwrap();
-    assert!(!engine.session(id).unwrap().message(2).unwrap().pinned);
+    assert!(!engine.session(id).unwrap().log()[1].pinned);
     let error = engine.run_alone(|engine| engine.pin_messages(id, &[3], true)).unwrap_err();
     assert_eq!(error.to_string(), "no message msg-3; the log has msg-1 to msg-2");
 }
@@ -211,7 +211,7 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
     turn(&mut engine, id, "one");
     let failed: Result<(), _> = engine.run_alone(|engine| {
         engine.add_messages(id, vec![said(Role::User, "lost")])?;
-        Err(EngineError::NothingToUndo { manager: "x".into() })
+        Err(EngineError::NothingToUndo("x".into()))
     });
     assert!(failed.is_err());
     check(&mut engine, id, "one, re one", "");

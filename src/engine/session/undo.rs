@@ -40,7 +40,7 @@ impl Engine {
     /// [`EngineError::NoSessionUndo`].
     pub(crate) fn undo_session(&mut self, id: u64) -> Result<(SessionStep, Undone), EngineError> {
         let Some(step) = self.next_undo(id)? else {
-            return Err(EngineError::NoSessionUndo { session: self.row(id)?.name });
+            return Err(EngineError::NoSessionUndo(self.row(id)?.name));
         };
         let state = self.revision(id, step.revision)?.state;
         let before_rollback = state.before_rollback.filter(|_| step.method == "rollback");
@@ -57,7 +57,7 @@ impl Engine {
     /// [`EngineError::NoSessionRedo`] if nothing was undone, or the session has continued since.
     pub(crate) fn redo_session(&mut self, id: u64) -> Result<(SessionStep, Undone), EngineError> {
         let Some(redo) = self.redo_of(id)? else {
-            return Err(EngineError::NoSessionRedo { session: self.row(id)?.name });
+            return Err(EngineError::NoSessionRedo(self.row(id)?.name));
         };
         let step = SessionStep { method: redo.method.clone(), revision: redo.moment.revision };
         let turns = self.counting_turns(id, |engine| engine.redo_view(id, &redo))?;

@@ -82,7 +82,7 @@ impl Engine {
         vector: &[f32],
     ) -> Result<(), EngineError> {
         self.store.change()?.set_message_vector((session, number), model, vector)?;
-        for loaded in self.sessions.loaded_mut() {
+        for loaded in &mut self.sessions.loaded {
             let known = loaded.vectors.as_mut().filter(|known| known.model == model);
             match known {
                 Some(known) if loaded.row.id == session => {

@@ -62,7 +62,7 @@ fn prunings_are_undone_and_redone_in_turn() {
     check(&mut engine, id, &[2, 3, 4]);
     assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
     check(&mut engine, id, &[1, 2, 3, 4]);
-    assert!(engine.session(id).unwrap().message(4).unwrap().pinned, "the pin stays");
+    assert!(engine.session(id).unwrap().log()[3].pinned, "the pin stays");
     assert_eq!(undo(&mut engine, id).unwrap_err().kind(), "nothing-to-undo");
     redo(&mut engine, id).unwrap();
     check(&mut engine, id, &[2, 3, 4]);
