@@ -5,8 +5,7 @@ use super::lexicon::{dimension, short};
 /// An amount in comparable form: `30 s` and `30 seconds` are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Amount {
-    /// Dimension that the unit measures, such as `time`; empty for a bare number or an unknown
-    /// unit.
+    /// Dimension of the unit, such as `time`; empty for a bare number or an unknown unit.
     pub(super) dimension: &'static str,
     number: String,
     unit: String,
@@ -21,9 +20,7 @@ impl Amount {
         let number = number.replace([',', '_', '$', '€'], "");
         Self { dimension: dimension(&unit).unwrap_or(""), number, unit: short(&unit).to_owned() }
     }
-}
 
-impl Amount {
     /// Returns the unit if it names counted things, such as `workers`; otherwise an empty text.
     pub(super) fn counted(&self) -> &str {
         if self.dimension == "count" { &self.unit } else { "" }

@@ -17,8 +17,7 @@ const RECALLED: usize = 256;
 /// Number of messages after which "make it 40 s" can no longer refer to an earlier quantity.
 const ANAPHORA: u64 = 6;
 
-/// A ledger that is being written. Entries that no longer hold leave empty slots until the ledger
-/// is closed.
+/// A ledger that is being written. Entries that no longer hold leave empty slots until it closes.
 #[derive(Default)]
 pub(super) struct Book {
     slots: Vec<Option<Entry>>,
@@ -78,12 +77,11 @@ impl Book {
             entry.times += old.times;
             entry.voice = if old.voice.name() == "output" { entry.voice } else { old.voice };
         }
-        for at in 0..entry.values.len() {
-            if let Some(meant) = self.named_in(&entry.values[at]) {
-                let quantity = entry.values[at].clone();
-                entry.values[at] = Quantity { subject: meant, loose: false, ..quantity };
+        for value in &mut entry.values {
+            if let Some(meant) = self.named_in(value) {
+                (value.subject, value.loose) = (meant, false);
             }
-            self.supersede(&entry.values[at].clone(), entry.voice);
+            self.supersede(value, entry.voice);
         }
         let slot = self.slots.len();
         if matches!(entry.kind, Kind::Decision | Kind::Constraint | Kind::Request) {
@@ -98,8 +96,7 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Marks older choices as `earlier` if the statement `entry` replaces them, and remembers the
-    /// statement as a choice.
+    /// Marks older choices that the statement `entry` replaces as `earlier`, and remembers it.
     fn choose(&mut self, entry: &Entry, slot: usize) {
         let choice = Choice::of(&entry.text);
         let start = self.choices.len().saturating_sub(RECALLED);
@@ -108,7 +105,7 @@ impl Book {
             let both = entry.kind == Kind::Decision && old.kind == Kind::Decision;
             // A person's choice outranks the model's.
             let outranked = old.voice == Voice::Person && entry.voice != Voice::Person;
-            if (choice.changes() || both && !outranked) && choice.replaces(known) {
+            if (choice.changes || both && !outranked) && choice.replaces(known) {
                 old.earlier = true;
             }
         }
@@ -132,7 +129,7 @@ impl Book {
         let choice = Choice::of(sentence);
         let start = self.choices.len().saturating_sub(RECALLED);
         let mut recent = self.choices[start..].iter().filter(|(slot, _)| decided(*slot));
-        (choice.changes() || is_bare(sentence)) && recent.any(|(_, known)| choice.replaces(known))
+        (choice.changes || is_bare(sentence)) && recent.any(|(_, known)| choice.replaces(known))
     }
 
     /// Drops the entries that the withdrawal names, and remembers the withdrawal. Ignores a
@@ -180,23 +177,18 @@ impl Book {
                 value.subject.clone_from(&meant.quantity.subject);
                 value.loose = meant.quantity.loose;
             }
-            let dimension = Amount::of(&value.amount).dimension;
             let same = |other: &Quantity| {
                 (other.subject == value.subject || other.loose && value.loose)
-                    && Amount::of(&other.amount).dimension == dimension
+                    && Amount::of(&other.amount).dimension == amount.dimension
             };
             match current.iter().position(same) {
-                Some(at) if self.is_known(&current[at]) => current[at] = value,
-                Some(_) if self.is_known(&value) => {}
+                Some(at) if !self.is_known(&current[at]) && self.is_known(&value) => {}
                 Some(at) => current[at] = value,
                 None => current.push(value),
             }
         }
-        let former: Vec<bool> =
-            current.iter().map(|it| current.iter().any(|other| self.was(it, other))).collect();
-        let mut former = former.into_iter();
-        current.retain(|_| !former.next().unwrap_or_default());
-        current
+        let holds = |it: &&Quantity| !current.iter().any(|other| self.was(it, other));
+        current.iter().filter(holds).cloned().collect()
     }
 
     /// Returns whether `old` is known as an earlier amount of the thing that `new` measures, and
@@ -248,8 +240,9 @@ impl Book {
         let [quantity] = entry.values.as_mut_slice() else { return !entry.text.is_empty() };
         let amount = Amount::of(&quantity.amount);
         if quantity.loose {
-            let Some(meant) = self.named_in(quantity) else { return true };
-            *quantity = Quantity { subject: meant, loose: false, ..quantity.clone() };
+            if let Some(meant) = self.named_in(quantity) {
+                (quantity.subject, quantity.loose) = (meant, false);
+            }
             return true;
         } else if quantity.subject.is_empty() {
             let Some(meant) = self.last_of_kind(&amount, entry.origin) else {
@@ -287,8 +280,7 @@ impl Book {
             .recalled()
             .filter(|held| held.amount.dimension == amount.dimension && !held.quantity.loose)
             .collect();
-        let subjects: Vec<&Subject> = held.iter().map(|held| &held.subject).collect();
-        let related = relations(&subjects, &Subject::of(quantity));
+        let related = relations(held.iter().map(|held| &held.subject), &Subject::of(quantity));
         let same = related.iter().position(|related| *related == Related::Same)?;
         Some(held[same].quantity.subject.clone())
     }
@@ -321,14 +313,10 @@ impl Book {
         let (subject, amount) = (Subject::of(newer), Amount::of(&newer.amount));
         for held in [&mut self.stated, &mut self.shown] {
             let start = held.len().saturating_sub(RECALLED);
-            let recent = &held[start..];
-            let subjects: Vec<&Subject> = recent.iter().map(|held| &held.subject).collect();
-            let mut related = relations(&subjects, &subject).into_iter();
-            let mut at = 0;
+            let recent = relations(held[start..].iter().map(|held| &held.subject), &subject);
+            let mut related = std::iter::repeat_n(Related::Not, start).chain(recent);
             held.retain_mut(|held| {
-                at += 1;
-                let related = if at > start { related.next() } else { None };
-                let related = related.unwrap_or(Related::Not);
+                let related = related.next().unwrap_or(Related::Not);
                 !update(held, &mut self.slots, (newer, voice), related, &amount)
             });
         }

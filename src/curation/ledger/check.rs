@@ -90,14 +90,13 @@ impl Ledger {
     fn contradicts(&self, sentence: &str) -> bool {
         let values: Vec<&Quantity> = self.entries.iter().flat_map(|entry| &entry.values).collect();
         let subjects: Vec<Subject> = values.iter().map(|value| Subject::of(value)).collect();
-        let subjects: Vec<&Subject> = subjects.iter().collect();
         quantities(sentence).iter().any(|found| {
             let amount = Amount::of(&found.amount);
             let differs = |held: &Quantity| {
                 let held = Amount::of(&held.amount);
                 held.dimension == amount.dimension && held != amount
             };
-            let related = relations(&subjects, &Subject::of(found));
+            let related = relations(subjects.iter(), &Subject::of(found));
             let same = |(held, related): (&&Quantity, &Related)| {
                 *related == Related::Same && differs(held)
             };
@@ -106,16 +105,14 @@ impl Ledger {
     }
 }
 
-/// Returns whether a line is prose: neither empty nor a heading, a fence, a line of a table or the
-/// like.
+/// Returns whether a line is prose, and not empty, a heading, a fence or a line of a table.
 fn is_prose(line: &str) -> bool {
     !line.is_empty() && !line.starts_with(['#', '[', '<', '|', '`', '=', '~']) && line != "---"
 }
 
 /// Returns the parts of a sentence that must have been said word for word.
 fn specifics(sentence: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    command::in_sentence(sentence, &mut found);
+    let mut found = command::in_sentence(sentence);
     found.extend(sentence.split('`').skip(1).step_by(2).map(str::to_owned));
     let mark = |c: char| !c.is_alphanumeric() && !"/\\_-.~@$€%".contains(c);
     for word in sentence.split_whitespace() {
@@ -135,8 +132,7 @@ fn specifics(sentence: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether a sentence has meaningful words, and enough of them are in `said`, the stems of
-/// the conversation's words.
+/// Returns whether a sentence has meaningful words, and enough of their stems are in `said`.
 fn is_mostly(sentence: &str, said: &BTreeSet<String>) -> bool {
     let mut words = key(sentence);
     if words.is_empty() {

@@ -11,8 +11,7 @@ use super::phrases::Finder;
 use super::subject::key;
 use crate::retrieval::words::stems;
 
-/// Minimum number of words in a name with which two choices are compared. A single word may mean
-/// many things.
+/// Minimum number of words in a name by which choices are compared: one may mean many things.
 const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
@@ -34,7 +33,7 @@ pub(super) struct Choice {
     /// Stems of all words.
     words: BTreeSet<String>,
     /// True if the words say that something changes.
-    changes: bool,
+    pub(super) changes: bool,
     /// True if the words forbid something, and so choose nothing.
     forbids: bool,
 }
@@ -54,11 +53,6 @@ impl Choice {
         let plain = plain(sentence);
         let changes = !words.is_disjoint(&CHANGE_STEMS) || has_any(&plain, &CHANGES);
         Self { names: all, known, words, changes, forbids: has_any(&plain, &FORBIDS) }
-    }
-
-    /// Returns whether the words of this choice say that something changes.
-    pub(super) fn changes(&self) -> bool {
-        self.changes
     }
 
     /// Returns whether this choice may be about the same thing as another one. It may, unless the
@@ -129,8 +123,7 @@ pub(super) fn names(sentence: &str) -> Vec<(String, bool)> {
     names
 }
 
-/// Returns whether a sentence may be a new answer to a question that was decided. Quicker than
-/// reading the whole sentence.
+/// Returns whether a sentence may decide a question anew. Quicker than reading all of it.
 pub(super) fn may_decide_anew(sentence: &str) -> bool {
     static MARKS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         let marks = CHANGES.phrases.iter().map(|mark| mark.strip_suffix('e').unwrap_or(mark));

@@ -18,8 +18,8 @@ const ENDS: &[&str] = &[
 const LONGEST: usize = 300;
 
 /// Finds the commands in a sentence: in backticks, or after a word such as "run".
-pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
-    let mut before = "";
+pub(super) fn in_sentence(sentence: &str) -> Vec<String> {
+    let (mut found, mut before) = (Vec::new(), "");
     for (at, part) in sentence.split('`').enumerate() {
         if at % 2 == 1 {
             let introduced = before.split_whitespace().next_back().is_some_and(is_verb);
@@ -27,10 +27,11 @@ pub(super) fn in_sentence(sentence: &str, found: &mut Vec<String>) {
                 found.push(part.trim().to_owned());
             }
         } else {
-            bare(part, found);
+            bare(part, &mut found);
             before = part;
         }
     }
+    found
 }
 
 /// Returns the command of a line that begins with a prompt, also if the line is quoted: `$ make`,
@@ -63,14 +64,13 @@ pub(super) fn begins_with_program(line: &str) -> bool {
 
 /// Finds the commands in the lines of a shell script or session. If a line has a prompt, only lines
 /// with a prompt have commands.
-pub(super) fn in_shell(lines: &[&str], found: &mut Vec<String>) {
+pub(super) fn in_shell<'a>(lines: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let session = lines.iter().any(|line| after_prompt(line).is_some());
     let commands: Vec<&str> = match session {
         true => lines.iter().filter_map(|line| after_prompt(line)).collect(),
         false => beginnings(lines.iter().copied()).map(str::trim).collect(),
     };
-    let fits = |line: &&str| !line.starts_with('#') && line.len() <= LONGEST;
-    found.extend(commands.into_iter().filter(fits).map(str::to_owned));
+    commands.into_iter().filter(|line| !line.starts_with('#') && line.len() <= LONGEST)
 }
 
 /// Returns the lines of a script at which commands begin. Leaves out the lines of here-documents,
@@ -170,9 +170,7 @@ mod tests {
 
     #[track_caller]
     fn check(sentence: &str, expected: &[&str]) {
-        let mut found = Vec::new();
-        in_sentence(sentence, &mut found);
-        assert_eq!(found, expected, "{sentence}");
+        assert_eq!(in_sentence(sentence), expected, "{sentence}");
     }
 
     #[test]
@@ -227,9 +225,8 @@ mod tests {
 
     #[test]
     fn only_lines_after_a_prompt_are_commands_of_a_session() {
-        let mut found = Vec::new();
-        in_shell(&["$ make", "cc -c x.c", "# note"], &mut found);
-        in_shell(&["# note", "cd x", "make"], &mut found);
+        let session = in_shell(&["$ make", "cc -c x.c", "# note"]);
+        let found: Vec<&str> = session.chain(in_shell(&["# note", "cd x", "make"])).collect();
         assert_eq!(found, ["make", "cd x", "make"]);
     }
 }

@@ -24,8 +24,7 @@ const OF_AN_OUTPUT: usize = 20;
 const LONGEST_LINE: usize = 2000;
 /// Maximum number of bytes read from one output of a tool, half of them from each end.
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
-/// Maximum length of an argument that is no command, in bytes. Longer arguments are contents of
-/// files.
+/// Maximum length of an argument that is no command, in bytes. Longer ones are contents of files.
 const LONGEST_ARGUMENT: usize = 400;
 
 /// Reads a message into the ledger.
@@ -74,9 +73,7 @@ fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
     let shell = ["sh", "bash", "shell", "zsh", "console", "fish", "shell-session", "terminal"];
     let prompted = block.iter().any(|line| command::after_prompt(line).is_some());
     if shell.contains(&language) || prompted {
-        let mut commands = Vec::new();
-        command::in_shell(block, &mut commands);
-        commands.iter().for_each(|command| take_command(command, place, book));
+        command::in_shell(block).for_each(|command| take_command(command, place, book));
     }
     let seen = Place { voice: Voice::Output, asked: false, ..place };
     output(block.iter().copied(), seen, book);
@@ -85,9 +82,7 @@ fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
 /// Reads a sentence of a person or of the model.
 fn spoken(sentence: &str, place: Place, book: &mut Book) {
     statement::read(sentence, place, book);
-    let mut commands = Vec::new();
-    command::in_sentence(sentence, &mut commands);
-    for command in commands {
+    for command in command::in_sentence(sentence) {
         book.add(place.entry(Kind::Command, &command, Vec::new()));
     }
     paths(sentence, place, usize::MAX, book);
@@ -132,11 +127,8 @@ fn output<'a>(lines: impl Iterator<Item = &'a str>, place: Place, book: &mut Boo
             book.add(entry);
             numbers_left -= 1;
         }
-        for mark in ["TODO", "FIXME"] {
-            if line.contains(mark) {
-                statement::read(line.trim(), place, book);
-                break;
-            }
+        if ["TODO", "FIXME"].iter().any(|mark| line.contains(mark)) {
+            statement::read(line.trim(), place, book);
         }
     }
 }

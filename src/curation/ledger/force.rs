@@ -40,8 +40,7 @@ const REPORTED: &[&str] = &["i", "it", "they", "he", "she", "that", "which", "wh
 static TAGS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("tag"));
 /// Maximum length of a sentence, in bytes. A longer text without a full stop is data.
 const LONGEST: usize = 600;
-/// Minimum number of words of a wish or remark. A shorter sentence says nothing without its
-/// context.
+/// Minimum number of words of a wish or remark. Fewer say nothing without their context.
 const FEWEST_WORDS: usize = 4;
 
 /// Returns how binding a person's sentence is, or `None` for a question, data, or a sentence that

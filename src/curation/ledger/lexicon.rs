@@ -54,14 +54,12 @@ impl Classes {
     }
 }
 
-/// Returns the dimension that `unit` measures, such as `time`; `None` for an unknown unit. The unit
-/// must be in lower case.
+/// Returns the dimension, such as `time`, of a unit in lower case; `None` for an unknown unit.
 pub(super) fn dimension(unit: &str) -> Option<&'static str> {
     LEXICON.dimensions.get(unit).copied()
 }
 
-/// Returns the short name of a unit that has several names, such as `s` for `seconds`, and other
-/// units unchanged.
+/// Returns the short name of a unit, such as `s` for `seconds`; other units unchanged.
 pub(super) fn short(unit: &str) -> &str {
     match unit {
         "sec" | "secs" | "second" | "seconds" => "s",

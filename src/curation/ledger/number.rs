@@ -50,7 +50,10 @@ pub(super) fn quantities(sentence: &str) -> Vec<Quantity> {
             .or_else(|| found.iter().rev().find(same).map(|old| (old.subject.clone(), old.loose)))
             .or_else(|| {
                 let unit = number.named.clone()?;
-                around().is_none_or(is_one_word).then_some((unit, false)).filter(|_| !back)
+                around()
+                    .is_none_or(|near| !near.contains(' '))
+                    .then_some((unit, false))
+                    .filter(|_| !back)
             })
             .or_else(|| {
                 around().map(|near| (if names_one(&words) { near } else { String::new() }, true))
@@ -93,10 +96,6 @@ fn names_one(words: &[Word<'_>]) -> bool {
         let leads = at == 0 && introduces(pair, words.get(2));
         before && !pair[0].ends && named(&pair[1]) && !leads
     })
-}
-
-fn is_one_word(words: String) -> bool {
-    !words.contains(' ')
 }
 
 /// Returns the words near a number that could name the measured thing, with `, ` between the

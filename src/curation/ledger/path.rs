@@ -34,8 +34,7 @@ pub(super) fn path(word: &str) -> Option<&str> {
     is_path(bare).then_some(bare)
 }
 
-/// Returns the word without the punctuation around it, and without an option such as `--out=`
-/// before its value.
+/// Returns the word without punctuation around it and without an option such as `--out=`.
 fn bare(word: &str) -> &str {
     let around = |c: char| "`'\"()[]{}<>,;:!?*=|".contains(c);
     let word = word.trim_start_matches("#!").trim_matches(around);

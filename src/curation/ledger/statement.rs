@@ -207,8 +207,7 @@ pub(super) fn renamed(sentence: &str, book: &mut Book) {
     }
 }
 
-/// Returns the sentence of a task without the words that mark it as a task, if these words come
-/// first.
+/// Returns a task's sentence without the words that mark it as a task, if these come first.
 fn task<'a>(sentence: &'a str, found: &[Found]) -> &'a str {
     let mark = found.iter().find(|found| found.cue == Cue::Task).map_or(0, |found| found.end);
     let before = sentence[..mark].split_whitespace().count();

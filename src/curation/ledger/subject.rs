@@ -79,8 +79,11 @@ impl Subject {
 /// one's name, only these are related. Otherwise, subjects that share a part of their names count
 /// as the same if only one name has that part; if several have it, the relation is doubtful. It is
 /// also doubtful if the newer name has all words of the older name and more.
-pub(super) fn relations(older: &[&Subject], newer: &Subject) -> Vec<Related> {
-    let matches: Vec<_> = older.iter().map(|subject| subject.matching(newer)).collect();
+pub(super) fn relations<'a>(
+    older: impl Iterator<Item = &'a Subject>,
+    newer: &'a Subject,
+) -> Vec<Related> {
+    let matches: Vec<_> = older.map(|subject| subject.matching(newer)).collect();
     let best = matches.iter().flatten().map(|(found, _)| *found).max();
     let names: BTreeSet<&BTreeSet<String>> = matches
         .iter()

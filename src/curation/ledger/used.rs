@@ -264,12 +264,11 @@ fn by_word<'a>(figures: impl Iterator<Item = (Option<&'a str>, &'a str)>) -> Str
 }
 
 /// Leaves out each path that is the end of another: `a.rs` if there is `src/a.rs`.
-fn without_ends(paths: Vec<&str>) -> Vec<&str> {
-    let ends =
-        |path: &str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at + 1).collect() };
-    let known: HashSet<&str> =
-        paths.iter().flat_map(|path| ends(path).into_iter().map(|at| &path[at..])).collect();
-    paths.iter().filter(|path| !known.contains(**path)).copied().collect()
+fn without_ends<'a>(mut paths: Vec<&'a str>) -> Vec<&'a str> {
+    let end_of = |path: &'a str| path.match_indices('/').map(|(at, _)| &path[at + 1..]);
+    let known: HashSet<&str> = paths.iter().copied().flat_map(end_of).collect();
+    paths.retain(|path| !known.contains(path));
+    paths
 }
 
 /// Returns the folder of a path, with a slash at its end; empty if there is none.
