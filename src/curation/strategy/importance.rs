@@ -78,7 +78,7 @@ pub fn scores(history: &History<'_>) -> Vec<Score> {
     }
     let highest = |members: &[usize]| {
         let totals = members.iter().map(|index| &of_messages[*index]);
-        totals.reduce(|best, other| if other.total() > best.total() { other } else { best })
+        totals.reduce(|best, other| if other.total > best.total { other } else { best })
     };
     let scored = history.units.iter().map(|unit| highest(&unit.members));
     scored
@@ -91,62 +91,46 @@ pub(crate) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
     history.units.iter().rposition(|unit| unit.members.last() == Some(&last))
 }
 
-/// The points of a message for each criterion.
+/// The points of a message.
 struct Points {
-    recency: f64,
-    role: f64,
-    error: f64,
-    success: f64,
-    tool: f64,
-    operation: f64,
-    length: f64,
+    /// Sum of the parts, at most 100.
+    total: f64,
+    /// Points for each criterion. Points for keywords above [`KEYWORDS_AT_MOST`] are a negative
+    /// part, so that the parts add up.
+    parts: [(&'static str, f64); 8],
 }
 
 impl Points {
     fn of(message: &Message, recency: f64) -> Self {
         let signals = message.signals;
         let given = |there: bool, points: f64| if there { points } else { 0.0 };
-        Self {
-            recency,
-            role: match message.role {
-                Role::System => SYSTEM,
-                Role::User => USER,
-                Role::Assistant | Role::Tool => OTHER,
-            },
-            error: given(signals.error, ERROR),
-            success: given(signals.success, SUCCESS),
-            tool: given(message.role == Role::Tool || !message.tool_calls.is_empty(), TOOL),
-            operation: given(signals.operation, OPERATION),
-            length: given(signals.long, LENGTH),
-        }
-    }
-
-    /// Returns the sum of the points, at most 100. Some of them are capped together at
-    /// [`KEYWORDS_AT_MOST`].
-    fn total(&self) -> f64 {
-        self.recency + self.role + self.keywords().min(KEYWORDS_AT_MOST) + self.length
-    }
-
-    fn keywords(&self) -> f64 {
-        self.error + self.success + self.tool + self.operation
-    }
-
-    /// Returns the score with all parts that are not 0. Points above the cap are a negative part,
-    /// so that the parts add up.
-    fn score(&self) -> Score {
-        let capped = (KEYWORDS_AT_MOST - self.keywords()).min(0.0);
+        let role = match message.role {
+            Role::System => SYSTEM,
+            Role::User => USER,
+            Role::Assistant | Role::Tool => OTHER,
+        };
+        let (error, success) = (given(signals.error, ERROR), given(signals.success, SUCCESS));
+        let tool = given(message.role == Role::Tool || !message.tool_calls.is_empty(), TOOL);
+        let operation = given(signals.operation, OPERATION);
+        let length = given(signals.long, LENGTH);
+        let keywords = error + success + tool + operation;
         let parts = [
-            ("recency", self.recency),
-            ("role", self.role),
-            ("error", self.error),
-            ("success", self.success),
-            ("tool", self.tool),
-            ("operation", self.operation),
-            ("keyword-cap", capped),
-            ("length", self.length),
+            ("recency", recency),
+            ("role", role),
+            ("error", error),
+            ("success", success),
+            ("tool", tool),
+            ("operation", operation),
+            ("keyword-cap", (KEYWORDS_AT_MOST - keywords).min(0.0)),
+            ("length", length),
         ];
-        let there = parts.into_iter().filter(|(_, points)| *points != 0.0);
-        Score { total: self.total(), parts: there.collect() }
+        Self { total: recency + role + keywords.min(KEYWORDS_AT_MOST) + length, parts }
+    }
+
+    /// Returns the score with all parts that are not 0.
+    fn score(&self) -> Score {
+        let there = self.parts.into_iter().filter(|(_, points)| *points != 0.0);
+        Score { total: self.total, parts: there.collect() }
     }
 }
 

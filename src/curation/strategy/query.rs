@@ -1,5 +1,7 @@
 //! The strategy `query`: keeps the units that best fit a question.
 
+use std::collections::HashMap;
+
 use super::selection::Selection;
 use super::{Aim, Projection, Shown, Strategy, rank};
 use crate::curation::unit::History;
@@ -44,27 +46,18 @@ fn with_marks(history: &History<'_>, chosen: &[Shown], mut left: u64) -> Vec<Sho
             shown[*index] = true;
         }
     }
-    let gaps = gaps(&shown);
-    let mut order: Vec<usize> = (0..gaps.len()).collect();
-    order.sort_by_key(|at| (std::cmp::Reverse(gaps[*at].1), gaps[*at].0));
-    let mut marks: Vec<Option<(String, u64)>> = vec![None; gaps.len()];
-    for at in order {
-        let mark = mark(gaps[at].1);
-        let tokens = history.measure.note(&mark);
-        if tokens > left {
-            break;
-        }
-        left -= tokens;
-        marks[at] = Some((mark, tokens));
-    }
+    let mut gaps = gaps(&shown);
+    gaps.sort_by_key(|(start, length)| (std::cmp::Reverse(*length), *start));
+    let marks = gaps.into_iter().map_while(|(start, length)| {
+        let content = mark(length);
+        let tokens = history.measure.note(&content);
+        left = left.checked_sub(tokens)?;
+        Some((start, Shown::Note { content, tokens }))
+    });
+    let mut marks: HashMap<usize, Shown> = marks.collect();
     let mut result = Vec::new();
-    let mut gaps = gaps.into_iter().zip(marks).peekable();
     for (index, shown) in shown.into_iter().enumerate() {
-        if let Some((_, mark)) = gaps.next_if(|((start, _), _)| *start == index)
-            && let Some((content, tokens)) = mark
-        {
-            result.push(Shown::Note { content, tokens });
-        }
+        result.extend(marks.remove(&index));
         if shown {
             result.push(Shown::Whole(index));
         }

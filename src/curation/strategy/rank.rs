@@ -104,8 +104,7 @@ fn repeats(history: &History<'_>, unit: &Unit, query: &str) -> bool {
     history.members(unit).all(|message| *message.content == *query)
 }
 
-/// Returns how much the neighbours of the unit at index `at` add to its score. `fits` tells how
-/// well each unit fits the query.
+/// Returns what the neighbours of unit `at` add to its score. `fits` has the fit of each unit.
 fn by_neighbours(fits: &[f64], at: usize) -> f64 {
     let near = |away: usize| {
         let before = at.checked_sub(away).map_or(0.0, |other| fits[other]);
@@ -120,8 +119,7 @@ pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
     Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
 }
 
-/// Returns the indices of the units, best first. If units have the same score, the newer one comes
-/// first.
+/// Returns the indices of the units, best first; of units with the same score, the newer first.
 pub(super) fn best_first(scores: &[Score]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total.total_cmp(&scores[*a].total).then(b.cmp(a)));
@@ -134,8 +132,7 @@ pub(super) fn query<'a>(history: &History<'a>, given: Option<&'a str>) -> &'a st
     given.or_else(|| last().map(|message| &*message.content)).unwrap_or("")
 }
 
-/// Scores the units by BM25, relative to the best unit. A unit that only repeats the query is not
-/// an answer and scores 0.
+/// Scores the units by BM25, relative to the best. A unit that only repeats the query scores 0.
 fn by_words(history: &History<'_>, query: &str) -> Vec<f64> {
     let query_stems = query_stems(query);
     let mut scores = indexed(history, &query_stems).unwrap_or_else(|| {

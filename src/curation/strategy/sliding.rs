@@ -32,7 +32,7 @@ impl Strategy for Sliding {
             selection.keep(0, FIRST);
         }
         let mut newest: Vec<usize> = (0..history.units.len()).collect();
-        newest.sort_by_key(|unit| Reverse(last_member(history, *unit)));
+        newest.sort_by_key(|unit| Reverse(history.units[*unit].members.last()));
         if let Some(last) = newest.first() {
             selection.keep(*last, RECENT);
         }
@@ -54,10 +54,6 @@ impl Strategy for Sliding {
 /// Returns the text of the note. Clients may recognize it, so its wording is fixed.
 fn omitted(messages: usize) -> String {
     format!("[{messages} earlier messages omitted for brevity]")
-}
-
-fn last_member(history: &History<'_>, unit: usize) -> usize {
-    history.units[unit].members.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ impl Strategy for Tiered {
                 let work = fold.work();
                 let mut draft = Draft::new(history, aim.budget, fold.forms.clone());
                 if let Some((work, now, target)) = work {
-                    let order =
-                        (0..history.units.len()).rev().filter(|unit| !fold.is_outdated(*unit));
+                    let newest_first = (0..history.units.len()).rev();
+                    let order = newest_first.filter(|unit| !fold.is_outdated(*unit));
                     draft.fill(work, now, target, order);
                 }
                 draft.within()
@@ -84,8 +84,7 @@ struct Draft<'a, 'h> {
 }
 
 impl<'a, 'h> Draft<'a, 'h> {
-    /// Writes the replacements. A message stays whole if its replacement would cost as much or
-    /// more.
+    /// Writes the replacements. A message stays whole if its replacement would not cost less.
     fn new(history: &'a History<'h>, budget: u64, forms: Vec<Form>) -> Self {
         let written = vec![None; forms.len()];
         let mut draft = Self { history, budget, forms, written, tokens: 0, note: None };
@@ -140,8 +139,7 @@ impl<'a, 'h> Draft<'a, 'h> {
         quoted.or_else(|| notes.by_ref().map(counted).find(|note| note.tokens <= room))
     }
 
-    /// Returns the ledger of the dropped messages that no summary stands in for, in at most `room`
-    /// tokens.
+    /// Returns the ledger of dropped messages without a summary, in at most `room` tokens.
     fn ledger(&self, room: u64) -> String {
         let told = |index: &usize| self.history.is_folded(*index);
         let dropped: Vec<usize> = self.dropped().into_iter().filter(|it| !told(it)).collect();

@@ -9,14 +9,13 @@ use super::form::Form;
 use super::reads::Reads;
 use super::work::{Sight, Work};
 use super::{Draft, shorten};
-use crate::curation::strategy::{Aim, Fate, Projection, rank};
+use crate::curation::strategy::{Aim, Projection, Verdict, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
 /// Share of the budget for the newest units, whether or not they fit the query.
 const RECENT: f64 = 0.05;
-/// Share of the budget for the newest units if tools were used, since the next steps continue from
-/// the last ones.
+/// Share of the budget for the newest units if tools were used: the next steps continue them.
 const RECENT_STEPS: f64 = 0.1;
 /// The newest unit stays if it costs at most the room that is left, divided by this number.
 const NEWEST: u64 = 4;
@@ -45,12 +44,12 @@ pub(super) fn project(history: &History<'_>, aim: &Aim<'_>, query: &str) -> Proj
     let work = if uses_tools { choice.work(query) } else { Work::default() };
     let mut draft = Draft::new(history, budget, choice.forms);
     draft.fill(work, history.messages.len(), budget, order.into_iter());
-    let mut projection = draft.within();
-    let fates = projection.verdicts.iter().map(|verdict| verdict.fate).collect::<Vec<Fate>>();
-    let ranked = history.units.iter().zip(fates).zip(scores);
-    projection.verdicts =
-        ranked.map(|((unit, fate), score)| rank::verdict(unit.kept, fate, score)).collect();
-    projection
+    let projection = draft.within();
+    let ranked = history.units.iter().zip(&projection.verdicts).zip(scores);
+    let verdict = |((unit, verdict), score): ((&Unit, &Verdict), _)| {
+        rank::verdict(unit.kept, verdict.fate, score)
+    };
+    Projection { verdicts: ranked.map(verdict).collect(), ..projection }
 }
 
 struct Choice<'a, 'h> {
@@ -78,17 +77,16 @@ impl<'a, 'h> Choice<'a, 'h> {
         let newest = self.history.units.last().map_or(0, |unit| unit.tokens);
         let newest = if newest <= self.left / NEWEST { newest } else { 0 };
         let least = self.left.saturating_sub(tokens.max(newest));
-        for at in
-            (0..self.history.units.len()).rev().filter(|at| self.history.units[*at].kept.is_none())
-        {
-            if self.left.saturating_sub(self.history.units[at].tokens) < least || !self.take(at) {
+        let history = self.history;
+        for (at, unit) in history.units.iter().enumerate().rev() {
+            let fits = self.left.saturating_sub(unit.tokens) >= least;
+            if unit.kept.is_none() && !(fits && self.take(at)) {
                 break;
             }
         }
     }
 
-    /// Takes units in the given order, the best ones first, as far as they fit into `tokens`
-    /// together.
+    /// Takes units in the given order, best first, as far as they fit into `tokens` together.
     fn take_best(&mut self, order: &[usize], tokens: u64) {
         let spared = self.left.saturating_sub(tokens);
         self.left -= spared;

@@ -54,28 +54,21 @@ pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Li
 }
 
 fn write(text: &mut String, lines: &[&Line<'_>], numbered: bool) {
-    let mut before = None;
+    let mut last = None;
     for line in lines {
-        if before.is_none_or(|before| !follows(before, line.place))
-            && line.place != first(line.place)
-        {
+        if before(line.place).is_some_and(|before| last != Some(before)) {
             *text += MISSING;
             text.push('\n');
         }
-        before = Some(line.place);
-        match line.place {
-            Place::Content(number) if numbered && !has_number(line.text) => {
-                *text += &format!("{number}: {}\n", line.text);
-            }
-            Place::Content(_) => {
-                *text += line.text;
-                text.push('\n');
-            }
-            Place::Arguments(_) => {
-                *text += &as_read(line);
-                text.push('\n');
-            }
+        last = Some(line.place);
+        if let Place::Content(number) = line.place
+            && numbered
+            && !has_number(line.text)
+        {
+            *text += &format!("{number}: ");
         }
+        *text += &as_read(line);
+        text.push('\n');
     }
 }
 
@@ -88,18 +81,12 @@ fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
     }
 }
 
-fn first(place: Place) -> Place {
+/// Returns the place of the line before; `None` for a first line.
+fn before(place: Place) -> Option<Place> {
     match place {
-        Place::Content(_) => Place::Content(1),
-        Place::Arguments(_) => Place::Arguments(1),
-    }
-}
-
-fn follows(before: Place, place: Place) -> bool {
-    match (before, place) {
-        (Place::Content(before), Place::Content(at))
-        | (Place::Arguments(before), Place::Arguments(at)) => at == before + 1,
-        _ => false,
+        Place::Content(1) | Place::Arguments(1) => None,
+        Place::Content(number) => Some(Place::Content(number - 1)),
+        Place::Arguments(number) => Some(Place::Arguments(number - 1)),
     }
 }
 

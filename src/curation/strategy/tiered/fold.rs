@@ -10,7 +10,7 @@ use super::form::Form;
 use super::reads::Reads;
 use super::work::{Sight, Work};
 use crate::curation::unit::{History, Kept};
-use crate::session::message::Role;
+use crate::session::message::{Message, Role};
 
 /// Share of the budget at which parts of the history are given up.
 const TRIGGER: f64 = 0.8;
@@ -35,8 +35,7 @@ const MOST_LINES: f64 = 8000.0;
 /// Share of the budget that is reserved for the note about left-out messages. Lines that the note
 /// quotes have room of their own.
 const RESERVE: f64 = 0.05;
-/// Size in tokens above which a result is cut to its beginning and end, before a line replaces any
-/// result.
+/// Size in tokens above which a result is cut to its ends, before a line replaces any result.
 const LARGE: u64 = 2000;
 /// Guessed cost of a line that replaces a result, in tokens.
 const LINE: u64 = 30;
@@ -48,8 +47,7 @@ pub(super) fn trigger(budget: u64) -> u64 {
     (budget as f64 * TRIGGER) as u64
 }
 
-/// Returns the number of tokens that are reserved for the note about left-out messages; see
-/// [`RESERVE`].
+/// Returns the tokens reserved for the note about left-out messages; see [`RESERVE`].
 pub(super) fn reserve(budget: u64) -> u64 {
     (budget as f64 * RESERVE) as u64
 }
@@ -69,8 +67,7 @@ pub(super) struct Fold<'a, 'h> {
     room: u64,
     /// Tokens up to which the room is filled.
     target: u64,
-    /// Index of the newest message at the time when parts were last given up; `None` if they never
-    /// were.
+    /// Index of the newest message when parts were last given up; `None` if they never were.
     folded: Option<usize>,
     /// Cost of the units that cannot be left out.
     fixed: u64,
@@ -93,8 +90,7 @@ pub(super) struct Fold<'a, 'h> {
 impl<'a, 'h> Fold<'a, 'h> {
     /// Replays the whole history, and gives up parts of it so that it fits into `budget`.
     pub(super) fn over(history: &'a History<'h>, budget: u64) -> Self {
-        let cost =
-            |message: &&crate::session::message::Message| history.measure.message(message.tokens);
+        let cost = |message: &&Message| history.measure.message(message.tokens);
         let mut fold = Self {
             history,
             budget,
@@ -297,15 +293,11 @@ impl<'a, 'h> Fold<'a, 'h> {
 
     /// Returns whether a message is a result that is shown and may be shortened.
     fn is_result(&self, index: usize, now: usize) -> bool {
+        let unit = self.unit_of[index];
         self.history.messages[index].role == Role::Tool
             && self.forms[index] <= Form::Spilled
-            && self.is_losable(index, now)
-    }
-
-    fn is_losable(&self, index: usize, now: usize) -> bool {
-        let unit = self.unit_of[index];
-        let complete = self.history.units[unit].members.last().is_some_and(|last| *last <= now);
-        !self.always_kept(unit) && complete
+            && self.history.units[unit].members.last().is_some_and(|last| *last <= now)
+            && !self.always_kept(unit)
     }
 
     fn always_kept(&self, unit: usize) -> bool {

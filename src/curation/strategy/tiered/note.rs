@@ -2,6 +2,7 @@
 //! log holds them, and contains their ledger.
 
 use crate::curation::ledger::Ledger;
+use crate::curation::reading::length;
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
 
@@ -60,8 +61,7 @@ fn read<'h>(history: &History<'h>, dropped: &[usize]) -> Vec<&'h Message> {
             if message.role != role || message.is_notice() {
                 continue;
             }
-            let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
-            let length = message.content.len() + arguments;
+            let length = length(message);
             if length > left {
                 // A long text of the user, such as a pasted log, must not hide the others.
                 if role == Role::User { continue } else { break }

@@ -45,8 +45,7 @@ pub(super) struct Pieces<'a, 'h> {
     taken: Vec<bool>,
     /// Lines that were taken, best first, with their guessed costs.
     order: Vec<(usize, f64)>,
-    /// True for messages with a line that was taken. Further lines of such a message need not name
-    /// it again.
+    /// True for messages with a taken line; their further lines need not name the message again.
     named: Vec<bool>,
     left: f64,
     /// Part of the room that is left for neighbours.

@@ -50,8 +50,7 @@ impl<'h> Reads<'h> {
         }
     }
 
-    /// Returns whether a later read or write replaces the read at `index`. Ignores reads and writes
-    /// after message `now`.
+    /// Returns whether a later read or write, up to message `now`, replaces the read at `index`.
     pub(super) fn is_superseded(&self, index: usize, now: usize) -> bool {
         self.superseded.get(&index).is_some_and(|later| *later <= now)
     }
@@ -119,15 +118,11 @@ fn path_of(call: &ToolCall) -> Option<&str> {
     PATHS.iter().find_map(|name| string_field(&call.arguments, name))
 }
 
-/// Returns whether a call reads only a part of a file. Looks for arguments such as `offset` and
-/// `limit`.
+/// Returns whether a call reads only a part of a file, by arguments such as `offset` or `limit`.
 fn is_partial(call: &ToolCall) -> bool {
     const PARTS: &[&str] = &["offset", "limit", "start", "end", "range", "line"];
-    PARTS.iter().any(|part| call.arguments.contains(part) && has_field_like(&call.arguments, part))
-}
-
-fn has_field_like(arguments: &str, part: &str) -> bool {
-    arguments.match_indices(part).any(|(at, _)| {
+    let arguments = &*call.arguments;
+    PARTS.iter().flat_map(|part| arguments.match_indices(part)).any(|(at, _)| {
         let name_end = arguments[at..].find('"').map(|quote| at + quote + 1);
         name_end.is_some_and(|end| arguments[end..].trim_start().starts_with(':'))
     })

@@ -27,8 +27,7 @@ const TOLD: f64 = 0.1;
 /// If at least this many lines differ only in their numbers, these numbers are ignored. Tools and
 /// their hosts add such lines, with times and identifiers, to each result.
 const REPEATED: usize = 4;
-/// Maximum number of bytes to read, beginning with the newest message. Lines of older messages are
-/// not found.
+/// Maximum number of bytes to read, newest messages first. Lines of older ones are not found.
 const READ: usize = 384 << 10;
 
 /// A line of a message that is not shown whole.
@@ -144,8 +143,7 @@ impl<'h> Work<'h> {
         }
     }
 
-    /// Ignores the numbers in lines that differ only in their numbers, if there are at least
-    /// [`REPEATED`] of them.
+    /// Ignores the numbers in [`REPEATED`] or more lines that differ only in their numbers.
     fn forget_repeated(&mut self) {
         // For each form of a line, the hashes of the different lines of this form.
         let mut forms: HashMap<u64, Vec<u64>> = HashMap::new();
