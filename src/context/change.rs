@@ -89,18 +89,13 @@ impl Change {
     /// Returns the change that undoes this one.
     #[must_use]
     pub fn inverse(self) -> Self {
+        let inverse = |slot: SlotChange| SlotChange { before: slot.after, after: slot.before };
         Self {
-            method: self.method,
-            slots: self
-                .slots
-                .into_iter()
-                .rev()
-                .map(|slot| SlotChange { before: slot.after, after: slot.before })
-                .collect(),
+            slots: self.slots.into_iter().rev().map(inverse).collect(),
             settings: self.settings.map(|(before, after)| (after, before)),
             set: self.set.map(|set| SetChange { before: set.after, after: set.before, ..set }),
             version: 0,
-            partner: self.partner,
+            ..self
         }
     }
 

@@ -23,8 +23,7 @@ impl TypeName {
     /// # Errors
     /// [`UnknownType`], which lists the valid names.
     pub fn from_name(name: &str) -> Result<Self, UnknownType> {
-        let found = Self { kind: Kind::from_name(name), origin: Origin::from_name(name) };
-        match found {
+        match (Self { kind: Kind::from_name(name), origin: Origin::from_name(name) }) {
             Self { kind: None, origin: None } => Err(UnknownType { name: name.to_owned() }),
             found => Ok(found),
         }

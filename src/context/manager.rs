@@ -4,20 +4,19 @@
 //! Operations are first planned (`plan_…` returns a [`Change`] and modifies nothing) and then
 //! applied, so that the caller can store the change in between.
 
-use crate::wording::counted;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::change::{Change, Settings, Slot, SlotChange};
 use super::item::{Item, ItemId};
+use crate::wording::counted;
 
 /// Default capacity of a manager that belongs to no place or session.
 pub(crate) const DEFAULT_CAPACITY: usize = 50;
 /// Largest capacity that the configuration and clients can set. A program that uses the library can
 /// set a larger one.
 pub(crate) const MAX_CAPACITY: usize = 1000;
-/// Distance between the ranks of neighbouring items, which leaves room to move an item between
-/// them.
+/// Distance between the ranks of neighbours, which leaves room to move an item between them.
 const RANK_STEP: i64 = 1 << 20;
 
 /// The reason why an operation was refused. Nothing was changed.
@@ -320,10 +319,9 @@ impl Manager {
 
     /// Returns the slots of these items, each once.
     fn each(&self, ids: &[ItemId]) -> Result<Vec<&Slot>, ManagerError> {
-        let slots: Vec<&Slot> =
-            ids.iter().map(|id| self.existing(*id)).collect::<Result<_, _>>()?;
-        let first = |(at, slot): (usize, &Slot)| !ids[..at].contains(&slot.item.id);
-        Ok(slots.iter().copied().enumerate().filter(|one| first(*one)).map(|(_, s)| s).collect())
+        let mut seen = HashSet::new();
+        let ids = ids.iter().filter(|id| seen.insert(**id));
+        ids.map(|id| self.existing(*id)).collect()
     }
 
     fn enter_last(&self, change: &mut Change, arrivals: Vec<Arrival>) {

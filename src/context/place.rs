@@ -11,8 +11,7 @@ use super::manager::MAX_CAPACITY;
 pub(crate) const SHARED: &str = "*shared*";
 /// Beginning of the name of a session's own manager.
 const SESSION: &str = "*session ";
-/// Text between a place and the remote of its project. No absolute path in normal form contains
-/// this text.
+/// Text between a place and the remote of its project. No absolute path in normal form has it.
 const REMOTE: &str = "//";
 /// Text between the name of a buffer and its number.
 const NUMBER: &str = "#";

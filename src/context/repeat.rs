@@ -95,26 +95,23 @@ impl Block {
         (start <= end && lines.len() as u64 == end - start + 1).then_some(lines)
     }
 
-    /// Returns the lines of both blocks as one, if the blocks overlap and agree on the lines that
-    /// they share.
+    /// Returns the lines of both blocks as one, if they overlap and agree on the shared lines.
     fn union(&self, other: &Self) -> Option<Self> {
         let ((a, b), (c, d)) = (self.range, other.range);
         if a > d || c > b {
             return None;
         }
         let (own, others) = (self.lines()?, other.lines()?);
-        let at = |lines: &[&str], start: u64, line: u64| {
-            usize::try_from(line.checked_sub(start)?)
-                .ok()
-                .and_then(|at| lines.get(at).map(|l| l.to_string()))
-        };
+        let at = |start: u64, line: u64| usize::try_from(line.checked_sub(start)?).ok();
         let mut content = String::new();
         for line in a.min(c)..=b.max(d) {
-            let text = match (at(&own, a, line), at(&others, c, line)) {
+            let one = at(a, line).and_then(|at| own.get(at));
+            let other = at(c, line).and_then(|at| others.get(at));
+            let text = match (one, other) {
                 (Some(one), Some(other)) if one != other => return None,
                 (one, other) => one.or(other)?,
             };
-            content.push_str(&text);
+            content.push_str(text);
             content.push('\n');
         }
         Some(Self { range: (a.min(c), b.max(d)), content })

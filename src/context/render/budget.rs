@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use super::cut::{self, Around};
 use super::report::{ItemFate, ItemVerdict, Reason};
-use super::{Format, footer, header, section, separator};
+use super::{Format, frame, section};
 use crate::context::item::Item;
 use crate::tokens::Counter;
 use crate::wording::counted;
@@ -124,8 +124,7 @@ impl<'a> Draft<'a> {
         Self { pieces, format, counter, keeping, sections: vec![None; pieces.len()] }
     }
 
-    /// Builds the text that keeps the most pieces and still fits. Keeps no piece if not even one
-    /// fits.
+    /// Builds the text that keeps the most pieces that fit, which may be none.
     fn most_within(&mut self, max_tokens: u64) -> Whole {
         let mut sums = self.sums(max_tokens);
         let beyond = sums.split_off(sums.partition_point(|sum| *sum <= max_tokens));
@@ -151,8 +150,8 @@ impl<'a> Draft<'a> {
     /// of the text's parts.
     fn sums(&mut self, max_tokens: u64) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.pieces.len());
-        let frame = [header(self.format), footer(self.format)];
-        let mut sum: u64 = frame.iter().map(|part| self.counter.count(part)).sum();
+        let [header, _, footer] = frame(self.format);
+        let mut sum = self.counter.count(header) + self.counter.count(footer);
         for (parts, index) in (3..).zip(self.keeping.clone()) {
             sum += self.section(index).tokens;
             if sum > max_tokens.saturating_add(JOINT * parts) {
@@ -166,14 +165,15 @@ impl<'a> Draft<'a> {
     fn text_of(&mut self, kept: usize) -> Whole {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
-        let mut text = String::from(header(self.format));
+        let [header, separator, footer] = frame(self.format);
+        let mut text = String::from(header);
         for (position, index) in chosen.into_iter().enumerate() {
             if position > 0 {
-                text.push_str(separator(self.format));
+                text.push_str(separator);
             }
             text.push_str(&self.section(index).text);
         }
-        text.push_str(footer(self.format));
+        text.push_str(footer);
         Whole { kept, tokens: self.counter.count(&text), text }
     }
 
@@ -223,19 +223,20 @@ impl<'a> Draft<'a> {
     fn around(&mut self, index: usize, kept: usize) -> Around {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
-        let mut before = String::from(header(self.format));
+        let [header, separator, footer] = frame(self.format);
+        let mut before = String::from(header);
         let mut after = String::new();
         for other in chosen {
             let text = &self.section(other).text.clone();
             if other < index {
                 before.push_str(text);
-                before.push_str(separator(self.format));
+                before.push_str(separator);
             } else {
-                after.push_str(separator(self.format));
+                after.push_str(separator);
                 after.push_str(text);
             }
         }
-        after.push_str(footer(self.format));
+        after.push_str(footer);
         Around { before, after }
     }
 

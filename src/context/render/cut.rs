@@ -111,8 +111,7 @@ impl Knife<'_> {
         }
     }
 
-    /// Returns a place to cut near `guess`, strictly between `low` and `high`; `None` if there is
-    /// none.
+    /// Returns a place to cut near `guess`, strictly between `low` and `high`, if there is one.
     fn place(&self, unit: Unit, low: usize, guess: usize, high: usize) -> Option<usize> {
         let content = &*self.item.content;
         let bytes = content.as_bytes();

@@ -8,36 +8,28 @@ pub(super) const HEADER: &str = "## Context\n\n";
 const SHORTEST_FENCE: usize = 3;
 
 pub(super) fn section(part: &Part<'_>, out: &mut String) {
-    let fence = fence_length(part.body);
+    let fence = fence(part.body);
     out.push_str("### ");
     out.push_str(part.item.kind.title());
     push_annotation(part.item, out);
     push_age(part.item, out);
     out.push('\n');
-    push_fence(fence, out);
+    out.push_str(&fence);
     out.push_str(&part.language);
     out.push('\n');
     out.push_str(part.body);
     end_line(out);
-    push_fence(fence, out);
+    out.push_str(&fence);
     out.push_str("\n\n");
 }
 
-/// Returns a fence of backticks that nothing in `content` can close.
-pub(crate) fn fence(content: &str) -> String {
-    "`".repeat(fence_length(content))
-}
-
-fn push_fence(length: usize, out: &mut String) {
-    out.extend(std::iter::repeat_n('`', length));
-}
-
-/// Returns one more than the longest run of backticks at the beginning of a line, at least three.
+/// Returns a fence of backticks that nothing in `content` can close: one more than the longest run
+/// of backticks at the beginning of a line, at least three.
 ///
 /// A line begins where `CommonMark` 0.31 lets it begin: at the start and after `\n` and `\r`. Up to
 /// three spaces before the run are ignored, as for a closing fence. Four spaces or a tab turn the
 /// line into code.
-fn fence_length(content: &str) -> usize {
+pub(crate) fn fence(content: &str) -> String {
     let bytes = content.as_bytes();
     let mut longest = SHORTEST_FENCE - 1;
     let mut from = 0;
@@ -49,11 +41,10 @@ fn fence_length(content: &str) -> usize {
         }
         from = start + run;
     }
-    longest + 1
+    "`".repeat(longest + 1)
 }
 
-/// Returns whether the text after `before` begins a line, apart from up to three spaces of
-/// indentation.
+/// Returns whether the text after `before` begins a line, apart from up to three spaces.
 fn begins_line(before: &[u8]) -> bool {
     let spaces = before.iter().rev().take_while(|byte| **byte == b' ').take(4).count();
     spaces <= 3 && matches!(before[..before.len() - spaces].last(), None | Some(b'\n' | b'\r'))
@@ -65,7 +56,7 @@ mod tests {
 
     #[track_caller]
     fn check(content: &str, expected: usize) {
-        assert_eq!(fence_length(content), expected, "{content:?}");
+        assert_eq!(fence(content).len(), expected, "{content:?}");
     }
 
     #[test]

@@ -52,41 +52,25 @@ impl Default for Format {
 pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> String {
     let items: Vec<&Item> = items.into_iter().collect();
     let mut out = String::with_capacity(items.iter().map(|i| i.content.len() + OVERHEAD).sum());
-    out.push_str(header(format));
+    let [header, separator, footer] = frame(format);
+    out.push_str(header);
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
-            out.push_str(separator(format));
+            out.push_str(separator);
         }
         section(item, format, &mut out);
     }
-    out.push_str(footer(format));
+    out.push_str(footer);
     out
 }
 
-/// Returns the text before the first section.
-pub(crate) fn header(format: Format) -> &'static str {
+/// Returns the texts before, between and after the sections.
+fn frame(format: Format) -> [&'static str; 3] {
     match format {
-        Format::Markdown => markdown::HEADER,
-        Format::Xml => xml::HEADER,
-        Format::Org => org::HEADER,
-        Format::Json => json::HEADER,
-    }
-}
-
-/// Returns the text between two sections.
-pub(crate) fn separator(format: Format) -> &'static str {
-    match format {
-        Format::Json => json::SEPARATOR,
-        Format::Markdown | Format::Xml | Format::Org => "",
-    }
-}
-
-/// Returns the text after the last section.
-pub(crate) fn footer(format: Format) -> &'static str {
-    match format {
-        Format::Xml => xml::FOOTER,
-        Format::Json => json::FOOTER,
-        Format::Markdown | Format::Org => "",
+        Format::Markdown => [markdown::HEADER, "", ""],
+        Format::Xml => [xml::HEADER, "", xml::FOOTER],
+        Format::Org => [org::HEADER, "", ""],
+        Format::Json => [json::HEADER, json::SEPARATOR, json::FOOTER],
     }
 }
 
@@ -125,8 +109,7 @@ fn push_annotation(item: &Item, out: &mut String) {
     out.push(')');
 }
 
-/// Appends ` [as of DATE]` for a snapshot, and for a stale item also the reason. Appends nothing
-/// for other items.
+/// Appends ` [as of DATE]` for a snapshot or a stale item, and for the latter also the reason.
 fn push_age(item: &Item, out: &mut String) {
     let Some(date) = date_of(item) else { return };
     push_display(out, format_args!(" [as of {date}"));

@@ -22,16 +22,15 @@ pub(crate) fn fit_once(
     if by.iter().all(Option::is_none) {
         return fit(pieces, format, max_tokens, counter);
     }
-    let fitted = fit(&rest(pieces, &by), format, max_tokens, counter)?;
+    let mut fitted = fit(&rest(pieces, &by), format, max_tokens, counter)?;
     let is_whole = |id: ItemId| {
         fitted.report.iter().any(|verdict| verdict.id == id && verdict.fate == ItemFate::Kept)
     };
     let kept = by.clone();
     by.iter_mut().for_each(|by| *by = by.filter(|id| is_whole(*id)));
-    if by == kept {
-        return Ok(reported(pieces, &by, fitted));
+    if by != kept {
+        fitted = fit(&rest(pieces, &by), format, max_tokens, counter)?;
     }
-    let fitted = fit(&rest(pieces, &by), format, max_tokens, counter)?;
     Ok(reported(pieces, &by, fitted))
 }
 

@@ -46,8 +46,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// Returns the reason as a readable phrase, which names `budget`, in tokens, where the budget
-    /// decided.
+    /// Returns the reason as a phrase, which names `budget`, in tokens, where the budget decided.
     pub(super) fn phrase(self, budget: Option<u64>) -> String {
         let any = || "any number of tokens".to_owned();
         let within = budget.map_or_else(any, |tokens| counted(tokens, "token"));
