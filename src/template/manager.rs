@@ -29,7 +29,7 @@ pub struct ManagerPrompt {
     /// Text of the user's message in the request. [`TASK`] is the text of the system message.
     pub text: String,
     /// Names of the sections of the request, in order.
-    pub sections: Vec<&'static str>,
+    pub sections: Vec<String>,
 }
 
 impl Template {
@@ -43,24 +43,19 @@ impl Template {
         conversation: &Conversation<'_>,
     ) -> Result<ManagerPrompt, TemplateError> {
         let parts = [
-            ("prior_summary", "prior-summary", "Notes so far", conversation.prior_summary),
-            (
-                "recent_conversation",
-                "recent-conversation",
-                "What was said last",
-                conversation.recent_conversation,
-            ),
-            ("latest_input", "latest-input", "What the user says now", conversation.latest_input),
+            ("prior_summary", "Notes so far", conversation.prior_summary),
+            ("recent_conversation", "What was said last", conversation.recent_conversation),
+            ("latest_input", "What the user says now", conversation.latest_input),
         ];
         let fields: Fields<'_> = parts.iter().map(|(field, .., text)| (*field, *text)).collect();
         let (rendered, placed) = render_noting(self, &fields)?;
         let mut text = rendered.trim().to_owned();
-        let mut sections = vec!["task", "template"];
-        for (field, section, heading, content) in parts {
+        let mut sections = vec!["task".to_owned(), "template".to_owned()];
+        for (field, heading, content) in parts {
             if content.trim().is_empty() {
                 continue;
             }
-            sections.push(section);
+            sections.push(field.replace('_', "-"));
             if !placed.has(field) {
                 text += &format!("\n\n## {heading}\n\n{}", content.trim());
             }

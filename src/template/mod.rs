@@ -114,17 +114,17 @@ impl Template {
     /// [`TemplateError`] for front matter that cannot be read, and for placeholders and tags that
     /// are malformed, too long or deep, or not allowed.
     pub fn parse(name: &str, source: Source, text: &str) -> Result<Self, TemplateError> {
-        let (front_matter, rest, first_line) = front_matter::split(name, text)?;
+        let (front_matter, rest, body_line) = front_matter::split(name, text)?;
         let (contract, body) = take_contract(rest);
-        render::check(name, &body, first_line)?;
+        render::check(name, &body, body_line)?;
         Ok(Self {
             name: name.to_owned(),
             source,
-            hash: hash(text),
+            hash: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
             front_matter,
             contract,
             body,
-            body_line: first_line,
+            body_line,
         })
     }
 }
@@ -142,11 +142,6 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().count() <= LONGEST_NAME
         && !name.starts_with('.')
         && name.chars().all(allowed)
-}
-
-fn hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Takes out the first block fenced as `json`, `yaml` or `yml`. In the returned text, the lines of

@@ -84,8 +84,7 @@ impl Noting {
                 let mut noted = noted.0.lock().unwrap_or_else(PoisonError::into_inner);
                 for name in &origin.names {
                     let Some(field) = fields.get(name) else { continue };
-                    let is_known = noted.contains(name);
-                    if !is_known && (!origin.is_choice || is_part(&value, field)) {
+                    if !noted.contains(name) && (!origin.is_choice || is_part(&value, field)) {
                         noted.insert(name.clone());
                     }
                 }

@@ -31,8 +31,7 @@ const MAX_TRIMMED_BYTES: usize = 16;
 /// Maximum depth of nested loops. Each loop keeps the values that it iterates over.
 const MAX_LOOPS: usize = 8;
 
-/// Creates an environment in which no filter, test or function makes a text more than a few times
-/// longer.
+/// Creates an environment in which nothing makes a text more than a few times longer.
 pub(super) fn environment(fuel: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
@@ -57,6 +56,9 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
     environment
 }
 
+/// A filter that changes the letter case of a text.
+type Recasing = fn(StringInput<'_>) -> Value;
+
 fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
     environment.add_filter("count", filters::length);
     environment.add_filter("d", filters::default);
@@ -64,16 +66,15 @@ fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
     environment.add_filter("first", filters::first);
     environment.add_filter("last", filters::last);
     environment.add_filter("length", filters::length);
-    let own = Arc::clone(made);
-    environment.add_filter("capitalize", move |state: &State, text: Value| {
-        own.text(&text)?;
-        Ok::<_, Error>(filters::capitalize(StringInput::new(state, &text)?))
-    });
-    let own = Arc::clone(made);
-    environment.add_filter("lower", move |state: &State, text: Value| {
-        own.text(&text)?;
-        Ok::<_, Error>(filters::lower(StringInput::new(state, &text)?))
-    });
+    let recased: [(_, Recasing); 3] =
+        [("capitalize", filters::capitalize), ("lower", filters::lower), ("upper", filters::upper)];
+    for (name, filter) in recased {
+        let own = Arc::clone(made);
+        environment.add_filter(name, move |state: &State, text: Value| {
+            own.text(&text)?;
+            Ok::<_, Error>(filter(StringInput::new(state, &text)?))
+        });
+    }
     let own = Arc::clone(made);
     environment.add_filter("title", move |state: &State, text: Value| {
         own.text(&text)?;
@@ -84,11 +85,6 @@ fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
         own.text(&text)?;
         check_ends(ends.as_deref())?;
         Ok::<_, Error>(filters::trim(StringInput::new(state, &text)?, ends.map(Into::into)))
-    });
-    let own = Arc::clone(made);
-    environment.add_filter("upper", move |state: &State, text: Value| {
-        own.text(&text)?;
-        Ok::<_, Error>(filters::upper(StringInput::new(state, &text)?))
     });
 }
 
@@ -133,8 +129,7 @@ impl Made {
         self.note(of.as_str().unwrap_or_default().len())
     }
 
-    /// Counts the pieces that a filter is about to split the text `of` into. Refuses too many
-    /// pieces.
+    /// Counts the pieces that a filter is about to split the text `of` into; refuses too many.
     fn pieces(&self, of: &Value, count: impl FnOnce(&str) -> usize) -> Result<(), Error> {
         let text = of.as_str().unwrap_or_default();
         let pieces = count(text);
