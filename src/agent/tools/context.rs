@@ -26,8 +26,6 @@ pub(crate) struct ContextTool {
     arguments: &'static [Argument],
     /// Beginning of the line that tells the user about a call.
     phrase: &'static str,
-    /// Reads the arguments of a call.
-    read: fn(Value) -> Result<Request, String>,
 }
 
 #[derive(Clone, Copy)]
@@ -120,13 +118,12 @@ impl ContextTool {
         if let Some(Argument { name, .. }) = self.arguments.iter().find(is_missing) {
             return Err(format!("{} needs the argument {name}", self.name));
         }
-        Ok(Call { tool: self, request: (self.read)(given.clone())?, given })
+        Ok(Call { tool: self, request: Request::read(self.name, given.clone())?, given })
     }
 }
 
 impl Argument {
-    /// Returns the argument's name as a key of a parsed value, with hyphens in place of
-    /// underscores.
+    /// Returns the argument's name with hyphens, as the key of a parsed value has it.
     fn key(&self) -> String {
         self.name.replace('_', "-")
     }

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::agent::found::{GroundedShown, Hit};
-use crate::agent::items::{ItemAnswer, ItemShown, Lines, new_item, resolved_item, with_states};
+use crate::agent::items::{ItemAnswer, ItemShown, new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
@@ -27,9 +26,11 @@ const FOUND: usize = 8;
 /// Number of hits from all sessions among which to look for the hits in one session.
 const HITS_LOOKED_AT: u64 = 200;
 
-/// A request from a model.
+/// A request from a model, with the arguments of the tool that has the request's name.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Request {
-    ListContext,
+    ListContext {},
     ReadContext { id: ItemId },
     AddFile(AddFile),
     AddText { content: String },
@@ -40,70 +41,32 @@ pub(super) enum Request {
 
 /// A file to add. Once its name is resolved, the file is held open, so that no other file can take
 /// its place between the user's permission and the reading.
+#[derive(Deserialize)]
 pub(super) struct AddFile {
     path: String,
-    lines: Option<Lines>,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
     /// Place of the file, if it is outside the project.
+    #[serde(skip)]
     outside: Option<String>,
     /// The file, or the reason why it cannot be opened; `None` before the name is resolved.
+    #[serde(skip)]
     opened: Option<Result<Arc<Opened>, String>>,
 }
 
-/// Reads the arguments of a call. The error is a text for the model.
-fn read<T: DeserializeOwned>(given: Value) -> Result<T, String> {
-    given.decode().map_err(|error| error.to_string())
-}
-
 impl Request {
-    pub(super) fn read_context(given: Value) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Given {
-            id: ItemId,
+    /// Reads the arguments of a call. The error is a text for the model.
+    pub(super) fn read(tool: &str, given: Value) -> Result<Self, String> {
+        let request = Value::Map(vec![(tool.into(), given)]);
+        match request.decode().map_err(|error| error.to_string())? {
+            Self::AddFile(AddFile { start_line: None, end_line: Some(_), .. }) => {
+                Err("end_line requires start_line".to_owned())
+            }
+            Self::DropContext { ids } if ids.is_empty() => {
+                Err("ids must name at least one item".to_owned())
+            }
+            request => Ok(request),
         }
-        read(given).map(|Given { id }| Self::ReadContext { id })
-    }
-
-    pub(super) fn add_file(given: Value) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        struct Given {
-            path: String,
-            start_line: Option<u64>,
-            end_line: Option<u64>,
-        }
-        let Given { path, start_line, end_line } = read(given)?;
-        if start_line.is_none() && end_line.is_some() {
-            return Err("end_line requires start_line".to_owned());
-        }
-        let lines = start_line.map(|start| (start, end_line));
-        Ok(Self::AddFile(AddFile { path, lines, outside: None, opened: None }))
-    }
-
-    pub(super) fn add_text(given: Value) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Given {
-            content: String,
-        }
-        read(given).map(|Given { content }| Self::AddText { content })
-    }
-
-    pub(super) fn drop_context(given: Value) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Given {
-            ids: Vec<ItemId>,
-        }
-        match read(given)? {
-            Given { ids } if ids.is_empty() => Err("ids must name at least one item".to_owned()),
-            Given { ids } => Ok(Self::DropContext { ids }),
-        }
-    }
-
-    pub(super) fn search_memory(given: Value) -> Result<Self, String> {
-        query(given).map(|query| Self::SearchMemory { query })
-    }
-
-    pub(super) fn search_session(given: Value) -> Result<Self, String> {
-        query(given).map(|query| Self::SearchSession { query })
     }
 
     /// Finds the file that a request names, and holds it open. Does nothing for requests without a
@@ -147,7 +110,7 @@ impl Request {
     /// The reason, as text for the model.
     pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let done = match self {
-            Self::ListContext => list(job, session).await,
+            Self::ListContext {} => list(job, session).await,
             Self::ReadContext { id } => return read_item(job, session, *id).await,
             Self::AddFile(file) => return file.add(job, session).await,
             Self::AddText { content } => add_text(job, session, content.clone()).await,
@@ -157,14 +120,6 @@ impl Request {
         };
         done.map_err(|error| error.to_string())
     }
-}
-
-fn query(given: Value) -> Result<String, String> {
-    #[derive(Deserialize)]
-    struct Given {
-        query: String,
-    }
-    read(given).map(|Given { query }| query)
 }
 
 /// Returns the managers whose items the session shows.
@@ -220,7 +175,7 @@ impl AddFile {
     async fn add(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let opened = self.opened.clone();
         let opened = opened.ok_or_else(|| AgentError::Defect("a tool").to_string())??;
-        let lines = self.lines;
+        let lines = self.start_line.map(|start| (start, self.end_line));
         let read = move |job: &Job| resolved_item(&job.services, &job.counter(), &opened, lines);
         let item = job.aside("a tool", read).await.map_err(|error| error.to_string())?;
         let item = item.map_err(|error| error.to_string())?;

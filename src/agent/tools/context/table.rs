@@ -1,6 +1,5 @@
 //! The table of context tools.
 
-use super::request::Request;
 use super::{Argument, ContextTool};
 
 const fn required(name: &'static str, kind: &'static str, meaning: &'static str) -> Argument {
@@ -18,14 +17,12 @@ pub(crate) static ALL: &[ContextTool] = &[
         description: "Lists the items of your context with their ids, types, sources and tokens.",
         arguments: &[],
         phrase: "list the context",
-        read: |_| Ok(Request::ListContext),
     },
     ContextTool {
         name: "read_context",
         description: "Returns the full content of an item in your context.",
         arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
         phrase: "read the item",
-        read: Request::read_context,
     },
     ContextTool {
         name: "add_file",
@@ -36,28 +33,24 @@ pub(crate) static ALL: &[ContextTool] = &[
             optional("end_line", "integer", "The last line."),
         ],
         phrase: "add the file",
-        read: Request::add_file,
     },
     ContextTool {
         name: "add_text",
         description: "Adds a text of your own to your context.",
         arguments: &[required("content", "string", "The text to add.")],
         phrase: "add a text",
-        read: Request::add_text,
     },
     ContextTool {
         name: "drop_context",
         description: "Removes items from your context; the user can restore them.",
         arguments: &[required("ids", "array", "The ids of the items.")],
         phrase: "drop the items",
-        read: Request::drop_context,
     },
     ContextTool {
         name: "search_memory",
         description: "Finds memories of earlier work that match a text.",
         arguments: &[required("query", "string", "The text to match.")],
         phrase: "search the memories for",
-        read: Request::search_memory,
     },
     ContextTool {
         name: "search_session",
@@ -65,6 +58,5 @@ pub(crate) static ALL: &[ContextTool] = &[
                       see.",
         arguments: &[required("query", "string", "The words to search for.")],
         phrase: "search the conversation for",
-        read: Request::search_session,
     },
 ];

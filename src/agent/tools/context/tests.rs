@@ -50,3 +50,17 @@ fn no_tool_trusts_a_project_or_reads_a_template() {
         assert!(!words.contains("trust") && !words.contains("template"), "{words}");
     }
 }
+
+#[test]
+fn every_tool_has_a_request() {
+    for tool in ALL {
+        let value = |argument: &Argument| match argument.kind {
+            "array" => json!(["ctx-1"]),
+            "integer" => json!(1),
+            _ => json!("ctx-1"),
+        };
+        let given = tool.arguments.iter().map(|it| (it.name.to_owned(), value(it)));
+        let given: serde_json::Map<String, serde_json::Value> = given.collect();
+        assert_eq!(tool.called(&json!(given).to_string()).map(drop), Ok(()), "{}", tool.name);
+    }
+}
