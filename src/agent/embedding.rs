@@ -98,8 +98,7 @@ impl Embedding {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name of the model, followed by the length of its vectors; `None` before the
-    /// first vector.
+    /// Returns the model's name with the length of its vectors; `None` before the first vector.
     pub(super) fn name(&self) -> Option<String> {
         self.name.borrow().clone()
     }

@@ -1,9 +1,9 @@
 //! Curation of histories that a client keeps itself.
 
-use crate::curation::summary::{Extractive, Source, folding, folding_messages, summarize};
+use crate::curation::summary::{Extractive, Source, summarize};
 use crate::curation::unit::History;
 use crate::engine::{Costs, EngineError, Keep, NewMessage};
-use crate::session::message::{Message, Role, Signals};
+use crate::session::message::{Message, Role};
 
 use super::AgentError;
 
@@ -26,18 +26,9 @@ pub(crate) struct SummarizedHistory {
 
 /// Returns a client's own history as messages, numbered from 1.
 pub(crate) fn messages(new: Vec<NewMessage>) -> Vec<Message> {
-    let message = |(number, new): (u64, NewMessage)| Message {
-        number,
-        signals: Signals::of(new.role, &new.content, &new.tool_calls),
-        role: new.role,
-        content: new.content,
-        timestamp: new.timestamp.unwrap_or_default(),
-        phase: new.phase,
-        tool_calls: new.tool_calls,
-        tool_call_id: new.tool_call_id,
-        pinned: new.pinned,
-        tokens: new.tokens,
-        counted_by: new.counted_by,
+    let message = |(number, new): (u64, NewMessage)| {
+        let timestamp = new.timestamp.unwrap_or_default();
+        new.into_message(number, timestamp)
     };
     (1..).zip(new).map(message).collect()
 }
@@ -52,10 +43,7 @@ pub(crate) fn summarized(
     costs: &Costs,
 ) -> Result<SummarizedHistory, AgentError> {
     let history = History::new(messages.iter().collect(), &costs.measure);
-    let folding = match keep {
-        Keep::Messages(count) => folding_messages(&history, count),
-        Keep::Turns(count) => folding(&history, count),
-    };
+    let folding = keep.folding(&history);
     let folded = folding.messages(&history);
     let source = Source {
         prior: None,

@@ -86,7 +86,7 @@ pub(crate) struct ItemAnswer {
 }
 
 /// The state of a manager after an item was added.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 struct AddedTo {
@@ -166,16 +166,7 @@ impl ItemAnswer {
         let (count, total_tokens) = engine.size(&manager)?;
         let answer = Self::of(engine, &manager, id, brief)?;
         let evicted = ItemId::all(&added.evicted);
-        let added_to = AddedTo {
-            manager,
-            count,
-            total_tokens,
-            evicted,
-            repeat: None,
-            absorbed: Vec::new(),
-            covered_by: None,
-            covers: Vec::new(),
-        };
+        let added_to = AddedTo { manager, count, total_tokens, evicted, ..AddedTo::default() };
         Ok(Self { added_to: Some(added_to), ..answer })
     }
 
@@ -288,8 +279,7 @@ pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &st
         metadata.set("project", files::path_value(root));
     }
     if let Some((start, end)) = text.lines {
-        metadata.set("start-line", Value::from(start));
-        metadata.set("end-line", Value::from(end));
+        metadata.set_lines(start, end);
     }
     if metadata.origin().is_none() {
         metadata.set("origin", Value::of(&Keyword(origin)));

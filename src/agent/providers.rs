@@ -60,9 +60,7 @@ impl Providers {
         model: Option<&str>,
     ) -> Result<Configured, AgentError> {
         let known = self.known();
-        let Some(first) = known.first() else {
-            return Err(AgentError::Unconfigured);
-        };
+        let first = known.first().ok_or(AgentError::Unconfigured)?;
         let named = |name: &str| known.iter().find(|configured| configured.name == name);
         match (provider, model) {
             (None, None) => Ok(first.clone()),
@@ -78,8 +76,8 @@ impl Providers {
         }
     }
 
-    /// Finds the model for a call about a session: the model that the call names, else the model in
-    /// the session's settings, else the default.
+    /// Finds the model for a call about a session: the model that the call names, else the first
+    /// provider whose name or configured model is in the session's settings, else the default.
     ///
     /// # Errors
     /// The errors of [`find`](Self::find).
@@ -89,40 +87,22 @@ impl Providers {
         model: Option<&str>,
         settings: &SessionSettings,
     ) -> Result<Configured, AgentError> {
-        match (provider, model) {
-            (None, None) => self.preferred(settings.model.as_deref()),
-            (provider, model) => self.find(provider, model),
+        if provider.is_some() || model.is_some() {
+            return self.find(provider, model);
         }
-    }
-
-    /// Finds a session's model: the first provider whose name or configured model is `model`, else
-    /// the default.
-    ///
-    /// # Errors
-    /// [`AgentError::Unconfigured`].
-    fn preferred(&self, model: Option<&str>) -> Result<Configured, AgentError> {
         let known = self.known();
-        let is_meant = |one: &&Configured| {
-            model.is_some_and(|model| one.name == model || one.provider.model() == model)
-        };
-        match known.iter().find(is_meant) {
-            Some(meant) => Ok(meant.clone()),
-            None => {
-                drop(known);
-                self.find(None, None)
-            }
-        }
+        let is_meant = |one: &&Configured| settings.model.as_ref().is_some_and(|it| one.is(it));
+        known.iter().find(is_meant).or(known.first()).cloned().ok_or(AgentError::Unconfigured)
     }
 
     /// Returns whether `model` is the name or the configured model of a provider other than `than`,
     /// and not of `than` itself.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
         let known = self.known();
-        let mut others = known.iter().filter(|one| one.name != than.name);
-        let is_asked_for = |one: &Configured| one.name == model || one.provider.model() == model;
-        let is_its_own = than.name == model
-            || known.iter().any(|one| one.name == than.name && one.provider.model() == model);
-        !is_its_own && others.any(is_asked_for)
+        let has = |is_own: bool| {
+            known.iter().any(|one| one.is(model) && (one.name == than.name) == is_own)
+        };
+        than.name != model && !has(true) && has(false)
     }
 
     /// Adds a provider, or replaces the one with the same name. Puts the provider first if
@@ -136,15 +116,13 @@ impl Providers {
         if old.is_none() && known.len() >= MOST_PROVIDERS {
             return Err(AgentError::TooManyProviders { most: MOST_PROVIDERS });
         }
-        let mut next = known.clone();
         let at = match (default, old) {
             (true, _) => 0,
             (false, Some(at)) => at,
-            (false, None) => next.len(),
+            (false, None) => known.len(),
         };
-        next.retain(|one| one.name != configured.name);
-        next.insert(at, configured);
-        *known = next;
+        known.retain(|one| one.name != configured.name);
+        known.insert(at, configured);
         Ok(at)
     }
 
@@ -162,7 +140,7 @@ impl Providers {
 
     /// Returns the providers, the default one first.
     pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
-        // A panic cannot leave the registry inconsistent: each change is one assignment.
+        // A panic cannot leave the registry inconsistent: no change can panic halfway.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,8 +167,12 @@ impl Configured {
         })
     }
 
-    /// Returns the same provider with the model `model`. If that is another model, its price is
-    /// unknown.
+    /// Returns whether this is the provider's name or its configured model.
+    fn is(&self, name: &str) -> bool {
+        self.name == name || self.provider.model() == name
+    }
+
+    /// Returns the provider with this model. If that is another model, its price is unknown.
     fn with_model(&self, model: &str) -> Self {
         if self.provider.model() == model {
             return self.clone();

@@ -81,6 +81,7 @@ fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Rer
         reason,
         found: None,
     };
+    let changed = |outcome, now| Reread { item: Arc::new(now), outcome, reason: None, found: None };
     match refreshed {
         Refreshed::Unchanged => as_it_was(Outcome::Unchanged, None),
         Refreshed::Missing => Reread { reason: None, ..as_it_was(Outcome::Missing, Some(GONE)) },
@@ -91,12 +92,10 @@ fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Rer
         Refreshed::Moved { start_line, end_line } => {
             let mut moved = Item { taken_ms, ..fresh(item) };
             moved.metadata.set_lines(start_line, end_line);
-            let item = Arc::new(moved);
-            Reread { item, outcome: Outcome::Moved, reason: None, found: None }
+            changed(Outcome::Moved, moved)
         }
         Refreshed::Updated(text) => {
-            let item = Arc::new(with_text(counter, fresh(item), text.content, taken_ms));
-            Reread { item, outcome: Outcome::Updated, reason: None, found: None }
+            changed(Outcome::Updated, with_text(counter, fresh(item), text.content, taken_ms))
         }
         // If the file has the same text, saving makes no difference to the item.
         Refreshed::Followed(Followed { text: Some(_), .. }) if was_never_saved(item) => {
@@ -132,8 +131,7 @@ fn follow(counter: &dyn Counter, item: &Arc<Item>, followed: Followed, taken_ms:
     Reread { item: kept(item, now), outcome, reason: None, found: Some(found) }
 }
 
-/// Returns the item without the mark of stale content. A live item also loses the mark of unsaved
-/// content.
+/// Returns the item without its mark as stale; a live item also loses its mark as unsaved.
 fn fresh(item: &Item) -> Item {
     let mut fresh = item.clone();
     fresh.metadata.remove(STALE);
@@ -146,16 +144,15 @@ fn fresh(item: &Item) -> Item {
 /// Returns a live item marked as stale for `reason`, or made [`fresh`] if there is no reason.
 /// Returns other items unchanged.
 fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
-    if !item.live {
-        return Arc::clone(item);
-    }
-    let mut now = match reason {
+    let now = match reason {
+        _ if !item.live => return Arc::clone(item),
         None => fresh(item),
-        Some(_) => Item::clone(item),
+        Some(reason) => {
+            let mut stale = Item::clone(item);
+            stale.metadata.set(STALE, Value::Str(reason.to_owned()));
+            stale
+        }
     };
-    if let Some(reason) = reason {
-        now.metadata.set(STALE, Value::Str(reason.to_owned()));
-    }
     kept(item, now)
 }
 
@@ -208,8 +205,7 @@ pub(crate) fn current(
     views
 }
 
-/// Compares the live items with their files. Returns the old and the new version of each item that
-/// differs.
+/// Compares live items with their files. Returns the old and new version of each that differs.
 fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<Item>, Arc<Item>)> {
     let mut live: Vec<&Arc<Item>> = views
         .iter()

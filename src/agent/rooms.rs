@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::curation::budget::RESERVED;
 use crate::provider::{Limit, ProviderError};
 use crate::tokens::model::{LimitFrom, Model};
 
@@ -100,14 +101,10 @@ impl Room {
         }
         // Leaves room for the part of the answer that exceeds the usual reserve, and converts the
         // rest to our count.
-        let ours = (self.less_answer(tokens, output) as f64 / self.ratio).floor() as u64;
-        Model { limit: ours, limit_from: from, known: true, ..model }
-    }
-
-    fn less_answer(&self, tokens: u64, output: Option<u64>) -> u64 {
         let half = tokens / 2;
-        let wanted = output.unwrap_or(0).min(half);
-        tokens - wanted.saturating_sub(crate::curation::budget::RESERVED.min(half))
+        let beyond = output.unwrap_or(0).min(half).saturating_sub(RESERVED.min(half));
+        let ours = ((tokens - beyond) as f64 / self.ratio).floor() as u64;
+        Model { limit: ours, limit_from: from, known: true, ..model }
     }
 }
 

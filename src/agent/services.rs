@@ -162,12 +162,6 @@ pub(crate) struct WantedCounter {
     cancelled: Arc<CancellationToken>,
 }
 
-impl WantedCounter {
-    fn is_wanted(&self) -> bool {
-        !self.cancelled.is_cancelled()
-    }
-}
-
 impl Counter for WantedCounter {
     fn name(&self) -> &'static str {
         self.counter.name()
@@ -178,10 +172,10 @@ impl Counter for WantedCounter {
     }
 
     fn count_while(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
-        self.counter.count_while(text, &|| self.is_wanted() && is_wanted())
+        self.counter.count_while(text, &|| !self.cancelled.is_cancelled() && is_wanted())
     }
 
     fn count_again(&self, text: &str, is_wanted: &(dyn Fn() -> bool + Sync)) -> Option<u64> {
-        self.counter.count_again(text, &|| self.is_wanted() && is_wanted())
+        self.counter.count_again(text, &|| !self.cancelled.is_cancelled() && is_wanted())
     }
 }

@@ -51,8 +51,7 @@ impl Item {
         self.metadata.set("filename", files::path_value(file.as_ref()));
         self.metadata.set("origin", Value::of(&Keyword(Origin::Region.name())));
         if let Some((start, end)) = bounds(&lines) {
-            self.metadata.set("start-line", Value::from(start));
-            self.metadata.set("end-line", Value::from(end.unwrap_or(start)));
+            self.metadata.set_lines(start, end.unwrap_or(start));
         }
         self.kind(Kind::Code)
     }

@@ -335,7 +335,8 @@ pub(super) fn references(messages: &[Arc<Message>]) -> Vec<&Message> {
 }
 
 impl Keep {
-    fn folding(self, history: &History<'_>) -> Folding {
+    /// Returns the part of a history that a summary replaces.
+    pub(crate) fn folding(self, history: &History<'_>) -> Folding {
         match self {
             Self::Messages(count) => folding_messages(history, count),
             Self::Turns(count) => folding(history, count),
