@@ -249,7 +249,7 @@ impl Builder {
         for provider in self.providers {
             providers.push(provider.open()?);
         }
-        check_allowed(&self.allowed, &tools)?;
+        tool::check_exist(&self.allowed, &tools)?;
         let project = self.project.as_deref().map(absolute_project).transpose()?;
         let (counter, state, max_items) = match self.beside {
             Some(beside) => {
@@ -279,7 +279,7 @@ impl Builder {
         let new = NewSession { name: self.name, project, ..NewSession::default() };
         let row = state.engine.ask(move |engine| open_session(engine, new, settings)).await?;
         let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
-        Ok(Conversation::new(Inner {
+        let inner = Inner {
             services: Arc::new(services(&state, counter, providers, max_items)),
             state,
             runtime: tokio::runtime::Handle::current(),
@@ -294,7 +294,8 @@ impl Builder {
             sections: Sections { system_prompt, ..Sections::default() },
             summarizer: self.summarizer,
             grounding: Mutex::default(),
-        }))
+        };
+        Ok(Conversation { inner: Arc::new(inner) })
     }
 }
 
@@ -325,17 +326,7 @@ fn check_names(tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses to allow tools that do not exist.
-fn check_allowed(allowed: &[String], tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
-    let known: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-    match allowed.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(tool::unknown(name, &known)),
-        None => Ok(()),
-    }
-}
-
-/// Returns the absolute path of a folder, which stays valid if the program changes its working
-/// directory.
+/// Returns a folder's absolute path, which stays valid if the working directory changes.
 fn absolute(what: &str, folder: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(folder).map_err(|error| Error::Setting(format!("{what}: {error}")))
 }

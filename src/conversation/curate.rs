@@ -124,10 +124,9 @@ impl Curate<'_> {
             phase: self.phase,
             strategy,
             max_tokens: self.max_tokens,
-            may_grow: false,
             query: self.query.clone(),
-            vector: None,
             sections: Sections { system_prompt, ..Sections::default() },
+            ..Purpose::default()
         };
         let context = SessionContext {
             managers: Vec::new(),

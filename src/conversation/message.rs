@@ -1,6 +1,6 @@
 //! Messages in the form of the library and in the form of chat completions.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::curation::window::Part;
 use crate::engine::NewMessage;
@@ -25,19 +25,24 @@ use crate::tokens::Counter;
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Completion", into = "Completion")]
 pub struct Message {
     /// Author of the message.
+    #[serde(with = "Author")]
     pub role: Role,
     /// The text.
+    #[serde(default, deserialize_with = "text")]
     pub content: String,
     /// Tool calls of an assistant message.
+    #[serde(default, with = "calls", skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that a tool message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// Phase of the work. Not serialized.
+    #[serde(skip)]
     pub phase: Option<Phase>,
     /// True if the message is never left out of a window. Not serialized.
+    #[serde(skip)]
     pub pinned: bool,
 }
 
@@ -149,20 +154,9 @@ impl From<Message> for ChatMessage {
     }
 }
 
-/// A message in the form of chat completions.
+/// A role in the form of chat completions.
 #[derive(Serialize, Deserialize)]
-struct Completion {
-    role: Author,
-    #[serde(default)]
-    content: Content,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<Call>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Role", rename_all = "lowercase")]
 enum Author {
     #[serde(alias = "developer")]
     System,
@@ -171,87 +165,72 @@ enum Author {
     Tool,
 }
 
-/// A text, or a list of parts, of which only the texts are used.
-#[derive(Serialize, Deserialize, Default)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<TextPart>),
-    #[default]
-    None,
+/// Reads a text, or a list of parts, of which only the texts are used.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Parts(Vec<TextPart>),
+        None,
+    }
+
+    #[derive(Deserialize)]
+    struct TextPart {
+        #[serde(default)]
+        text: String,
+    }
+
+    Ok(match Content::deserialize(deserializer)? {
+        Content::Text(text) => text,
+        Content::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+        Content::None => String::new(),
+    })
 }
 
-#[derive(Serialize, Deserialize)]
-struct TextPart {
-    #[serde(default)]
-    text: String,
-}
+/// Tool calls in the form of chat completions.
+mod calls {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-#[derive(Serialize, Deserialize)]
-struct Call {
-    id: String,
-    #[serde(default = "function")]
-    r#type: String,
-    function: Function,
-}
+    use super::ToolCall;
 
-#[derive(Serialize, Deserialize)]
-struct Function {
-    name: String,
-    #[serde(default)]
-    arguments: String,
-}
+    #[derive(Serialize, Deserialize)]
+    struct Call {
+        id: String,
+        #[serde(default)]
+        r#type: String,
+        function: Function,
+    }
 
-fn function() -> String {
-    "function".to_owned()
-}
+    #[derive(Serialize, Deserialize)]
+    struct Function {
+        name: String,
+        #[serde(default)]
+        arguments: String,
+    }
 
-impl From<Message> for Completion {
-    fn from(message: Message) -> Self {
+    pub(super) fn serialize<S: Serializer>(
+        calls: &[ToolCall],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         let call = |ToolCall { id, name, arguments }| Call {
             id,
-            r#type: function(),
+            r#type: "function".to_owned(),
             function: Function { name, arguments },
         };
-        let role = match message.role {
-            Role::System => Author::System,
-            Role::User => Author::User,
-            Role::Assistant => Author::Assistant,
-            Role::Tool => Author::Tool,
-        };
-        Self {
-            role,
-            content: Content::Text(message.content),
-            tool_calls: (!message.tool_calls.is_empty())
-                .then(|| message.tool_calls.into_iter().map(call).collect()),
-            tool_call_id: message.tool_call_id,
-        }
+        serializer.collect_seq(calls.iter().cloned().map(call))
     }
-}
 
-impl From<Completion> for Message {
-    fn from(said: Completion) -> Self {
-        let role = match said.role {
-            Author::System => Role::System,
-            Author::User => Role::User,
-            Author::Assistant => Role::Assistant,
-            Author::Tool => Role::Tool,
-        };
-        let content = match said.content {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
-            Content::None => String::new(),
-        };
-        let call = |Call { id, function, .. }| ToolCall {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<ToolCall>, D::Error> {
+        let calls = Option::<Vec<Call>>::deserialize(deserializer)?;
+        let call = |Call { id, function: Function { name, arguments }, .. }| ToolCall {
             id,
-            name: function.name,
-            arguments: function.arguments,
+            name,
+            arguments,
         };
-        Self {
-            tool_calls: said.tool_calls.into_iter().flatten().map(call).collect(),
-            tool_call_id: said.tool_call_id,
-            ..Self::new(role, content)
-        }
+        Ok(calls.into_iter().flatten().map(call).collect())
     }
 }
 

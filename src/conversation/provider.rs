@@ -151,15 +151,7 @@ impl Server {
             name: kind.to_owned(),
             kind: kind.to_owned(),
             model: model.into(),
-            url: None,
-            api_key: None,
-            api_key_env: None,
-            api_key_command: None,
-            script: None,
-            context: None,
-            max_tokens: None,
-            price_input: None,
-            price_output: None,
+            ..ProviderSettings::default()
         })
     }
 

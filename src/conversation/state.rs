@@ -67,9 +67,7 @@ impl State {
     }
 }
 
-type OpenedStore = (Box<dyn Store>, Option<Owned>);
-
-fn open_store(folder: Option<PathBuf>) -> Result<OpenedStore, Error> {
+fn open_store(folder: Option<PathBuf>) -> Result<(Box<dyn Store>, Option<Owned>), Error> {
     let Some(folder) = folder else {
         return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
     };

@@ -84,14 +84,17 @@ pub trait Tool: Send + Sync + 'static {
 /// A function that begins a call if the arguments are valid. The error is a text for the model.
 type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
 
-/// Returns the error for a name that no tool has.
-pub(super) fn unknown(name: &str, known: &[&str]) -> Error {
-    let what = match known {
+/// Refuses a name that none of the tools has.
+pub(super) fn check_exist(names: &[String], tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
+    let known: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
+    let Some(name) = unknown.cloned() else { return Ok(()) };
+    let what = match &known[..] {
         [] => "does not exist; there are no tools".to_owned(),
         [only] => format!("does not exist; the only tool is {only}"),
         known => format!("does not exist; the tools are {}", known.join(", ")),
     };
-    Error::Tool { name: name.to_owned(), what }
+    Err(Error::Tool { name, what })
 }
 
 /// A tool in the form in which it is offered to models.

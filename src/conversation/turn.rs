@@ -133,11 +133,9 @@ impl Turn {
         let Self { conversation, message, provider, model, max_tokens, .. } = self;
         let Self { coherence, max_rounds, temperature, tools, .. } = self;
         let inner = &conversation.inner;
-        let known: Vec<&str> = inner.tools.iter().map(|tool| tool.name()).collect();
-        let tools = tools.unwrap_or_else(|| known.iter().map(|name| (*name).to_owned()).collect());
-        if let Some(name) = tools.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(tool::unknown(name, &known));
-        }
+        let all = || inner.tools.iter().map(|tool| tool.name().to_owned()).collect();
+        let tools = tools.unwrap_or_else(all);
+        tool::check_exist(&tools, &inner.tools)?;
         let phase = message.phase;
         let counted = job.aside("a turn", move |job| message.counted(&job.counter())).await?;
         Ok(ChatRequest {

@@ -20,7 +20,7 @@ pub(crate) fn kinds() -> Vec<&'static str> {
 }
 
 /// A provider as the user describes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ProviderSettings {
     /// Name of the provider.
