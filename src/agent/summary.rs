@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::whole::{Unheard, flaw, hear};
 use super::{AgentError, Configured, Job};
-use crate::curation::budget::Budget;
+use crate::curation::budget::usable;
 use crate::curation::ledger::Ledger;
 use crate::curation::summary::{Ahead, Asked, Prepared, TASK};
 use crate::engine::{EngineError, WORTH_PREPARING};
@@ -118,7 +118,7 @@ async fn prompt(
 ) -> Result<String, AgentError> {
     let model = configured.provider.model().to_owned();
     let costs = configured.with_room(job.ask(move |engine| engine.costs(Some(&model))).await?);
-    let room = Budget::default().within(costs.model.limit).usable();
+    let room = usable(costs.model.limit);
     let asked = Asked::of(ahead, ledger);
     let written = move |_: &Job| asked.prompt(room, &costs.measure);
     job.aside("writing a prompt for a summary", written).await

@@ -7,7 +7,7 @@ use crate::context::render::Format;
 use crate::context::render::budget::Piece;
 use crate::context::render::once::fit_once;
 use crate::context::render::report::{ItemFate, ItemVerdict};
-use crate::curation::budget::Budget;
+use crate::curation::budget::usable;
 use crate::curation::section::{Counted, Sections};
 use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
@@ -73,7 +73,7 @@ pub(crate) fn build(
     let Material { context, messages, summary, items, previous, vectors, words } = material;
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
-    let budget = Budget::default().within(costs.model.limit).usable();
+    let budget = usable(costs.model.limit);
     let given = purpose.max_tokens.or(settings.max_tokens);
     let wished = given.unwrap_or(budget);
     // The model would refuse a window above its limit.

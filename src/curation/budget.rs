@@ -4,41 +4,17 @@ use super::report::What;
 use super::section::Section;
 use crate::wording::counted;
 
-/// Default size of a model's context window, in tokens.
-pub(crate) const WINDOW: u64 = 200_000;
-/// Default maximum number of tokens to use, even if the context window has more: with more tokens,
-/// quality drops and costs rise.
-pub(crate) const PRACTICAL_LIMIT: u64 = 100_000;
-/// Default number of tokens left for the response.
+/// Maximum number of tokens to use, even if the context window has more: with more tokens, quality
+/// drops and costs rise.
+const PRACTICAL_LIMIT: u64 = 100_000;
+/// Number of tokens left for the response.
 pub(crate) const RESERVED: u64 = 4_000;
 
-/// The number of tokens that a window may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget {
-    window: u64,
-    practical: u64,
-    reserved: u64,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { window: WINDOW, practical: PRACTICAL_LIMIT, reserved: RESERVED }
-    }
-}
-
-impl Budget {
-    /// Returns this budget for a model that takes `window` tokens. The reserve for the response
-    /// becomes at most half of the tokens that may be used.
-    #[must_use]
-    pub(crate) fn within(self, window: u64) -> Self {
-        let usable = window.min(self.practical);
-        Self { window, reserved: self.reserved.min(usable / 2), ..self }
-    }
-
-    /// Returns the number of tokens that a window may have: 96,000 by default.
-    pub(crate) fn usable(&self) -> u64 {
-        self.window.min(self.practical).saturating_sub(self.reserved)
-    }
+/// Returns the number of tokens that a window may have for a model that takes `window` tokens: at
+/// most 96,000. At most half of the tokens that may be used are left for the response.
+pub(crate) fn usable(window: u64) -> u64 {
+    let usable = window.min(PRACTICAL_LIMIT);
+    usable - RESERVED.min(usable / 2)
 }
 
 /// The error for a budget that does not even hold the parts that cannot be left out.
@@ -73,8 +49,7 @@ pub struct Irreducible {
 /// Maximum number of parts that the error message names.
 const NAMED: usize = 5;
 
-/// Lists the largest parts with their sizes. If parts are equally large, the earlier one comes
-/// first.
+/// Lists the largest parts with their sizes; of equally large parts, the earlier comes first.
 fn largest(parts: &[Irreducible]) -> String {
     let mut by_size: Vec<&Irreducible> = parts.iter().collect();
     by_size.sort_by_key(|part| std::cmp::Reverse(part.tokens));
@@ -95,10 +70,9 @@ mod tests {
 
     #[test]
     fn the_default_leaves_96000() {
-        assert_eq!(Budget::default().usable(), 96_000);
-        assert_eq!(Budget::default().within(1_000_000).usable(), 96_000);
-        assert_eq!(Budget::default().within(50_000).usable(), 46_000);
-        assert_eq!(Budget::default().within(5_000).usable(), 2_500);
+        assert_eq!(usable(1_000_000), 96_000);
+        assert_eq!(usable(50_000), 46_000);
+        assert_eq!(usable(5_000), 2_500);
     }
 
     #[test]

@@ -106,15 +106,6 @@ impl NotesOptions {
     }
 }
 
-/// A decision about note-taking for a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// Use the plain history, for the reason that the status names.
-    Raw(NotesStatus),
-    /// Ask the note-taker.
-    Take(NotesInput),
-}
-
 /// The input of the note-taker, and the messages that follow its notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotesInput {
@@ -122,39 +113,39 @@ pub(crate) struct NotesInput {
     pub recent_runs: Vec<String>,
     /// Current message of the user.
     pub latest_input: String,
-    /// Text of the earlier notes, if there are any.
-    pub prior_summary: Option<String>,
+    /// Text of the earlier notes; empty if there are none.
+    pub prior_summary: String,
     /// Numbers of the messages that follow the notes unchanged.
     pub passthrough: Vec<u64>,
 }
 
-/// Decides whether to take notes for a turn. `history` ends with the current message of the user.
-/// `tokens` is the cost of the whole history, including a summary of messages no longer in view.
-/// `prior` is the text of the earlier notes.
+/// Plans the notes for a turn. `history` ends with the current message of the user. `tokens` is the
+/// cost of the whole history, including a summary of messages no longer in view. `prior` is the
+/// text of the earlier notes; empty if there are none.
+///
+/// # Errors
+/// The status that is the reason to take no notes and use the plain history.
 pub(crate) fn plan(
     history: &History<'_>,
     settings: &NotesSettings,
-    prior: Option<&str>,
+    prior: String,
     tokens: u64,
-) -> Plan {
+) -> Result<NotesInput, NotesStatus> {
     if settings.recent_runs == 0 {
-        return Plan::Raw(NotesStatus::Disabled);
+        return Err(NotesStatus::Disabled);
     }
     if settings.token_threshold > 0 && tokens < settings.token_threshold {
-        return Plan::Raw(NotesStatus::BelowThreshold);
+        return Err(NotesStatus::BelowThreshold);
     }
     let runs = runs(&history.messages);
     // The current run has only begun, so the note-taker sees the runs before it.
-    let (before, latest) = match runs.split_last() {
-        Some((latest, before)) => (before, *latest),
-        None => return Plan::Raw(NotesStatus::BelowThreshold),
-    };
+    let (latest, before) = runs.split_last().ok_or(NotesStatus::BelowThreshold)?;
     let newest = |count: u64| {
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(before.len());
         &before[before.len() - count..]
     };
-    let passthrough = newest(settings.passthrough_runs).iter().copied().chain([latest]);
-    Plan::Take(NotesInput {
+    let passthrough = newest(settings.passthrough_runs).iter().copied().chain([*latest]);
+    Ok(NotesInput {
         recent_runs: newest(settings.recent_runs).iter().map(|run| shown(run)).collect(),
         latest_input: latest
             .iter()
@@ -162,13 +153,12 @@ pub(crate) fn plan(
             .map(|message| &*message.content)
             .collect::<Vec<_>>()
             .join("\n"),
-        prior_summary: prior.map(str::to_owned),
+        prior_summary: prior,
         passthrough: whole_units(history, passthrough.flatten().map(|message| message.number)),
     })
 }
 
-/// Word at the beginning of a user's message. The rest of the line names the template for the notes
-/// of this turn.
+/// First word of a user's message whose first line names the template for the notes of its turn.
 const DIRECTIVE: &str = "@context-helper";
 
 /// Splits off the first line of a user's text if it is `@context-helper NAME`. Returns the name of
@@ -206,14 +196,10 @@ pub(crate) fn runs<'a, 'b>(messages: &'b [&'a Message]) -> Vec<&'b [&'a Message]
     starts.iter().zip(ends).map(|(start, end)| &messages[*start..end]).collect()
 }
 
-/// Returns the numbers of all messages in the units that contain one of `numbers`, in ascending
-/// order.
+/// Returns, in ascending order, the numbers of all messages in units with one of `numbers`.
 fn whole_units(history: &History<'_>, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
     let wanted: Vec<u64> = numbers.collect();
-    let of_unit = |unit: &super::unit::Unit| -> Vec<u64> {
-        history.members(unit).map(|message| message.number).collect()
-    };
-    let units = history.units.iter().map(of_unit);
+    let units = history.units.iter().map(|unit| history.numbers(unit));
     let touched = units.filter(|unit| unit.iter().any(|number| wanted.contains(number)));
     let mut whole: Vec<u64> = touched.flatten().collect();
     whole.sort_unstable();
@@ -257,11 +243,8 @@ mod tests {
         let history = history(&messages, &measure);
         let (recent_runs, passthrough_runs, token_threshold) = settings;
         let settings = NotesSettings { recent_runs, passthrough_runs, token_threshold };
-        let found = match plan(&history, &settings, None, history.tokens()) {
-            Plan::Raw(status) => Err(status),
-            Plan::Take(input) => Ok(input.passthrough),
-        };
-        assert_eq!(found, expected.map(<[u64]>::to_vec));
+        let found = plan(&history, &settings, String::new(), history.tokens());
+        assert_eq!(found.map(|input| input.passthrough), expected.map(<[u64]>::to_vec));
     }
 
     #[test]
@@ -278,24 +261,21 @@ mod tests {
     fn the_note_taker_sees_the_last_runs_and_the_current_message() {
         let (messages, measure) = (messages(CHAT), plain());
         let settings = NotesSettings { recent_runs: 2, token_threshold: 0, ..Default::default() };
-        let Plan::Take(input) = plan(&history(&messages, &measure), &settings, Some("before"), 10)
-        else {
-            panic!("no notes are taken")
-        };
+        let history = history(&messages, &measure);
+        let input = plan(&history, &settings, "before".to_owned(), 10).unwrap();
         let expected = "User: four\nAssistant: four\nAssistant calls run: \nTool output: four\n\
                         Assistant: four\n\nUser: four\nAssistant: four\n";
         assert_eq!(input.recent_runs.join("\n"), expected);
         assert_eq!(input.latest_input, "four");
-        assert_eq!(input.prior_summary.as_deref(), Some("before"));
+        assert_eq!(input.prior_summary, "before");
     }
 
     #[test]
     fn a_unit_that_reaches_into_another_run_stays_whole() {
         let (messages, measure) = (messages("u a>1 u t<1 a u"), plain());
         let settings = NotesSettings { token_threshold: 0, ..Default::default() };
-        let Plan::Take(input) = plan(&history(&messages, &measure), &settings, None, 6) else {
-            panic!("no notes are taken")
-        };
+        let history = history(&messages, &measure);
+        let input = plan(&history, &settings, String::new(), 6).unwrap();
         assert_eq!(input.passthrough, [2, 3, 4, 5, 6]);
     }
 

@@ -81,14 +81,8 @@ impl Offer {
                     texts.extend(previous_units(units, need, measure));
                 }
                 _ => texts.extend(text(sections, *section, phase, measure).map(|counted| {
-                    let what = What::Text;
-                    Offered::new(
-                        *section,
-                        what,
-                        counted.text,
-                        measure.message(counted.tokens),
-                        need,
-                    )
+                    let tokens = measure.message(counted.tokens);
+                    Offered::new(*section, What::Text, counted.text, tokens, need)
                 })),
             }
         }
@@ -123,18 +117,9 @@ impl Offer {
         }
     }
 
-    /// Admits the texts that the phase requires, as far as they fit into `room` tokens.
-    pub(super) fn admit_required(&mut self, room: u64) {
-        self.admit(room, Need::Must);
-    }
-
-    /// Admits the texts that the phase allows but does not require, as far as they fit into `room`
-    /// tokens. Does not admit previous units of code.
-    pub(super) fn admit_optional(&mut self, room: u64) {
-        self.admit(room, Need::May);
-    }
-
-    fn admit(&mut self, mut room: u64, need: Need) {
+    /// Admits the texts with this need, as far as they fit into `room` tokens. Does not admit
+    /// previous units of code.
+    pub(super) fn admit(&mut self, mut room: u64, need: Need) {
         for section in PRECIOUS {
             let wanted = |offered: &&mut Offered| {
                 offered.section == *section && offered.need == need && !offered.admitted

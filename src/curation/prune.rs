@@ -122,19 +122,17 @@ impl HistoryStats {
 
 /// Returns the share of the model's limit that a history fills.
 pub(crate) fn stats(history: &History<'_>, model: &Model) -> HistoryStats {
-    let tokens = history.tokens();
-    let limit = model.limit;
-    let share = tokens as f64 / limit.max(1) as f64;
-    HistoryStats {
+    let stats = HistoryStats {
         items: history.messages.len() as u64,
-        tokens,
-        limit,
-        utilization_percent: share * 100.0,
-        needs_pruning: share > TARGET_UTILISATION,
+        tokens: 0,
+        limit: model.limit,
+        utilization_percent: 0.0,
+        needs_pruning: false,
         model: model.name.clone(),
         model_known: model.known,
         exact: history.measure.is_exact(),
-    }
+    };
+    stats.with(history.tokens())
 }
 
 impl Pruned {
@@ -167,7 +165,7 @@ fn check(history: &History<'_>, max_tokens: u64) -> Result<(), BudgetTooSmall> {
     if let Some(last) = last.filter(|unit| unit.kept.is_none()) {
         parts.push(Irreducible {
             section: Section::Messages,
-            what: What::Messages(history.members(last).map(|message| message.number).collect()),
+            what: What::Messages(history.numbers(last)),
             reason: "the last message",
             tokens: last.tokens,
         });

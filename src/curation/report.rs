@@ -160,21 +160,26 @@ impl Report {
             let reasons = (a.fate, a.reason) == (b.fate, b.reason);
             a.section == b.section && reasons && messages(a) && messages(b)
         };
-        self.entries.chunk_by(alike).filter_map(Run::of).collect()
+        self.entries.chunk_by(alike).map(Run::of).collect()
     }
 }
 
 impl Run {
-    fn of(entries: &[Entry]) -> Option<Self> {
-        let first = entries.first()?;
-        let numbers = || entries.iter().filter_map(|entry| entry.what.numbers()).flatten();
+    fn of(entries: &[Entry]) -> Self {
+        let first = &entries[0];
+        let numbers = || {
+            entries.iter().flat_map(|entry| match &entry.what {
+                What::Messages(numbers) => numbers.iter(),
+                _ => [].iter(),
+            })
+        };
         let label = match (numbers().min(), numbers().max()) {
             (Some(least), Some(most)) => span(*least, *most),
             _ => first.what.label(first.section),
         };
         let totals = || entries.iter().filter_map(|entry| Some(entry.score.as_ref()?.total));
         let lowest = totals().min_by(f64::total_cmp);
-        Some(Self {
+        Self {
             section: first.section,
             label,
             fate: first.fate,
@@ -183,15 +188,6 @@ impl Run {
             scores: lowest.zip(totals().max_by(f64::total_cmp)),
             before: entries.iter().map(|entry| entry.before).sum(),
             after: entries.iter().map(|entry| entry.after).sum(),
-        })
-    }
-}
-
-impl What {
-    fn numbers(&self) -> Option<&[u64]> {
-        match self {
-            Self::Messages(numbers) => Some(numbers),
-            _ => None,
         }
     }
 }

@@ -127,23 +127,29 @@ pub(crate) fn folding(history: &History<'_>, recent_turns: usize) -> Folding {
         0 => history.units.len(),
         _ => turns.len().checked_sub(recent_turns).map_or(0, |at| turns[at]),
     };
-    let units: Vec<usize> = (0..end).filter(|at| history.units[*at].kept.is_none()).collect();
-    Folding { turns: turns_of(history, &units), units }
+    Folding::of(history, |at, _| at < end)
 }
 
 /// Returns the part of a history to fold like [`folding`], but keeps the last `recent_messages`
 /// messages, and every unit that contains one of these messages.
 pub(crate) fn folding_messages(history: &History<'_>, recent_messages: usize) -> Folding {
     let newest = history.messages.len().saturating_sub(recent_messages);
-    let is_old = |unit: &&Unit| {
-        unit.kept.is_none() && unit.members.last().is_some_and(|last| *last < newest)
-    };
-    let indexed = history.units.iter().enumerate();
-    let units: Vec<usize> = indexed.filter(|(_, unit)| is_old(unit)).map(|(at, _)| at).collect();
-    Folding { turns: turns_of(history, &units), units }
+    Folding::of(history, |_, unit| unit.members.last().is_some_and(|last| *last < newest))
 }
 
 impl Folding {
+    /// Folds the old units that can be left out. A unit belongs to the turn in which it begins.
+    fn of(history: &History<'_>, is_old: impl Fn(usize, &Unit) -> bool) -> Self {
+        let indexed = history.units.iter().enumerate();
+        let old = indexed.filter(|(at, unit)| unit.kept.is_none() && is_old(*at, unit));
+        let units: Vec<usize> = old.map(|(at, _)| at).collect();
+        let turns = turns(history);
+        let turn_of = |unit: &usize| turns.partition_point(|turn| turn <= unit);
+        let mut of_turns: Vec<usize> = units.iter().map(turn_of).collect();
+        of_turns.dedup();
+        Self { turns: of_turns.len() as u64, units }
+    }
+
     /// Returns the messages of the units, in the order of the log.
     pub(crate) fn messages<'a>(&self, history: &History<'a>) -> Vec<&'a Message> {
         let members = self.units.iter().flat_map(|unit| &history.units[*unit].members);
@@ -160,15 +166,6 @@ fn turns(history: &History<'_>) -> Vec<usize> {
         history.messages[first].role == Role::User
     };
     (0..history.units.len()).filter(is_user).collect()
-}
-
-/// Counts the turns that the units belong to. A unit belongs to the turn in which it begins.
-fn turns_of(history: &History<'_>, units: &[usize]) -> u64 {
-    let turns = turns(history);
-    let mut of_turns: Vec<usize> =
-        units.iter().map(|unit| turns.partition_point(|turn| turn <= unit)).collect();
-    of_turns.dedup();
-    of_turns.len() as u64
 }
 
 /// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
@@ -258,14 +255,10 @@ impl Summary {
     /// always stays.
     #[must_use]
     pub(crate) fn within(&self, tokens: u64, measure: &Measure) -> Self {
-        let bare = |text: &str| Self {
-            counts: self.counts,
-            text: text.to_owned(),
-            ledger: Ledger::default(),
-        };
-        let mut head = bare(&self.text);
+        let (text, ledger) = (self.text.clone(), Ledger::default());
+        let mut head = Self { counts: self.counts, text, ledger };
         if measure.note(&head.render()) > tokens / 2 {
-            head = bare("");
+            head.text.clear();
         }
         let left = tokens.saturating_sub(measure.note(&head.render()) + GAP);
         Self { ledger: self.ledger.clone().within(left, measure), ..head }

@@ -19,8 +19,7 @@ pub struct Words {
     pub(crate) index: Mutex<Index>,
     /// Lines and specifics of the messages that were last read to choose lines.
     pub(crate) readings: Mutex<Readings>,
-    /// The ledger of left-out messages that was last made, with the numbers and lengths of these
-    /// messages.
+    /// The last ledger of left-out messages, with the numbers and lengths of these messages.
     ledger: Mutex<(Vec<(u64, usize)>, Ledger)>,
 }
 
@@ -138,6 +137,11 @@ impl<'a> History<'a> {
         self.units.iter().map(|unit| unit.tokens).sum()
     }
 
+    /// Returns the numbers of the messages of a unit.
+    pub fn numbers(&self, unit: &Unit) -> Vec<u64> {
+        self.members(unit).map(|message| message.number).collect()
+    }
+
     /// Iterates over the messages of a unit.
     pub fn members<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = &'a Message> + 'b {
         unit.members.iter().map(|&index| self.messages[index])
@@ -159,19 +163,24 @@ impl Kept {
 
 fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::with_capacity(messages.len());
-    let mut calls = OpenCalls::default();
+    // The units of calls without a result so far, by id. Ids may repeat: a result answers the newest
+    // open call with its id.
+    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, message) in messages.iter().enumerate() {
         let cost = measure.message(message.tokens);
-        if let Some(at) = calls.answered_by(message) {
+        let answered = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool);
+        if let Some(at) = answered.and_then(|id| open.get_mut(id)?.pop()) {
             units[at].members.push(index);
             units[at].tokens += cost;
             continue;
         }
+        for call in &message.tool_calls {
+            open.entry(&call.id).or_default().push(units.len());
+        }
         let orphan = message.role == Role::Tool;
         units.push(Unit { members: vec![index], tokens: cost, kept: None, orphan });
-        calls.made_by(message, units.len() - 1);
     }
-    calls.unanswered().for_each(|at| units[at].kept = Some(Kept::InFlight));
+    open.into_values().flatten().for_each(|at| units[at].kept = Some(Kept::InFlight));
     mark_mandatory(messages, &mut units);
     units
 }
@@ -192,32 +201,6 @@ fn mark_mandatory(messages: &[&Message], units: &mut [Unit]) {
             () if last == Some(at) => Some(Kept::LastUser),
             () => unit.kept,
         };
-    }
-}
-
-/// Tool calls without a result so far, by id. Ids may repeat: a result answers the newest open call
-/// with its id.
-#[derive(Default)]
-struct OpenCalls<'a> {
-    open: HashMap<&'a str, Vec<usize>>,
-}
-
-impl<'a> OpenCalls<'a> {
-    fn made_by(&mut self, message: &'a Message, unit: usize) {
-        for call in &message.tool_calls {
-            self.open.entry(&call.id).or_default().push(unit);
-        }
-    }
-
-    /// Returns the unit of the call that the message answers, and closes the call; `None` if the
-    /// message answers no open call.
-    fn answered_by(&mut self, message: &Message) -> Option<usize> {
-        let id = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool)?;
-        self.open.get_mut(id)?.pop()
-    }
-
-    fn unanswered(self) -> impl Iterator<Item = usize> {
-        self.open.into_values().flatten()
     }
 }
 

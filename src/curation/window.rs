@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use super::budget::{BudgetTooSmall, Irreducible};
 use super::guard;
-use super::offer::Offer;
+use super::offer::{Offer, Offered};
+use super::phase::Need;
 use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
 use super::similarity::Similarity;
@@ -148,7 +149,7 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
     history.units.iter().filter_map(|unit| {
         Some(Irreducible {
             section: Section::Messages,
-            what: What::Messages(history.members(unit).map(|message| message.number).collect()),
+            what: What::Messages(history.numbers(unit)),
             reason: unit.kept?.reason(),
             tokens: unit.tokens,
         })
@@ -160,11 +161,11 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
 /// not see a tool's answer calls the tool again.
 fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
-    offer.admit_required(left(offer) - never_lost);
+    offer.admit(left(offer) - never_lost, Need::Must);
     let newest = newest_unit_cost(request.history);
     let free = left(offer) - never_lost;
     let held = never_lost + if newest <= free { newest } else { 0 };
-    offer.admit_optional(left(offer) - held);
+    offer.admit(left(offer) - held, Need::May);
     offer.admit_previous_units(left(offer) / 2, left(offer) - held);
 }
 
@@ -187,11 +188,8 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
         };
         parts.extend(of_messages.iter().map(|shown| part_of(history, shown)));
         let texts = offer.admitted().filter(|offered| offered.section == *section);
-        parts.extend(
-            texts.map(|offered| {
-                Part::of_system(*section, Arc::clone(&offered.text), offered.tokens)
-            }),
-        );
+        let part = |text: &Offered| Part::of_system(*section, Arc::clone(&text.text), text.tokens);
+        parts.extend(texts.map(part));
     }
     parts
 }

@@ -4,7 +4,7 @@
 use super::Chat;
 use super::begun::{Begun, Refused};
 use crate::agent::{AgentError, TurnEvent};
-use crate::curation::budget::Budget;
+use crate::curation::budget::usable;
 use crate::curation::window::Window;
 use crate::engine::EngineError;
 use crate::provider::chat::{Request, Response};
@@ -64,7 +64,7 @@ impl Chat {
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();
         let fitted = match (limit, excess) {
             (Some(limit), _) => {
-                let usable = Budget::default().within(limit).usable();
+                let usable = usable(limit);
                 let beside = limit.saturating_sub(output.unwrap_or(0)).max(limit / 2);
                 let ratio = input.map_or(1.0, |input| input as f64 / counted.max(1) as f64);
                 (usable.min(beside) as f64 / ratio.max(f64::EPSILON)) as u64

@@ -86,7 +86,7 @@ fn prompt_with(
 ) -> Result<Fitted, Unfit> {
     let shown = &managing.recent_runs[managing.recent_runs.len() - runs..];
     let conversation = Conversation {
-        prior_summary: managing.prior_summary.as_deref().unwrap_or_default(),
+        prior_summary: &managing.prior_summary,
         recent_conversation: &shown.join("\n"),
         latest_input: &managing.latest_input,
     };
@@ -114,7 +114,7 @@ mod tests {
         NotesInput {
             recent_runs: (0..runs).map(|run| format!("run{run} {words}\n")).collect(),
             latest_input: "now".to_owned(),
-            prior_summary: None,
+            prior_summary: String::new(),
             passthrough: Vec::new(),
         }
     }

@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::super::{Configured, Job};
 use super::fit::{Fitted, Unfit, fit};
 use super::{View, Wish};
-use crate::curation::budget::Budget;
+use crate::curation::budget::usable;
 use crate::curation::notes::{
-    NotesInput, NotesOptions, NotesSettings, NotesStatus, NotesStep, Plan, plan, summary_message,
+    NotesInput, NotesOptions, NotesSettings, NotesStatus, NotesStep, plan, summary_message,
 };
 use crate::curation::unit::{History, Kept};
 use crate::engine::{Engine, EngineError, NotesMaterial};
@@ -93,8 +93,7 @@ impl<'a> NotesRun<'a> {
         }
     }
 
-    /// Does slow work on a thread that may block. The work can check whether this job was
-    /// cancelled.
+    /// Does slow work, which can check if it was cancelled, on a thread that may block.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
@@ -170,7 +169,7 @@ impl<'a> NotesRun<'a> {
         self.view.passthrough_runs = Some(settings.passthrough_runs);
         self.view.token_threshold = Some(settings.token_threshold);
         let (given, tokens) = (Arc::clone(given), self.view.tokens_before);
-        let planned = self.aside(move |_| planned(&given, &settings, &prior, tokens)).await?;
+        let planned = self.aside(move |_| planned(&given, &settings, prior, tokens)).await?;
         planned.map_err(|status| {
             self.view.status = status.name().to_owned();
             Stopped::Raw
@@ -198,8 +197,7 @@ impl<'a> NotesRun<'a> {
         Ok(manager)
     }
 
-    /// Builds the prompt with the messages of as many of the last turns as the note-taker's model
-    /// accepts.
+    /// Builds the prompt with as many of the last turns as the note-taker's model accepts.
     async fn prompt(
         &mut self,
         template: &Arc<Template>,
@@ -210,7 +208,7 @@ impl<'a> NotesRun<'a> {
         manager.find_limit().await;
         let model = manager.provider.model().to_owned();
         let costs = manager.with_room(self.ask(move |engine| engine.costs(Some(&model))).await?);
-        let budget = Budget::default().within(costs.model.limit).usable();
+        let budget = usable(costs.model.limit);
         self.view.budget = Some(budget);
         let template = Arc::clone(template);
         let fitting = self.aside(move |cancelled| {
@@ -256,23 +254,19 @@ impl<'a> NotesRun<'a> {
 fn planned(
     given: &NotesMaterial,
     settings: &NotesSettings,
-    prior: &str,
+    prior: String,
     tokens: u64,
 ) -> Result<Planned, NotesStatus> {
     let messages = given.messages.iter().map(|message| &**message).collect();
     let history = History::new(messages, &given.context.costs.measure);
-    let prior = Some(prior).filter(|prior| !prior.is_empty());
-    let managing = match plan(&history, settings, prior, tokens) {
-        Plan::Raw(status) => return Err(status),
-        Plan::Take(managing) => managing,
-    };
+    let managing = plan(&history, settings, prior, tokens)?;
     let passthrough: BTreeSet<u64> = managing.passthrough.iter().copied().collect();
     let (mut kept, mut kept_tokens) = (BTreeSet::new(), 0);
     for unit in &history.units {
         let asked_for = matches!(unit.kept, Some(Kept::System | Kept::Pinned | Kept::InFlight));
-        let mut numbers = history.members(unit).map(|message| message.number);
-        if asked_for || numbers.any(|number| passthrough.contains(&number)) {
-            kept.extend(history.members(unit).map(|message| message.number));
+        let numbers = history.numbers(unit);
+        if asked_for || numbers.iter().any(|number| passthrough.contains(number)) {
+            kept.extend(numbers);
             kept_tokens += unit.tokens;
         }
     }

@@ -90,7 +90,7 @@ fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> 
         }
         entries.push(Entry {
             section: Section::Messages,
-            what: What::Messages(history.members(unit).map(|message| message.number).collect()),
+            what: What::Messages(history.numbers(unit)),
             fate: verdict.fate,
             reason: verdict.reason,
             score: verdict.score,

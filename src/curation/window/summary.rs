@@ -14,8 +14,7 @@ use crate::curation::strategy::{Projection, Shown};
 /// of the text that was needed.
 const SHARE: f64 = 0.05;
 
-/// Cuts the summary to its [`SHARE`] of the window, if the history has messages that the summary
-/// stands in for.
+/// Cuts the summary to its [`SHARE`] if the history has messages that it stands in for.
 pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     let (Some(summary), Some(_)) = (request.summary, &request.history.folded) else { return };
     let measure = request.history.measure;
