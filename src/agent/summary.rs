@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::whole::{Unheard, flaw, hear};
+use super::whole::{Unheard, Wanted, hear};
 use super::{AgentError, Configured, Job};
 use crate::curation::budget::usable;
 use crate::curation::ledger::Ledger;
@@ -40,12 +40,6 @@ pub(crate) struct Outcome {
     pub failure: Option<String>,
 }
 
-/// The reason why there is no description.
-enum Silent {
-    Cancelled,
-    Failed(String),
-}
-
 /// Returns the minimum number of messages in view for which a summary is prepared: one if a model
 /// is to describe the messages, otherwise the number for which building the ledger takes long.
 pub(crate) fn worth_preparing(job: &Job) -> usize {
@@ -67,14 +61,14 @@ pub(crate) async fn described(job: &Job, ahead: Option<Ahead>) -> Result<Describ
         return Ok(Described { prepared, outcome: None });
     };
     let asked = timeout(DEADLINE, description(job, provider, expected)).await;
-    let late = || Silent::Failed(format!("no description came within {} s", DEADLINE.as_secs()));
+    let late = || Unheard::Failed(format!("no description came within {} s", DEADLINE.as_secs()));
     let (prepared, failure) = match asked.unwrap_or_else(|_| Err(late())) {
         Ok(text) => (prepared.described(text), None),
-        Err(Silent::Failed(reason)) => {
+        Err(Unheard::Failed(reason)) => {
             tracing::warn!(provider, reason, "a summary is made without a description");
             (prepared, Some(reason))
         }
-        Err(Silent::Cancelled) => return Err(EngineError::Cancelled.into()),
+        Err(Unheard::Cancelled) => return Err(EngineError::Cancelled.into()),
     };
     let outcome = Outcome { provider: provider.clone(), failure };
     Ok(Described { prepared, outcome: Some(outcome) })
@@ -85,8 +79,8 @@ async fn description(
     job: &Job,
     provider: &str,
     (ahead, ledger): (&Ahead, &Ledger),
-) -> Result<String, Silent> {
-    let failed = |error: AgentError| Silent::Failed(error.to_string());
+) -> Result<String, Unheard> {
+    let failed = |error: AgentError| Unheard::Failed(error.to_string());
     let configured = job.services.providers.find(Some(provider), None).map_err(failed)?;
     configured.find_limit().await;
     let prompt = prompt(job, &configured, ahead, ledger).await.map_err(failed)?;
@@ -94,19 +88,10 @@ async fn description(
         vec![ChatMessage::new(Role::System, TASK), ChatMessage::new(Role::User, &prompt)];
     let request = Request { messages, max_tokens: configured.max_tokens, ..Request::default() };
     let mut whole = Response::default();
-    match hear(job, &*configured.provider, &request, MAX_DESCRIPTION_BYTES, &mut whole).await {
-        Ok(()) => {}
-        Err(Unheard::Cancelled) => return Err(Silent::Cancelled),
-        Err(Unheard::TooLong) => {
-            let reason = format!("the description has more than {MAX_DESCRIPTION_BYTES} bytes");
-            return Err(Silent::Failed(reason));
-        }
-        Err(Unheard::Failed(error)) => return Err(Silent::Failed(error.to_string())),
-    }
-    match flaw(&whole, &*configured.provider, "sentences") {
-        Some(flaw) => Err(Silent::Failed(flaw)),
-        None => Ok(whole.text),
-    }
+    let wanted =
+        Wanted { what: "sentences", it_has: "the description has", most: MAX_DESCRIPTION_BYTES };
+    hear(job, &*configured.provider, &request, &wanted, &mut whole).await?;
+    Ok(whole.text)
 }
 
 /// Returns the prompt. Leaves out the oldest messages if the model would not accept all of them.

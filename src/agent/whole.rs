@@ -8,13 +8,21 @@ use crate::provider::chat::{Provider, Request, Response, Stop};
 #[derive(Debug)]
 pub(super) enum Unheard {
     Cancelled,
-    /// The answer has more text than allowed.
-    TooLong,
-    Failed(ProviderError),
+    Failed(String),
+}
+
+/// The text that an answer must have.
+pub(super) struct Wanted {
+    /// Noun for the text, as the object of a sentence, in the plural.
+    pub(super) what: &'static str,
+    /// Noun for the text with its article and the verb "have".
+    pub(super) it_has: &'static str,
+    /// Maximum length of the text, in bytes.
+    pub(super) most: usize,
 }
 
 /// Asks a model and reads its answer into `whole`, which keeps the received part if an error
-/// occurs. Stops a model whose text grows beyond `most` bytes.
+/// occurs. Stops a model whose text grows too long.
 ///
 /// # Errors
 /// [`Unheard`].
@@ -22,31 +30,32 @@ pub(super) async fn hear(
     job: &Job,
     provider: &dyn Provider,
     request: &Request,
-    most: usize,
+    wanted: &Wanted,
     whole: &mut Response,
 ) -> Result<(), Unheard> {
     let reading = async {
         let mut reply = provider.chat(request).await?;
         while let Some(piece) = reply.next().await? {
             whole.add(piece);
-            if whole.text.len() > most {
-                return Ok(true);
+            if whole.text.len() > wanted.most {
+                return Ok(Some(format!("{} more than {} bytes", wanted.it_has, wanted.most)));
             }
         }
-        Ok(false)
+        Ok::<_, ProviderError>(flaw(whole, provider, wanted.what))
     };
     match job.cancelled.run_until_cancelled(reading).await {
-        Some(Ok(false)) => Ok(()),
-        Some(Ok(true)) => Err(Unheard::TooLong),
-        Some(Err(_)) if job.cancelled.is_cancelled() => Err(Unheard::Cancelled),
-        Some(Err(error)) => Err(Unheard::Failed(error)),
-        None => Err(Unheard::Cancelled),
+        Some(Ok(None)) => Ok(()),
+        Some(Ok(Some(flaw))) => Err(Unheard::Failed(flaw)),
+        Some(Err(error)) if !job.cancelled.is_cancelled() => {
+            Err(Unheard::Failed(error.to_string()))
+        }
+        Some(Err(_)) | None => Err(Unheard::Cancelled),
     }
 }
 
 /// Returns the reason why a finished answer is not complete; `None` if it is complete. `what` is
 /// the noun for the text in the returned reason, in the plural.
-pub(super) fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
+fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
     let name = provider.model();
     match whole.stop {
         _ if whole.text.trim().is_empty() => Some(format!("{name} returned no {what}")),

@@ -1,7 +1,7 @@
 //! Asks the note-taker for its notes.
 
 use super::super::Configured;
-use super::super::whole::{Unheard, flaw, hear};
+use super::super::whole::{Unheard, Wanted, hear};
 use super::run::{NotesRun, Stopped};
 use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::provider::chat::{ChatMessage, Request, Response};
@@ -27,20 +27,15 @@ impl NotesRun<'_> {
             return Err(Stopped::Raw);
         }
         let mut whole = Response::default();
-        let heard = hear(self.job, &*manager.provider, &request, MAX_NOTES_BYTES, &mut whole).await;
+        let wanted = Wanted { what: "notes", it_has: "the notes have", most: MAX_NOTES_BYTES };
+        let heard = hear(self.job, &*manager.provider, &request, &wanted, &mut whole).await;
         self.view.output = whole.text.trim().to_owned();
         self.view.input_tokens = whole.usage.input;
         self.view.output_tokens = whole.usage.output;
         match heard {
-            Ok(()) => match flaw(&whole, &*manager.provider, "notes") {
-                Some(flaw) => Stopped::failed(flaw),
-                None => Ok(self.view.output.clone()),
-            },
+            Ok(()) => Ok(self.view.output.clone()),
             Err(Unheard::Cancelled) => Err(Stopped::Cancelled),
-            Err(Unheard::TooLong) => {
-                Stopped::failed(format!("the notes have more than {MAX_NOTES_BYTES} bytes"))
-            }
-            Err(Unheard::Failed(error)) => Stopped::failed(error),
+            Err(Unheard::Failed(reason)) => Err(Stopped::Failed(reason)),
         }
     }
 }
