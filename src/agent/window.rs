@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::AgentError;
+use super::refresh::current;
+use super::{AgentError, Job};
 use crate::context::render::Format;
 use crate::context::render::budget::Piece;
 use crate::context::render::once::fit_once;
@@ -13,7 +14,7 @@ use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::{Folded, History};
 use crate::curation::window::{self, Request, Window};
-use crate::engine::{EngineError, Material, SessionContext, Summarizing, View};
+use crate::engine::{Caller, EngineError, Material, SessionContext, Summarizing, View};
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -88,6 +89,7 @@ pub(crate) fn build(
     history.words = words.as_deref();
     let room = given.unwrap_or(settings.turn.max_tokens);
     history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, room));
+    let counted = |it: &Summarizing| Counted { text: Arc::clone(&it.text), tokens: it.tokens };
     sections.summary = summary.as_ref().map(counted);
     let summary = summary.and_then(|summary| summary.source);
     let of_message = |message: &&Message| vectors.get(&message.number).map(|vector| &**vector);
@@ -118,8 +120,22 @@ pub(crate) fn build(
     Ok(Built { window: window.map_err(EngineError::from)?, items: verdicts })
 }
 
-fn counted(summary: &Summarizing) -> Counted {
-    Counted { text: Arc::clone(&summary.text), tokens: summary.tokens }
+/// Brings the live items up to date and builds a window, on a thread that may block.
+///
+/// # Errors
+/// The errors of [`build`], and [`AgentError::Defect`] with `what` if building panics.
+pub(crate) async fn build_aside(
+    job: &Job,
+    what: &'static str,
+    material: Material,
+    purpose: Purpose,
+) -> Result<Built, AgentError> {
+    let built = job.aside(what, move |job| {
+        let counter = &*job.services.counter;
+        let items = current(&job.services, counter, Caller::Nobody, material.items);
+        build(counter, Material { items, ..material }, purpose)
+    });
+    built.await?
 }
 
 /// Finds the messages that a summary stands in for; `None` if the history has none of them.
@@ -132,8 +148,7 @@ fn folded(history: &History<'_>, summary: &Summarizing, room: u64) -> Option<Fol
     (count > 0).then_some(Folded { is_folded, newest, room, has_others })
 }
 
-/// Returns the maximum number of tokens for the items, given a history of `tokens` tokens and the
-/// other sections.
+/// Returns the maximum tokens for the items beside a history of `tokens` and other sections.
 fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
     let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
     let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;

@@ -16,7 +16,7 @@ mod turn;
 mod window;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
@@ -90,8 +90,8 @@ impl Inner {
         Job { services: Arc::clone(&self.services), cancelled }
     }
 
-    fn grounding(&self) -> String {
-        self.grounding.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn grounding(&self) -> MutexGuard<'_, String> {
+        self.grounding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,10 +104,6 @@ impl Conversation {
     /// Returns a builder that opens the conversation with this name.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder::named(name.into())
-    }
-
-    fn new(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
     }
 
     /// Creates a turn with a model. The turn begins when it is awaited for its reply, or when its
@@ -151,13 +147,10 @@ impl Conversation {
             job.aside("a turn", move |job| message.counted(&*job.services.counter)).await?;
         let turn = engine::NewTurn { method: "process-turn", message, coherence, vector };
         let summarizer = Arc::clone(&self.inner.summarizer);
-        let process = move |engine: &mut Engine, context: &SessionContext| {
-            engine.process_turn(context, turn, &*summarizer)
-        };
+        let process =
+            move |engine: &mut Engine, context| engine.process_turn(&context, turn, &*summarizer);
         let done = self.ask_in_context(process).await?;
-        let mut grounding = self.inner.grounding.lock().unwrap_or_else(PoisonError::into_inner);
-        grounding.clone_from(&done.grounding);
-        drop(grounding);
+        self.inner.grounding().clone_from(&done.grounding);
         Ok(done)
     }
 
@@ -231,7 +224,7 @@ impl Conversation {
     /// # Errors
     /// [`Error::Store`].
     pub async fn quality(&self) -> Result<Quality, Error> {
-        self.ask_in_context(|engine, context| engine.quality_score(context)).await
+        self.ask_in_context(|engine, context| engine.quality_score(&context)).await
     }
 
     /// Replaces the messages of all turns except the last `keep_turns` with a summary. Messages
@@ -353,13 +346,13 @@ impl Conversation {
     /// Runs an operation in the engine, with the session's settings and costs.
     async fn ask_in_context<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&mut Engine, &SessionContext) -> Result<T, EngineError> + Send + 'static,
+        operation: impl FnOnce(&mut Engine, SessionContext) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Error> {
         let (id, model) = (self.inner.id, self.inner.model.clone());
         self.ask(move |engine| {
             let row = engine.row(id)?;
             let context = engine.context_of(row, model.as_deref())?;
-            operation(engine, &context)
+            operation(engine, context)
         })
         .await
     }

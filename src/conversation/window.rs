@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Conversation, Error};
-use crate::agent::refresh::current;
-use crate::agent::window::{self, Built, Purpose};
-use crate::agent::{Job, Later};
+use crate::agent::Later;
+use crate::agent::window::{Built, Purpose, build_aside};
 use crate::curation::section::Counted;
 use crate::curation::window::Window;
-use crate::engine::{Caller, Material};
+use crate::engine::Engine;
 use crate::session::message::Phase;
 
 /// A window that has not been built yet. Await it for the [`Window`].
@@ -52,24 +51,15 @@ impl WindowRequest {
 
     async fn build(self) -> Result<Window, Error> {
         let Self { conversation, mut purpose } = self;
-        let (job, id, model) =
-            (conversation.inner.job(), conversation.inner.id, conversation.inner.model.clone());
-        let read = job.ask(move |engine| {
-            let row = engine.row(id)?;
-            let context = engine.context_of(row, model.as_deref())?;
-            engine.material(context)
-        });
-        let material = read.await?;
-        let grounding = conversation.inner.grounding();
-        let build = move |job: &Job| {
-            if !grounding.is_empty() {
-                purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
-            }
-            let counter = job.counter();
-            let items = current(&job.services, &counter, Caller::Nobody, material.items);
-            window::build(&counter, Material { items, ..material }, purpose)
-        };
-        let Built { window, items } = job.aside("building a window", build).await??;
+        let (job, id) = (conversation.inner.job(), conversation.inner.id);
+        let read = |engine: &mut Engine, context| engine.material(context);
+        let material = conversation.ask_in_context(read).await?;
+        let grounding = conversation.inner.grounding().clone();
+        if !grounding.is_empty() {
+            purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
+        }
+        let built = build_aside(&job, "building a window", material, purpose).await?;
+        let Built { window, items } = built;
         let window = Arc::new(window);
         let noted = Arc::clone(&window);
         job.ask(move |engine| engine.note_window(id, &noted, items)).await?;

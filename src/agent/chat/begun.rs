@@ -31,8 +31,6 @@ pub(super) struct Begun {
     pub(super) managed: Option<TurnNotes>,
     /// Number of requests to the model, not counting retries with smaller windows.
     pub(super) rounds: u64,
-    /// Maximum number of requests with tools.
-    pub(super) max_rounds: u64,
     /// Tool calls that the model has made.
     pub(super) ran: Vec<CalledTool>,
     /// Number of the message with the last answer that called tools.
@@ -59,11 +57,6 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Returns whether the latest request must forbid tool calls.
-    pub(super) fn is_last_word(&self) -> bool {
-        self.rounds > self.max_rounds
-    }
-
     /// Adds the usage and the cost of a request and its answer.
     pub(super) fn spend(&mut self, usage: Usage, cost: Option<f64>) {
         self.usage = self.usage.plus(usage);

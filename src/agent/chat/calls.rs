@@ -23,8 +23,7 @@ fn rounds(count: u64) -> String {
 }
 
 impl Chat {
-    /// Returns the names, descriptions and schemas of the offered tools as one text; `None` if no
-    /// tools are offered.
+    /// Returns the offered tools' names, descriptions and schemas as a text; `None` without tools.
     pub(super) fn schemas(&self) -> Option<String> {
         let offered: Vec<String> = self
             .tools
@@ -43,7 +42,7 @@ impl Chat {
         begun: &mut Begun,
         whole: &Response,
     ) -> Result<(), AgentError> {
-        let last = begun.rounds >= begun.max_rounds;
+        let max_rounds = self.request.max_rounds;
         let mut results = Vec::with_capacity(whole.calls.len());
         let mut always = Vec::new();
         for (at, called) in whole.calls.iter().enumerate() {
@@ -51,11 +50,11 @@ impl Chat {
                 () if self.job.cancelled.is_cancelled() => {
                     (Outcome::Refused, "the turn was cancelled".to_owned())
                 }
-                () if last => (
+                () if begun.rounds >= max_rounds => (
                     Outcome::Refused,
                     format!(
                         "a turn may have at most {}; answer without calling tools now",
-                        rounds(begun.max_rounds)
+                        rounds(max_rounds)
                     ),
                 ),
                 () if at >= MAX_CALLS => {
@@ -96,7 +95,7 @@ impl Chat {
         };
         let named = |names: &[String]| names.iter().any(|name| name == tool.name());
         let trusted = !tool.needs_approval()
-            || named(&self.allowed)
+            || named(&self.request.allow)
             || named(always)
             || tool.is_allowed(&self.row, &self.stored);
         let allowed = trusted && asked.outside().is_none();
@@ -195,10 +194,11 @@ impl Chat {
         results: Vec<(Outcome, String)>,
     ) -> Result<(), AgentError> {
         let counter = &*self.job.services.counter;
-        let mut unit = vec![NewMessage { phase: self.phase, ..answer_message(whole, counter) }];
+        let phase = self.request.phase;
+        let mut unit = vec![NewMessage { phase, ..answer_message(whole, counter) }];
         for (called, (_, text)) in whole.calls.iter().zip(&results) {
             unit.push(NewMessage {
-                phase: self.phase,
+                phase,
                 tool_call_id: Some(called.id.clone()),
                 ..NewMessage::counted(Role::Tool, text, Vec::new(), counter)
             });

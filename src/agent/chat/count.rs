@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Chat, ChatRequest};
-use crate::agent::refresh::current;
-use crate::agent::window::{Built, Purpose, build};
+use super::{Chat, ChatRequest, TURN};
+use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
-use crate::engine::{Caller, Engine, Material, NewMessage};
+use crate::engine::{Engine, Material, NewMessage};
 use crate::store::session::SessionRow;
 use crate::tokens::model::{LimitFrom, Model};
 
@@ -88,7 +87,7 @@ impl Chat {
         self.configured.find_limit().await;
         let mut material = self.read_material().await?;
         let model = material.context.costs.model.clone();
-        say(&self.job, &mut material, self.message.clone()).await?;
+        say(&self.job, &mut material, self.request.message.clone()).await?;
         Ok((model, self.build_with(material, String::new(), None).await?))
     }
 }
@@ -114,13 +113,7 @@ async fn unconfigured(
         sections: request.sections,
         ..Purpose::default()
     };
-    let services = Arc::clone(&job.services);
-    let built = tokio::task::spawn_blocking(move || {
-        let counter = &*services.counter;
-        let items = current(&services, counter, Caller::Nobody, material.items);
-        build(counter, Material { items, ..material }, purpose)
-    });
-    Ok((model, built.await.unwrap_or_else(|_| Err(super::broken()))?))
+    Ok((model, build_aside(job, TURN, material, purpose).await?))
 }
 
 /// Adds the user's message to the end of the material, unless the message is empty.

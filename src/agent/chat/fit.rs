@@ -32,7 +32,7 @@ impl Chat {
             let built = self.window(begun).await;
             let (window, line) = built.map_err(|error| self.unfit(begun, error))?;
             let mut whole = Response::default();
-            let without_calls = begun.is_last_word();
+            let without_calls = self.is_last_word(begun);
             let request = Request { without_calls, ..self.request(&window, &begun.opaque) };
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Response::default();
@@ -57,8 +57,7 @@ impl Chat {
         }
     }
 
-    /// Returns the maximum size of the next window, in tokens, after a window of `counted` tokens
-    /// was refused.
+    /// Returns the maximum tokens of the next window after one of `counted` tokens was refused.
     fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
         let share = |share: f64| (counted as f64 * share) as u64;
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();
@@ -121,8 +120,7 @@ impl Chat {
         AgentError::NeverFits { name, source: Box::new(source), needed, parts: error.parts }
     }
 
-    /// Creates the error that stands in for the server's refusal if the server has not refused a
-    /// window.
+    /// Creates the error that stands in for a refusal if the server has not refused a window.
     fn expected_refusal(&self, begun: &Begun) -> ProviderError {
         let limit = begun.limit;
         ProviderError {

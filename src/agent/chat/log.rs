@@ -1,11 +1,9 @@
 //! Logs a model's answers in the session.
 
-use std::sync::Arc;
-
 use super::begun::Begun;
 use super::turn::material;
-use super::{Chat, broken};
-use crate::agent::{AgentError, BrokenOff};
+use super::{Chat, TURN};
+use crate::agent::{AgentError, BrokenOff, Job};
 use crate::engine::{Engine, ModelAnswer, NewMessage, Versioned};
 use crate::provider::ProviderError;
 use crate::provider::chat::Response;
@@ -21,7 +19,7 @@ impl Chat {
         whole: &Response,
     ) -> Result<Option<u64>, AgentError> {
         let answer = self.counted(begun, whole).await?;
-        let (id, key) = (self.row.id, self.key.clone());
+        let (id, key) = (self.row.id, self.request.key.clone());
         let end = move |engine: &mut Engine| {
             let number = engine.end_turn_with(id, answer, key.as_deref())?;
             Ok((number, engine.version(&Versioned::Session(id))?))
@@ -31,8 +29,7 @@ impl Chat {
         Ok(number)
     }
 
-    /// Returns an answer in the form for the log, with its tokens counted. Counting takes a while
-    /// for a long answer.
+    /// Returns an answer for the log with its tokens counted, which takes a while for a long one.
     async fn counted(
         &self,
         begun: &mut Begun,
@@ -42,10 +39,10 @@ impl Chat {
         if whole.text.is_empty() && whole.calls.is_empty() {
             return Ok(ModelAnswer { messages: Vec::new(), asked });
         }
-        let (counter, said) = (Arc::clone(&self.job.services.counter), whole.clone());
-        let count = move || answer_message(&said, &*counter);
-        let counted = tokio::task::spawn_blocking(count).await.map_err(|_| broken())?;
-        Ok(ModelAnswer { messages: vec![NewMessage { phase: self.phase, ..counted }], asked })
+        let (phase, said) = (self.request.phase, whole.clone());
+        let count = move |job: &Job| answer_message(&said, &*job.services.counter);
+        let counted = self.job.aside(TURN, count).await?;
+        Ok(ModelAnswer { messages: vec![NewMessage { phase, ..counted }], asked })
     }
 
     /// Logs the part of an answer that arrived before `error`. Returns the error with the number of
@@ -80,7 +77,7 @@ impl Chat {
     ) -> Result<Vec<u64>, AgentError> {
         let answer = ModelAnswer { messages: unit, asked: begun.asked.take() };
         let (id, configured) = (self.row.id, self.configured.clone());
-        let managers = self.managers.clone();
+        let managers = self.request.managers.clone();
         let logged = self.job.ask(move |engine| {
             let numbers = engine.add_answer(id, answer)?;
             let row = engine.row(id)?;

@@ -83,24 +83,12 @@ struct Chat {
     events: Arc<dyn EventSink>,
     configured: Configured,
     row: SessionRow,
-    message: NewMessage,
-    coherence: Option<f64>,
-    phase: Option<Phase>,
-    sections: Sections,
+    request: ChatRequest,
     embedded: Embedded,
-    managers: Option<Vec<String>>,
-    key: Option<String>,
-    if_version: Option<u64>,
-    max_rounds: u64,
-    temperature: Option<f64>,
-    max_tokens: Option<u64>,
-    summarizer: Arc<dyn Summarizer + Send + Sync>,
     /// The notes to take, if any.
     notes: Option<Wish>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
-    /// Names of the tools that the request allows the model to call without permission each time.
-    allowed: Vec<String>,
     /// Names of the tools that the session's settings allow the model to call without permission
     /// each time.
     stored: Vec<String>,
@@ -120,7 +108,7 @@ pub(crate) async fn chat(
     let embedded = job.embed(&request.message.content).await?;
     let turns = job.services.turns.clone();
     let chat = hold(job, request, embedded, events);
-    turns.spawn(chat).await.unwrap_or_else(|_| Err(broken()))
+    turns.spawn(chat).await.unwrap_or(Err(AgentError::Defect(TURN)))
 }
 
 /// Returns the request that would be sent, without sending it. Does not search for memories.
@@ -140,9 +128,8 @@ pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, A
     Chat::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
 }
 
-fn broken() -> AgentError {
-    AgentError::Defect("a turn; other turns keep running")
-}
+/// The part with a defect if a turn panics.
+const TURN: &str = "a turn; other turns keep running";
 
 /// Takes the turn from beginning to end. Until it ends, other turns of the session are refused.
 async fn hold(
@@ -155,7 +142,7 @@ async fn hold(
     let session = job.ask(move |engine| engine.begin_turn(session.as_deref())).await?;
     let id = session.0.id;
     let outcome = match Chat::prepare(job, request, embedded, events, session) {
-        Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or_else(|_| Err(broken())),
+        Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or(Err(AgentError::Defect(TURN))),
         Err(error) => Err(error),
     };
     // A successful turn was already ended when its answer was stored.
@@ -172,17 +159,17 @@ async fn hold(
 /// Chooses tools by their names. Without names, chooses the tools in the session's settings and the
 /// tools that every turn offers. If several tools have the same name, the first is used.
 fn chosen(
-    toolbox: Vec<Arc<dyn OfferedTool>>,
-    names: Option<Vec<String>>,
-    of_session: Vec<String>,
+    toolbox: &[&Arc<dyn OfferedTool>],
+    names: Option<&[String]>,
+    of_session: &[String],
 ) -> Vec<Arc<dyn OfferedTool>> {
     let unasked = toolbox.iter().filter(|tool| names.is_none() && tool.is_offered_unasked());
-    let unasked: Vec<String> = unasked.map(|tool| tool.name().to_owned()).collect();
+    let unasked = unasked.map(|tool| tool.name());
     let mut tools: Vec<Arc<dyn OfferedTool>> = Vec::new();
-    for name in names.unwrap_or(of_session).into_iter().chain(unasked) {
+    for name in names.unwrap_or(of_session).iter().map(|name| &**name).chain(unasked) {
         let is_new = !tools.iter().any(|tool| tool.name() == name);
         let found = toolbox.iter().find(|tool| is_new && tool.name() == name);
-        tools.extend(found.cloned());
+        tools.extend(found.map(|tool| Arc::clone(tool)));
     }
     tools
 }
@@ -200,35 +187,15 @@ impl Chat {
         let directed = directive(&request.message.content).map(|(name, _)| name.to_owned());
         let managed = directed.is_some()
             || request.manage.unwrap_or(request.template.is_some() || settings.manage);
-        let template = directed.or(request.template);
+        let template = directed.or(request.template.clone());
         let notes = managed.then(|| Wish {
             template: template.unwrap_or_else(|| settings.template_name().to_owned()),
             said: NotesOptions::default(),
         });
-        let toolbox = request.toolbox.into_iter().filter(|tool| tool.is_for(&row)).collect();
-        let tools = chosen(toolbox, request.tools, settings.tools);
-        Ok(Self {
-            job,
-            events,
-            configured,
-            row,
-            message: request.message,
-            coherence: request.coherence,
-            phase: request.phase,
-            sections: request.sections,
-            embedded,
-            managers: request.managers,
-            key: request.key,
-            if_version: request.if_version,
-            max_rounds: request.max_rounds,
-            temperature: request.temperature,
-            max_tokens: request.max_tokens,
-            summarizer: request.summarizer,
-            notes,
-            tools,
-            allowed: request.allow,
-            stored: settings.allowed_tools,
-        })
+        let toolbox: Vec<_> = request.toolbox.iter().filter(|tool| tool.is_for(&row)).collect();
+        let tools = chosen(&toolbox, request.tools.as_deref(), &settings.tools);
+        let stored = settings.allowed_tools;
+        Ok(Self { job, events, configured, row, request, embedded, notes, tools, stored })
     }
 
     /// Waits until the caller cancels the turn or the server ends.

@@ -113,13 +113,13 @@ impl Chat {
         let on_wait = OnWait::new(move |phrase| {
             events.send(TurnEvent::Retry(phrase.to_owned()));
         });
-        let temperature = self.temperature;
+        let temperature = self.request.temperature;
         Request { messages, stable, tools, max_tokens, temperature, on_wait, ..Request::default() }
     }
 
     /// Returns the reply of a turn that has ended.
     pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
-        let is_out_of_rounds = begun.is_last_word();
+        let is_out_of_rounds = self.is_last_word(&begun);
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
         Reply {
             session: self.row.name.clone(),
@@ -149,7 +149,10 @@ impl Chat {
     pub(super) async fn preview(self) -> Result<Preview, AgentError> {
         let managed_by = self.notes.as_ref().map(|wish| wish.template.clone());
         let template = match managed_by.clone() {
-            Some(name) => Some(self.template(name).await?),
+            Some(name) => {
+                let folders = self.job.services.template_folders(self.row.project.clone())?;
+                Some(self.job.aside("reading a template", move |_| folders.find(&name)).await?)
+            }
             None => None,
         };
         let (model, built) = self.would_send().await?;
@@ -165,11 +168,5 @@ impl Chat {
             managed_by,
             template,
         })
-    }
-
-    async fn template(&self, name: String) -> Result<Result<Template, FindError>, AgentError> {
-        let folders = self.job.services.template_folders(self.row.project.clone())?;
-        let found = tokio::task::spawn_blocking(move || folders.find(&name)).await;
-        found.map_err(|_| AgentError::Defect("reading a template"))
     }
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use super::begun::{Begun, Opaque};
-use super::{Chat, Reply, broken};
+use super::{Chat, Reply, TURN};
 use crate::agent::notes::{self, TurnNotes};
-use crate::agent::refresh::current;
 use crate::agent::summary::{Described, Outcome, described, worth_preparing};
-use crate::agent::window::{Built, Purpose, build};
+use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Caller, Engine, EngineError, Material, NewTurn, Versioned};
+use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn, Versioned};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
@@ -70,7 +69,7 @@ impl Chat {
         }
         loop {
             let mut whole = self.answer(begun).await?;
-            if begun.is_last_word() {
+            if self.is_last_word(begun) {
                 // Some models make calls even when calls are forbidden.
                 whole.calls.clear();
             }
@@ -82,6 +81,11 @@ impl Chat {
         }
     }
 
+    /// Returns whether the latest request must forbid tool calls.
+    pub(super) fn is_last_word(&self, begun: &Begun) -> bool {
+        begun.rounds > self.request.max_rounds
+    }
+
     fn status(&self, phrase: String) {
         self.events.send(TurnEvent::Status(phrase));
     }
@@ -90,14 +94,14 @@ impl Chat {
     /// complete answer, returns that answer too. An earlier request with a partial answer or none
     /// is continued.
     async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), AgentError> {
-        let (id, message) = (self.row.id, self.message.clone());
+        let (id, message) = (self.row.id, self.request.message.clone());
         let vector = self.embedded.vector.clone();
-        let (key, configured) = (self.key.clone(), self.configured.clone());
-        let ((summarizer, described), coherence) = (self.summarizer().await?, self.coherence);
-        let if_version = self.if_version;
+        let (key, configured) = (self.request.key.clone(), self.configured.clone());
+        let (summarizer, described) = self.summarizer().await?;
+        let (coherence, if_version) = (self.request.coherence, self.request.if_version);
         // With note-taking, the note-taker is asked before the window is built.
         let is_window_next = self.notes.is_none();
-        let managers = self.managers.clone();
+        let managers = self.request.managers.clone();
         let asked = self.job.ask(move |engine| {
             let row = engine.row(id)?;
             let mut context = engine.context_of(row, None)?;
@@ -128,7 +132,6 @@ impl Chat {
             described,
             managed: None,
             rounds: 0,
-            max_rounds: self.max_rounds,
             ran: Vec::new(),
             answer: None,
             opaque: Opaque::new(),
@@ -148,12 +151,12 @@ impl Chat {
     /// describe the messages that it replaces, asks this model first, and also returns the outcome
     /// of asking.
     async fn summarizer(&self) -> Result<(Arc<Summarizing>, Option<Outcome>), AgentError> {
-        let usual = || Ok((Arc::clone(&self.summarizer), None));
+        let usual = || Ok((Arc::clone(&self.request.summarizer), None));
         if self.job.services.summarizer.is_none() {
             return usual();
         }
-        let (id, message, configured) =
-            (self.row.id, self.message.clone(), self.configured.clone());
+        let (id, message) = (self.row.id, self.request.message.clone());
+        let configured = self.configured.clone();
         let least = worth_preparing(&self.job);
         let ahead = self.job.ask(move |engine| {
             let row = engine.row(id)?;
@@ -221,7 +224,7 @@ impl Chat {
 
     pub(super) async fn read_material(&self) -> Result<Material, AgentError> {
         let (id, configured) = (self.row.id, self.configured.clone());
-        let managers = self.managers.clone();
+        let managers = self.request.managers.clone();
         let read = move |engine: &mut Engine| {
             let row = engine.row(id)?;
             material(engine, row, &configured, managers)
@@ -231,7 +234,7 @@ impl Chat {
 
     async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
         let of_session = material.context.settings.max_tokens;
-        begun.is_budget_set = self.max_tokens.or(of_session).is_some();
+        begun.is_budget_set = self.request.max_tokens.or(of_session).is_some();
         begun.limit = material.context.costs.model.limit;
         let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
         self.build_with(material, begun.turn.grounding.clone(), max_tokens).await
@@ -244,24 +247,19 @@ impl Chat {
         grounding: String,
         max_tokens: Option<u64>,
     ) -> Result<Built, AgentError> {
-        let services = Arc::clone(&self.job.services);
-        let mut sections = self.sections.clone();
+        let counter = &*self.job.services.counter;
+        let mut sections = self.request.sections.clone();
         if sections.grounding.is_none() && !grounding.is_empty() {
-            sections.grounding = Some(Counted::new(grounding, &*services.counter));
+            sections.grounding = Some(Counted::new(grounding, counter));
         }
         if let Some(schemas) = self.schemas() {
             let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
-            sections.tool_schemas = Some(Counted::new(said + &schemas, &*services.counter));
+            sections.tool_schemas = Some(Counted::new(said + &schemas, counter));
         }
-        let (phase, may_grow) = (self.phase, self.max_tokens.is_none());
-        let max_tokens = max_tokens.or(self.max_tokens);
+        let (phase, of_request) = (self.request.phase, self.request.max_tokens);
+        let (max_tokens, may_grow) = (max_tokens.or(of_request), of_request.is_none());
         let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
-        let built = tokio::task::spawn_blocking(move || {
-            let counter = &*services.counter;
-            let items = current(&services, counter, Caller::Nobody, material.items);
-            build(counter, Material { items, ..material }, purpose)
-        });
-        built.await.unwrap_or_else(|_| Err(broken()))
+        build_aside(&self.job, TURN, material, purpose).await
     }
 
     /// Asks the model, and passes on its answer until the answer ends or the turn is cancelled.
@@ -323,8 +321,7 @@ impl Chat {
         begun.asked = Some(AskedWindow { line, counted, spent });
     }
 
-    /// Adds the usage and cost of note-taking to those of the turn, unless no model was asked for
-    /// notes.
+    /// Adds the usage and cost of note-taking to those of the turn if a model was asked for notes.
     fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
