@@ -3,6 +3,8 @@
 //! Both make new revisions. A revision made by an undo records the undone change, and a redo
 //! returns to the moment before the undo.
 
+use serde::Serialize;
+
 use super::super::{Engine, EngineError};
 use super::checkpoint::Undone;
 use super::revision::parse;
@@ -22,8 +24,10 @@ const STEPS: [&str; 6] = [
 /// Methods that undo or redo. Their revisions record what is undone.
 const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 
-/// A change to a session's view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A change to a session's view that would be undone or redone next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "NextSessionChange"))]
 pub(crate) struct SessionStep {
     /// Method that made the change, by its earlier name if it was renamed.
     pub(crate) method: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::steps::NextChange;
+use super::steps::{ManagerCall, NextChange};
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
@@ -221,11 +221,6 @@ pub(super) fn pin_items(_: Call, given: PinContext) -> Result<Step, WireError> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ManagerCall {
-    manager: Option<ManagerName>,
-}
-
 pub(super) fn clear_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| engine.clear(&manager))
@@ -245,52 +240,42 @@ pub(super) struct StepCall {
     describe: Option<bool>,
 }
 
-impl StepCall {
-    /// Returns the change that the call undoes or redoes, if the client wants to know it.
-    fn change(
-        &self,
-        engine: &mut Engine,
-        manager: &str,
-        way: Way,
-    ) -> Result<Option<NextChange>, EngineError> {
-        match self.describe {
-            Some(true) => Ok(engine.next_step(manager, way)?.map(NextChange::from)),
-            _ => Ok(None),
-        }
-    }
-}
-
 /// An undone change.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Undone")]
 pub(super) struct Undone {
     /// Method whose change was undone, by its earlier name if it was renamed.
     undone: String,
-    /// The change; only if the call has `:describe`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<NextChange>,
-    /// Number of items in the manager now.
-    count: usize,
-    /// Total tokens of the items in the manager now.
-    total_tokens: u64,
+    #[serde(flatten)]
+    now: ManagerNow,
 }
 
-pub(super) fn undo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
-    let manager = given.manager.take().unwrap_or_default().0;
-    stepping(given.dry_run, move |engine| {
-        let change = given.change(engine, &manager, Way::Undo)?;
-        let undone = engine.undo(&manager)?.undone;
-        let (count, tokens) = engine.size(&manager)?;
-        Ok(Undone { undone, change, count, total_tokens: tokens })
-    })
+pub(super) fn undo(_: Call, given: StepCall) -> Result<Step, WireError> {
+    let undo = |engine: &mut Engine, manager: &str| Ok(engine.undo(manager)?.undone);
+    given.take(Way::Undo, undo, |undone, now| Undone { undone, now })
 }
 
 /// A redone change.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Redone")]
 pub(super) struct Redone {
     /// Method whose change was redone, by its earlier name if it was renamed.
     redone: String,
+    #[serde(flatten)]
+    now: ManagerNow,
+}
+
+pub(super) fn redo(_: Call, given: StepCall) -> Result<Step, WireError> {
+    let redo = |engine: &mut Engine, manager: &str| Ok(engine.redo(manager)?.redone);
+    given.take(Way::Redo, redo, |redone, now| Redone { redone, now })
+}
+
+/// A manager after an undo or a redo.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct ManagerNow {
     /// The change; only if the call has `:describe`.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<NextChange>,
@@ -300,14 +285,25 @@ pub(super) struct Redone {
     total_tokens: u64,
 }
 
-pub(super) fn redo(_: Call, mut given: StepCall) -> Result<Step, WireError> {
-    let manager = given.manager.take().unwrap_or_default().0;
-    stepping(given.dry_run, move |engine| {
-        let change = given.change(engine, &manager, Way::Redo)?;
-        let redone = engine.redo(&manager)?.redone;
-        let (count, tokens) = engine.size(&manager)?;
-        Ok(Redone { redone, change, count, total_tokens: tokens })
-    })
+impl StepCall {
+    /// Takes a step in the manager. `shown` gets the method whose change was undone or redone.
+    fn take<T: Serialize + 'static>(
+        self,
+        way: Way,
+        step: fn(&mut Engine, &str) -> Result<String, EngineError>,
+        shown: fn(String, ManagerNow) -> T,
+    ) -> Result<Step, WireError> {
+        let manager = self.manager.unwrap_or_default().0;
+        stepping(self.dry_run, move |engine| {
+            let change = match self.describe {
+                Some(true) => engine.next_step(&manager, way)?.map(NextChange::from),
+                _ => None,
+            };
+            let method = step(engine, &manager)?;
+            let (count, total_tokens) = engine.size(&manager)?;
+            Ok(shown(method, ManagerNow { change, count, total_tokens }))
+        })
+    }
 }
 
 /// Runs an undo or a redo. If the call is only a dry run, reverts it.

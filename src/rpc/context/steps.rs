@@ -1,5 +1,7 @@
 //! The method that says what undo and redo would do to a manager.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +18,8 @@ use crate::wire::message::WireError;
 const ITEMS_TOLD: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct NextCall {
-    manager: Option<ManagerName>,
+pub(super) struct ManagerCall {
+    pub(super) manager: Option<ManagerName>,
 }
 
 /// The changes that would be undone or redone next.
@@ -56,7 +58,7 @@ struct ChangedItem {
     metadata: Metadata,
 }
 
-pub(super) fn next_changes(_: Call, given: NextCall) -> Result<Step, WireError> {
+pub(super) fn next_changes(_: Call, given: ManagerCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         Ok(NextChanges {
@@ -69,7 +71,7 @@ pub(super) fn next_changes(_: Call, given: NextCall) -> Result<Step, WireError> 
 impl From<NextStep> for NextChange {
     fn from(NextStep { method, items, set }: NextStep) -> Self {
         let count = items.len();
-        let told = |item: &std::sync::Arc<Item>| ChangedItem {
+        let told = |item: &Arc<Item>| ChangedItem {
             id: item.id,
             r#type: item.kind,
             metadata: item.metadata.clone(),

@@ -48,7 +48,7 @@ pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireErr
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OfSession {
-    session: Option<InSession>,
+    pub(super) session: Option<InSession>,
 }
 
 /// A checkpoint.

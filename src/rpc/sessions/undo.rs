@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, EngineError, SessionStep};
+use super::checkpoints::OfSession;
+use crate::engine::{Engine, EngineError, RollbackUndone, SessionStep};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::context::edit::stepping;
@@ -20,43 +21,40 @@ pub(super) struct StepCall {
 
 /// An undone change to a session's view.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct SessionUndone {
     /// Name of the session.
     session: String,
     /// Method whose change was undone, by its earlier name if it was renamed.
     undone: String,
-    /// Number of turns that came back.
-    turns_restored: u64,
-    /// Number of turns that left the conversation.
-    turns_lost: u64,
-    /// Number of messages in view now.
-    messages: usize,
+    #[serde(flatten)]
+    now: ViewNow,
 }
 
 pub(super) fn undo_session(_: Call, given: StepCall) -> Result<Step, WireError> {
-    stepping(given.dry_run, move |engine| {
-        let session = given.session.as_deref();
-        let (row, (step, turns)) =
-            engine.between_turns(session, |engine, row| engine.undo_session(row.id))?;
-        let messages = in_view(engine, row.id)?;
-        let (turns_restored, turns_lost) = (turns.turns_restored, turns.turns_lost);
-        Ok(SessionUndone {
-            session: row.name,
-            undone: step.method,
-            turns_restored,
-            turns_lost,
-            messages,
-        })
-    })
+    given.take(Engine::undo_session, |session, undone, now| SessionUndone { session, undone, now })
 }
 
 /// A redone change to a session's view.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct SessionRedone {
     /// Name of the session.
     session: String,
     /// Method whose change was redone, by its earlier name if it was renamed.
     redone: String,
+    #[serde(flatten)]
+    now: ViewNow,
+}
+
+pub(super) fn redo_session(_: Call, given: StepCall) -> Result<Step, WireError> {
+    given.take(Engine::redo_session, |session, redone, now| SessionRedone { session, redone, now })
+}
+
+/// The view of a session after an undo or a redo.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct ViewNow {
     /// Number of turns that came back.
     turns_restored: u64,
     /// Number of turns that left the conversation.
@@ -65,26 +63,26 @@ pub(super) struct SessionRedone {
     messages: usize,
 }
 
-pub(super) fn redo_session(_: Call, given: StepCall) -> Result<Step, WireError> {
-    stepping(given.dry_run, move |engine| {
-        let session = given.session.as_deref();
-        let (row, (step, turns)) =
-            engine.between_turns(session, |engine, row| engine.redo_session(row.id))?;
-        let messages = in_view(engine, row.id)?;
-        let (turns_restored, turns_lost) = (turns.turns_restored, turns.turns_lost);
-        Ok(SessionRedone {
-            session: row.name,
-            redone: step.method,
-            turns_restored,
-            turns_lost,
-            messages,
+impl StepCall {
+    /// Takes a step in the session. `shown` gets the session's name and the method whose change was
+    /// undone or redone.
+    fn take<T: Serialize + 'static>(
+        self,
+        step: impl FnOnce(&mut Engine, u64) -> Result<(SessionStep, RollbackUndone), EngineError>
+        + Send
+        + 'static,
+        shown: fn(String, String, ViewNow) -> T,
+    ) -> Result<Step, WireError> {
+        stepping(self.dry_run, move |engine| {
+            let session = self.session.as_deref();
+            let (row, (step, turns)) =
+                engine.between_turns(session, |engine, row| step(engine, row.id))?;
+            let RollbackUndone { turns_restored, turns_lost } = turns;
+            let messages = engine.session(row.id)?.in_view().count();
+            let now = ViewNow { turns_restored, turns_lost, messages };
+            Ok(shown(row.name, step.method, now))
         })
-    })
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct NextCall {
-    session: Option<InSession>,
+    }
 }
 
 /// The changes that would be undone or redone next.
@@ -93,37 +91,18 @@ pub(super) struct NextSessionChanges {
     /// Name of the session.
     session: String,
     /// The change that `undo-session` would undo; `nil` if there is none.
-    next_undo: Option<NextSessionChange>,
+    next_undo: Option<SessionStep>,
     /// The change that `redo-session` would redo; `nil` if there is none.
-    next_redo: Option<NextSessionChange>,
+    next_redo: Option<SessionStep>,
 }
 
-/// A change to a session's view that would be undone or redone next.
-#[derive(Serialize, JsonSchema)]
-struct NextSessionChange {
-    /// Method that made the change, by its earlier name if it was renamed.
-    method: String,
-    /// Number of the revision that the change made; for a redo, of the revision to return to.
-    revision: u64,
-}
-
-pub(super) fn next_session_changes(_: Call, given: NextCall) -> Result<Step, WireError> {
+pub(super) fn next_session_changes(_: Call, given: OfSession) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let row = engine.find_session(given.session.as_deref())?;
         Ok(NextSessionChanges {
             session: row.name,
-            next_undo: engine.next_session_step(row.id, Way::Undo)?.map(NextSessionChange::from),
-            next_redo: engine.next_session_step(row.id, Way::Redo)?.map(NextSessionChange::from),
+            next_undo: engine.next_session_step(row.id, Way::Undo)?,
+            next_redo: engine.next_session_step(row.id, Way::Redo)?,
         })
     })
-}
-
-fn in_view(engine: &mut Engine, id: u64) -> Result<usize, EngineError> {
-    Ok(engine.session(id)?.in_view().count())
-}
-
-impl From<SessionStep> for NextSessionChange {
-    fn from(SessionStep { method, revision }: SessionStep) -> Self {
-        Self { method, revision }
-    }
 }
