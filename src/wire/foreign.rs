@@ -50,11 +50,8 @@ fn is_header(word: &[u8]) -> bool {
 /// Returns whether the text after a method of HTTP is a target: a path, a whole address, `*`, or
 /// anything followed by a version.
 fn is_target(rest: &[u8]) -> bool {
-    matches!(rest, [b'/' | b'*', ..]) || [&b"://"[..], b"HTTP/"].iter().any(|part| has(rest, part))
-}
-
-fn has(text: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(text, part).is_some()
+    let has = |part: &&[u8]| memchr::memmem::find(rest, part).is_some();
+    matches!(rest, [b'/' | b'*', ..]) || [&b"://"[..], b"HTTP/"].iter().any(has)
 }
 
 /// Returns whether HTTP allows the character in names of methods and headers.

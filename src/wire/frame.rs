@@ -103,37 +103,31 @@ impl LineDecoder {
             });
         }
         // The next byte may turn out to be half of the line's end.
-        let may_fit = source.len() <= self.max_bytes.saturating_add(1);
-        self.state = if may_fit {
-            let searched = source.len();
-            if searched >= LONG_LINE {
-                source.reserve(searched.max(READ_AHEAD));
-            }
-            State::Collecting { searched }
-        } else {
-            skip_all(source, 0, Ends::default())
-        };
+        if source.len() > self.max_bytes.saturating_add(1) {
+            return self.skip(source, 0, Ends::default());
+        }
+        let searched = source.len();
+        if searched >= LONG_LINE {
+            source.reserve(searched.max(READ_AHEAD));
+        }
+        self.state = State::Collecting { searched };
         None
     }
 
-    fn skip(&mut self, source: &mut BytesMut, skipped: u64, ends: Ends) -> Option<Frame> {
-        match memchr::memchr(b'\n', source) {
-            Some(found) => {
-                let State::Skipping { skipped, ends } =
-                    skip_all(&mut source.split_to(found), skipped, ends)
-                else {
-                    return None;
-                };
-                source.advance(1);
-                self.state = AT_LINE_START;
-                let bytes = skipped - u64::from(ends.last.ends_with(b"\r"));
-                Some(self.too_long(bytes, ends))
-            }
-            None => {
-                self.state = skip_all(source, skipped, ends);
-                None
-            }
-        }
+    fn skip(&mut self, source: &mut BytesMut, skipped: u64, mut ends: Ends) -> Option<Frame> {
+        let end = memchr::memchr(b'\n', source);
+        let piece = &source[..end.unwrap_or(source.len())];
+        ends.add(piece);
+        let skipped = skipped + piece.len() as u64;
+        let Some(end) = end else {
+            source.clear();
+            self.state = State::Skipping { skipped, ends };
+            return None;
+        };
+        source.advance(end + 1);
+        self.state = AT_LINE_START;
+        let bytes = skipped - u64::from(ends.last.ends_with(b"\r"));
+        Some(self.too_long(bytes, ends))
     }
 
     fn too_long(&self, bytes: u64, ends: Ends) -> Frame {
@@ -175,13 +169,6 @@ impl Decoder for LineDecoder {
             }
         })
     }
-}
-
-fn skip_all(source: &mut BytesMut, skipped: u64, mut ends: Ends) -> State {
-    ends.add(source);
-    let skipped = skipped + source.len() as u64;
-    source.clear();
-    State::Skipping { skipped, ends }
 }
 
 #[cfg(test)]

@@ -285,13 +285,10 @@ fn id_of(id: Value) -> Result<Option<Id>, WireError> {
 fn method_of(method: Option<Value>) -> Result<String, WireError> {
     match method {
         None | Some(Value::Nil) => Err(invalid("the message has no method")),
-        Some(Value::Str(name) | Value::Propertized(name, _)) if !name.is_empty() => {
-            Ok(kebab(&name).into_owned())
-        }
-        Some(Value::Symbol(name) | Value::Keyword(name)) if !name.is_empty() => {
-            Ok(kebab(&name).into_owned())
-        }
-        Some(other) => Err(invalid(format!("method must be a name, got {}", other.describe()))),
+        Some(method) => match method.as_text().filter(|name| !name.is_empty()) {
+            Some(name) => Ok(kebab(name).into_owned()),
+            None => Err(invalid(format!("method must be a name, got {}", method.describe()))),
+        },
     }
 }
 

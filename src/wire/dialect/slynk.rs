@@ -108,22 +108,17 @@ pub(crate) fn call_of(name: &str, arguments: Vec<Value>) -> Result<(String, Valu
 /// Returns the parameters in the arguments, which are keywords and values, or one list of keywords
 /// and values.
 fn params(method: &str, mut arguments: Vec<Value>) -> Result<Value, WireError> {
-    if arguments.is_empty() {
-        return Ok(Value::Nil);
+    let list = match arguments.as_slice() {
+        [] => Value::Nil,
+        [Value::Nil | Value::List(_)] => arguments.pop().unwrap_or_default(),
+        _ => Value::List(arguments),
+    };
+    match list == Value::Nil || list.is_plist() {
+        true => Ok(list),
+        false => Err(invalid(format!(
+            "the arguments of ({OURS}:{method} …) must be keywords and values in turn"
+        ))),
     }
-    if let [Value::Nil | Value::List(_)] = arguments.as_slice() {
-        let list = arguments.pop().unwrap_or_default();
-        return match list == Value::Nil || list.is_plist() {
-            true => Ok(list),
-            false => Err(no_plist(method)),
-        };
-    }
-    let list = Value::List(arguments);
-    if list.is_plist() { Ok(list) } else { Err(no_plist(method)) }
-}
-
-fn no_plist(method: &str) -> WireError {
-    invalid(format!("the arguments of ({OURS}:{method} …) must be keywords and values in turn"))
 }
 
 /// Returns the id from the end of a call whose rest cannot be read; `None` if `first` does not

@@ -72,7 +72,8 @@ impl GuardedDecoder {
                 is_tls(start) || (is_too_long && !may_begin_line(start))
             }
             Stage::New | Stage::Wary => {
-                !may_begin_line(start) || (start.len() == LONGEST_FIRST_LINE && is_blank(start))
+                let is_blank = start.iter().all(u8::is_ascii_whitespace);
+                !may_begin_line(start) || (start.len() == LONGEST_FIRST_LINE && is_blank)
             }
         }
     }
@@ -97,10 +98,6 @@ impl GuardedDecoder {
         }
         Ok(frame)
     }
-}
-
-fn is_blank(bytes: &[u8]) -> bool {
-    bytes.iter().all(u8::is_ascii_whitespace)
 }
 
 impl Decoder for GuardedDecoder {

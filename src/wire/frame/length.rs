@@ -107,7 +107,6 @@ impl Ends {
         ends
     }
 
-    /// Adds the next piece of the message.
     pub(super) fn add(&mut self, piece: &[u8]) {
         let room = ENDS_BYTES - self.first.len();
         self.first.extend_from_slice(&piece[..room.min(piece.len())]);
@@ -140,7 +139,6 @@ pub(crate) fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     length
 }
 
-/// Formats an invalid header for an error message.
 pub(crate) fn show_header(header: &Bytes) -> String {
     header.escape_ascii().to_string()
 }

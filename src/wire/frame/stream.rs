@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio_util::codec::Decoder;
 
 use super::length::{HEADER_BYTES, LengthDecoder, payload_length};
@@ -127,7 +127,7 @@ impl Decoder for StreamDecoder {
             Framing::Lengths(lengths) => {
                 let frame = lengths.decode(source);
                 if frame.is_none() {
-                    drop::<Bytes>(source.split().freeze());
+                    source.clear();
                 }
                 Ok(frame)
             }
