@@ -32,197 +32,147 @@ use crate::value::MAX_DATA;
 use crate::value::sexp::MAX_DEPTH;
 use crate::wire::frame::MAX_PAYLOAD;
 
-/// All limits that a client may meet.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Limits")]
-pub(in crate::rpc) struct LimitsShown {
-    /// Maximum size of a message in either direction, in bytes.
-    max_message_bytes: usize,
-    /// Maximum size of a message that has its length before it, in bytes.
-    max_framed_bytes: usize,
-    /// Maximum depth of nesting in a message.
-    max_depth: usize,
-    /// Maximum number of values in a message; each atom and each list counts as one.
-    max_data: usize,
-    /// Maximum size of a `cancel`, in bytes.
-    max_cancel_bytes: usize,
-    /// Size of a page, in bytes, unless a call names another size.
-    page_bytes: usize,
-    /// Minimum size of a page that a call may name, in bytes.
-    min_page_bytes: usize,
-    /// Maximum number of partly read lists that are kept for one connection.
-    lists_kept: usize,
-    /// Maximum number of calls in a batch.
-    max_batch_calls: usize,
-    /// Maximum size of a file that is read, in bytes, unless a call names another size.
-    max_file_bytes: u64,
-    /// Maximum number of items in a manager that was not configured. The manager of a project,
-    /// folder, file, buffer or session holds up to `:max-capacity` items.
-    max_items: usize,
-    /// Maximum number of items that a manager can be configured to hold.
-    max_capacity: usize,
-    /// Maximum size of the name of a manager, set or session, and of a request key, in bytes.
-    max_name_bytes: usize,
-    /// Maximum number of managers that a call or a session shows, or of items that a call changes.
-    max_named: usize,
-    /// Maximum size of the metadata of an item, in bytes.
-    max_metadata_bytes: usize,
-    /// Maximum size of each short text, in bytes: a project, the name of a model, the id of a tool
-    /// call, the name of a tool.
-    max_short_bytes: usize,
-    /// Maximum number of messages in one `add-message`.
-    max_added_messages: usize,
-    /// Maximum size of a memory, in bytes.
-    max_memory_bytes: usize,
-    /// Maximum number of hits that `search-sessions` returns.
-    max_search_hits: i64,
-    /// Maximum number of entries that `list-notes` returns.
-    max_listed_notes: u64,
-    /// Maximum number of entries that `list-sessions` returns, across all pages.
-    max_listed_sessions: i64,
-    /// Maximum number of entries that `list-revisions` returns, across all pages.
-    max_listed_revisions: i64,
-    /// Maximum number of entries that `list-memories` returns, across all pages.
-    max_listed_memories: i64,
-    /// Maximum number of entries that `explain-window` returns, across all pages.
-    max_explained_windows: i64,
-    /// Maximum number of items in `record-push`.
-    max_pushed_items: usize,
-    /// Maximum size of the id and of the digest of an item in `record-push`, in bytes.
-    max_digest_bytes: usize,
-    /// Maximum number of items that wait for the next prompts of agents.
-    max_waiting_pushes: usize,
-    /// Maximum number of sessions that `list-agents` returns, across all pages.
-    max_listed_agent_sessions: u64,
-    /// Maximum number of providers.
-    max_providers: usize,
-    /// Minimum number of changes to a manager that can be undone.
-    undo_steps: u64,
-    /// Minimum number of request keys that are remembered.
-    keys_remembered: i64,
-    /// Maximum size of the part of a query that is read, in bytes.
-    max_query_bytes: usize,
-    /// Maximum number of different words of a query.
-    max_query_words: usize,
-    /// Maximum size of a word that is read in one piece, in bytes.
-    max_word_bytes: usize,
-    /// Maximum size of the part of a message that is indexed for search, in bytes.
-    max_indexed_bytes: usize,
-    /// Maximum number of entries of a directory tree.
-    max_tree_entries: u64,
-    /// Maximum number of entries that `:skipped` of `add-tree` names.
-    max_named_skips: usize,
-    /// Maximum size of a recording that `import-sessions` reads, in bytes.
-    max_recording_bytes: u64,
-    /// Maximum number of recordings that `import-sessions` reads from a folder.
-    max_recordings: usize,
-    /// Maximum size of a line of a recording, in bytes.
-    max_recorded_line_bytes: usize,
-    /// Maximum size of the text of a recorded message, in bytes.
-    max_recorded_text_bytes: usize,
-    /// Maximum size of the text, reasoning and calls of a model's answer, in bytes.
-    max_answer_bytes: usize,
-    /// Maximum size of a server's list of models, in bytes.
-    max_model_list_bytes: usize,
-    /// Maximum number of calls of tools that one answer of a model may make.
-    max_answer_calls: usize,
-    /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
-    /// are refused.
-    max_rounds: u64,
-    /// Maximum size of a tool's result that a model sees, in bytes.
-    max_tool_result_bytes: usize,
-    /// Maximum number of tools that a connection may bring.
-    max_client_tools: usize,
-    /// Maximum size of the name of a client's tool, in bytes.
-    max_tool_name_bytes: usize,
-    /// Maximum size of the description and the schema of a client's tool together, in bytes.
-    max_tool_description_bytes: usize,
-    /// Maximum number of sessions, and of projects, in which a client's tool is offered.
-    max_tool_places: usize,
-    /// Maximum time that a call of a client's tool may take, in seconds.
-    max_tool_seconds: u64,
-    /// Maximum size of a template, in bytes.
-    max_template_bytes: usize,
-    /// Maximum size of the text of a filled template, in bytes.
-    max_rendered_template_bytes: usize,
-    /// Maximum number of list items that filling a template visits.
-    max_template_visits: usize,
-    /// Maximum number of calls that wait on a connection.
-    max_waiting_calls: usize,
-    /// Maximum number of calls of a connection that do slow work at the same time, such as reading
-    /// directories.
-    max_calls_aside: usize,
-    /// Maximum number of calls of a connection that wait at the same time for outside work, such as
-    /// answers of models.
-    max_calls_elsewhere: usize,
-    /// Maximum number of inputs of a REPL that wait.
-    max_waiting_inputs: usize,
-    /// Maximum time to wait for editors that were asked for unsaved text, in milliseconds.
-    editor_patience_ms: u64,
+/// Declares the limits, each with its value. `limits` stands for those that are configured.
+macro_rules! limits {
+    ($limits:ident => $($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+        /// All limits that a client may meet.
+        #[derive(Serialize, JsonSchema)]
+        #[schemars(rename = "Limits")]
+        pub(in crate::rpc) struct LimitsShown {
+            $($(#[$doc])* $name: $type,)*
+        }
+
+        impl From<Limits> for LimitsShown {
+            fn from($limits: Limits) -> Self {
+                Self { $($name: $value,)* }
+            }
+        }
+    };
 }
 
-impl From<Limits> for LimitsShown {
-    fn from(Limits { max_message_bytes, max_file_bytes, max_items }: Limits) -> Self {
-        Self {
-            max_message_bytes,
-            max_framed_bytes: MAX_PAYLOAD.min(max_message_bytes),
-            max_depth: MAX_DEPTH,
-            max_data: MAX_DATA,
-            max_cancel_bytes: MAX_CANCEL_BYTES.min(max_message_bytes),
-            page_bytes: PAGE_BYTES.min(max_message_bytes),
-            min_page_bytes: SMALLEST_PAGE,
-            lists_kept: LISTS_KEPT,
-            max_batch_calls: MAX_BATCH,
-            max_file_bytes: max_file_bytes.min(max_message_bytes as u64),
-            max_items,
-            max_capacity: MAX_CAPACITY,
-            max_name_bytes: MAX_NAME_BYTES,
-            max_named: MAX_NAMED,
-            max_metadata_bytes: MAX_METADATA_BYTES,
-            max_short_bytes: MAX_SHORT_BYTES,
-            max_added_messages: MAX_ADDED,
-            max_memory_bytes: MAX_MEMORY_BYTES,
-            max_search_hits: MAX_HITS,
-            max_listed_notes: MAX_LISTED,
-            max_listed_sessions: MAX_SESSIONS,
-            max_listed_revisions: MAX_REVISIONS,
-            max_listed_memories: memories::MAX_LISTED,
-            max_explained_windows: MAX_EXPLAINED,
-            max_pushed_items: MAX_PUSHED_ITEMS,
-            max_digest_bytes: MAX_DIGEST_BYTES,
-            max_waiting_pushes: MAX_WAITING,
-            max_listed_agent_sessions: agents::MAX_LISTED,
-            max_providers: MOST_PROVIDERS,
-            undo_steps: UNDO_DEPTH,
-            keys_remembered: REMEMBERED_REQUESTS,
-            max_query_bytes: MOST_READ,
-            max_query_words: MOST_WORDS,
-            max_word_bytes: LONGEST_RUN,
-            max_indexed_bytes: MOST_INDEXED,
-            max_tree_entries: DEFAULT_MAX_TREE_ENTRIES,
-            max_named_skips: MAX_NAMED_SKIPS,
-            max_recording_bytes: LARGEST_RECORDING,
-            max_recordings: MOST_RECORDINGS,
-            max_recorded_line_bytes: LONGEST_LINE,
-            max_recorded_text_bytes: LARGEST_MESSAGE,
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            max_model_list_bytes: MAX_MODEL_LIST_BYTES,
-            max_answer_calls: MAX_CALLS,
-            max_rounds: MAX_ROUNDS,
-            max_tool_result_bytes: MAX_RESULT_BYTES,
-            max_client_tools: MAX_CLIENT_TOOLS,
-            max_tool_name_bytes: MAX_TOOL_NAME_BYTES,
-            max_tool_description_bytes: MAX_DESCRIPTION_BYTES,
-            max_tool_places: MAX_TOOL_PLACES,
-            max_tool_seconds: MAX_TOOL_SECONDS,
-            max_template_bytes: template::MAX_TEMPLATE_BYTES,
-            max_rendered_template_bytes: template::MAX_RENDERED_BYTES,
-            max_template_visits: template::MAX_ITEMS,
-            max_waiting_calls: WAITING_CALLS,
-            max_calls_aside: CALLS_ASIDE,
-            max_calls_elsewhere: CALLS_ELSEWHERE,
-            max_waiting_inputs: WAITING_INPUTS,
-            editor_patience_ms: EDITOR_PATIENCE_MS,
-        }
-    }
+limits! {
+    limits =>
+    /// Maximum size of a message in either direction, in bytes.
+    max_message_bytes: usize = limits.max_message_bytes;
+    /// Maximum size of a message that has its length before it, in bytes.
+    max_framed_bytes: usize = MAX_PAYLOAD.min(limits.max_message_bytes);
+    /// Maximum depth of nesting in a message.
+    max_depth: usize = MAX_DEPTH;
+    /// Maximum number of values in a message; each atom and each list counts as one.
+    max_data: usize = MAX_DATA;
+    /// Maximum size of a `cancel`, in bytes.
+    max_cancel_bytes: usize = MAX_CANCEL_BYTES.min(limits.max_message_bytes);
+    /// Size of a page, in bytes, unless a call names another size.
+    page_bytes: usize = PAGE_BYTES.min(limits.max_message_bytes);
+    /// Minimum size of a page that a call may name, in bytes.
+    min_page_bytes: usize = SMALLEST_PAGE;
+    /// Maximum number of partly read lists that are kept for one connection.
+    lists_kept: usize = LISTS_KEPT;
+    /// Maximum number of calls in a batch.
+    max_batch_calls: usize = MAX_BATCH;
+    /// Maximum size of a file that is read, in bytes, unless a call names another size.
+    max_file_bytes: u64 = limits.max_file_bytes.min(limits.max_message_bytes as u64);
+    /// Maximum number of items in a manager that was not configured. The manager of a project,
+    /// folder, file, buffer or session holds up to `:max-capacity` items.
+    max_items: usize = limits.max_items;
+    /// Maximum number of items that a manager can be configured to hold.
+    max_capacity: usize = MAX_CAPACITY;
+    /// Maximum size of the name of a manager, set or session, and of a request key, in bytes.
+    max_name_bytes: usize = MAX_NAME_BYTES;
+    /// Maximum number of managers that a call or a session shows, or of items that a call changes.
+    max_named: usize = MAX_NAMED;
+    /// Maximum size of the metadata of an item, in bytes.
+    max_metadata_bytes: usize = MAX_METADATA_BYTES;
+    /// Maximum size of each short text, in bytes: a project, the name of a model, the id of a tool
+    /// call, the name of a tool.
+    max_short_bytes: usize = MAX_SHORT_BYTES;
+    /// Maximum number of messages in one `add-message`.
+    max_added_messages: usize = MAX_ADDED;
+    /// Maximum size of a memory, in bytes.
+    max_memory_bytes: usize = MAX_MEMORY_BYTES;
+    /// Maximum number of hits that `search-sessions` returns.
+    max_search_hits: i64 = MAX_HITS;
+    /// Maximum number of entries that `list-notes` returns.
+    max_listed_notes: u64 = MAX_LISTED;
+    /// Maximum number of entries that `list-sessions` returns, across all pages.
+    max_listed_sessions: i64 = MAX_SESSIONS;
+    /// Maximum number of entries that `list-revisions` returns, across all pages.
+    max_listed_revisions: i64 = MAX_REVISIONS;
+    /// Maximum number of entries that `list-memories` returns, across all pages.
+    max_listed_memories: i64 = memories::MAX_LISTED;
+    /// Maximum number of entries that `explain-window` returns, across all pages.
+    max_explained_windows: i64 = MAX_EXPLAINED;
+    /// Maximum number of items in `record-push`.
+    max_pushed_items: usize = MAX_PUSHED_ITEMS;
+    /// Maximum size of the id and of the digest of an item in `record-push`, in bytes.
+    max_digest_bytes: usize = MAX_DIGEST_BYTES;
+    /// Maximum number of items that wait for the next prompts of agents.
+    max_waiting_pushes: usize = MAX_WAITING;
+    /// Maximum number of sessions that `list-agents` returns, across all pages.
+    max_listed_agent_sessions: u64 = agents::MAX_LISTED;
+    /// Maximum number of providers.
+    max_providers: usize = MOST_PROVIDERS;
+    /// Minimum number of changes to a manager that can be undone.
+    undo_steps: u64 = UNDO_DEPTH;
+    /// Minimum number of request keys that are remembered.
+    keys_remembered: i64 = REMEMBERED_REQUESTS;
+    /// Maximum size of the part of a query that is read, in bytes.
+    max_query_bytes: usize = MOST_READ;
+    /// Maximum number of different words of a query.
+    max_query_words: usize = MOST_WORDS;
+    /// Maximum size of a word that is read in one piece, in bytes.
+    max_word_bytes: usize = LONGEST_RUN;
+    /// Maximum size of the part of a message that is indexed for search, in bytes.
+    max_indexed_bytes: usize = MOST_INDEXED;
+    /// Maximum number of entries of a directory tree.
+    max_tree_entries: u64 = DEFAULT_MAX_TREE_ENTRIES;
+    /// Maximum number of entries that `:skipped` of `add-tree` names.
+    max_named_skips: usize = MAX_NAMED_SKIPS;
+    /// Maximum size of a recording that `import-sessions` reads, in bytes.
+    max_recording_bytes: u64 = LARGEST_RECORDING;
+    /// Maximum number of recordings that `import-sessions` reads from a folder.
+    max_recordings: usize = MOST_RECORDINGS;
+    /// Maximum size of a line of a recording, in bytes.
+    max_recorded_line_bytes: usize = LONGEST_LINE;
+    /// Maximum size of the text of a recorded message, in bytes.
+    max_recorded_text_bytes: usize = LARGEST_MESSAGE;
+    /// Maximum size of the text, reasoning and calls of a model's answer, in bytes.
+    max_answer_bytes: usize = MAX_ANSWER_BYTES;
+    /// Maximum size of a server's list of models, in bytes.
+    max_model_list_bytes: usize = MAX_MODEL_LIST_BYTES;
+    /// Maximum number of calls of tools that one answer of a model may make.
+    max_answer_calls: usize = MAX_CALLS;
+    /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
+    /// are refused.
+    max_rounds: u64 = MAX_ROUNDS;
+    /// Maximum size of a tool's result that a model sees, in bytes.
+    max_tool_result_bytes: usize = MAX_RESULT_BYTES;
+    /// Maximum number of tools that a connection may bring.
+    max_client_tools: usize = MAX_CLIENT_TOOLS;
+    /// Maximum size of the name of a client's tool, in bytes.
+    max_tool_name_bytes: usize = MAX_TOOL_NAME_BYTES;
+    /// Maximum size of the description and the schema of a client's tool together, in bytes.
+    max_tool_description_bytes: usize = MAX_DESCRIPTION_BYTES;
+    /// Maximum number of sessions, and of projects, in which a client's tool is offered.
+    max_tool_places: usize = MAX_TOOL_PLACES;
+    /// Maximum time that a call of a client's tool may take, in seconds.
+    max_tool_seconds: u64 = MAX_TOOL_SECONDS;
+    /// Maximum size of a template, in bytes.
+    max_template_bytes: usize = template::MAX_TEMPLATE_BYTES;
+    /// Maximum size of the text of a filled template, in bytes.
+    max_rendered_template_bytes: usize = template::MAX_RENDERED_BYTES;
+    /// Maximum number of list items that filling a template visits.
+    max_template_visits: usize = template::MAX_ITEMS;
+    /// Maximum number of calls that wait on a connection.
+    max_waiting_calls: usize = WAITING_CALLS;
+    /// Maximum number of calls of a connection that do slow work at the same time, such as reading
+    /// directories.
+    max_calls_aside: usize = CALLS_ASIDE;
+    /// Maximum number of calls of a connection that wait at the same time for outside work, such as
+    /// answers of models.
+    max_calls_elsewhere: usize = CALLS_ELSEWHERE;
+    /// Maximum number of inputs of a REPL that wait.
+    max_waiting_inputs: usize = WAITING_INPUTS;
+    /// Maximum time to wait for editors that were asked for unsaved text, in milliseconds.
+    editor_patience_ms: u64 = EDITOR_PATIENCE_MS;
 }
