@@ -5,6 +5,8 @@
 //! earlier versions of the program gave, and names from before the folder became a project, the
 //! project got a Git remote, or the buffer got a file.
 
+use serde::Serialize;
+
 use super::{Engine, EngineError, SessionSettings};
 use crate::context::place::{self, Place};
 use crate::ids::ItemId;
@@ -68,19 +70,20 @@ pub(crate) struct Former {
 }
 
 /// An open layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub(crate) struct OpenLayer {
     /// The layer.
     pub layer: Layer,
     /// Name of the layer's manager.
     pub manager: String,
-    /// Name to show.
+    /// Label to show, such as `project app`.
     pub label: String,
     /// Number of items.
     pub items: usize,
     /// Tokens of the items.
     pub tokens: u64,
-    /// Capacity in items.
+    /// Maximum number of items.
     pub max_items: usize,
     /// Version of the manager.
     pub version: u64,

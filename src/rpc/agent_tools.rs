@@ -1,12 +1,13 @@
 //! The method by which an agent other than the server's own calls a tool of a client.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{param_error, refused};
-use super::error_data::PlainKind;
+use super::error::param_error;
 use super::params::Short;
 use crate::agent::tools::cut;
 use crate::wire::message::WireError;
@@ -34,11 +35,7 @@ pub(super) struct CalledForAgent {
 }
 
 pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> {
-    if !call.access.may_change_providers() {
-        let why = "clients over TCP cannot call tools without the secret; send the secret first, \
-                   or connect over stdio or the Unix socket";
-        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
-    }
+    call.check_access("call tools")?;
     let (tools, project) = (call.tools.client_tools.clone(), given.project.0);
     let offered = tools.for_agents(&project);
     let Some(brought) = offered.iter().find(|brought| brought.tool.name == given.tool.0) else {
@@ -54,17 +51,15 @@ pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> 
         );
         return Err(param_error("tool", &what));
     };
-    let calling = tools.agent_call(brought, given.arguments.as_deref().unwrap_or_default());
+    let brought = Arc::clone(brought);
     let (ending, hung_up) = (call.tools.ending.clone(), call.hung_up.clone());
     Ok(Step::Await(Box::pin(async move {
-        let result = match calling {
-            Err(why) => Err(why),
-            Ok(calling) => tokio::select! {
-                biased;
-                () = ending.cancelled() => Err("the server is shutting down".to_owned()),
-                () = hung_up.cancelled() => Err("the agent has disconnected".to_owned()),
-                result = calling.result(&given.agent.0, &project) => result,
-            },
+        let arguments = given.arguments.as_deref().unwrap_or_default();
+        let result = tokio::select! {
+            biased;
+            () = ending.cancelled() => Err("the server is shutting down".to_owned()),
+            () = hung_up.cancelled() => Err("the agent has disconnected".to_owned()),
+            result = tools.call_for_agent(&brought, arguments, &given.agent, &project) => result,
         };
         let failed = result.is_err();
         let content = cut(result.unwrap_or_else(|why| why));

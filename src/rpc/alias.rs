@@ -41,7 +41,6 @@ const OF_HISTORY: [(&str, &str); 3] = [
     ("summarize-session", "summarize-messages"),
 ];
 
-/// Returns the earlier names of a method.
 pub(super) fn earlier_names(method: &str) -> impl Iterator<Item = &'static str> {
     let parts = PARTS.iter().map(|(earlier, now, _)| (*earlier, *now));
     let names = RENAMED.iter().copied().chain(parts);
@@ -60,10 +59,8 @@ pub(super) fn kept_name<'a>(method: &'a str, params: &Value) -> &'a str {
 }
 
 /// Returns the current name of a method called by an earlier name, and changes the parameters to
-/// those that the method takes now. Returns `None` if the name is not an earlier one.
-///
-/// # Errors
-/// −32602 if the parameters contradict each other.
+/// those that the method takes now. Returns `None` if the name is not an earlier one. Fails if the
+/// parameters contradict each other.
 pub(super) fn resolve(
     earlier: &str,
     params: &mut Value,

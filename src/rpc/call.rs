@@ -13,6 +13,8 @@ use super::client::Client;
 use super::client_tools::ClientTools;
 use super::connected::Agents;
 use super::editors::Editors;
+use super::error::refused;
+use super::error_data::PlainKind;
 use super::keyed::Keyed;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
@@ -20,7 +22,7 @@ use crate::engine::{Caller, Handle};
 use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
-use crate::wire::message::Id;
+use crate::wire::message::{Id, WireError};
 
 /// Maximum number of imports that run at the same time after their calls have ended.
 const IMPORTS_BESIDE: usize = 4;
@@ -148,6 +150,20 @@ impl Call {
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);
         Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
+    }
+
+    /// Refuses to do `what` for a client over TCP without the secret.
+    pub(super) fn check_access(&self, what: &str) -> Result<(), WireError> {
+        match self.access.may_change_providers() {
+            true => Ok(()),
+            false => Err(refused(
+                PlainKind::NotAllowed,
+                format!(
+                    "clients over TCP cannot {what} without the secret; send the secret first, or \
+                     connect over stdio or the Unix socket"
+                ),
+            )),
+        }
     }
 
     /// Returns a counter that counts as that of [`Services`] does, but stops when the client no

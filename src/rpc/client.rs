@@ -2,10 +2,11 @@
 //! only in part.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::limits::LISTS_KEPT;
+use super::locked;
 use crate::value::Value;
 
 /// The state of one connection that its calls share.
@@ -52,7 +53,7 @@ impl Client {
     /// Keeps the rest of a list and returns its cursor. Forgets the oldest lists if there are too
     /// many, or if together they take more than `most_bytes`, but never this one.
     pub(super) fn keep(&self, rest: Rest, most_bytes: usize) -> String {
-        let mut lists = self.lists();
+        let mut lists = locked(&self.lists);
         lists.last += 1;
         let cursor = lists.last;
         lists.rests.push_back((cursor, rest));
@@ -67,12 +68,8 @@ impl Client {
 
     /// Takes the list with this cursor; `None` if there is no such list.
     pub(super) fn take(&self, cursor: &str) -> Option<Rest> {
-        let mut lists = self.lists();
+        let mut lists = locked(&self.lists);
         let at = lists.rests.iter().position(|(known, _)| known.to_string() == cursor)?;
         lists.rests.remove(at).map(|(_, rest)| rest)
-    }
-
-    fn lists(&self) -> MutexGuard<'_, Lists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

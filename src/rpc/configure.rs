@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, param_error};
+use super::error::param_error;
 use super::params::{InSession, ManagerName, Short, Switch, manager_names, stored_count};
 use super::templates;
 use super::tool_names::ToolNames;
@@ -89,7 +89,7 @@ pub(super) struct Configure {
 
 pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
     if let Some(name) = &given.strategy {
-        named_strategy(name).map_err(agent_error)?;
+        named_strategy(name)?;
     }
     let window_tokens = given.window_tokens.map(window_size).transpose()?;
     let recent_runs = stored_count("recent-runs", given.recent_runs)?;
@@ -99,11 +99,10 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let tools = given.tools.clone().stored(&call, "tools")?;
     let allowed = given.allowed_tools.clone().stored(&call, "allowed-tools")?.map(by_owner);
     let (tools_of_clients, client) = (call.tools.client_tools.clone(), Arc::clone(&call.client));
+    let changes = given.changes()?;
     // Checked here so that the error names the parameter.
-    let changes = given.changes();
-    changes.iter().try_fold(TurnConfig::default(), |config, (name, value)| {
-        let number = number(name, value)?;
-        config.with(name, number).map_err(|error| setting_error(name, &error.to_string()))
+    changes.iter().try_fold(TurnConfig::default(), |config, (name, figure)| {
+        config.with(name, *figure).map_err(|error| setting_error(name, &error.to_string()))
     })?;
     let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
     let project = move |engine: &mut Engine| engine.find_session(session.as_deref()).ok()?.project;
@@ -113,10 +112,8 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
             let (row, ()) = engine.in_session(session, |engine, row| {
                 let mut settings = SessionSettings::parse(&row.settings)?;
                 let before = settings.clone();
-                for (name, value) in changes {
-                    if let Ok(number) = number(name, &value) {
-                        settings.turn = settings.turn.with(name, number)?;
-                    }
+                for (name, figure) in changes {
+                    settings.turn = settings.turn.with(name, figure)?;
                 }
                 // An empty text or 0 restores the default.
                 let model = given.model.map(|Short(model)| model);
@@ -159,7 +156,7 @@ fn by_owner(names: Vec<String>) -> (Vec<String>, Vec<String>) {
 
 impl Configure {
     /// Returns the turn settings that the call changes, with their new values.
-    fn changes(&self) -> Vec<(&'static str, Value)> {
+    fn changes(&self) -> Result<Vec<(&'static str, Figure)>, WireError> {
         let switch = |on: Switch| on.0.map(Value::Bool);
         let all = [
             ("max-tokens", self.max_tokens.clone()),
@@ -172,7 +169,8 @@ impl Configure {
             ("auto-checkpoint", switch(self.auto_checkpoint)),
             ("auto-rollback", switch(self.auto_rollback)),
         ];
-        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.map(|(name, value)| Ok((name, number(name, &value)?))).collect()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The agents that are connected now, each over a connection of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::client::Client;
+use super::locked;
 use crate::engine::Engine;
 
 /// Method named in the events about agents that connect or disconnect.
@@ -37,7 +38,7 @@ impl Agents {
     ) -> usize {
         engine.tell_agents(INTRODUCE, agent.name.clone(), String::new());
         let client = Arc::downgrade(client);
-        let mut agents = self.known();
+        let mut agents = locked(&self.0);
         agents.retain(|(known, _)| known.strong_count() > 0 && !known.ptr_eq(&client));
         agents.push((client, agent));
         agents.len()
@@ -46,7 +47,7 @@ impl Agents {
     /// Forgets the agent of a connection that has ended, and announces this with an event.
     pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {
         let client = Arc::downgrade(client);
-        let mut agents = self.known();
+        let mut agents = locked(&self.0);
         if let Some(place) = agents.iter().position(|(known, _)| known.ptr_eq(&client)) {
             let (_, agent) = agents.remove(place);
             engine.tell_agents(INTRODUCE, agent.name, String::new());
@@ -54,13 +55,8 @@ impl Agents {
     }
 
     pub(super) fn connected(&self) -> Vec<ConnectedAgent> {
-        let agents = self.known();
+        let agents = locked(&self.0);
         let alive = agents.iter().filter(|(client, _)| client.strong_count() > 0);
         alive.map(|(_, agent)| agent.clone()).collect()
-    }
-
-    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
-    fn known(&self) -> MutexGuard<'_, Vec<(Weak<Client>, ConnectedAgent)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::client::Client;
 use super::limits::EDITOR_PATIENCE_MS;
+use super::locked;
 use crate::engine::{Engine, EngineError, Handle};
 
 /// Maximum time to wait for the answers to a question.
@@ -50,7 +51,7 @@ struct Open<'a>(&'a Editors, u64);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.known().questions.remove(&self.1);
+        locked(&self.0.0).questions.remove(&self.1);
     }
 }
 
@@ -58,7 +59,7 @@ impl Editors {
     /// Records whether a connection is an editor's.
     pub(super) fn note(&self, client: &Arc<Client>, is_editor: bool) {
         let client = Arc::downgrade(client);
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         known.editors.retain(|editor| editor.strong_count() > 0 && !editor.ptr_eq(&client));
         if is_editor {
             known.editors.push(client);
@@ -91,14 +92,14 @@ impl Editors {
         };
         // Late editors are counted below.
         let _ = timeout(PATIENCE, all).await;
-        let late = self.known().questions.get(&number).map_or(0, |question| question.asked.len());
+        let late = locked(&self.0).questions.get(&number).map_or(0, |it| it.asked.len());
         Ok(Heard { text, asked, late })
     }
 
     /// Answers a question. Returns whether the question was waiting for this editor.
     pub(super) fn answer(&self, client: &Arc<Client>, number: u64, text: Option<String>) -> bool {
         let client = Arc::downgrade(client);
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         let Some(question) = known.questions.get_mut(&number) else { return false };
         let Some(place) = question.asked.iter().position(|editor| editor.ptr_eq(&client)) else {
             return false;
@@ -117,7 +118,7 @@ impl Editors {
         &self,
         asking: &Arc<Client>,
     ) -> Option<(u64, usize, UnboundedReceiver<Option<String>>)> {
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         known.editors.retain(|editor| editor.strong_count() > 0);
         if known.editors.is_empty() {
             return None;
@@ -132,10 +133,5 @@ impl Editors {
             known.questions.insert(number, Question { asked, answers });
         }
         Some((number, count, receiver))
-    }
-
-    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

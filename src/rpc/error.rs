@@ -1,6 +1,8 @@
 //! Converts errors of the lower layers to errors for clients.
 
-use super::error_data::{BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData};
+use super::error_data::{
+    BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData, StepData,
+};
 use super::shapes::ParamPath;
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
@@ -13,7 +15,7 @@ use crate::files::{FileError, TreeError};
 use crate::ids::{CheckpointId, MemoryId, MessageId, SessionId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
-use crate::value::{self, Keyword, Value};
+use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 /// Maximum number of existing sessions or checkpoints in the data of an error.
@@ -36,18 +38,10 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
             ErrorData::NoSuchItem { id: *id, manager, held_by: held_by.as_deref() }
         }
         EngineError::Conflict { of, expected, version } => conflict(of, *expected, *version),
-        EngineError::NothingToUndo(manager) => {
-            ErrorData::NothingToUndo { manager: Some(manager), session: None }
-        }
-        EngineError::NothingToRedo(manager) => {
-            ErrorData::NothingToRedo { manager: Some(manager), session: None }
-        }
-        EngineError::NoSessionUndo(session) => {
-            ErrorData::NothingToUndo { manager: None, session: Some(session) }
-        }
-        EngineError::NoSessionRedo(session) => {
-            ErrorData::NothingToRedo { manager: None, session: Some(session) }
-        }
+        EngineError::NothingToUndo(manager) => ErrorData::NothingToUndo(in_manager(manager)),
+        EngineError::NothingToRedo(manager) => ErrorData::NothingToRedo(in_manager(manager)),
+        EngineError::NoSessionUndo(session) => ErrorData::NothingToUndo(in_session(session)),
+        EngineError::NoSessionRedo(session) => ErrorData::NothingToRedo(in_session(session)),
         EngineError::NoSuchSet { known, .. } => ErrorData::NoSuchSet { known },
         EngineError::BudgetTooSmall(error) => ErrorData::BudgetTooSmall {
             needed: error.needed,
@@ -57,6 +51,14 @@ fn data_of(error: &EngineError) -> Option<ErrorData<'_>> {
         EngineError::NoSuchMemory(number) => ErrorData::NoSuchMemory { memory: MemoryId(*number) },
         error => return session_data(error),
     })
+}
+
+fn in_manager(name: &str) -> StepData<'_> {
+    StepData { manager: Some(name), session: None }
+}
+
+fn in_session(name: &str) -> StepData<'_> {
+    StepData { manager: None, session: Some(name) }
 }
 
 fn conflict(of: &VersionedName, expected: u64, version: u64) -> ErrorData<'_> {
@@ -126,35 +128,36 @@ impl From<EngineError> for WireError {
 }
 
 /// Converts an error of a turn with a model, or of a part of such a turn.
-pub(super) fn agent_error(error: AgentError) -> WireError {
-    let text = error.to_string();
-    match error {
-        AgentError::Engine(error) => engine_error(error),
-        AgentError::Provider { name, source } => provider_error(&name, &source),
-        AgentError::Unconfigured => {
-            application(&ErrorData::Unconfigured { provider: None, model: None }, text)
+impl From<AgentError> for WireError {
+    fn from(error: AgentError) -> Self {
+        let text = error.to_string();
+        match error {
+            AgentError::Engine(error) => engine_error(error),
+            AgentError::Provider { name, source } => provider_error(&name, &source),
+            AgentError::Unconfigured => {
+                application(&ErrorData::Unconfigured { provider: None, model: None }, text)
+            }
+            AgentError::NoSuchProvider { known, .. } => {
+                application(&ErrorData::NoSuchProvider { known: &known }, text)
+            }
+            AgentError::TooManyProviders { .. } => refused(PlainKind::TooManyProviders, text),
+            AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
+            AgentError::RelativeProject => named_param("project", text),
+            AgentError::NeverFits { name, source, needed: tokens, parts } => {
+                let of = provider_data(&name, &source);
+                let (needed, parts) = (Some(tokens), Some(needed(&parts)));
+                application(&ErrorData::ContextTooLong { of, needed, parts }, text)
+            }
+            AgentError::InTurn { question, answer, source } => {
+                let id = answer.and_then(|BrokenOff { message }| message).map(MessageId);
+                let more = InTurn { question: MessageId(question), id };
+                with_more(Self::from(*source), &more)
+            }
+            AgentError::Defect(what) => internal_error(what),
         }
-        AgentError::NoSuchProvider { known, .. } => {
-            application(&ErrorData::NoSuchProvider { known: &known }, text)
-        }
-        AgentError::TooManyProviders { .. } => refused(PlainKind::TooManyProviders, text),
-        AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
-        AgentError::RelativeProject => named_param("project", text),
-        AgentError::NeverFits { name, source, needed: tokens, parts } => {
-            let of = provider_data(&name, &source);
-            let (needed, parts) = (Some(tokens), Some(needed(&parts)));
-            application(&ErrorData::ContextTooLong { of, needed, parts }, text)
-        }
-        AgentError::InTurn { question, answer, source } => {
-            let id = answer.and_then(|BrokenOff { message }| message).map(MessageId);
-            let more = InTurn { question: MessageId(question), id };
-            with_more(agent_error(*source), &more)
-        }
-        AgentError::Defect(what) => internal_error(what),
     }
 }
 
-/// Adds to an error the members that errors in a turn have.
 fn with_more(mut error: WireError, more: &InTurn) -> WireError {
     if let (Value::Map(data), Value::Map(more)) = (&mut error.data, Value::of(more)) {
         data.extend(more);
@@ -179,27 +182,30 @@ fn needed(parts: &[Irreducible]) -> Vec<NeededPart> {
     parts.iter().map(part).collect()
 }
 
-/// Converts the error of a file that could not be read.
-pub(super) fn file_error(error: &FileError) -> WireError {
-    plain(error.kind(), error.to_string())
+impl From<FileError> for WireError {
+    fn from(error: FileError) -> Self {
+        plain(error.kind(), error.to_string())
+    }
 }
 
-/// Converts the error of a directory that could not be walked.
-pub(super) fn tree_error(error: &TreeError) -> WireError {
-    match error {
-        TreeError::Cancelled { .. } => cancelled(),
-        TreeError::Root(_) => plain(error.kind(), error.to_string()),
-        TreeError::TooManyEntries { .. } => {
-            application(&ErrorData::TreeTooLarge { bytes: None }, error.to_string())
+impl From<TreeError> for WireError {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Cancelled { .. } => cancelled(),
+            TreeError::Root(_) => plain(error.kind(), error.to_string()),
+            TreeError::TooManyEntries { .. } => {
+                application(&ErrorData::TreeTooLarge { bytes: None }, error.to_string())
+            }
         }
     }
 }
 
-/// Converts the error of a rendering that cannot be made small enough.
-pub(super) fn budget_error(error: &BudgetTooSmall) -> WireError {
-    let (needed, max_tokens) = (error.needed, error.max_tokens);
-    let data = ErrorData::BudgetTooSmall { needed, max_tokens, parts: None };
-    application(&data, error.to_string())
+impl From<BudgetTooSmall> for WireError {
+    fn from(error: BudgetTooSmall) -> Self {
+        let (needed, max_tokens) = (error.needed, error.max_tokens);
+        let data = ErrorData::BudgetTooSmall { needed, max_tokens, parts: None };
+        application(&data, error.to_string())
+    }
 }
 
 pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
@@ -223,11 +229,6 @@ pub(super) fn provider_error(name: &str, error: &ProviderError) -> WireError {
 fn provider_data<'a>(provider: &'a str, error: &'a ProviderError) -> ProviderData<'a> {
     let retry_after = error.retry_after.map(|wait| wait.as_secs());
     ProviderData { provider, model: &error.model, retry_after }
-}
-
-/// Converts the error of parameters that cannot be decoded.
-pub(super) fn value_error(error: value::Error) -> WireError {
-    param_error(&error.path, &error.message)
 }
 
 /// Creates the error for an invalid parameter. `path` names the parameter, and `message` continues
@@ -268,7 +269,6 @@ fn plain(kind: &str, message: String) -> WireError {
     }
 }
 
-/// Creates the error for a call that its client cancelled.
 pub(super) fn cancelled() -> WireError {
     engine_error(EngineError::Cancelled)
 }

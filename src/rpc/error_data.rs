@@ -115,23 +115,9 @@ pub(super) enum ErrorData<'a> {
         held_by: Option<&'a str>,
     },
     /// There is nothing to undo.
-    NothingToUndo {
-        /// Name of the manager; absent for a session.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        manager: Option<&'a str>,
-        /// Name of the session; absent for a manager.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        session: Option<&'a str>,
-    },
+    NothingToUndo(StepData<'a>),
     /// There is nothing to redo: nothing was undone, or another change was made since.
-    NothingToRedo {
-        /// Name of the manager; absent for a session.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        manager: Option<&'a str>,
-        /// Name of the session; absent for a manager.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        session: Option<&'a str>,
-    },
+    NothingToRedo(StepData<'a>),
     /// The version of the manager or session is not `:if-version`, so it has changed since.
     Conflict {
         /// Version now; 0 if `open-session` was to open a session that does not exist.
@@ -307,6 +293,18 @@ pub(super) enum ErrorData<'a> {
     /// The provider's answer does not follow the provider's protocol, or is too long; the address
     /// may belong to another kind of server.
     Malformed(ProviderData<'a>),
+}
+
+/// The manager or session in which there is nothing to undo or redo.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct StepData<'a> {
+    /// Name of the manager; absent for a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) manager: Option<&'a str>,
+    /// Name of the session; absent for a manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session: Option<&'a str>,
 }
 
 /// The data of an error from a provider.

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
-use super::error::{agent_error, engine_error};
 use super::messages::{HISTORY, MessageParam, counted};
 use super::params::{ModelName, not_negative, required_list};
 use super::present::MessageShown;
@@ -47,8 +46,7 @@ pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, W
             true => auto_manage(&history, target, &costs.model),
             false => prune(&history, target, &costs.model),
         };
-        let pruned = pruned.map_err(|error| engine_error(EngineError::from(error)))?;
-        Ok(pruned_history(&history, &pruned, brief))
+        Ok(pruned_history(&history, &pruned.map_err(EngineError::from)?, brief))
     })
 }
 
@@ -140,8 +138,7 @@ pub(super) struct SummarizeMessages {
 pub(super) fn summarize_messages(call: Call, given: SummarizeMessages) -> Result<Step, WireError> {
     let keep = keep(given.keep_messages, given.keep_turns)?;
     with_history(&call, given.messages, given.model, move |messages, costs| {
-        let summarized = history::summarized(messages, keep, costs);
-        summarized.map(|done| summarized_history(&done)).map_err(agent_error)
+        Ok(summarized_history(&history::summarized(messages, keep, costs)?))
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use blake3::Hasher;
 
 use super::alias::kept_name;
-use super::error::{application, engine_error, param_error, refused};
+use super::error::{application, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::params::{KEY, RequestKey};
 use super::{Finish, Operation, Step};
@@ -38,21 +38,8 @@ pub(crate) struct Keyed {
     hash: String,
 }
 
-/// The outcome of looking up a key.
-enum Known {
-    /// The stored answer of an earlier call.
-    Answer(Value),
-    /// The stored error of an earlier call, or the reason why the call cannot be answered.
-    Refused(WireError),
-}
-
-/// The state of a turn with a key, as a call finds it.
-pub(super) enum Turn {
-    /// The turn must not begin: this is the answer of the call.
-    Ended(Result<Value, WireError>),
-    /// The turn may begin.
-    MayBegin,
-}
+/// The stored outcome of an earlier call, or the reason why the call cannot be answered.
+type Known = Result<Value, WireError>;
 
 /// The way in which a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,11 +80,7 @@ impl Keyed {
     /// engine.
     pub(super) fn look_up(&self, engine: &Handle) -> Result<Option<Value>, WireError> {
         let keyed = self.clone();
-        match engine.ask_blocking(move |engine| keyed.known(engine)).map_err(engine_error)? {
-            None => Ok(None),
-            Some(Known::Answer(value)) => Ok(Some(value)),
-            Some(Known::Refused(error)) => Err(error),
-        }
+        engine.ask_blocking(move |engine| keyed.known(engine))?.transpose()
     }
 
     /// Limits the key to the running server, for changes that do not outlive it.
@@ -111,24 +94,21 @@ impl Keyed {
         &self.name
     }
 
-    /// Binds the key to the parameters of a turn, unless the turn has ended.
-    pub(super) async fn begin(&self, engine: &Handle) -> Result<Turn, WireError> {
+    /// Binds the key to the parameters of a turn. Returns the answer of the call if the turn must
+    /// not begin; `None` if it may.
+    pub(super) async fn begin(&self, engine: &Handle) -> Result<Option<Known>, WireError> {
         let keyed = self.clone();
         let begun = self.of_turn("begun");
         let known = engine.ask(move |engine| {
-            match keyed.known(engine)? {
-                Some(Known::Answer(value)) => return Ok(Turn::Ended(Ok(value))),
-                Some(Known::Refused(error)) => return Ok(Turn::Ended(Err(error))),
-                None => {}
+            if let Some(known) = keyed.known(engine)? {
+                return Ok(Some(known));
             }
             match engine.recorded(&begun)? {
-                None => engine.record(&begun, &keyed.hash)?,
-                Some(hash) if hash != keyed.hash => return Ok(Turn::Ended(Err(other_params()))),
-                Some(_) => {}
+                None => engine.record(&begun, &keyed.hash).map(|()| None),
+                Some(hash) => Ok((hash != keyed.hash).then(|| Err(other_params()))),
             }
-            Ok(Turn::MayBegin)
         });
-        known.await.map_err(engine_error)
+        Ok(known.await?)
     }
 
     /// Returns the kind of the error with which an earlier call with the key failed, if any. Must
@@ -136,8 +116,7 @@ impl Keyed {
     /// session, and the earlier call stores its outcome just after that.
     pub(super) async fn failed_before(&self, engine: &Handle) -> Result<Option<String>, WireError> {
         let failed = self.of_turn("failed");
-        let kind = engine.ask(move |engine| engine.recorded(&failed));
-        kind.await.map_err(engine_error)
+        Ok(engine.ask(move |engine| engine.recorded(&failed)).await?)
     }
 
     /// Stores the outcome of a turn: its answer, or that the turn was cancelled. For any other
@@ -148,8 +127,7 @@ impl Keyed {
             // If the question is not in the log, nothing has happened.
             Err(error) if error.data.get("question").is_none() => return,
             Err(error) if end == End::Cancelled => {
-                let stored = StoredError { message: &error.message, data: &error.data };
-                (self.name.clone(), format!("{CANCELLED}{} {}", self.hash, stored.print()))
+                (self.name.clone(), format!("{CANCELLED}{} {}", self.hash, print_error(error)))
             }
             Err(error) => match (error.data.get("kind"), end) {
                 (_, End::BrokenOff(why)) if error.code == WireError::CANCELLED => {
@@ -181,18 +159,16 @@ impl Keyed {
         let is_earlier = kept.is_none() && engine.recorded(&self.earlier)?.is_some();
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
-            None if is_earlier => Some(Known::Refused(reused(
+            None if is_earlier => Some(Err(reused(
                 "was used for a call to an earlier release, which did not store its answer; check \
                  whether the change was made, and use a new key for another change",
             ))),
             None => None,
-            Some((hash, text)) if hash == self.hash => {
-                Some(read_value(text).map_or_else(|| Known::Refused(damaged()), Known::Answer))
-            }
+            Some((hash, text)) if hash == self.hash => Some(read_value(text).ok_or_else(damaged)),
             Some((hash, text)) if hash.strip_prefix(CANCELLED) == Some(&self.hash) => {
-                Some(Known::Refused(StoredError::read(text).unwrap_or_else(damaged)))
+                Some(Err(read_error(text).unwrap_or_else(damaged)))
             }
-            Some(_) => Some(Known::Refused(other_params())),
+            Some(_) => Some(Err(other_params())),
         })
     }
 
@@ -211,26 +187,16 @@ impl Keyed {
 
     fn once(self, operation: Operation) -> Operation {
         Box::new(move |engine| {
-            match self.known(engine)? {
-                Some(Known::Answer(value)) => return Ok(Finish::Now(value)),
-                Some(Known::Refused(error)) => return Ok(Finish::Refused(error)),
-                None => {}
+            if let Some(known) = self.known(engine)? {
+                return Ok(known.into());
             }
             // Does now the work that was left for later, so that the answer is stored in the same
             // step as the change.
-            let answer = match operation(engine)? {
-                Finish::Now(value) => Ok(value),
-                Finish::Later(work) => work(),
-                Finish::Refused(error) => Err(error),
-            };
-            match answer {
-                Err(error) => Ok(Finish::Refused(error)),
-                Ok(value) => {
-                    let text = format!("{} {}", self.hash, print_value(&value));
-                    engine.record(&self.name, &text)?;
-                    Ok(Finish::Now(value))
-                }
+            let answer = operation(engine)?.answer();
+            if let Ok(value) = &answer {
+                engine.record(&self.name, &format!("{} {}", self.hash, print_value(value)))?;
             }
+            Ok(answer.into())
         })
     }
 }
@@ -238,22 +204,15 @@ impl Keyed {
 /// First character of the stored error of a cancelled turn.
 const CANCELLED: char = '!';
 
-/// The error of a cancelled turn, as it is stored.
-struct StoredError<'a> {
-    message: &'a str,
-    data: &'a Value,
+fn print_error(error: &WireError) -> String {
+    print_value(&Value::List(vec![Value::from(&*error.message), error.data.clone()]))
 }
 
-impl StoredError<'_> {
-    fn print(&self) -> String {
-        print_value(&Value::List(vec![Value::from(self.message), self.data.clone()]))
-    }
-
-    fn read(text: &str) -> Option<WireError> {
-        let Some(Value::List(parts)) = read_value(text) else { return None };
-        let [Value::Str(message), data] = &parts[..] else { return None };
-        Some(WireError { data: data.clone(), ..WireError::new(WireError::CANCELLED, message) })
-    }
+/// Reads what [`print_error`] made of the error of a cancelled turn.
+fn read_error(text: &str) -> Option<WireError> {
+    let Some(Value::List(parts)) = read_value(text) else { return None };
+    let [Value::Str(message), data] = &parts[..] else { return None };
+    Some(WireError { data: data.clone(), ..WireError::new(WireError::CANCELLED, message) })
 }
 
 fn other_params() -> WireError {

@@ -154,7 +154,6 @@ impl Method {
         Self { change: Change::ByItself, ..self }
     }
 
-    /// Declares that the method changes the state.
     pub(super) const fn changes(self) -> Self {
         Self { change: Change::InEngine, ..self }
     }
@@ -203,10 +202,9 @@ impl Method {
             let mut params = (self.own_params)();
             match (self.about_of(&params), self.is_change()) {
                 (Some(_), false) => params.extend(own_params_of::<Since>()),
-                (Some(about), true) if about.is_there_before() => {
-                    params.extend(own_params_of::<IfVersion>());
-                }
-                _ => {}
+                // A new session has no version before the call.
+                (None | Some(About::New), _) => {}
+                (Some(_), true) => params.extend(own_params_of::<IfVersion>()),
             }
             if let Some(paged) = self.paged {
                 // A method without a `:brief` for its entries may have one of its own.
@@ -250,7 +248,6 @@ impl Method {
         }
     }
 
-    /// Returns whether the method changes the state.
     pub(super) fn is_change(&self) -> bool {
         self.change != Change::Nothing
     }

@@ -77,6 +77,7 @@ pub use crate::agent::{Later, Limits};
 use self::sessions::messages;
 
 use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
@@ -129,6 +130,12 @@ pub(crate) type Work = Box<dyn FnOnce() -> Result<Value, WireError> + Send>;
 /// Content size in bytes above which an answer is not built in the engine.
 const LARGE_ANSWER: usize = 64 << 10;
 
+/// Locks a mutex, even after a panic: each change of the data of these mutexes is one step, so a
+/// panic cannot leave them inconsistent.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Finish {
     fn now<T: Serialize>(answer: &T) -> Self {
         Self::Now(Value::of(answer))
@@ -139,6 +146,15 @@ impl Finish {
         Self::Later(Box::new(|| Ok(Value::of(&work()?))))
     }
 
+    /// Does the work that remains, and returns the answer.
+    fn answer(self) -> Result<Value, WireError> {
+        match self {
+            Self::Now(value) => Ok(value),
+            Self::Later(work) => work(),
+            Self::Refused(error) => Err(error),
+        }
+    }
+
     /// Returns a finish whose answer has `bytes` bytes of content. A small answer is built at once,
     /// a large one later.
     fn of_size(bytes: usize, answer: impl FnOnce() -> Value + Send + 'static) -> Self {
@@ -146,6 +162,12 @@ impl Finish {
             true => Self::Now(answer()),
             false => Self::Later(Box::new(move || Ok(answer()))),
         }
+    }
+}
+
+impl From<Result<Value, WireError>> for Finish {
+    fn from(answer: Result<Value, WireError>) -> Self {
+        answer.map_or_else(Self::Refused, Self::Now)
     }
 }
 

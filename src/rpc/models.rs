@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, param_error, provider_error, refused};
+use super::error::{param_error, provider_error, refused};
 use super::error_data::PlainKind;
 use super::params::{Name, Nothing};
 use crate::agent::{Configured, Decision, Waiting};
@@ -83,7 +83,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
                    connect over stdio or the Unix socket";
         return Err(param_error(param, why));
     }
-    check_access(&call)?;
+    call.check_access("change providers")?;
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {
         return Err(param_error("script", "must be an absolute file name"));
     }
@@ -111,18 +111,8 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     };
     let configured = Configured::open(&settings.checked().map_err(wrong)?).map_err(wrong)?;
     let default = given.default.unwrap_or(false);
-    let at = call.tools.providers.add(configured.clone(), default).map_err(agent_error)?;
+    let at = call.tools.providers.add(configured.clone(), default)?;
     told("configure-provider", configured.name.clone(), row(at, &configured))
-}
-
-/// Refuses a client that must not change providers.
-fn check_access(call: &Call) -> Result<(), WireError> {
-    if !call.access.may_change_providers() {
-        let why = "clients over TCP cannot change providers without the secret; send the secret \
-                   first, or connect over stdio or the Unix socket";
-        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
-    }
-    Ok(())
 }
 
 /// Returns the step that announces that `method` changed the provider, and answers with `answer`.
@@ -150,9 +140,9 @@ pub(super) struct Removed<'a> {
 }
 
 pub(super) fn remove_provider(call: Call, given: RemoveParams) -> Result<Step, WireError> {
-    check_access(&call)?;
+    call.check_access("change providers")?;
     let Name(name) = given.name;
-    call.tools.providers.remove(&name).map_err(agent_error)?;
+    call.tools.providers.remove(&name)?;
     let default = call.tools.providers.known().first().map(|first| first.name.clone());
     let answer = Value::of(&Removed { name: &name, default });
     told("remove-provider", name, answer)
@@ -267,13 +257,11 @@ pub(super) struct ModelsResult<'a> {
 }
 
 pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireError> {
-    let found = call.tools.providers.find(given.provider.as_deref(), None);
-    let configured = found.map_err(agent_error)?;
+    let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
     Ok(Step::Await(Box::pin(async move {
         let models = configured.provider.models().await;
         let models = models.map_err(|error| provider_error(&configured.name, &error))?;
-        let result = ModelsResult { provider: &configured.name, models };
-        Ok(Step::Done(Value::of(&result)))
+        Step::done(&ModelsResult { provider: &configured.name, models })
     })))
 }
 
@@ -330,15 +318,13 @@ pub(super) struct Approved {
 }
 
 pub(super) fn approve(call: Call, given: Approve) -> Result<Step, WireError> {
-    match call.tools.approvals.answer(given.approval, given.decision) {
-        true => Ok(Step::Done(Value::of(&Approved { approval: given.approval }))),
-        false => {
-            let message = format!(
-                "nothing waits for approval {}; it was answered, its turn has ended, or it was \
-                 never asked",
-                given.approval
-            );
-            Err(refused(PlainKind::NoSuchApproval, message))
-        }
+    let Approve { approval, decision } = given;
+    if call.tools.approvals.answer(approval, decision) {
+        return Step::done(&Approved { approval });
     }
+    let message = format!(
+        "nothing waits for approval {approval}; it was answered, its turn has ended, or it was \
+         never asked"
+    );
+    Err(refused(PlainKind::NoSuchApproval, message))
 }

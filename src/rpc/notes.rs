@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, engine_error};
 use super::params::{InSession, Name, not_negative};
 use super::shapes::TemplateSource;
 use crate::agent::notes::{self, TurnNotes, Wish};
@@ -58,21 +57,19 @@ pub(super) fn take_notes(call: Call, given: ManageContext) -> Result<Step, WireE
             engine.expect_session(found.0.id, expected)?;
             Ok(found)
         };
-        let (row, settings) = call.tools.engine.ask(read).await.map_err(engine_error)?;
+        let (row, settings) = call.tools.engine.ask(read).await?;
         let template = template.unwrap_or_else(|| settings.template_name().to_owned());
         let wish = Wish { template, said };
         let (provider, model) = (provider.as_deref(), model.as_deref());
-        let configured = call.tools.providers.chosen(provider, model, &settings);
-        let configured = configured.map_err(agent_error)?;
+        let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let job = call.job();
-        let managed = match dry_run {
-            true => notes::rehearse(&job, row.id, &wish, &configured).await,
-            false => notes::manage(&job, row.id, &wish, &configured).await,
-        };
-        let mut managed = managed.map_err(agent_error)?;
-        if !dry_run {
+        let managed = if dry_run {
+            notes::rehearse(&job, row.id, &wish, &configured).await?
+        } else {
+            let mut managed = notes::manage(&job, row.id, &wish, &configured).await?;
             managed.mark_used(&job.services).await;
-        }
+            managed
+        };
         Ok(Step::Done(managed_result(&row.name, &managed)))
     })))
 }
@@ -95,10 +92,9 @@ pub(super) fn list_notes(_: Call, given: ListViews) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED).min(MAX_LISTED);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {
-        let session = match &given.session {
-            Some(name) => Some(engine.find_session(Some(name))?.id),
-            None => None,
-        };
+        let named = given.session.as_deref();
+        let session = named.map(|name| engine.find_session(Some(name))).transpose()?;
+        let session = session.map(|row| row.id);
         let id = given.view.map(|ViewId(number)| number);
         let status = given.status.map(NotesStatus::name);
         let rows = engine.read().notes(&NotesQuery { id, session, status, limit, brief })?;

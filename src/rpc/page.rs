@@ -175,7 +175,7 @@ fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
                 Finish::Now(value) if value.exceeds(PAGE_BYTES) => {
                     Ok(Finish::Later(Box::new(move || shape(value))))
                 }
-                Finish::Now(value) => Ok(shape(value).map_or_else(Finish::Refused, Finish::Now)),
+                Finish::Now(value) => Ok(shape(value).into()),
                 Finish::Later(work) => Ok(Finish::Later(Box::new(move || shape(work()?)))),
                 Finish::Refused(error) => Ok(Finish::Refused(error)),
             };

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::error::{param_error, value_error};
+use super::error::param_error;
 use crate::context::filter::{TypeName, valid_names};
 use crate::context::item::{Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
@@ -30,7 +30,7 @@ pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 pub(super) const MAX_NAMED: usize = MAX_CAPACITY;
 
 pub(super) fn decode<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, WireError> {
-    params.decode_strictly().map_err(value_error)
+    params.decode_strictly().map_err(|error| param_error(&error.path, &error.message))
 }
 
 /// The parameters of a method without parameters.
@@ -127,7 +127,8 @@ pub(super) fn new_name(Name(name): Name) -> Result<String, WireError> {
     }
 }
 
-fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
+/// Checks the length of a text. The error continues from the name of the parameter.
+pub(super) fn check_bytes(text: &str, bytes: RangeInclusive<usize>) -> Result<(), String> {
     match text.len() {
         given if bytes.contains(&given) => Ok(()),
         0 => Err("must not be empty".to_owned()),
@@ -181,7 +182,8 @@ pub(super) fn ids(
     }
 }
 
-fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
+/// Checks the number of entries in the list of a parameter.
+pub(super) fn at_most(name: &str, most: usize, given: usize) -> Result<(), WireError> {
     match given <= most {
         true => Ok(()),
         false => Err(param_error(name, &format!("must have at most {most} entries, got {given}"))),
@@ -265,14 +267,11 @@ pub(super) fn stored_count(
     match given {
         None => Ok(None),
         Some(-1) => Ok(Some(None)),
-        Some(number) => match u64::try_from(number) {
-            Ok(number) => Ok(Some(Some(number))),
-            Err(_) => {
-                let message =
-                    format!("must be 0 or more, or -1 to use the template's value, got {number}");
-                Err(param_error(name, &message))
-            }
-        },
+        Some(number) => u64::try_from(number).map(|number| Some(Some(number))).map_err(|_| {
+            let message =
+                format!("must be 0 or more, or -1 to use the template's value, got {number}");
+            param_error(name, &message)
+        }),
     }
 }
 

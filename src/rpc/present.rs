@@ -54,21 +54,11 @@ pub(crate) struct MessageShown<'a> {
     /// True if the message is in view: not rolled back, pruned or summarized; only in
     /// `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_view: Option<bool>,
+    pub(super) in_view: Option<bool>,
     /// Fate of the message; only in an exported session, which clients get as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    fate: Option<&'static str>,
-}
-
-impl MessageShown<'_> {
-    pub(super) fn in_view(self, in_view: bool) -> Self {
-        Self { in_view: Some(in_view), ..self }
-    }
-
-    pub(super) fn with_fate(self, fate: Option<&'static str>) -> Self {
-        Self { fate, ..self }
-    }
+    pub(super) fate: Option<&'static str>,
 }
 
 impl<'a> From<&'a Message> for MessageShown<'a> {
@@ -123,7 +113,6 @@ impl From<ItemVerdict> for Decided {
     }
 }
 
-/// Returns the outcomes of items, as clients get them.
 pub(super) fn verdicts(items: &[ItemVerdict]) -> Vec<Decided> {
     items.iter().cloned().map(Decided::from).collect()
 }

@@ -120,12 +120,12 @@ impl PruneStats {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct StatsOf {
-    session: Option<InSession>,
-    model: Option<ModelName>,
+pub(super) struct SessionForModel {
+    pub(super) session: Option<InSession>,
+    pub(super) model: Option<ModelName>,
 }
 
-pub(super) fn session_stats(_: Call, given: StatsOf) -> Result<Step, WireError> {
+pub(super) fn session_stats(_: Call, given: SessionForModel) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
         let SessionContext { row, costs, .. } = engine.session_context(session, model)?;

@@ -41,33 +41,22 @@ impl Serialize for ParamPath<'_> {
     }
 }
 
-impl JsonSchema for ParamPath<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
+/// The id of a call.
+pub(super) struct CallId;
 
-    fn schema_name() -> Cow<'static, str> {
-        "ParamPath".into()
-    }
+/// The kind of place where a template was found.
+pub(super) struct TemplateSource;
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "keyword or text" })
-    }
-}
-
-/// Declares types that only supply the schemas of other types.
+/// Declares the schemas of types that cannot derive them.
 macro_rules! schemas {
-    ($($(#[$doc:meta])* $name:ident => $schema:tt;)*) => {$(
-        $(#[$doc])*
-        pub(super) struct $name;
-
-        impl JsonSchema for $name {
+    ($(impl<$($generic:ident)?> $type:ty, $name:literal => $schema:tt;)*) => {$(
+        impl<$($generic)?> JsonSchema for $type {
             fn inline_schema() -> bool {
                 true
             }
 
             fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
+                $name.into()
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -78,36 +67,9 @@ macro_rules! schemas {
 }
 
 schemas! {
-    /// The id of a call.
-    CallId => { "type": ["integer", "string"] };
-    /// The kind of place where a template was found.
-    TemplateSource => { "type": "string", "enum": SOURCES };
-}
-
-impl<T> JsonSchema for Keyword<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Keyword".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "keyword" })
-    }
-}
-
-impl JsonSchema for Value {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Value".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!(true)
-    }
+    impl<> CallId, "CallId" => { "type": ["integer", "string"] };
+    impl<> TemplateSource, "TemplateSource" => { "type": "string", "enum": SOURCES };
+    impl<> ParamPath<'_>, "ParamPath" => { "type": "string", "format": "keyword or text" };
+    impl<T> Keyword<T>, "Keyword" => { "type": "string", "format": "keyword" };
+    impl<> Value, "Value" => true;
 }

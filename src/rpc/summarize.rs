@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, param_error};
+use super::error::param_error;
 use super::params::{InSession, ModelName, not_negative};
 use crate::agent::summary::{Described, Outcome, described, worth_preparing};
 use crate::curation::prune::SUMMARIZED_BUT;
@@ -31,10 +31,7 @@ pub(super) fn keep_messages() -> String {
     format!("Number of recent messages to keep; defaults to {SUMMARIZED_BUT}.")
 }
 
-/// Reads the parameters that say which messages a summary leaves alone.
-///
-/// # Errors
-/// −32602 if a number is negative, or both are given.
+/// Reads the parameters that say which messages a summary leaves alone; only one may be given.
 pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, WireError> {
     let messages = not_negative("keep-messages", messages)?;
     let turns = not_negative("keep-turns", turns)?;
@@ -72,7 +69,7 @@ pub(super) fn prepared(
         let least = worth_preparing(&job);
         // Errors are left to the call itself, which reports them.
         let ahead = engine.ask(move |engine| ahead(engine, least)).await.ok().flatten();
-        then(described(&job, ahead).await.map_err(agent_error)?)
+        then(described(&job, ahead).await?)
     })))
 }
 

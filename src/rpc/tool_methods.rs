@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::client_tools::{Brought, Effect, Given, Owner, announce, checked};
+use super::client_tools::{Description, Given, Owner, announce, checked};
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
 use super::params::Short;
@@ -34,11 +34,7 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
                    JSON, one message on each line";
         return Err(refused(PlainKind::NotAllowed, why.to_owned()));
     }
-    if !call.access.may_change_providers() {
-        let why = "clients over TCP cannot bring tools without the secret; send the secret first, \
-                   or connect over stdio or the Unix socket";
-        return Err(refused(PlainKind::NotAllowed, why.to_owned()));
-    }
+    call.check_access("bring tools")?;
     let tools = checked(given.tools)?;
     let (client, peer) = (Arc::downgrade(&call.client), Arc::downgrade(&call.peer));
     let owner = Owner { client, peer, gone: call.hung_up };
@@ -56,29 +52,9 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
 /// A tool that a client brought.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListedTool")]
-pub(super) struct Listed {
-    /// Name by which models call the tool.
-    name: String,
-    /// Description of the tool, for models.
-    description: String,
-    /// JSON Schema of the arguments, as JSON.
-    schema: String,
-    /// Effect of calls; calls that change something need approval.
-    effect: Effect,
-    /// What calls can reach; empty if the client did not say.
-    touches: String,
-    /// Maximum time of a call, in seconds.
-    seconds: u64,
-    /// Names or ids of the sessions in which the tool is offered.
-    sessions: Vec<String>,
-    /// Folders of the projects in whose sessions the tool is offered.
-    projects: Vec<String>,
-    /// True if the tool is offered in all sessions.
-    everywhere: bool,
-    /// Folders of the projects in which other agents may call the tool.
-    agent_projects: Vec<String>,
-    /// True if other agents may call the tool in all projects.
-    agents: bool,
+pub(super) struct Listed<'a> {
+    #[serde(flatten)]
+    tool: &'a Description,
     /// True if this connection brought the tool.
     own: bool,
 }
@@ -91,29 +67,15 @@ pub(super) struct ListTools {
 
 pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError> {
     let client = Arc::downgrade(&call.client);
-    let listed = |brought: Arc<Brought>| {
-        let tool = brought.tool.clone();
-        Listed {
-            name: tool.name,
-            description: tool.text,
-            schema: tool.schema.to_string(),
-            effect: tool.effect,
-            touches: tool.touches,
-            seconds: tool.seconds,
-            sessions: tool.sessions,
-            projects: tool.projects,
-            everywhere: tool.everywhere,
-            agent_projects: tool.agent_projects,
-            agents: tool.agents,
-            own: brought.owner.client.ptr_eq(&client),
-        }
-    };
     let tools = &call.tools.client_tools;
     let wanted = match given.agent_project {
         None => tools.here(),
         Some(Short(project)) => tools.for_agents(&project),
     };
-    Step::done(&wanted.into_iter().map(listed).collect::<Vec<_>>())
+    let listed = wanted
+        .iter()
+        .map(|brought| Listed { tool: &brought.tool, own: brought.owner.client.ptr_eq(&client) });
+    Step::done(&listed.collect::<Vec<_>>())
 }
 
 #[derive(Deserialize, JsonSchema)]

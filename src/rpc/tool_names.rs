@@ -21,11 +21,8 @@ pub(super) enum ToolNames {
 }
 
 impl ToolNames {
-    /// Returns the names of tools to offer in a turn; `None` if the parameter is not given. "All
-    /// tools" includes the tools of clients.
-    ///
-    /// # Errors
-    /// The error for the parameter `param`, if a tool does not exist.
+    /// Returns the names of tools to offer in a turn; `None` if the parameter, `param`, is not
+    /// given. "All tools" includes the tools of clients. Fails if a tool does not exist.
     pub(super) fn offered(
         self,
         call: &Call,
@@ -37,16 +34,12 @@ impl ToolNames {
         }
     }
 
-    /// Returns the names of tools for a session's settings; `None` if the parameter is not given.
-    /// "All tools" means only the tools of the server.
-    ///
-    /// # Errors
-    /// The error for the parameter `param`, if a tool does not exist.
+    /// Returns the names of tools for a session's settings; `None` if the parameter, `param`, is
+    /// not given. "All tools" means only the tools of the server. Fails if a tool does not exist.
     pub(super) fn stored(self, call: &Call, param: &str) -> Result<Option<Vec<String>>, WireError> {
-        let own = || context::names().into_iter().map(str::to_owned).collect();
         let names = match self {
             Self::NotGiven => return Ok(None),
-            Self::All => return Ok(Some(own())),
+            Self::All => context::names().into_iter().map(str::to_owned).collect(),
             Self::Named(names) => names,
         };
         let existing = existing(call);
@@ -81,6 +74,8 @@ impl<'de> Deserialize<'de> for ToolNames {
                 return Err(serde::de::Error::custom(wrong));
             }
         };
+        // A value that is no name becomes an empty one. A keyword or symbol may have hyphens.
+        let name = |given: &Value| given.as_text().unwrap_or_default().replace('-', "_");
         Ok(Self::Named(names.iter().map(name).collect()))
     }
 }
@@ -93,15 +88,5 @@ impl JsonSchema for ToolNames {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let name = json_schema!({"type": "string"});
         json_schema!({"type": ["boolean", "array"], "items": name})
-    }
-}
-
-/// Returns the name of a tool; empty if the value is not a name.
-fn name(given: &Value) -> String {
-    match given {
-        // A keyword or symbol may have hyphens.
-        Value::Str(name) => name.replace('-', "_"),
-        Value::Symbol(name) | Value::Keyword(name) => name.replace('-', "_"),
-        _ => String::new(),
     }
 }

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::embedding::{Embedded, embedded};
+use super::embedding::embedded;
 use super::error::param_error;
 use super::messages::MessageParam;
-use super::params::{InSession, ModelName, Short};
+use super::params::{InSession, ModelName, Short, not_negative};
+use super::prune::SessionForModel;
 use super::summarize::{Description, prepared};
+use crate::agent::Embedded;
 use crate::agent::summary::{Described, Outcome};
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
@@ -51,10 +53,11 @@ pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, W
 fn turn(
     given: ProcessTurn,
     message: NewMessage,
-    Embedded { vector, outcome }: Embedded,
+    embedded: Embedded,
     Described { prepared, outcome: description }: Described,
 ) -> Result<Step, WireError> {
     Step::state(move |engine| {
+        let (outcome, vector) = (embedded.outcome(), embedded.vector);
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
@@ -209,13 +212,7 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
     parts.collect()
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct QualityScore {
-    session: Option<InSession>,
-    model: Option<ModelName>,
-}
-
-pub(super) fn quality_score(_: Call, given: QualityScore) -> Result<Step, WireError> {
+pub(super) fn quality_score(_: Call, given: SessionForModel) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
         let context = engine.session_context(session, model)?;
@@ -240,8 +237,8 @@ pub(super) struct ReportUsage {
 }
 
 pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireError> {
-    let counted = super::params::not_negative("counted", Some(given.counted))?.unwrap_or(0);
-    let reported = super::params::not_negative("reported", Some(given.reported))?.unwrap_or(0);
+    let counted = not_negative("counted", Some(given.counted))?.unwrap_or(0);
+    let reported = not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {
         let model = &given.model.0;
         let learned = engine.report_usage(model, counted, reported)?;

@@ -57,13 +57,6 @@ pub(super) enum About {
     New,
 }
 
-impl About {
-    /// Returns whether the manager or session can exist, and have a version, before the call.
-    pub(super) fn is_there_before(self) -> bool {
-        self != Self::New
-    }
-}
-
 /// The subject of a call.
 enum Subject {
     Manager(String),
@@ -88,11 +81,9 @@ const VERSION: &str = "version";
 
 impl Versions {
     /// Takes the parameters about versions out of the parameters of a call. Returns `None` if the
-    /// call is not about one manager or session, or asks for a later page.
-    ///
-    /// # Errors
-    /// −32602 if a parameter is not a version, or if the call gives one but is not about exactly
-    /// one existing manager or session.
+    /// call is not about one manager or session, or asks for a later page. Fails if a parameter is
+    /// not a version, or if the call gives one but is not about exactly one existing manager or
+    /// session.
     pub(super) fn take(
         about: About,
         beside: Beside,

@@ -6,20 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::Call;
-use super::embedding::{Embedded, embedded};
-use super::error::{agent_error, engine_error};
+use super::embedding::embedded;
 use super::params::{
     InSession, ManagerName, ModelName, Name, given_list, manager_names, not_negative, yes,
 };
 use super::present::{Decided, verdicts};
 use super::report::{PhaseResult, UsageResult, WindowReport};
 use super::{Finish, Step};
+use crate::agent::Embedded;
 use crate::agent::refresh::current;
 use crate::agent::window::{Purpose, build, named_strategy};
 use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
 use crate::curation::strategy;
 use crate::curation::window::Part;
-use crate::engine::SessionContext;
+use crate::engine::{Engine, SessionContext};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role, ToolCall};
 use crate::tokens::Counter;
@@ -81,7 +81,6 @@ struct UnitText {
 }
 
 impl SectionTexts {
-    /// Returns the sections with their tokens counted.
     pub(super) fn counted(self, counter: &dyn Counter) -> Sections {
         let counted = |text: Option<String>| text.map(|text| Counted::new(text, counter));
         Sections {
@@ -156,12 +155,11 @@ pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, Wire
 }
 
 fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Step, WireError> {
-    let strategy = given.strategy.as_deref().map(named_strategy).transpose();
-    let Embedded { vector, outcome } = embedded;
-    let (embedder, vector) = vector.unzip();
+    let outcome = embedded.outcome();
+    let (embedder, vector) = embedded.vector.unzip();
     let purpose = Purpose {
         phase: given.phase,
-        strategy: strategy.map_err(agent_error)?,
+        strategy: given.strategy.as_deref().map(named_strategy).transpose()?,
         max_tokens: not_negative("max-tokens", given.max_tokens)?,
         may_grow: given.max_tokens.is_none(),
         query: given.query,
@@ -187,14 +185,11 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
             let (id, name, model) = (row.id, row.name.clone(), costs.model.clone());
             let counter = &*call.tools.counter;
             material.items = current(&call.tools, counter, call.caller, material.items);
-            let built = build(counter, material, purpose).map_err(agent_error)?;
+            let built = build(counter, material, purpose)?;
             let window = Arc::new(built.window);
             let (noted, items) = (Arc::clone(&window), built.items.clone());
-            let note = call
-                .tools
-                .engine
-                .ask_blocking_for(call.caller, move |e| e.note_window(id, &noted, items));
-            note.map_err(engine_error)?;
+            let note = move |engine: &mut Engine| engine.note_window(id, &noted, items);
+            call.tools.engine.ask_blocking_for(call.caller, note)?;
             Ok(Value::of(&WindowResult {
                 session: &name,
                 tokens: window.tokens,
@@ -350,10 +345,9 @@ pub(super) const DEFAULT_LOGGED: u64 = 50;
 pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LOGGED);
     Step::state(move |engine| {
-        let session = match &given.session {
-            Some(name) => Some(engine.find_session(Some(name))?.id),
-            None => None,
-        };
+        let named = given.session.as_deref();
+        let session = named.map(|name| engine.find_session(Some(name))).transpose()?;
+        let session = session.map(|row| row.id);
         let rows = engine.read().usage(session, given.phase, limit)?;
         let sums = engine.read().usage_by_phase(session)?;
         Ok(Value::of(&UsageLogResult {

@@ -2,35 +2,41 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Chat, ChatRequest, TURN};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
 use crate::engine::{Engine, Material, NewMessage};
+use crate::ids::SessionId;
 use crate::store::session::SessionRow;
 use crate::tokens::model::{LimitFrom, Model};
 
-/// The number of tokens that a turn would send now, with the limits for it.
+/// The number of tokens that would be sent to the model now, and its limits.
+#[derive(Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "CountedWindow"))]
 pub(crate) struct Count {
     /// Name of the session.
     pub session: String,
-    /// Number of the session.
-    pub session_id: u64,
-    /// Name of the model; `None` if none is chosen.
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// Name of the model; `nil` if none is chosen.
     pub model: Option<String>,
     /// Tokens that would be sent.
     pub tokens: u64,
-    /// Tokens of everything that was offered for the window.
-    pub offered: u64,
+    /// Maximum number of tokens that the model takes; `nil` if it is unknown.
+    pub limit: Option<u64>,
+    /// Source of the limit; `:default` if the limit is unknown.
+    pub limit_from: LimitFrom,
     /// Maximum number of tokens in the window.
     pub max_tokens: u64,
-    /// Maximum number of tokens that the model accepts; `None` if the limit is unknown.
-    pub limit: Option<u64>,
-    /// Source of the limit.
-    pub limit_from: LimitFrom,
+    /// Tokens of everything that was offered for the window.
+    pub offered: u64,
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
-    /// True if the messages in view fill more of the model's limit than they should.
+    /// True if the messages in view take more than 80 % of the model's limit.
     pub needs_pruning: bool,
 }
 
@@ -65,7 +71,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
     let report = &built.window.report;
     Ok(Count {
         session: row.name,
-        session_id: id,
+        session_id: SessionId(id),
         needs_pruning: needs_pruning.await?,
         tokens: built.window.tokens,
         offered: report.tokens_before,

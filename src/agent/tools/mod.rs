@@ -2,6 +2,8 @@
 
 pub(crate) mod context;
 
+use serde::Serialize;
+
 use super::{Job, Later};
 use crate::names::names;
 use crate::provider::chat;
@@ -94,15 +96,17 @@ names! {
 }
 
 /// A tool call with its outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct CalledTool {
     /// Id of the call; its result has the same id.
+    #[serde(skip)]
     pub id: String,
     /// Name of the tool.
     pub tool: String,
-    /// Arguments, as JSON.
+    /// Arguments as JSON.
     pub arguments: String,
-    /// The outcome.
+    /// Outcome of the call.
     pub outcome: Outcome,
     /// Result that the model sees.
     pub text: String,

@@ -10,7 +10,6 @@ use crate::context::repeat::covered;
 use crate::engine::{Engine, EngineError, Selection, Versioned, View, Wanted};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
-use crate::rpc::engine_error;
 use crate::value::json::json_text;
 use crate::wire::message::WireError;
 
@@ -68,7 +67,7 @@ impl Found {
         let newest = move |engine: &mut Engine| {
             named.iter().try_fold(0, |newest, of| Ok(engine.version(of)?.max(newest)))
         };
-        let revision = call.tools.engine.ask_blocking(newest).map_err(engine_error)?;
+        let revision = call.tools.engine.ask_blocking(newest)?;
         Ok(Marked { managers, revision, late_editors, items })
     }
 }

@@ -15,7 +15,6 @@ pub(super) use self::table::METHODS;
 
 use super::params::Short;
 
-/// Returns the given text, or an empty text.
 fn text(given: Option<Short>) -> String {
-    given.map_or_else(String::new, |given| given.0)
+    given.map(|Short(text)| text).unwrap_or_default()
 }

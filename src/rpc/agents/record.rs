@@ -85,7 +85,7 @@ pub(super) struct Pushed {
 pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, WireError> {
     let number = not_negative("number", given.number)?;
     let importing = given.recording.map(|recording| import_after(&call, recording));
-    let project = given.project.as_ref().map_or_else(String::new, |project| project.0.clone());
+    let project = text(given.project.clone());
     let pushed = move |engine: &mut Engine| {
         let (state, due) = engine.pushed(&given.agent, &given.agent_session, &project, number)?;
         let next = due.into_iter().map(DueItem::from).collect();

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Step;
 use super::call::Call;
-use super::error::{agent_error, param_error};
+use super::error::param_error;
 use super::error_data::PlainKind;
-use super::keyed::{End, Turn};
+use super::keyed::End;
 use super::messages::MessageParam;
 use super::params::{InSession, ManagerName, Name, Switch, given_list, manager_names};
 use super::peer::Peer;
@@ -75,20 +75,15 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     let request = request(&call, given)?;
     // Reports invalid names before anything is done.
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
-    call.tools.providers.find(provider, model).map_err(agent_error)?;
+    call.tools.providers.find(provider, model)?;
     Ok(Step::AwaitEnd(Box::pin(async move {
-        let answer = match dry_run {
-            true => agent::preview(call.job(), request)
-                .await
-                .map(|preview| reply::preview(&preview))
-                .map_err(agent_error),
-            false => turn(call, request).await,
-        };
-        answer.map(Step::Done)
+        Ok(Step::Done(match dry_run {
+            true => reply::preview(&agent::preview(call.job(), request).await?),
+            false => turn(call, request).await?,
+        }))
     })))
 }
 
-/// Creates the request that these parameters describe.
 pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, WireError> {
     let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
@@ -119,7 +114,7 @@ pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, Wir
 async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
     let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.in_steps.key);
     if let Some(key) = &key
-        && let Turn::Ended(answer) = key.begin(&engine).await?
+        && let Some(answer) = key.begin(&engine).await?
     {
         return answer;
     }
@@ -131,7 +126,7 @@ async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
         _ => None,
     };
     let answer = reply.map(|reply| reply::reply(&reply, failed_before.as_deref()));
-    let answer = answer.map_err(agent_error);
+    let answer = answer.map_err(WireError::from);
     if let Some(key) = key {
         let end = match () {
             () if ending.is_cancelled() => End::BrokenOff(PlainKind::ShuttingDown.name()),

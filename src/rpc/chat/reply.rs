@@ -8,7 +8,7 @@ use super::super::present::{Decided, Money, verdicts};
 use super::super::shapes::TemplateSource;
 use super::super::turn::TurnResult;
 use super::super::window::PartResult;
-use crate::agent::tools::Outcome;
+use crate::agent::tools::CalledTool;
 use crate::agent::{Preview, Reply};
 use crate::ids::MessageId;
 use crate::provider::chat::Stop;
@@ -50,7 +50,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
     /// Number of requests to the model, not counting retries with smaller windows.
     rounds: u64,
     /// Tools that the model called.
-    tool_calls: Vec<CallResult<'a>>,
+    tool_calls: &'a [CalledTool],
     /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
     /// Kind of the error with which an earlier call with the same `:request-key` failed;
@@ -74,20 +74,6 @@ struct UsageResult {
     cached: Option<u64>,
 }
 
-/// A tool call with its outcome.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "CalledTool")]
-struct CallResult<'a> {
-    /// Name of the tool.
-    tool: &'a str,
-    /// Arguments as JSON.
-    arguments: &'a str,
-    /// Outcome of the call.
-    outcome: Outcome,
-    /// Result that the model sees.
-    text: &'a str,
-}
-
 /// Returns the result of a call. `failed_before` is the kind of the error with which an earlier
 /// call with the same key failed, if any.
 pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
@@ -98,7 +84,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
         Some(Stop::Refused) => "refused",
         Some(Stop::Other(_)) => "other",
     };
-    let (usage, calls) = (&reply.usage, reply.calls.iter());
+    let usage = &reply.usage;
     Value::of(&ChatResult {
         session: &reply.session,
         id: reply.answer.map(MessageId),
@@ -113,14 +99,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
         left_out: verdicts(&reply.left_out),
         management: reply.managed.as_ref().map(NotesResult::of),
         rounds: reply.rounds,
-        tool_calls: calls
-            .map(|call| CallResult {
-                tool: &call.tool,
-                arguments: &call.arguments,
-                outcome: call.outcome,
-                text: &call.text,
-            })
-            .collect(),
+        tool_calls: &reply.calls,
         turn: TurnResult::of(&reply.turn, reply.described.as_ref(), reply.embedded.outcome()),
         failed_before: failed_before.map(Keyword),
         version: reply.version,
@@ -167,7 +146,6 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     template_error: Option<String>,
 }
 
-/// Returns the result of a dry run.
 pub(super) fn preview(preview: &Preview) -> Value {
     let window = &preview.built.window;
     let (limit, limit_from) = preview.limit;

@@ -2,47 +2,27 @@
 
 use std::sync::Arc;
 
-use super::remote::{CalledBy, Remote, Request};
+use super::remote::{CalledBy, Remote};
 use super::{Brought, ClientTools, Effect};
 
 /// Maximum time, in seconds, in which the user of the tool's client can allow a call.
 const PATIENCE: u64 = 600;
 
-pub(in crate::rpc) struct AgentCall {
-    request: Request,
-    /// Maximum time of the call, in seconds. Includes the time that the tool's client may need to
-    /// ask its user.
-    longest: u64,
-}
-
-impl AgentCall {
-    /// Calls the tool for an agent in a project, and waits for the result.
-    ///
-    /// # Errors
-    /// The reason why there is no result, as text for the model.
-    pub(in crate::rpc) async fn result(
-        &self,
-        agent: &str,
-        project: &str,
-    ) -> Result<String, String> {
-        self.request.result(CalledBy::Agent { name: agent, project }, self.longest).await
-    }
-}
-
 impl ClientTools {
-    /// Creates a call of a tool with these arguments.
-    ///
-    /// # Errors
-    /// The reason why the arguments are refused, as text for the model.
-    pub(in crate::rpc) fn agent_call(
+    /// Calls a tool for an agent in a project, and waits for the result. An error is the reason why
+    /// there is no result, as text for the model.
+    pub(in crate::rpc) async fn call_for_agent(
         &self,
         brought: &Arc<Brought>,
         arguments: &str,
-    ) -> Result<AgentCall, String> {
+        agent: &str,
+        project: &str,
+    ) -> Result<String, String> {
         let tool = &brought.tool;
         let longest = tool.seconds + if tool.effect == Effect::Reads { 0 } else { PATIENCE };
         let remote = Remote { brought: Arc::clone(brought), tools: self.clone() };
-        Ok(AgentCall { request: remote.request(arguments)?, longest })
+        let request = remote.request(arguments)?;
+        request.result(CalledBy::Agent { name: agent, project }, longest).await
     }
 
     /// Returns the tools that agents may call in a project. If several tools have the same name,

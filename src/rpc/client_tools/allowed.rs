@@ -32,7 +32,6 @@ impl ClientTools {
         }
     }
 
-    /// Returns whether all calls of a tool are allowed in a session.
     pub(super) fn is_allowed(&self, session: u64, brought: &Brought) -> bool {
         self.known().allowed.iter().any(|allowed| allowed.is(session, brought))
     }

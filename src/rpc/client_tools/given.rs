@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use crate::agent::tools::context;
 use crate::ids::SessionId;
 use crate::names::names;
 use crate::rpc::error::param_error;
-use crate::rpc::params::Short;
+use crate::rpc::params::{Short, at_most};
 use crate::store::session::SessionRow;
 use crate::wire::message::WireError;
 
@@ -70,19 +70,38 @@ pub(in crate::rpc) struct Given {
 }
 
 /// A tool of a client, checked.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(in crate::rpc) struct Description {
+    /// Name by which models call the tool.
     pub(in crate::rpc) name: String,
+    /// Description of the tool, for models.
+    #[serde(rename = "description")]
     pub(in crate::rpc) text: String,
+    /// JSON Schema of the arguments, as JSON.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub(in crate::rpc) schema: Json,
+    /// Effect of calls; calls that change something need approval.
     pub(in crate::rpc) effect: Effect,
+    /// What calls can reach; empty if the client did not say.
     pub(in crate::rpc) touches: String,
+    /// Maximum time of a call, in seconds.
     pub(in crate::rpc) seconds: u64,
+    /// Names or ids of the sessions in which the tool is offered.
     pub(in crate::rpc) sessions: Vec<String>,
+    /// Folders of the projects in whose sessions the tool is offered.
     pub(in crate::rpc) projects: Vec<String>,
+    /// True if the tool is offered in all sessions.
     pub(in crate::rpc) everywhere: bool,
+    /// Folders of the projects in which other agents may call the tool.
     pub(in crate::rpc) agent_projects: Vec<String>,
+    /// True if other agents may call the tool in all projects.
     pub(in crate::rpc) agents: bool,
+}
+
+fn as_text<S: Serializer>(schema: &Json, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(schema)
 }
 
 impl Description {
@@ -105,15 +124,9 @@ impl Description {
     }
 }
 
-/// Checks the tools of a connection.
-///
-/// # Errors
-/// −32602, which names the first wrong member.
+/// Checks the tools of a connection. The error names the first wrong member.
 pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, WireError> {
-    if given.len() > MAX_CLIENT_TOOLS {
-        let what = format!("must have at most {MAX_CLIENT_TOOLS} entries, got {}", given.len());
-        return Err(param_error("tools", &what));
-    }
+    at_most("tools", MAX_CLIENT_TOOLS, given.len())?;
     let mut names = HashSet::new();
     let checked = given.into_iter().enumerate().map(|(at, tool)| {
         let wrong = |member: &str, what: &str| param_error(&format!("tools[{at}].{member}"), what);

@@ -7,7 +7,7 @@ mod given;
 mod remote;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use schemars::generate::SchemaGenerator;
 use serde_json::{Map, Value as Json};
@@ -21,6 +21,7 @@ pub(super) use self::given::{
 };
 use self::remote::{Remote, ToolCalled, ToolCancelled};
 use super::client::Client;
+use super::locked;
 use super::peer::Peer;
 use crate::agent::tools::{OfferedTool, context};
 use crate::engine::Engine;
@@ -158,9 +159,8 @@ impl ClientTools {
         known.calls.remove(&number).is_some_and(|call| call.result.send(result).is_ok())
     }
 
-    /// Locks the state. A panic cannot leave the state inconsistent: each change is one step.
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -108,10 +108,7 @@ impl OfferedTool for Remote {
 }
 
 impl Remote {
-    /// Creates a call with these arguments.
-    ///
-    /// # Errors
-    /// The reason why the arguments are refused, as text for the model.
+    /// Creates a call. An error is the reason why the arguments are refused, as text for the model.
     pub(super) fn request(&self, arguments: &str) -> Result<Request, String> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match serde_json::from_str(arguments) {

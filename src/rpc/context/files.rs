@@ -11,7 +11,7 @@ use crate::engine::NewItem;
 use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
-use crate::rpc::error::{file_error, param_error};
+use crate::rpc::error::param_error;
 use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -42,11 +42,11 @@ pub(super) struct AddFile {
 }
 
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
-    let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
+    let path = files::absolute(&given.path.0)?;
     let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
-    let text = files::read(&path, range, &options).map_err(|error| file_error(&error))?;
+    let text = files::read(&path, range, &options)?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let item = NewItem {
         live: given.live.unwrap_or(false),

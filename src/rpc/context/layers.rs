@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::context::item::Item;
 use crate::context::place::{self, Kind, Place};
 use crate::engine::{
-    Engine, EngineError, Former, Layer, OpenLayers, Selection, Wanted, WantedLayer,
+    Engine, EngineError, Former, Layer, OpenLayer, OpenLayers, Selection, Wanted, WantedLayer,
 };
 use crate::files::{self, FileError};
 use crate::ids::ItemId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{engine_error, file_error, param_error};
+use crate::rpc::error::param_error;
 use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short, given_list, ids};
 use crate::wire::message::WireError;
 
@@ -39,26 +39,6 @@ pub(super) struct OpenLayersCall {
     /// and of the project's folder. If all items of such a manager belong to the file, or else to
     /// the project, the items move into that layer, provided that it has room for all of them.
     formerly: Option<Vec<ManagerName>>,
-}
-
-/// An open layer.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "OpenLayer")]
-struct LayerShown {
-    /// The layer.
-    layer: Layer,
-    /// Name of the layer's manager.
-    manager: String,
-    /// Label to show, such as `project app`.
-    label: String,
-    /// Number of items.
-    items: usize,
-    /// Tokens of the items.
-    tokens: u64,
-    /// Maximum number of items.
-    max_items: usize,
-    /// Version of the manager.
-    version: u64,
 }
 
 /// A manager whose items moved into a layer.
@@ -90,7 +70,7 @@ struct Elsewhere {
 #[schemars(rename = "OpenLayers")]
 pub(super) struct Opened {
     /// Layers from general to specific.
-    layers: Vec<LayerShown>,
+    layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer now.
     taken_over: Vec<TakenOver>,
     /// Managers whose items are not part of the open layers: those of this folder with another
@@ -103,9 +83,7 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
     let spot = Spot::of(&given)?;
     let formerly = given.formerly.into_iter().flatten().map(|ManagerName(name)| name);
     let find = former_managers(formerly.collect(), spot.file.is_some());
-    let found = call.tools.engine.ask_blocking(|engine| Ok(find(engine))).map_err(engine_error)?;
-    let found = found.map_err(engine_error)?;
-    let former = spot.compared(found);
+    let former = spot.compared(call.tools.engine.ask_blocking(find)?);
     let wanted = Wanted {
         layers: spot.layers()?,
         session: given.session.map(|Name(name)| name),
@@ -123,15 +101,6 @@ pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, Wire
 }
 
 fn shown(open: OpenLayers) -> Opened {
-    let layers = open.layers.into_iter().map(|open| LayerShown {
-        layer: open.layer,
-        manager: open.manager,
-        label: open.label,
-        items: open.items,
-        tokens: open.tokens,
-        max_items: open.max_items,
-        version: open.version,
-    });
     let taken = open.taken_over.into_iter().filter_map(|held| {
         Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
     });
@@ -140,7 +109,7 @@ fn shown(open: OpenLayers) -> Opened {
         manager: held.manager,
         items: held.items,
     });
-    Opened { layers: layers.collect(), taken_over: taken.collect(), elsewhere: elsewhere.collect() }
+    Opened { layers: open.layers, taken_over: taken.collect(), elsewhere: elsewhere.collect() }
 }
 
 /// The places that a call is about, as they are on the disk.
@@ -156,11 +125,10 @@ struct Spot {
 impl Spot {
     /// Finds the places of a call on the disk.
     fn of(given: &OpenLayersCall) -> Result<Self, WireError> {
-        let resolved = |name: &Short| true_name(name).map_err(|error| file_error(&error));
         let folder = match (&given.root, &given.directory) {
-            (Some(root), _) => Some((Kind::Project, resolved(root)?)),
+            (Some(root), _) => Some((Kind::Project, true_name(root)?)),
             (None, Some(directory)) => {
-                let folder = resolved(directory)?;
+                let folder = true_name(directory)?;
                 Some(match files::project_root(&folder).filter(|_| !is_remote(directory)) {
                     Some(root) => (Kind::Project, root),
                     None => (Kind::Folder, folder),
@@ -168,7 +136,8 @@ impl Spot {
             }
             (None, None) => None,
         };
-        let is_local = ![&given.root, &given.directory].into_iter().flatten().any(is_remote);
+        let is_local =
+            ![&given.root, &given.directory].into_iter().flatten().any(|it| is_remote(it));
         let project = folder.as_ref().filter(|(kind, _)| is_local && *kind == Kind::Project);
         let remote = project.and_then(|(_, root)| files::remote_of(root));
         let buffer = match (&given.buffer, &given.number) {
@@ -179,7 +148,7 @@ impl Spot {
         Ok(Self {
             folder,
             remote: remote.as_deref().and_then(place::normal_remote),
-            file: given.filename.as_ref().map(resolved).transpose()?,
+            file: given.filename.as_deref().map(true_name).transpose()?,
             buffer,
         })
     }
@@ -215,10 +184,15 @@ impl Spot {
 
     /// Finds the layer that the items of each former manager belong to.
     fn compared(&self, found: Vec<Found>) -> Vec<Former> {
-        let mut names = TrueNames::default();
+        let mut known: HashMap<String, PathBuf> = HashMap::new();
+        // Asks the disk only once for each name.
+        let mut resolved = |name: &str| {
+            let look_up = || true_name(name).unwrap_or_else(|_| PathBuf::from(name));
+            known.entry(name.to_owned()).or_insert_with(look_up).clone()
+        };
         let compared = found.into_iter().map(|Found { manager, items, is_named }| {
             let ids = items.iter().map(|item| item.id).collect();
-            let to = self.layer_of(&manager, &items, &mut names);
+            let to = self.layer_of(&manager, &items, &mut resolved);
             Former { manager, ids, to, is_named }
         });
         compared.collect()
@@ -228,15 +202,20 @@ impl Spot {
     /// folder. An item that names neither a file nor a project belongs to any layer, but at least
     /// one item must say where it is from. A manager with the name of the project's folder always
     /// belongs to the project.
-    fn layer_of(&self, manager: &str, items: &[Arc<Item>], names: &mut TrueNames) -> Option<Layer> {
+    fn layer_of(
+        &self,
+        manager: &str,
+        items: &[Arc<Item>],
+        mut resolved: impl FnMut(&str) -> PathBuf,
+    ) -> Option<Layer> {
         let (kind, root) = self.folder.as_ref()?;
-        if manager.ends_with('/') && names.of(manager) == *root {
+        if manager.ends_with('/') && resolved(manager) == *root {
             return Some(Layer::Project);
         }
         let mut from = Vec::new();
         for item in items {
-            let file = item.metadata.filename().map(|name| names.of(name));
-            let project = item.metadata.text("project").map(|name| names.of(name));
+            let file = item.metadata.filename().map(&mut resolved);
+            let project = item.metadata.text("project").map(&mut resolved);
             from.push((file, project));
         }
         from.retain(|(file, project)| file.is_some() || project.is_some());
@@ -296,24 +275,8 @@ fn former_managers(
     }
 }
 
-/// Cache of the true names of files: the names with their links resolved. Asks the disk only once
-/// for each file.
-#[derive(Default)]
-struct TrueNames {
-    known: HashMap<String, PathBuf>,
-}
-
-impl TrueNames {
-    fn of(&mut self, name: &str) -> PathBuf {
-        let look_up = || true_name(name).unwrap_or_else(|_| PathBuf::from(name));
-        self.known.entry(name.to_owned()).or_insert_with(look_up).clone()
-    }
-}
-
 /// Returns the name of a file or folder on this machine with its links resolved. From the name of
-/// one elsewhere, which may be a URL, only removes superfluous slashes.
-///
-/// # Errors
+/// one elsewhere, which may be a URL, only removes superfluous slashes. Fails only with
 /// [`FileError::NotAbsolute`].
 fn true_name(name: &str) -> Result<PathBuf, FileError> {
     match files::absolute(name) {
@@ -326,7 +289,7 @@ fn true_name(name: &str) -> Result<PathBuf, FileError> {
     }
 }
 
-fn is_remote(name: &Short) -> bool {
+fn is_remote(name: &str) -> bool {
     files::absolute(name).is_err()
 }
 

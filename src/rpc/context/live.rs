@@ -1,7 +1,7 @@
 //! Methods for items that follow their sources: taking new texts from an editor, and freezing
 //! items.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::edit::check_live;
 use crate::agent::refresh::now_ms;
 use crate::context::item::{AS_OF, Item, Metadata, STALE};
-use crate::engine::{Engine, EngineError, Revision};
+use crate::engine::{EngineError, Revision};
 use crate::files::ANCHOR;
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
@@ -76,8 +76,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
             metadata: params::changes_of_metadata(update.metadata)?,
         })
     };
-    let updates: Vec<Counted> =
-        given.items.into_iter().map(counted).collect::<Result<_, WireError>>()?;
+    let updates = given.items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
     let (counted_by, taken_ms) = (counter.name(), now_ms());
     Step::state(move |engine| {
         let (mut versions, mut skipped) = (Vec::new(), Vec::new());
@@ -101,7 +100,6 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
 }
 
 impl Counted {
-    /// Returns the new version of an item.
     fn applied(&self, old: &Item, counted_by: &'static str, taken_ms: i64) -> Item {
         let mut new = old.clone();
         if let Some((content, tokens)) = &self.content
@@ -154,7 +152,7 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
     let (ids, frozen) = (ids(given.id, given.ids)?, given.frozen);
     let manager = given.manager.unwrap_or_default().0;
     Step::then(move |engine| {
-        let mut revisions = HashMap::new();
+        let mut revisions = BTreeMap::new();
         for id in &ids {
             let item = engine.view(&manager, *id)?.item;
             if !frozen && check_live(&item.metadata).is_err() {
@@ -164,19 +162,9 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
             }
             revisions.insert(*id, freeze(&item, frozen));
         }
-        freeze_all(engine, &manager, revisions)?;
+        engine.update("freeze-items", &manager, revisions.into_iter().collect())?;
         Ok(Finish::now(&FrozenItems { ids, frozen }))
     })
-}
-
-fn freeze_all(
-    engine: &mut Engine,
-    manager: &str,
-    revisions: HashMap<ItemId, Revision>,
-) -> Result<(), EngineError> {
-    let mut revisions: Vec<_> = revisions.into_iter().collect();
-    revisions.sort_by_key(|(id, _)| *id);
-    engine.update("freeze-items", manager, revisions)
 }
 
 /// Returns the change that makes an item a snapshot, or lets it follow its file.

@@ -17,12 +17,12 @@ use crate::context::repeat::covered;
 use crate::engine::{Engine, EngineError, Listed, Reach, Selection, View};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
-use crate::rpc::error::budget_error;
 use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
 use crate::rpc::present::Decided;
 use crate::rpc::{Finish, Step};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
+use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GetContext {
@@ -74,7 +74,6 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     })
 }
 
-/// Returns whether an item follows one of these files.
 fn is_live_of(item: &Item, files: &HashSet<String>) -> bool {
     item.live && item.metadata.filename().is_some_and(|name| files.contains(name))
 }
@@ -207,8 +206,7 @@ impl Rendering {
     fn rendered(&self, call: &Call, views: Vec<View>) -> Result<Fitted, WireError> {
         let views = current(call, views);
         let pieces: Vec<_> = views.iter().map(View::piece).collect();
-        let fitted = fit_once(&pieces, self.format, self.budget, &*call.tools.counter);
-        fitted.map_err(|error| budget_error(&error))
+        Ok(fit_once(&pieces, self.format, self.budget, &*call.tools.counter)?)
     }
 }
 
@@ -269,11 +267,8 @@ pub(super) fn count_items(call: Call, given: Summary) -> Result<Step, WireError>
 /// Formats a preview such as `3 items: Code, Error`.
 fn preview(count: usize, kinds: &[Kind]) -> String {
     let titles: Vec<_> = kinds.iter().map(|kind| kind.title()).collect();
-    match count {
-        0 => "0 items".to_owned(),
-        1 => format!("1 item: {}", titles.join(", ")),
-        _ => format!("{count} items: {}", titles.join(", ")),
-    }
+    let items = counted(count as u64, "item");
+    if titles.is_empty() { items } else { format!("{items}: {}", titles.join(", ")) }
 }
 
 /// A line in the list of managers.

@@ -12,7 +12,6 @@ use crate::engine::{Selection, View};
 use crate::files::{self, Beneath, FileText, Opened, ReadOptions};
 use crate::rpc::call::Call;
 use crate::rpc::editors::Heard;
-use crate::rpc::error::file_error;
 use crate::rpc::params::Short;
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
@@ -67,11 +66,9 @@ pub(super) struct FileRead {
 pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> {
     let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
-    let refused = |error| file_error(&error);
-    let root = files::absolute(&given.root.0).map_err(refused)?;
-    let open = |folder: Beneath| folder.open(Path::new(&given.path.0));
-    let opened = Beneath::new(&root).and_then(open).map_err(refused)?;
-    opened.check(options.max_bytes).map_err(refused)?;
+    let folder = Beneath::new(&files::absolute(&given.root.0)?)?;
+    let opened = folder.open(Path::new(&given.path.0))?;
+    opened.check(options.max_bytes)?;
     if !given.ask_editors {
         return read(call, opened, range, options, Heard::default());
     }
@@ -99,10 +96,9 @@ fn read(
             let given = heard.text.or_else(|| unsaved(&held, &path));
             let is_unsaved = given.is_some();
             let text = match given {
-                Some(text) => files::lines_of(&path, text, range, &options),
-                None => Opened::read(&opened, range, &options),
+                Some(text) => files::lines_of(&path, text, range, &options)?,
+                None => Opened::read(&opened, range, &options)?,
             };
-            let text = text.map_err(|error| file_error(&error))?;
             Ok(shown(&call.counter(), text, is_unsaved, heard.late))
         }))
     })
@@ -120,10 +116,11 @@ fn unsaved(held: &[View], path: &Path) -> Option<String> {
 }
 
 fn shown(counter: &dyn Counter, text: FileText, unsaved: bool, late_editors: usize) -> FileRead {
+    let (start_line, end_line) = text.lines.unzip();
     FileRead {
         path: text.path.to_string_lossy().into_owned(),
-        start_line: text.lines.map(|(start, _)| start),
-        end_line: text.lines.map(|(_, end)| end),
+        start_line,
+        end_line,
         total_lines: text.total_lines,
         tokens: counter.count(&text.content),
         token_counter: Keyword(counter.name()),

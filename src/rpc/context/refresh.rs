@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
-use crate::agent::refresh::{self, Reread, reread};
+use crate::agent::refresh::{Outcome, Reread, reread};
 use crate::context::item::{Item, ItemId};
 use crate::engine::{Engine, EngineError, Revision, Selection, View};
 use crate::files::{Found, ReadOptions, Reader};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::engine_error;
 use crate::rpc::params::{ManagerName, given_list};
 use crate::wire::message::WireError;
 
@@ -22,23 +21,6 @@ pub(super) struct RefreshContext {
     /// Ids of the items to read again; defaults to all.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
-}
-
-/// Outcome of refreshing one item.
-struct Outcome {
-    id: ItemId,
-    old: Arc<Item>,
-    new: Arc<Item>,
-    name: refresh::Outcome,
-    reason: Option<&'static str>,
-    found: Option<Found>,
-}
-
-impl Outcome {
-    fn unchanged(item: Arc<Item>) -> Self {
-        let name = refresh::Outcome::Unchanged;
-        Self { id: item.id, old: Arc::clone(&item), new: item, name, reason: None, found: None }
-    }
 }
 
 /// The outcome of reading items from their files again.
@@ -58,7 +40,7 @@ struct RefreshedItem {
     /// Id of the item.
     id: ItemId,
     /// Outcome for the item.
-    outcome: refresh::Outcome,
+    outcome: Outcome,
     /// Reason why the item is stale, or why it stayed the same although its file was read; `nil` if
     /// there is no such reason.
     reason: Option<&'static str>,
@@ -75,17 +57,12 @@ struct RefreshedItem {
 pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let asked = given.ids;
-    let views = {
-        let manager = manager.clone();
-        let select = move |engine: &mut Engine| match asked {
-            Some(ids) => ids.into_iter().map(|id| engine.view(&manager, id)).collect(),
-            None => engine.select(&Selection { managers: vec![manager], ..Selection::default() }),
-        };
-        call.tools
-            .engine
-            .ask_blocking_for(call.caller, |engine| Ok(select(engine)))
-            .map_err(engine_error)?
+    let of = manager.clone();
+    let select = move |engine: &mut Engine| match asked {
+        Some(ids) => ids.into_iter().map(|id| engine.view(&of, id)).collect(),
+        None => engine.select(&Selection { managers: vec![of], ..Selection::default() }),
     };
+    let views = call.tools.engine.ask_blocking_for(call.caller, |engine| Ok(select(engine)))?;
     let options = read_options(&call.tools, None)?;
     let found = views.and_then(|views| reread_all(&call, views, &options));
     Step::state(move |engine| {
@@ -94,22 +71,28 @@ pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, W
     })
 }
 
+/// Reads the items from their files, except those whose texts editors hold.
 fn reread_all(
     call: &Call,
     views: Vec<View>,
     options: &ReadOptions,
-) -> Result<Vec<Outcome>, EngineError> {
+) -> Result<Vec<(Arc<Item>, Reread)>, EngineError> {
     let mut reader = Reader::default();
-    let reread = |view: View| {
+    let reread = |View { item, is_held, .. }: View| {
         if call.cancelled.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
-        if view.is_held {
-            return Ok(Outcome::unchanged(view.item));
-        }
-        let Reread { item: new, outcome: name, reason, found } =
-            reread(&*call.tools.counter, &view.item, options, &mut reader);
-        Ok(Outcome { id: view.item.id, old: view.item, new, name, reason, found })
+        let read = if is_held {
+            Reread {
+                item: Arc::clone(&item),
+                outcome: Outcome::Unchanged,
+                reason: None,
+                found: None,
+            }
+        } else {
+            reread(&*call.tools.counter, &item, options, &mut reader)
+        };
+        Ok((item, read))
     };
     views.into_iter().map(reread).collect()
 }
@@ -119,11 +102,12 @@ fn reread_all(
 fn keep(
     engine: &mut Engine,
     manager: &str,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<(Arc<Item>, Reread)>,
 ) -> Result<Vec<RefreshedItem>, EngineError> {
     let mut revisions = Vec::new();
     let mut told = Vec::with_capacity(outcomes.len());
-    for Outcome { id, old, new, name, reason, found } in outcomes {
+    for (old, Reread { item: new, outcome, reason, found }) in outcomes {
+        let id = old.id;
         // If an item has been changed since it was read, that change takes precedence over the
         // file.
         let as_read = engine.view(manager, id).is_ok_and(|view| view.item == old);
@@ -132,12 +116,11 @@ fn keep(
             revisions.push((id, revision(&new)));
         }
         let (outcome, reason, tokens) = match as_read {
-            true => (name, reason, new.tokens),
-            false => (
-                refresh::Outcome::Unchanged,
-                Some("the item was changed while its file was read"),
-                old.tokens,
-            ),
+            true => (outcome, reason, new.tokens),
+            false => {
+                let why = "the item was changed while its file was read";
+                (Outcome::Unchanged, Some(why), old.tokens)
+            }
         };
         let found = found.filter(|_| as_read);
         told.push(RefreshedItem { id, outcome, reason, found, tokens, changed });

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::refresh::current;
-use crate::context::item::{Item, Kind};
+use crate::context::item::Kind;
 use crate::engine::View;
 use crate::ids::ItemId;
 use crate::retrieval::excerpt::excerpt;
@@ -76,7 +76,9 @@ fn best(views: &[View], query: &str, limit: usize) -> Vec<ItemHit> {
     sought.sort_unstable();
     sought.dedup();
     sought.truncate(MOST_WORDS);
-    let texts = views.iter().map(|view| [&*view.item.content, name(&view.item)]);
+    let texts = views
+        .iter()
+        .map(|View { item, .. }| [&*item.content, item.metadata.filename().unwrap_or_default()]);
     let scores = scores(texts, &sought);
     let mut found: Vec<(&View, f64)> =
         views.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
@@ -85,20 +87,16 @@ fn best(views: &[View], query: &str, limit: usize) -> Vec<ItemHit> {
     found.into_iter().take(limit).map(|(view, score)| hit(view, score, query)).collect()
 }
 
-fn name(item: &Item) -> &str {
-    item.metadata.filename().unwrap_or_default()
-}
-
 fn hit(view: &View, score: f64, query: &str) -> ItemHit {
     let item = &view.item;
-    let lines = item.metadata.lines();
+    let (start_line, end_line) = item.metadata.lines().unzip();
     ItemHit {
         id: item.id,
         manager: view.manager.to_string(),
         r#type: item.kind,
         filename: item.metadata.filename().map(str::to_owned),
-        start_line: lines.map(|(start, _)| start),
-        end_line: lines.map(|(_, end)| end),
+        start_line,
+        end_line,
         tokens: item.tokens,
         score,
         excerpt: excerpt(&item.content, query),

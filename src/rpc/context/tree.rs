@@ -18,7 +18,7 @@ use crate::files::{
 };
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
-use crate::rpc::error::{application, cancelled, file_error, tree_error};
+use crate::rpc::error::{application, cancelled};
 use crate::rpc::error_data::ErrorData;
 use crate::rpc::params::{ManagerName, Short};
 use crate::rpc::shapes::CallId;
@@ -109,13 +109,6 @@ impl From<Skipped> for LeftOut {
     }
 }
 
-/// Files that a walk found and read.
-struct Tree {
-    root: PathBuf,
-    found: Found,
-    skipped: Skipped,
-}
-
 /// The files that were read, as items or as lines of a listing, with totals over all files.
 struct Found {
     mode: TreeMode,
@@ -130,7 +123,7 @@ struct Found {
 }
 
 pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
-    let path = files::absolute(&given.path.0).map_err(|error| file_error(&error))?;
+    let path = files::absolute(&given.path.0)?;
     let root = match given.project.unwrap_or(false) {
         true => files::project_root(&path).unwrap_or(path),
         false => path,
@@ -141,7 +134,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
         ..TreeOptions::default()
     };
     let mode = given.mode.unwrap_or(TreeMode::Files);
-    let Tree { root, found, skipped } = read_tree(&call, &root, &options, mode)?;
+    let (root, found, skipped) = read_tree(&call, &root, &options, mode)?;
     let manager = given.manager.unwrap_or_default().0;
     let (items, tokens) = match mode {
         TreeMode::Files => (found.items, found.tokens),
@@ -201,12 +194,13 @@ pub(super) struct Walking {
     bytes: u64,
 }
 
+/// Walks a directory and reads its files. Returns its path, the files, and the entries left out.
 fn read_tree(
     call: &Call,
     root: &Path,
     options: &TreeOptions,
     mode: TreeMode,
-) -> Result<Tree, WireError> {
+) -> Result<(PathBuf, Found, Skipped), WireError> {
     let mut found = Found {
         mode,
         room: call.tools.limits.max_message_bytes as u64,
@@ -228,23 +222,21 @@ fn read_tree(
         ControlFlow::Continue(())
     };
     let reading = ReadOptions { max_bytes: options.max_file_bytes };
-    let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))
-        .map_err(|error| tree_error(&error))?;
+    let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))?;
     let mut read = |p: files::Progress| progress("reading", p.files, p.bytes);
     let skipped = files::read_each(&walk, &reading, &mut read, &mut |file, text| {
         // The tokens of a cancelled walk need no counting.
         if !call.cancelled.is_cancelled() {
             found.take(call, &file.relative, text);
         }
-    });
-    let skipped = skipped.map_err(|error| tree_error(&error))?;
+    })?;
     if call.cancelled.is_cancelled() {
         return Err(cancelled());
     }
     found.check_room()?;
     let Walk { root, skipped: mut all_skipped, .. } = walk;
     all_skipped.merge(skipped);
-    Ok(Tree { root, found, skipped: all_skipped })
+    Ok((root, found, all_skipped))
 }
 
 impl Found {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::editors::Heard;
 use crate::rpc::params::Nothing;
-use crate::rpc::{Step, engine_error};
 use crate::wire::message::WireError;
 
 /// The editors that were asked.
@@ -31,8 +31,7 @@ pub(super) fn ask_editors(call: Call, _: Nothing) -> Result<Step, WireError> {
 /// Asks all editors but the caller for their changes and, if `path` is given, for the unsaved text
 /// of that file.
 pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
-    let asked = call.tools.editors.ask(&call.tools.engine, &call.client, path);
-    asked.await.map_err(engine_error)
+    Ok(call.tools.editors.ask(&call.tools.engine, &call.client, path).await?)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -8,9 +8,9 @@ use serde::Deserialize;
 pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::Call;
-use super::embedding::{Embedded, embedded};
+use super::embedding::embedded;
 use super::error::param_error;
-use super::params::{InSession, Name, not_negative, yes};
+use super::params::{InSession, Name, check_bytes, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
 use crate::ids::MemoryId;
@@ -49,14 +49,8 @@ pub(super) struct Remember {
 }
 
 pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
-    match given.content.len() {
-        0 => return Err(param_error("content", "must not be empty")),
-        1..=MAX_MEMORY_BYTES => {}
-        long => {
-            let message = format!("must have at most {MAX_MEMORY_BYTES} bytes, got {long}");
-            return Err(param_error("content", &message));
-        }
-    }
+    check_bytes(&given.content, 1..=MAX_MEMORY_BYTES)
+        .map_err(|message| param_error("content", &message))?;
     let scope = given.scope.unwrap_or(match (&given.session, &given.project) {
         (Some(_), _) => Scope::Session,
         (None, Some(_)) => Scope::Project,
@@ -68,13 +62,13 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
             "is required with the scope project, unless session is given",
         ));
     }
-    embedded(&call, given.content.clone(), move |Embedded { vector, outcome }| {
+    embedded(&call, given.content.clone(), move |embedded| {
         Step::state(move |engine| {
             let Remember { content, session, project, .. } = given;
             let scope = memory_scope(engine, scope, project, session.as_deref())?;
-            let vector = vector.as_ref().map(|(model, vector)| (&**model, &**vector));
+            let vector = embedded.vector.as_ref().map(|(model, vector)| (&**model, &**vector));
             let id = engine.remember(scope, &content, vector)?;
-            Ok(MemoryShown::from(engine.memory(id)?).with_embedding(outcome))
+            Ok(MemoryShown::from(engine.memory(id)?).with_embedding(embedded.outcome()))
         })
     })
 }
@@ -91,27 +85,16 @@ fn memory_scope(
     project: Option<String>,
     session: Option<&str>,
 ) -> Result<MemoryScope, EngineError> {
-    match scope {
-        Scope::Everywhere => Ok(MemoryScope::Everywhere),
-        Scope::Session => Ok(MemoryScope::Session(engine.find_session(session)?.id)),
-        Scope::Project => project_scope(engine, project, session),
+    if scope == Scope::Everywhere {
+        return Ok(MemoryScope::Everywhere);
     }
-}
-
-fn project_scope(
-    engine: &mut Engine,
-    project: Option<String>,
-    session: Option<&str>,
-) -> Result<MemoryScope, EngineError> {
-    let project = match project {
-        Some(project) => Some(project),
-        None => engine.find_session(session)?.project,
-    };
+    if let Some(project) = project.filter(|_| scope == Scope::Project) {
+        return Ok(MemoryScope::Project(project));
+    }
+    let row = engine.find_session(session)?;
     // A session without a project shares its memories with no other session.
-    Ok(match project {
-        Some(project) => MemoryScope::Project(project),
-        None => MemoryScope::Session(engine.find_session(session)?.id),
-    })
+    let project = row.project.filter(|_| scope == Scope::Project);
+    Ok(project.map_or(MemoryScope::Session(row.id), MemoryScope::Project))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -131,9 +114,10 @@ pub(super) struct Ground {
 
 pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
-    embedded(&call, given.query.clone(), move |Embedded { vector, outcome }| {
+    embedded(&call, given.query.clone(), move |embedded| {
         Step::state(move |engine| {
             let filter = filter(engine, given.session.as_deref(), given.project)?;
+            let (outcome, vector) = (embedded.outcome(), embedded.vector);
             let Ground { query: text, strengthen, .. } = given;
             let query = Query { text, vector, filter, limit, in_view: None, strengthen };
             Ok(GroundedShown::from(engine.ground(&query)?).with_embedding(outcome))
@@ -166,9 +150,8 @@ pub(super) struct Forget {
 }
 
 pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
-    let forgotten = given.forgotten;
     Step::state(move |engine| {
-        let id = engine.forget(given.id.0, forgotten)?.id;
+        let id = engine.forget(given.id.0, given.forgotten)?.id;
         Ok(MemoryShown::from(engine.memory(id)?))
     })
 }

@@ -111,7 +111,6 @@ fn at<'s>(result: &'s Json, path: &str) -> &'s Json {
     })
 }
 
-/// Returns the schema of the entries of a list.
 fn items(list: &Json) -> &Json {
     forms(list).into_iter().find_map(|form| form.get("items")).unwrap_or(&Json::Null)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::engine::{EngineError, Handle};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{engine_error, internal_error, refused};
+use crate::rpc::error::{internal_error, refused};
 use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
 use crate::store::StoreError;
@@ -39,10 +39,7 @@ pub(crate) async fn keep_backups(engine: Handle, folder: PathBuf, kept: usize) {
 }
 
 /// Writes a backup if one is due. Returns the backup, if one was written.
-///
-/// # Errors
-/// Those of the store, and [`EngineError::Ended`].
-pub(crate) async fn back_up_if_due(
+async fn back_up_if_due(
     engine: &Handle,
     folder: PathBuf,
     kept: usize,
@@ -61,7 +58,7 @@ pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
     let (engine, folder) = (call.tools.engine.clone(), call.tools.state_folder.clone());
     Ok(Step::Await(Box::pin(async move {
         let settled = engine.ask(|engine| Ok((engine.snapshot()?, engine.refusal())));
-        let (snapshot, refusal) = settled.await.map_err(engine_error)?;
+        let (snapshot, refusal) = settled.await?;
         let Some((folder, snapshot)) = folder.zip(snapshot) else {
             let said = refusal.map_or_else(
                 || "this server keeps no state in files, so there is nothing to back up".to_owned(),
@@ -81,7 +78,7 @@ fn write(folder: PathBuf, snapshot: &Snapshot) -> Result<BackupShown, WireError>
         Err(error @ StoreError::Backup { .. }) => {
             Err(refused(PlainKind::BackupFailed, error.to_string()))
         }
-        Err(error) => Err(engine_error(error.into())),
+        Err(error) => Err(EngineError::from(error).into()),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{InSession, Short, given_list, not_negative, yes};
+use crate::rpc::params::{InSession, Short, at_most, given_list, not_negative, yes};
 use crate::rpc::present::MessageShown;
 use crate::rpc::{Finish, Step};
 use crate::session::message::{Message, Phase, Role, ToolCall};
@@ -189,12 +189,13 @@ pub(super) struct Appended {
 pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireError> {
     let of_one = given.beside_messages();
     let messages = match given.messages {
-        Some(messages) if of_one.is_none() => messages,
-        Some(_) => {
-            let message =
-                format!("cannot be combined with the parameter {}", of_one.unwrap_or_default());
-            return Err(param_error("messages", &message));
-        }
+        Some(messages) => match of_one {
+            None => messages,
+            Some(name) => {
+                let message = format!("cannot be combined with the parameter {name}");
+                return Err(param_error("messages", &message));
+            }
+        },
         None if given.content.is_none() && given.tool_calls.is_none() => {
             return Err(param_error(
                 "content",
@@ -212,10 +213,7 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
             ..MessageParam::default()
         }],
     };
-    if messages.len() > MAX_ADDED {
-        let message = format!("must have at most {MAX_ADDED} entries, got {}", messages.len());
-        return Err(param_error("messages", &message));
-    }
+    at_most("messages", MAX_ADDED, messages.len())?;
     let new = counted(messages, &call.counter())?;
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::state_within(reach, move |engine| {
@@ -233,7 +231,6 @@ pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireErr
     })
 }
 
-/// Checks messages from a client, and counts their tokens.
 pub(in crate::rpc) fn counted(
     messages: Vec<MessageParam>,
     counter: &dyn Counter,
@@ -301,12 +298,13 @@ pub(super) fn get_messages(_: Call, given: GetMessages) -> Result<Step, WireErro
             newest.map(|message| (Arc::clone(message), state.is_in_view(message.number))).collect();
         chosen.reverse();
         let bytes = chosen.iter().map(|(message, _)| message.content.len() + 64).sum();
-        Ok(Finish::of_size(bytes, move || Value::List(chosen.iter().map(standing).collect())))
+        let shown = |(message, in_view): &(Arc<Message>, bool)| {
+            let mut shown = MessageShown::from(&**message);
+            shown.in_view = Some(*in_view);
+            Value::of(&shown)
+        };
+        Ok(Finish::of_size(bytes, move || Value::List(chosen.iter().map(shown).collect())))
     })
-}
-
-fn standing((message, in_view): &(Arc<Message>, bool)) -> Value {
-    Value::of(&MessageShown::from(&**message).in_view(*in_view))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -80,11 +80,7 @@ pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
             let opened = opened(engine, &given, &settings)?;
             manage(engine, opened.id, given.manage.0, given.template)?;
             let row = engine.row(opened.id)?;
-            let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-            Ok(SessionShown {
-                created_now: Some(opened.created),
-                ..SessionShown::new(row, current)
-            })
+            Ok(SessionShown { created_now: Some(opened.created), ..shown(engine, row) })
         })
     })
 }
@@ -195,19 +191,19 @@ pub(super) fn delete_session(_: Call, given: OneSession) -> Result<Step, WireErr
 pub(super) fn restore_session(_: Call, given: OneSession) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (row, restored) = engine.restore_session(&given.session)?;
-        let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-        Ok(SessionShown { restored: Some(restored), ..SessionShown::new(row, current) })
+        Ok(SessionShown { restored: Some(restored), ..shown(engine, row) })
     })
 }
 
 fn changed(
     change: impl FnOnce(&mut Engine) -> Result<SessionRow, EngineError> + Send + 'static,
 ) -> Result<Step, WireError> {
-    Step::state(move |engine| {
-        let row = change(engine)?;
-        let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
-        Ok(SessionShown::new(row, current))
-    })
+    Step::state(move |engine| change(engine).map(|row| shown(engine, row)))
+}
+
+fn shown(engine: &mut Engine, row: SessionRow) -> SessionShown {
+    let current = engine.find_session(None).is_ok_and(|current| current.id == row.id);
+    SessionShown::new(row, current)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -14,11 +14,11 @@ use crate::engine::EngineError;
 use crate::files;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{cancelled, file_error, param_error};
+use crate::rpc::error::{cancelled, param_error};
 use crate::rpc::params::Short;
 use crate::rpc::shapes::CallId;
 use crate::store::session::bare_folder;
-use crate::value::Value;
+use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
@@ -86,7 +86,7 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
         tokio::task::spawn_blocking(move || {
             let given = ImportAll { paths: vec![recording], project: None, dry_run: None };
             let failed = match import_all(&call, &given) {
-                Ok(done) => done.files.into_iter().find_map(ImportedFile::into_error),
+                Ok(done) => done.files.into_iter().find_map(|file| file.error),
                 Err(error) => Some(error.message),
             };
             if let Some(why) = failed {
@@ -114,8 +114,8 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
         }
         match import_file(call, path, *is_named, project, is_dry)? {
             Some(file) => {
-                done.sessions += usize::from(file.is_new());
-                done.messages += file.messages();
+                done.sessions += usize::from(file.state == Keyword("new"));
+                done.messages += file.messages;
                 done.files.push(file);
             }
             None => done.other_files += 1,
@@ -129,8 +129,8 @@ impl ImportAll {
     fn files(&self) -> Result<Vec<(PathBuf, bool)>, WireError> {
         let mut paths = Vec::new();
         for Short(path) in &self.paths {
-            let path = files::absolute(path).map_err(|error| file_error(&error))?;
-            let found = files::recordings(&path).map_err(|error| file_error(&error))?;
+            let path = files::absolute(path)?;
+            let found = files::recordings(&path)?;
             let is_named = found == [path];
             paths.extend(found.into_iter().map(|path| (path, is_named)));
         }

@@ -43,7 +43,6 @@ pub(super) struct Read {
     pub(super) view: Option<Revision>,
 }
 
-/// Writes the whole log of a session.
 pub(super) fn write(
     format: Format,
     row: &SessionRow,
@@ -56,10 +55,7 @@ pub(super) fn write(
     }
 }
 
-/// Reads the JSON that [`write`] wrote.
-///
-/// # Errors
-/// Returns a phrase that says what is wrong with the text.
+/// Reads the JSON that [`write`] wrote. An error is a phrase that says what is wrong with the text.
 pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
@@ -118,20 +114,21 @@ struct Written<'a> {
 
 fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
     let state = &revision.state;
+    let messages = log.iter().map(|message| {
+        let mut shown = MessageShown::from(&**message);
+        shown.fate = fate(message, state);
+        shown
+    });
     let session = Written {
         contexture_session: VERSION,
         name: &row.name,
         project: row.project.as_deref(),
         created: row.created,
         summary: state.summary.as_ref().map(|summary| &*summary.text),
-        messages: log.iter().map(|message| written(message, state)).collect(),
+        messages: messages.collect(),
         state: serde_json::to_string(&revision.clone().of_log(log.len() as u64)).ok(),
     };
     json_text(&Value::of(&session)) + "\n"
-}
-
-fn written<'a>(message: &'a Message, state: &State) -> MessageShown<'a> {
-    MessageShown::from(message).with_fate(fate(message, state))
 }
 
 fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {

@@ -38,12 +38,7 @@ struct Begun {
     /// Name of the method in the call.
     name: String,
     method: &'static Method,
-    rest: Rest,
-}
-
-enum Rest {
-    Answer(Value),
-    Operation(Operation),
+    operation: Operation,
 }
 
 type Outcome = Result<Finish, WireError>;
@@ -97,11 +92,12 @@ fn begin(
     }
     let dialect = call.dialect;
     let step = method.run(call.clone(), params);
-    match step.map_err(|error| spelled(error, dialect, Some(method)))? {
-        Step::Done(answer) => Ok(Begun { name, method, rest: Rest::Answer(answer) }),
-        Step::State(_, operation) => Ok(Begun { name, method, rest: Rest::Operation(operation) }),
-        _ => refused("waits for something outside the state"),
-    }
+    let operation: Operation = match step.map_err(|error| spelled(error, dialect, Some(method)))? {
+        Step::Done(answer) => Box::new(|_| Ok(Finish::Now(answer))),
+        Step::State(_, operation) => operation,
+        _ => return refused("waits for something outside the state"),
+    };
+    Ok(Begun { name, method, operation })
 }
 
 /// Returns the reason why a method cannot be in a batch; `None` if it can.
@@ -142,12 +138,9 @@ fn together(
 }
 
 fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
-    let outcome = match begun.rest {
-        Rest::Answer(answer) => Ok(Finish::Now(answer)),
-        Rest::Operation(operation) => match operation(engine).map_err(WireError::from) {
-            Ok(Finish::Refused(error)) => Err(error),
-            outcome => outcome,
-        },
+    let outcome = match (begun.operation)(engine).map_err(WireError::from) {
+        Ok(Finish::Refused(error)) => Err(error),
+        outcome => outcome,
     };
     outcome.map_err(|error| spelled(error, dialect, Some(begun.method)))
 }
@@ -219,12 +212,7 @@ fn answer(outcomes: Vec<Outcome>) -> Finish {
 }
 
 fn results(outcomes: Vec<Outcome>) -> Value {
-    let finished = |finish: Finish| match finish {
-        Finish::Now(value) => Ok(value),
-        Finish::Later(work) => work(),
-        Finish::Refused(error) => Err(error),
-    };
-    let shown = |outcome: Outcome| match outcome.and_then(finished) {
+    let shown = |outcome: Outcome| match outcome.and_then(Finish::answer) {
         Ok(result) => CallOutcome { result: Some(result), error: None },
         Err(WireError { code, message, data }) => {
             CallOutcome { result: None, error: Some(CallError { code, message, data }) }

@@ -75,10 +75,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
 }
 
 /// Finds the method with this name. If the name is an earlier one, changes the parameters to what
-/// the method takes now.
-///
-/// # Errors
-/// −32601 with the nearest names, −32602 if the parameters contradict each other.
+/// the method takes now. Fails with the nearest names, or if the parameters contradict each other.
 pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, WireError> {
     let named = |name| methods().find(|method| method.name == name);
     match named(name) {

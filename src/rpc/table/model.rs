@@ -61,7 +61,7 @@ pub(super) static METHODS: &[Method] = &[
         )
         .result("The tool's result, or the reason why there is none.")
         .pace(Pace::Aside),
-    method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::Listed>)
+    method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::Listed<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the tools that the connected clients bring.")
         .result("A list of tools, in the order in which they came."),

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::Step;
-use super::call::{Call, Tools};
-use super::error::{agent_error, application, engine_error, internal_error, param_error, refused};
+use super::call::Call;
+use super::error::{application, internal_error, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::shapes::TemplateSource;
 use crate::engine::Engine;
-use crate::files::templates::{FindError, Listed, TemplateFolders, bad_name};
+use crate::files::templates::{FindError, Listed, bad_name};
 use crate::template::{Fields, Template, render};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -50,7 +50,7 @@ struct TemplateLine {
 }
 
 pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, WireError> {
-    let folders = folders(&call.tools, given.project)?;
+    let folders = call.tools.template_folders(given.project)?;
     let line = |Listed { name, source, is_trusted }: Listed| {
         let found = is_trusted.then(|| folders.find(&name));
         let (description, error) = match found {
@@ -78,15 +78,15 @@ pub(super) struct ResolveTemplate {
 }
 
 pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Step, WireError> {
-    let folders = folders(&call.tools, given.project)?;
-    let template = folders.find(&given.name).map_err(|error| find_error(&error))?;
+    let folders = call.tools.template_folders(given.project)?;
+    let template = folders.find(&given.name).map_err(find_error)?;
     let mut shown = TemplateShown::from(&template);
     if let Some(fields) = given.fields {
         // Placeholders are written with underscores; clients use hyphens.
         let fields: Vec<(String, String)> =
             fields.into_iter().map(|(name, text)| (name.replace('-', "_"), text)).collect();
         let fields: Fields<'_> = fields.iter().map(|(name, text)| (&**name, &**text)).collect();
-        let text = render(&template, &fields).map_err(|error| find_error(&error.into()))?;
+        let text = render(&template, &fields).map_err(|error| find_error(error.into()))?;
         shown.tokens = Some(call.tools.counter.count(&text));
         shown.text = Some(text);
     }
@@ -165,34 +165,21 @@ pub(super) fn usable(
     let Some(name) = template.filter(|name| !name.is_empty()) else { return then() };
     let call = call.clone();
     Ok(Step::Await(Box::pin(async move {
-        let project = call.tools.engine.ask(|engine| Ok(project(engine)));
-        let project = project.await.map_err(engine_error)?;
-        let folders = folders(&call.tools, project)?;
+        let project = call.tools.engine.ask(|engine| Ok(project(engine))).await?;
+        let folders = call.tools.template_folders(project)?;
         let found = tokio::task::spawn_blocking(move || folders.find(&name).map(drop)).await;
-        match found {
-            Ok(found) => found.map_err(|error| find_error(&error))?,
-            Err(_) => {
-                return Err(internal_error("the search for a template"));
-            }
-        }
+        found.map_err(|_| internal_error("the search for a template"))?.map_err(find_error)?;
         then()
     })))
 }
 
-/// Returns the template folders for a call about a project.
-pub(super) fn folders(
-    tools: &Tools,
-    project: Option<String>,
-) -> Result<TemplateFolders, WireError> {
-    tools.template_folders(project).map_err(agent_error)
-}
-
-/// Converts the error of a template that cannot be found or used.
-pub(super) fn find_error(error: &FindError) -> WireError {
+fn find_error(error: FindError) -> WireError {
     let text = error.to_string();
     match error {
-        FindError::BadName(name) => param_error("name", &bad_name(name)),
-        FindError::Unknown { known, .. } => application(&ErrorData::NoSuchTemplate { known }, text),
+        FindError::BadName(name) => param_error("name", &bad_name(&name)),
+        FindError::Unknown { known, .. } => {
+            application(&ErrorData::NoSuchTemplate { known: &known }, text)
+        }
         FindError::Untrusted { project, .. } => {
             let project = project.to_string_lossy().into_owned();
             application(&ErrorData::TemplateUntrusted { project }, text)

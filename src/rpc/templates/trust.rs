@@ -10,7 +10,7 @@ use crate::files::templates::TemplateFolders;
 use crate::files::{self, Standing, TrustError, Trusted};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::{file_error, param_error, refused};
+use crate::rpc::error::{param_error, refused};
 use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
 use crate::wire::message::WireError;
@@ -50,8 +50,7 @@ impl From<Trusted> for TrustedShown {
 
 pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
     let project = project(&call, given)?;
-    let trusted =
-        call.tools.trust.trust(&project, now_ms()).map_err(|error| trust_error(&error))?;
+    let trusted = call.tools.trust.trust(&project, now_ms()).map_err(trust_error)?;
     let templates = Some(own_templates(&call, &trusted));
     Step::done(&TrustedShown { templates, ..trusted.into() })
 }
@@ -68,7 +67,7 @@ pub(super) struct Distrusted {
 
 pub(super) fn distrust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
     let project = project(&call, given)?;
-    let was_trusted = call.tools.trust.revoke(&project).map_err(|error| trust_error(&error))?;
+    let was_trusted = call.tools.trust.revoke(&project).map_err(trust_error)?;
     Step::done(&Distrusted { project: project.to_string_lossy().into_owned(), was_trusted })
 }
 
@@ -84,7 +83,7 @@ pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, Wire
 /// Returns the folder that the call names. Fails for a client that may not decide on trust.
 fn project(call: &Call, given: OneProject) -> Result<PathBuf, WireError> {
     allowed(call)?;
-    files::absolute(&given.project).map_err(|error| file_error(&error))
+    Ok(files::absolute(&given.project)?)
 }
 
 /// Checks that the client acts for the user: over stdio or the user's own socket.
@@ -100,7 +99,6 @@ fn allowed(call: &Call) -> Result<(), WireError> {
     }
 }
 
-/// Returns the names of the project's own templates.
 fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
     let folders = TemplateFolders {
         project: Some(Path::new(&trusted.identity.project).to_owned()),
@@ -111,9 +109,9 @@ fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
     own.map(|one| one.name).collect()
 }
 
-fn trust_error(error: &TrustError) -> WireError {
+fn trust_error(error: TrustError) -> WireError {
     match error {
-        TrustError::Unknown(error) => file_error(error),
+        TrustError::Unknown(error) => error.into(),
         TrustError::TooMany => {
             param_error("project", &format!("cannot be trusted, because {error}"))
         }

@@ -12,7 +12,7 @@ use crate::files::{self, FileError, Recording};
 use crate::ids::SessionId;
 use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage, Usage};
 use crate::rpc::call::Call;
-use crate::rpc::error::{cancelled, engine_error};
+use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
 use crate::store::session::{NewSession, Spent, UsageRow, bare_folder};
 use crate::value::{Keyword, Value};
@@ -30,7 +30,7 @@ const OF_AGENT: &str = "agent";
 const NAMELESS: &str = "recorded session";
 
 /// A recording, and the outcome of importing it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema, Default)]
 pub(super) struct ImportedFile {
     /// Path of the file.
     path: String,
@@ -38,7 +38,7 @@ pub(super) struct ImportedFile {
     /// messages, `:unchanged` if it has none, `:deleted` if its session was deleted, which
     /// `restore-session` undoes, and `:failed` if it cannot be read.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
-    state: Keyword<&'static str>,
+    pub(super) state: Keyword<&'static str>,
     /// Format: `:claude-code`, `:codex`, `:specstory` or `:acp`; `nil` if it is unknown.
     format: Option<Keyword<&'static str>>,
     /// Name of the session.
@@ -52,44 +52,19 @@ pub(super) struct ImportedFile {
     /// Time at which the session began, in Unix seconds.
     started: Option<i64>,
     /// Number of new messages.
-    messages: u64,
+    pub(super) messages: u64,
     /// Number of tokens in the new messages.
     tokens: u64,
     /// Records of the new part that were left out or changed, by kind and reason.
     left_out: Vec<LeftOut>,
     /// Reason why the file cannot be read; `nil` if it can.
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 impl ImportedFile {
-    pub(super) fn is_new(&self) -> bool {
-        self.state.0 == "new"
-    }
-
-    pub(super) fn messages(&self) -> u64 {
-        self.messages
-    }
-
-    /// Returns the reason why the file cannot be read, if it cannot.
-    pub(super) fn into_error(self) -> Option<String> {
-        self.error
-    }
-
     fn of(path: &Path, state: &'static str) -> Self {
-        Self {
-            path: path.to_string_lossy().into_owned(),
-            state: Keyword(state),
-            format: None,
-            session: None,
-            id: None,
-            question: None,
-            project: None,
-            started: None,
-            messages: 0,
-            tokens: 0,
-            left_out: Vec::new(),
-            error: None,
-        }
+        let path = path.to_string_lossy().into_owned();
+        Self { path, state: Keyword(state), ..Self::default() }
     }
 
     fn failed(path: &Path, error: &impl ToString) -> Self {
@@ -139,7 +114,7 @@ fn try_import(
     let looked_up = name.clone();
     let engine = &call.tools.engine;
     let known = engine.ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up));
-    let known = known.map_err(|error| Stopped::Call(engine_error(error)))?;
+    let known = known.map_err(|error| Stopped::Call(error.into()))?;
     let mark = match &known {
         None => Mark::default(),
         Some(known) => place_in(&recording, &known.mark).map_err(Stopped::File)?,
@@ -287,7 +262,7 @@ impl Import<'_> {
         let engine = &self.call.tools.engine;
         let appended =
             engine.ask_blocking_for(self.call.caller, move |engine| engine.import_portion(portion));
-        let appended = appended.map_err(|error| Stopped::Call(engine_error(error)))?;
+        let appended = appended.map_err(|error| Stopped::Call(error.into()))?;
         self.session = Some(appended.ok_or(Stopped::Overtaken)?);
         Ok(())
     }
@@ -320,8 +295,7 @@ impl Import<'_> {
         };
         let session = match (self.session, &known) {
             (Some(id), None) => {
-                let row = self.call.tools.engine.ask_blocking(move |engine| engine.row(id));
-                Some(row.map_err(engine_error)?.name)
+                Some(self.call.tools.engine.ask_blocking(move |engine| engine.row(id))?.name)
             }
             (None, None) => Some(self.name()),
             _ => known,
