@@ -1190,16 +1190,22 @@ rest.  No file is saved."
   (interactive "*")
   (let* ((review (contexture-review--here))
          (place (progn (contexture-review--part review) (contexture-review--place review)))
-         (text (contexture-review--text review))
-         (beg (copy-marker (+ (overlay-start place) (length (contexture-review--before review)))))
-         (end (copy-marker (- (overlay-end place) (length (contexture-review--after review))) t)))
+         ;; Ediff replaces whole lines, so these have to be whole ones.
+         (beg (copy-marker (overlay-start place)))
+         (end (copy-marker (overlay-end place) t))
+         (old (and (zerop (contexture-review--accepted review))
+                   (buffer-substring-no-properties beg end)))
+         (text (concat (contexture-review--before review) (contexture-review--text review)
+                       (contexture-review--after review))))
     (contexture-review--end review)
     (let* ((buffer (current-buffer))
            (proposal (contexture-review--make-proposal beg end text))
            (done (lambda ()
                    (contexture--with-live-buffer buffer
-                     (contexture-review--decide beg end text)
-                     (contexture-review--tell review))
+                     (contexture-review--decide beg end text old)
+                     (contexture-review--tell review)
+                     (unless (equal old (buffer-substring-no-properties beg end))
+                       (run-hook-with-args 'contexture-review-accepted-functions beg)))
                    (when (buffer-live-p proposal) (kill-buffer proposal)))))
       (funcall contexture-repl-compare-function buffer proposal done))))
 
@@ -1235,18 +1241,21 @@ Restore the windows before that call."
                        (lambda () (contexture--later after))
                        t t))))))
 
-(defun contexture-review--decide (beg end text)
+(defun contexture-review--decide (beg end text old)
   "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
-If all of it was accepted in Ediff, TEXT is there already; then do not ask."
-  (cond ((equal text (buffer-substring-no-properties beg end))
-         (contexture--message "Applied all changes to %s" (buffer-name)))
-        ((contexture--y-or-n-p (contexture--format "Accept the changes to %s? " (buffer-name)))
-         (undo-boundary)
-         (contexture-review--replace beg end text)
-         (undo-boundary)
-         (contexture--message "Accepted the changes to %s, which is not saved; undo reverts them"
-                              (buffer-name)))
-        (t (contexture--message "%s is unchanged" (buffer-name)))))
+If all of it was accepted in Ediff, TEXT is there already; then do not ask.
+OLD is what was there, or nil if a part of the change was accepted before."
+  (let ((now (buffer-substring-no-properties beg end)))
+    (cond ((equal text now)
+           (contexture--message "Applied all changes to %s" (buffer-name)))
+          ((contexture--y-or-n-p (contexture--format "Accept the changes to %s? " (buffer-name)))
+           (undo-boundary)
+           (contexture-review--replace beg end text)
+           (undo-boundary)
+           (contexture--message "Accepted the changes to %s, which is not saved; undo reverts them"
+                                (buffer-name)))
+          ((equal old now) (contexture--message "%s is unchanged" (buffer-name)))
+          (t (contexture--message "Rejected the rest of the changes to %s" (buffer-name))))))
 
 (provide 'contexture-code)
 ;;; contexture-code.el ends here

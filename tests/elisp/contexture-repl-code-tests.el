@@ -882,5 +882,41 @@ asked, and the question."
       (should (get-buffer-window))
       (should (equal (buffer-string) contexture-repl-code-tests--changed)))))
 
+(defmacro contexture-repl-code-tests--reviewing (&rest body)
+  "Run BODY in a buffer with a proposed change of a part of its only line.
+PLACES is how often a change was accepted there."
+  (declare (indent 0) (debug t))
+  `(with-temp-buffer
+     (insert "(f (car x))\n")
+     (let ((places 0))
+       (add-hook 'contexture-review-accepted-functions (lambda (_) (cl-incf places)) nil t)
+       (contexture-review--show (contexture-review--begin 4 11) "(cdr x)" t)
+       (goto-char 4)
+       ,@body)))
+
+(ert-deftest contexture-review-takes-what-was-accepted-in-ediff ()
+  (contexture-repl-code-tests--reviewing
+    (let ((ediff-window-setup-function #'ediff-setup-windows-plain) (ediff-keep-variants t))
+      (contexture-test-message "Applied all changes"
+        (contexture-review-ediff)
+        (with-current-buffer (cl-find "*Ediff Control" (buffer-list)
+                                      :key #'buffer-name :test #'string-prefix-p)
+          (ediff-next-difference)
+          (ediff-copy-B-to-A nil)
+          (ediff-really-quit nil)))
+      (should (equal (buffer-string) "(f (cdr x))\n"))
+      (should (= places 1)))))
+
+(ert-deftest contexture-review-counts-as-accepted-after-a-comparison ()
+  (pcase-dolist (`(,edit ,answer ,accepted ,message)
+                 '(("" nil 0 "is unchanged") ("" t 1 "Accepted the changes")
+                   ("my" nil 1 "Rejected the rest")))
+    (contexture-repl-code-tests--reviewing
+      (let ((contexture-repl-compare-function
+             (lambda (_buffer _proposal done) (insert edit) (funcall done))))
+        (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))
+          (contexture-test-message message (contexture-review-ediff)))
+        (should (= places accepted))))))
+
 (provide 'contexture-repl-code-tests)
 ;;; contexture-repl-code-tests.el ends here
