@@ -1287,10 +1287,13 @@ them are snapshots, let them follow their files again."
   (contexture-list--tag-here nil))
 
 (defun contexture-list-unmark-backward ()
-  "Go to the previous line and remove mark and flag from its item."
+  "Go to the previous item and remove its mark and flag."
   (interactive)
-  (forward-line -1)
-  (contexture-list--tag (list (plist-get (contexture-list--item) :id)) nil))
+  (goto-char (or (save-excursion
+                   (while (and (zerop (forward-line -1)) (null (tabulated-list-get-id))))
+                   (and (tabulated-list-get-id) (point)))
+                 (user-error "There is no item above")))
+  (contexture-list--tag (list (tabulated-list-get-id)) nil))
 
 (defun contexture-list-unmark-all ()
   "Remove the marks and flags of all items."
