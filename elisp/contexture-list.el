@@ -360,12 +360,17 @@ snapshot whose source still has the same text."
 
 (defun contexture-list--frozen-p (item)
   "Return non-nil if ITEM is a snapshot that could follow its source instead."
+  (and (plist-get item :as-of)
+       (not (plist-get item :live))
+       (contexture-list--has-source-p item)))
+
+(defun contexture-list--has-source-p (item)
+  "Return non-nil if ITEM is text of a file, which it can follow."
   (let ((metadata (plist-get item :metadata)))
-    (and (plist-get item :as-of)
-         (not (plist-get item :live))
-         (plist-get metadata :filename)
+    (and (plist-get metadata :filename)
          (null (plist-get metadata :start-column)) ; a rectangle
-         (memq (plist-get metadata :origin) '(:region :defun :symbol :file :buffer)))))
+         (memq (plist-get metadata :origin)
+               '(nil :region :defun :symbol :file :buffer :tree)))))
 
 (defun contexture-list--dated-p (item)
   "Return non-nil if the state of ITEM is shown with a date."
@@ -1250,17 +1255,19 @@ are shown as missing."
 (defun contexture-list-freeze ()
   "Freeze the items in the region, else the marked ones, else the one at point.
 A frozen item is a snapshot, which no longer follows its file.  If all of
-them are snapshots, let them follow their files again."
+them are snapshots, let those that come from files follow them again."
   (interactive)
-  (let* ((ids (contexture-list--ids))
-         (freeze (cl-some (lambda (id)
-                            (plist-get (contexture-list--item-with id) :live))
-                          ids)))
+  (let* ((items (mapcar #'contexture-list--item-with (contexture-list--ids)))
+         (live (cl-remove-if-not (lambda (item) (plist-get item :live)) items))
+         (ids (contexture--pluck
+               :id (or live
+                       (cl-remove-if-not #'contexture-list--has-source-p items)
+                       (user-error "There is no source to follow")))))
     (contexture-list--change
-     'freeze-items (list :ids ids :frozen (and freeze t))
+     'freeze-items (list :ids ids :frozen (and live t))
      (lambda (_)
        (contexture--message "%s %s" (contexture--count (length ids) "item")
-                            (if freeze "frozen: changes to the source no longer count"
+                            (if live "frozen: changes to the source no longer count"
                               "following the source again"))))
     (setq deactivate-mark t)))
 
@@ -1934,6 +1941,8 @@ several, choose one."
          current-prefix-arg))
   (let ((manager (or (plist-get item :manager) (contexture-current-manager)))
         (name (contexture--description (plist-get item :metadata))))
+    (when (and follow (not (contexture-list--has-source-p item)))
+      (contexture--user-error "%s has no source to follow" name))
     (setq contexture--last-changed manager)
     (contexture--request-patiently
      'freeze-items (list :manager manager :id (plist-get item :id)

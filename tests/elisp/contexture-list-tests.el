@@ -223,6 +223,20 @@
     (should (equal (contexture-list-tests--tags) '(" " " " " ")))
     (should-not (buffer-modified-p))))
 
+(ert-deftest contexture-list-lets-only-texts-of-files-follow ()
+  (contexture-list-tests--with-list
+    (contexture-list-tests--add "a.el:2: bad" :filename (expand-file-name "a.el")
+                               :start-line 2 :origin :diagnostic)
+    (contexture-ert-wait-for (= (length contexture-list--items) 4))
+    (contexture-list-tests--go-to 4)
+    (contexture-test-user-error "no source to follow" (contexture-list-freeze))
+    (contexture-test-user-error "no source to follow" (contexture-freeze (contexture-list--item) t))
+    (contexture-list-tests--go-to 1)
+    (dotimes (_ 4) (contexture-list-mark))
+    (contexture-test-message "^1 item following" (contexture-list-freeze))
+    (contexture-ert-wait-for (cl-some (lambda (it) (plist-get it :live)) contexture-list--items))
+    (contexture-test-message "^1 item frozen" (contexture-list-freeze))))
+
 (ert-deftest contexture-list-marks-stay-when-lines-move ()
   (contexture-list-tests--with-list
     (contexture-list-mark)
