@@ -67,53 +67,55 @@
               (substring-no-properties (org-get-heading t t t t))
               :section)))))
 
-(defun contexture-defun-prose--block ()
-  "Return the Markdown code block around point as (BEG END NAME KIND), or nil.
+(defun contexture-defun-prose--blocks ()
+  "Return the Markdown code blocks of this buffer, each as (BEG END NAME KIND).
 NAME is the block's language, or nil."
   (save-excursion
-    (let ((here (line-beginning-position)) found)
-      (goto-char (point-min))
-      (while (and (not found)
-                  (re-search-forward "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\(.*\\)$" nil t)
-                  (<= (line-beginning-position) here))
+    (goto-char (point-min))
+    (let (blocks)
+      (while (re-search-forward
+              "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\([^`\n]*\\)$" nil t)
         (let ((start (line-beginning-position))
               (language (match-string-no-properties 2)))
           (when (re-search-forward
                  (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$") nil t)
             (forward-line)
-            (when (> (point) here)
-              (setq found (list start (point)
-                                (and (string-match "[[:alnum:]_+-]+" language)
-                                     (match-string 0 language))
-                                :block))))))
-      found)))
+            (push (list start (point)
+                        (and (string-match "[[:alnum:]_+-]+" language)
+                             (match-string 0 language))
+                        :block)
+                  blocks))))
+      blocks)))
 
-(defun contexture-defun-prose--section ()
+(defun contexture-defun-prose--block (blocks)
+  "Return the one of BLOCKS around point, or nil."
+  (let ((here (line-beginning-position)))
+    (cl-find-if (pcase-lambda (`(,beg ,end . ,_)) (and (<= beg here) (< here end))) blocks)))
+
+(defun contexture-defun-prose--section (blocks)
   "Return the Markdown section around point as (BEG END NAME KIND), or nil.
-It begins with its heading, and NAME is the heading's text."
+It begins with its heading, and NAME is the heading's text.  BLOCKS are the
+code blocks of this buffer."
   (save-excursion
     (end-of-line)
-    (when (contexture-defun-prose--heading #'re-search-backward)
+    (when (contexture-defun-prose--heading #'re-search-backward blocks)
       (let ((start (point))
             (depth (length (match-string 1)))
             (name (match-string-no-properties 2)))
         (end-of-line)
-        (while (and (contexture-defun-prose--heading #'re-search-forward)
+        (while (and (contexture-defun-prose--heading #'re-search-forward blocks)
                     (> (length (match-string 1)) depth)))
         (unless (eobp) (forward-line 0))
         (list start (point) name :section)))))
 
-(defun contexture-defun-prose--heading (search)
-  "Go to the next heading outside of code blocks, and return non-nil.
+(defun contexture-defun-prose--heading (search blocks)
+  "Go to the next heading outside of BLOCKS, and return non-nil.
 SEARCH is `re-search-forward' or `re-search-backward'.  Group 1 of the
 match is the number signs of the heading, and group 2 its text.  If there
 is no heading, go to the end of the search and return nil."
   (let (found)
     (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$" nil 'move))
-      (setq found (save-match-data
-                    (save-excursion
-                      (forward-line 0)
-                      (cl-evenp (how-many "^[ \t]*\\(?:```\\|~~~\\)" (point-min) (point)))))))
+      (setq found (not (contexture-defun-prose--block blocks))))
     found))
 
 (defun contexture-defun-prose--cell ()
@@ -545,7 +547,9 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
                         (and (not (derived-mode-p 'prog-mode))
                              (string-match-p contexture-defun-prose--files
                                              (or buffer-file-name ""))))
-                    (or (contexture-defun-prose--block) (contexture-defun-prose--section)))
+                    (let ((blocks (contexture-defun-prose--blocks)))
+                      (or (contexture-defun-prose--block blocks)
+                          (contexture-defun-prose--section blocks))))
                    (t (or (contexture-defun--in-code) (contexture-defun-prose--cell))))
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))

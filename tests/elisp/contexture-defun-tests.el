@@ -218,6 +218,8 @@ Each of ROWS is a text, a name and a kind; see the commentary."
     (markdown-mode fundamental-mode)
   ("# One\ntext\n\n«## Two\nSome¦ text.\n\n```sh\n# no heading\n```\n\n### Three\nmore\n\n»## Four\n"
    "Two" :section)
+  ("«# One\ntext¦\n\n~~~\n```\n~~~\n\n```sh\n# none\n~~~\n```\n»# Two\n" "One" :section)
+  ("«# One\n```x```\ntext¦\n\n»# Two\n```x```\n" "One" :section)
   ("# One\n\n«```python\nx =¦ 1\n```\n»\nafter\n" "python" :block)
   ("text ¦before\n\n# One\n" nil nil))
 
