@@ -689,12 +689,12 @@ Do that only if STATUS says that completion is finished."
 (defun contexture-repl--block-here ()
   "Return a position in the block of code at point, or else in the last one."
   (if (get-text-property (point) 'contexture-block) (point)
-    (contexture-repl--draw-all)
     (or (contexture-repl--last-block)
         (user-error "No answer in this buffer has a block of code"))))
 
 (defun contexture-repl--last-block ()
   "Return a position in the last block of code that a model wrote, or nil."
+  (contexture-repl--draw-all)
   (let ((position (marker-position contexture-repl--tail)) found)
     (while (and (not found) (> position (point-min)))
       (let* ((before (1- position))

@@ -163,10 +163,10 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
         (run-hook-with-args 'fontification-functions (funcall place "Say**"))
         (should (eq (get-text-property (funcall place "Say**") 'face) 'bold))
         (should-not (get-text-property (funcall place "(car x)") 'contexture-block))
-        ;; A command that needs it.
-        (goto-char (point-max))
-        (contexture-repl-copy-block)
-        (should (equal (current-kill 0) "(car x)\n"))
+        ;; A command that needs it, from another buffer.
+        (with-temp-buffer
+          (contexture-insert-last-response t)
+          (should (equal (buffer-string) "(car x)\n")))
         (should (get-text-property (funcall place "(car x)") 'contexture-block))
         (should-not (text-property-any (point-min) (point-max)
                                        'category 'contexture-repl-undrawn))))))
