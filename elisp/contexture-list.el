@@ -1642,6 +1642,8 @@ shows it, and \\[contexture-list-edit-finish] again overwrites it")))
 Sorting by the same column again reverses the order.  The context keeps
 its own order; \\<contexture-list-mode-map>\\[contexture-list-unsort] shows that again."
   (interactive (list (contexture-list-order--column last-input-event)))
+  (when (string-empty-p column)
+    (user-error "No column was chosen"))
   (setq tabulated-list-sort-key
         (cons column (and (equal column (car tabulated-list-sort-key))
                           (not (cdr tabulated-list-sort-key)))))

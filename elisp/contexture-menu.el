@@ -40,11 +40,14 @@
   (propertize (format "%s" (or (oref option value) (oref option empty))) 'face 'transient-value))
 
 (defun contexture-menu--choose (prompt option)
-  "Ask with PROMPT for one of the symbols that OPTION can be; return it."
-  (intern (completing-read prompt
-                           (cl-loop for (kind . more) in (cdr (get option 'custom-type))
-                                    when (eq kind 'const) collect (symbol-name (car (last more))))
-                           nil t)))
+  "Ask with PROMPT for one of the symbols that OPTION can be; return it.
+Empty input means its present value."
+  (let ((name (completing-read
+               prompt
+               (cl-loop for (kind . more) in (cdr (get option 'custom-type))
+                        when (eq kind 'const) collect (symbol-name (car (last more))))
+               nil t)))
+    (if (string-empty-p name) (symbol-value option) (intern name))))
 
 (transient-define-infix contexture-menu-scope ()
   "Choose the layer to which commands add, until this Emacs ends."

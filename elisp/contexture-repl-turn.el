@@ -145,13 +145,15 @@ forward again, in the end to the text that you had begun."
   (contexture-repl-previous-input (- count)))
 
 (defun contexture-repl-search-input (text)
-  "Replace the text at the prompt with TEXT, chosen from the history."
+  "Replace the text at the prompt with TEXT, chosen from the history.
+If TEXT is empty, nothing was chosen."
   (interactive
    (progn (contexture-repl--read-file-once)
           (unless contexture-repl--history
             (user-error "You have sent no text yet; the history is empty"))
           (list (completing-read "Earlier input: " contexture-repl--history nil t))))
-  (contexture-repl--set-text text))
+  (unless (string-empty-p text)
+    (contexture-repl--set-text text)))
 
 ;;;; The file
 

@@ -50,7 +50,8 @@
         (should (equal shown (sort (copy-sequence shown) #'<))))
       (contexture-list-sort column)
       (let ((shown (mapcar #'string-to-number (contexture-list-tests--column index))))
-        (should (equal shown (sort (copy-sequence shown) #'>)))))))
+        (should (equal shown (sort (copy-sequence shown) #'>)))))
+    (contexture-test-user-error "No column was chosen" (contexture-list-sort ""))))
 
 (ert-deftest contexture-list-sorts-the-youngest-first-by-age ()
   (should (equal (contexture-list--sort '((:id 1 :timestamp 10) (:id 2 :timestamp 30))

@@ -156,6 +156,7 @@
     (should (equal (contexture-menu-tests--set 'contexture-menu-model "") "default"))
     (should-not contexture-model)
     (should (equal (contexture-menu-tests--set 'contexture-menu-format "org") "org"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-format "") "org"))
     (should (eq contexture-format 'org))))
 
 (ert-deftest contexture-menu-says-what-the-marks-will-do ()

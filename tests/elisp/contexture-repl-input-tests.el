@@ -123,6 +123,9 @@
     (should (equal (contexture-repl--text) "unfinished"))
     (contexture-test-user-error "no newer entry" (contexture-repl-next-input 1))
     (contexture-repl-search-input "Q1")
+    (should (equal (contexture-repl--text) "Q1"))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "")))
+      (call-interactively #'contexture-repl-search-input))
     (should (equal (contexture-repl--text) "Q1"))))
 
 (ert-deftest contexture-repl-history-outlives-emacs-and-only-the-user-reads-it ()
