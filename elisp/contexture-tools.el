@@ -1101,6 +1101,8 @@ proposal."
   (when (> (length new) contexture-tools-change--longest)
     (error "The new text is too long: at most %d characters" contexture-tools-change--longest))
   (let* ((project contexture-tool-project)
+         (old (and (not (equal old "")) old))
+         (definition (and (not old) (not (equal definition "")) definition))
          (known (buffer-list))
          (buffer (contexture-tools-change--buffer file)))
     (condition-case problem
@@ -1120,12 +1122,11 @@ proposal."
   "Return the bounds of OLD, or else of DEFINITION, in this buffer, of FILE.
 Signal an error unless there is exactly one such place."
   (contexture--widened
-    (let* ((wordedp (not (member old '(nil ""))))
-           (found (cond ((and definition (not wordedp)) (contexture-defun--named definition))
-                        (wordedp (contexture-tools-change--matches old))
-                        ((= (point-min) (point-max)) (list (cons (point-min) (point-max))))
-                        (t (error "Say which text of %s to replace" file))))
-           (what (if wordedp "The old text" (format "The definition of %s" definition))))
+    (let ((found (cond (old (contexture-tools-change--matches old))
+                       (definition (contexture-defun--named definition))
+                       ((= (point-min) (point-max)) (list (cons (point-min) (point-max))))
+                       (t (error "Say which text of %s to replace" file))))
+          (what (if old "The old text" (format "The definition of %s" definition))))
       (cond ((null found)
              (error "%s is not in %s as it is now; read_buffer shows it" what file))
             ((cdr found)

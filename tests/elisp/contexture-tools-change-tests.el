@@ -97,10 +97,17 @@ The user says: No numbers, please")))
     (should (equal (buffer-string)
                    ";; A.\n(defun a ()\n  1)\n\n;; B.\n(defun b ()\n  2)\n"))
     (setq contexture-tools-change-tests--told nil)
+    (contexture-tools-change-tests--refused "Say which text" "x" "" "")
     (contexture-tools-change-tests--refused "definition of c is not in" "x" nil "c")
     (goto-char (point-max))
     (insert "(defun a ()\n  3)\n")
     (contexture-tools-change-tests--refused "definition of a .*more than once" "x" nil "a")))
+
+(ert-deftest contexture-tools-change-puts-a-text-in-place-as-it-is ()
+  (contexture-tools-change-tests--with "(defun a ()\n  1)\n"
+    (contexture-tools-change-tests--propose "  2\n\n" "  1" "a")
+    (contexture-review-accept)
+    (should (equal (buffer-string) "(defun a ()\n  2\n\n)\n"))))
 
 (ert-deftest contexture-tools-change-is-refused-in-plain-words ()
   (contexture-tools-change-tests--with "one\ntwo two\naaa\n"
