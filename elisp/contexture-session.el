@@ -116,8 +116,9 @@ If no conversation is open, it names the command that opens one."
 
 (defun contexture-session--none-open-p (problem)
   "Return non-nil if PROBLEM, an error, says that no conversation is open."
-  (and (eq (plist-get (plist-get problem :data) :kind) :no-such-session)
-       (string-prefix-p "no session is open" (plist-get problem :message))))
+  (let ((data (plist-get problem :data)))
+    (and (eq (plist-get data :kind) :no-such-session)
+         (null (plist-get data :session))))) ; the call named none
 
 (defun contexture-session--announce (session method)
   "Tell the functions that watch notifications that METHOD changed SESSION.

@@ -188,7 +188,13 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-commands-say-how-to-open-one ()
   (contexture-session-tests--with
     (contexture-test-message "no conversation is open; \\(?:M-x contexture-session-\\|C-c x n \\)[-a-zA-Z]+ opens one"
-      (contexture-session-add-message "hello"))))
+      (contexture-session-add-message "hello"))
+    (pcase-dolist (`(,session . ,noted) '((nil . t) ("none" . nil)))
+      (let ((problem (should-error (contexture-request 'get-messages (list :session session))
+                                   :type 'contexture-error)))
+        ;; Whatever the words of the message are.
+        (should (eq noted (contexture-session--none-open-p
+                           (list :message "other words" :data (nth 3 problem)))))))))
 
 ;;;; Adding
 
