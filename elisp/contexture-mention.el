@@ -890,11 +890,15 @@ The server makes all later calls after these."
        manager (contexture-sources--last-of (reverse items))
        (lambda (size)
          (funcall say (format "Added %s to %s (%s)"
-                              (mapconcat (lambda (item)
-                                           (contexture--description
-                                            (plist-get item :metadata)))
-                                         items ", ")
+                              (mapconcat #'contexture-mention--added-text items ", ")
                               (contexture--label manager) size)))))))
+
+(defun contexture-mention--added-text (item)
+  "Return a phrase for ITEM, just added, and for what was there already of it."
+  (let ((repeat (contexture--repeat-text item)))
+    (concat (contexture--description (plist-get item :metadata))
+            (unless (string-empty-p repeat)
+              (format " (%s)" (string-remove-prefix "; " repeat))))))
 
 ;;;; What a mention means
 

@@ -369,6 +369,15 @@ question.txt (3 items, 15 tokens); no file and no symbol known here matches @nix
       (contexture-undo))
     (should-not (contexture-test-items))))
 
+(ert-deftest contexture-mention-tells-what-a-definition-replaces ()
+  (contexture-mention-tests--in-project
+    (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "  1" "}"))
+    (contexture-test-message "^Added src/sum.rs:3 "
+      (contexture-mention--add-all "Why @src/sum.rs:3?" nil))
+    (contexture-test-message "total (src/sum.rs:2-4) (it extends an item that was there) to"
+      (contexture-mention--add-all "Why @total?" (contexture-test-items)))
+    (should (equal (contexture-test-metadata (contexture-test-only-item) :start-line) '(2)))))
+
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)
                          ;; Emacs itself looks at files here when it compiles.
