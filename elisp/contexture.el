@@ -578,12 +578,16 @@ PLURAL defaults to NOUN with an s."
 
 (defun contexture--error-text (problem)
   "Return the message for PROBLEM, the error of a call.
-If a context is full, the message names the command that helps."
-  (let ((data (plist-get problem :data)))
-    (if (eq (plist-get data :kind) :capacity-full)
-        (contexture--full-text (plist-get data :count) (plist-get data :tokens)
-                               (plist-get data :capacity) (plist-get data :pinned))
-      (plist-get problem :message))))
+A context has its label there.  If it is full, the message names the
+command that helps."
+  (let* ((data (plist-get problem :data))
+         (manager (plist-get data :manager)))
+    (cond ((eq (plist-get data :kind) :capacity-full)
+           (contexture--full-text (plist-get data :count) (plist-get data :tokens)
+                                  (plist-get data :capacity) (plist-get data :pinned)))
+          (manager (string-replace (prin1-to-string manager) (contexture--label manager)
+                                   (plist-get problem :message)))
+          (t (plist-get problem :message)))))
 
 (defun contexture--full-text (files tokens capacity pinned)
   "Return a phrase that says that a context is full, and what to do.

@@ -560,7 +560,8 @@
 ;; Undo names what it undoes, redo brings it back, and a new change forgets it.
 (ert-deftest contexture-redo-brings-back-what-was-undone ()
   (contexture-tests--with-elisp
-    (contexture-test-message "^Contexture: nothing to redo" (contexture-redo))
+    (contexture-test-message "^Contexture: nothing to redo in buffer a.el: " (contexture-redo))
+    (contexture-test-message "^Contexture: nothing to undo in buffer a.el$" (contexture-undo))
     (contexture-tests--region 3 6)
     (contexture-test-only-item)
     (contexture-test-message
