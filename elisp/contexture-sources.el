@@ -830,10 +830,21 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--read ()
   "Ask for a symbol's name, by default that at point; return it."
-  (let ((default (thing-at-point 'symbol t)))
-    (completing-read (format-prompt "Add symbol" (contexture--visible default))
-                     (contexture-symbol--table)
-                     nil nil nil 'contexture-symbol-history default)))
+  (let ((default (thing-at-point 'symbol t))
+        (map (make-sparse-keymap)))
+    (define-key map [remap minibuffer-complete] #'contexture-symbol--complete)
+    (minibuffer-with-setup-hook
+        (lambda () (use-local-map (make-composed-keymap map (current-local-map))))
+      (completing-read (format-prompt "Add symbol" (contexture--visible default))
+                       (contexture-symbol--table)
+                       nil nil nil 'contexture-symbol-history default))))
+
+(defun contexture-symbol--complete ()
+  "Complete the name in the minibuffer; if that fails, say what finds it."
+  (interactive)
+  (let ((completion-fail-discreetly t))
+    (unless (minibuffer-complete)
+      (minibuffer-message "No open file has such a symbol; RET searches the project"))))
 
 (defun contexture-symbol--table ()
   "Return a completion table of symbols to add.

@@ -473,7 +473,13 @@
           (contexture-test-message "^Added my-open--trim-prefix\\|^Added .*open\\.el"
             (execute-kbd-macro (vconcat [f5] (kbd "my-open--trim-pre TAB RET"))))))
       (contexture-test-visiting here
-        (should (test-completion "contexture-add-symbol" (contexture-symbol--table)))))))
+        (should (test-completion "contexture-add-symbol" (contexture-symbol--table)))
+        (switch-to-buffer (current-buffer))
+        (let (said)
+          (cl-letf (((symbol-function 'minibuffer-message) (lambda (text &rest _) (push text said))))
+            (contexture-test-user-error "No definition of no-such-one was found"
+              (execute-kbd-macro (vconcat [f5] (kbd "no-such-one TAB RET")))))
+          (should (equal said '("No open file has such a symbol; RET searches the project"))))))))
 
 (ert-deftest contexture-add-symbol-tells-why-it-found-nothing ()
   (contexture-tests--with-elisp
