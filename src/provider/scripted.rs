@@ -40,10 +40,9 @@ use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 use serde::Deserialize;
@@ -53,6 +52,7 @@ use super::normal::{Form, normal};
 use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
+use crate::visible::visible_path;
 
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
@@ -65,9 +65,15 @@ const LONGEST_SCRIPT: u64 = 16 << 20;
 #[derive(Clone)]
 pub struct Scripted {
     model: String,
-    answers: Arc<[Line]>,
-    /// Number of times that each answer was played.
-    played: Arc<[AtomicUsize]>,
+    answers: Arc<Mutex<Answers>>,
+    file: Option<PathBuf>,
+}
+
+struct Answers {
+    /// Each answer with the number of times that it was played.
+    lines: Vec<(Arc<Line>, usize)>,
+    /// Time of the last change of the file when it was read.
+    changed: Option<SystemTime>,
 }
 
 #[derive(Deserialize)]
@@ -142,12 +148,13 @@ struct Used {
 }
 
 impl Scripted {
-    /// Opens a script. Reads the file only once, here.
+    /// Opens a script. Reads the file again before an answer if it was changed.
     ///
     /// # Errors
     /// The reason why the file cannot be read, or the error of [`Scripted::new`].
     pub fn open(path: &Path, model: &str) -> Result<Self, String> {
-        Self::new(&text_of(path)?, model)
+        let file = Some(path.to_owned());
+        Ok(Self { file, ..Self::of(Answers::read(path, changed(path))?, model) })
     }
 
     /// Parses a script. `model` is the name that the provider reports.
@@ -155,6 +162,45 @@ impl Scripted {
     /// # Errors
     /// The problem, with its line if it has one.
     pub fn new(script: &str, model: &str) -> Result<Self, String> {
+        Ok(Self::of(Answers::new(script, None)?, model))
+    }
+
+    fn of(answers: Answers, model: &str) -> Self {
+        let answers = Arc::new(Mutex::new(answers));
+        Self { model: model.to_owned(), answers, file: None }
+    }
+
+    /// Returns the answer to play next, and how often it was played before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unconfigured`] if no answer fits, or if the file was changed to what is no script.
+    fn next_line(&self, request: &Request) -> Result<(Arc<Line>, usize), ProviderError> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &self.file {
+            let now = changed(file);
+            if now.is_some() && now != answers.changed {
+                let wrong = |why: String| format!("{}: {why}", visible_path(file));
+                *answers = Answers::read(file, now)
+                    .map_err(|why| self.error(ErrorKind::Unconfigured, &wrong(why)))?;
+            }
+        }
+        let what = "the script has no answer for this message";
+        answers.next(request).ok_or_else(|| self.error(ErrorKind::Unconfigured, what))
+    }
+
+    fn error(&self, kind: ErrorKind, what: &str) -> ProviderError {
+        let overflow = Overflow::read(what).filter(|_| kind == ErrorKind::ContextTooLong);
+        let error = ProviderError::new(kind, self.name(), &*self.model, what);
+        ProviderError { overflow: overflow.map(Box::new), ..error }
+    }
+}
+
+impl Answers {
+    fn read(path: &Path, changed: Option<SystemTime>) -> Result<Self, String> {
+        Self::new(&text_of(path)?, changed)
+    }
+
+    fn new(script: &str, changed: Option<SystemTime>) -> Result<Self, String> {
         let script: Script = toml::from_str(script).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(script.len()));
             let line = script.as_bytes()[..start].iter().filter(|b| **b == b'\n').count() + 1;
@@ -167,28 +213,25 @@ impl Scripted {
         if answers.iter().any(|line| !(0.0..=LONGEST_DELAY).contains(&line.delay)) {
             return Err(format!("delay must be from 0 to {LONGEST_DELAY} seconds"));
         }
-        let played = answers.iter().map(|_| AtomicUsize::new(0)).collect();
-        Ok(Self { model: model.to_owned(), answers: answers.into(), played })
+        let lines = answers.into_iter().map(|line| (Arc::new(line), 0)).collect();
+        Ok(Self { lines, changed })
     }
 
-    /// Returns the answer to play next, and how often it was played before.
-    fn next_line(&self, request: &Request) -> Option<(&Line, usize)> {
+    fn next(&mut self, request: &Request) -> Option<(Arc<Line>, usize)> {
         let asked = normal(request, FORM);
         let last = asked.messages.last().map_or("", |said| &*said.content);
-        let when = |at: &usize| self.answers[*at].when.as_ref();
-        let by_text = |at: &usize| when(at).is_some_and(|when| last.contains(when));
-        let times = |at: &usize| self.played[*at].load(Ordering::Relaxed);
-        let all = 0..self.answers.len();
-        let at = all.clone().filter(by_text).min_by_key(times);
-        let at = at.or_else(|| all.filter(|at| when(at).is_none()).min_by_key(times))?;
-        Some((&self.answers[at], self.played[at].fetch_add(1, Ordering::Relaxed)))
+        let by_text = |line: &Line| line.when.as_ref().is_some_and(|when| last.contains(when));
+        let any = self.lines.iter().any(|(line, _)| by_text(line));
+        let fits = |line: &Line| if any { by_text(line) } else { line.when.is_none() };
+        let fitting = self.lines.iter_mut().filter(|(line, _)| fits(line));
+        let (line, times) = fitting.min_by_key(|(_, times)| *times)?;
+        *times += 1;
+        Some((Arc::clone(line), *times - 1))
     }
+}
 
-    fn error(&self, kind: ErrorKind, what: &str) -> ProviderError {
-        let overflow = Overflow::read(what).filter(|_| kind == ErrorKind::ContextTooLong);
-        let error = ProviderError::new(kind, self.name(), &*self.model, what);
-        ProviderError { overflow: overflow.map(Box::new), ..error }
-    }
+fn changed(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|metadata| metadata.modified()).ok()
 }
 
 /// Reads a regular file. Opens it with `O_NONBLOCK`, so that a FIFO cannot block.
@@ -242,10 +285,7 @@ impl Provider for Scripted {
 
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
-            let Some((line, before)) = self.next_line(request) else {
-                let what = "the script has no answer for this message";
-                return Err(self.error(ErrorKind::Unconfigured, what));
-            };
+            let (line, before) = self.next_line(request)?;
             if let Some(kind) = line.error {
                 let what = line.message.as_deref().unwrap_or("the script fails here");
                 let retry_after = line.retry_after.map(|wait| Duration::from_secs(wait.into()));

@@ -9,7 +9,7 @@ fn request(text: &str) -> Request {
 }
 
 /// Returns the answer, and the error that ended it.
-fn played(provider: &Scripted, text: &str) -> (Response, Option<ProviderError>) {
+fn played(provider: &dyn Provider, text: &str) -> (Response, Option<ProviderError>) {
     let mut whole = Response::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let failure = runtime.block_on(async {
@@ -72,6 +72,31 @@ fn answers_take_turns_and_those_that_fit_go_first() {
     assert_eq!(texts, ["1", "3", "2", "1"]);
     let id = |whole: Response| whole.calls[0].id.clone();
     assert_ne!(id(played(&provider, "fit").0), id(played(&provider, "fit").0));
+}
+
+#[test]
+fn a_script_that_was_edited_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("answers.toml");
+    let write = |script: &str, age: u64| {
+        std::fs::write(&path, script).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    };
+    write("[[answer]]\ntext = \"1\"", 30);
+    let provider = Scripted::open(&path, "m").unwrap().with_model("other");
+    let answer = |text| played(&*provider, text).0.text;
+    assert_eq!(answer("a"), "1");
+    write("[[answer]]\ntext = \"2\"\n[[answer]]\ntext = \"3\"", 20);
+    assert_eq!([answer("a"), answer("b"), answer("c")], ["2", "3", "2"]);
+    write("[[answer]]\ntxt = \"4\"", 10);
+    let failure = played(&*provider, "a").1.unwrap();
+    assert_eq!(failure.kind, ErrorKind::Unconfigured);
+    assert!(failure.what.contains("answers.toml: line 2: unknown field `txt`"), "{failure:?}");
+    write("[[answer]]\ntext = \"4\"", 0);
+    assert_eq!(answer("a"), "4");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(answer("a"), "4");
 }
 
 #[track_caller]
