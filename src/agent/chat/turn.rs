@@ -37,7 +37,9 @@ impl Chat {
         let question = begun.turn.message;
         let in_turn =
             |error| AgentError::InTurn { question, answer: None, source: Box::new(error) };
-        tokio::spawn(self.rest(begun)).await.unwrap_or_else(|_| Err(in_turn(broken())))
+        tokio::spawn(self.rest(begun))
+            .await
+            .unwrap_or_else(|_| Err(in_turn(AgentError::Defect(TURN))))
     }
 
     /// Takes the turn after its question was logged.
