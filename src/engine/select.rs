@@ -1,6 +1,7 @@
 //! Selects items from one or several managers.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Engine, EngineError};
@@ -10,6 +11,7 @@ use crate::context::item::Item;
 use crate::context::manager::Manager;
 use crate::context::render::budget::Piece;
 use crate::context::repeats::without_repeats;
+use crate::ids::ItemId;
 
 /// Selection of items from managers.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,8 +20,23 @@ pub struct Selection {
     pub managers: Vec<String>,
     /// Types and origins to include; all if empty.
     pub types: Vec<TypeName>,
-    /// Maximum number of items; the most recent are kept.
+    /// Ids of the items to include; all without.
+    pub ids: Option<HashSet<ItemId>>,
+    /// Files of the live items to include; all items without.
+    pub filenames: Option<HashSet<String>>,
+    /// Maximum number of items; the most recent of those to include are kept.
     pub limit: Option<usize>,
+}
+
+impl Selection {
+    /// Returns whether the ids and files include an item.
+    fn has(&self, item: &Item) -> bool {
+        let is_live_of = |files: &HashSet<String>| {
+            item.live && item.metadata.filename().is_some_and(|name| files.contains(name))
+        };
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&item.id))
+            && self.filenames.as_ref().is_none_or(is_live_of)
+    }
 }
 
 /// An item as its manager holds it.
@@ -100,6 +117,7 @@ impl Engine {
         if selection.managers.len() > 1 {
             all = without_repeats(all, |(_, view)| &view.item);
         }
+        all.retain(|(_, view)| selection.has(&view.item));
         let matching = filter::select(all, &selection.types, None, |(_, view)| &view.item);
         Ok(newest(matching, selection.limit))
     }

@@ -147,7 +147,10 @@ pub struct Request {
 /// the length of the wait. All callbacks compare equal, so that a callback never makes two requests
 /// differ.
 #[derive(Clone, Default)]
-pub struct OnWait(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct OnWait(Option<Arc<Hear>>);
+
+/// The function that an [`OnWait`] calls.
+type Hear = dyn Fn(&str) + Send + Sync;
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

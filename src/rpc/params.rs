@@ -211,6 +211,7 @@ pub(super) fn selection(
         managers: names,
         types: types.into_iter().flatten().map(|ItemType(name)| name).collect(),
         limit: not_negative("limit", limit)?,
+        ..Selection::default()
     })
 }
 

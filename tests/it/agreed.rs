@@ -285,6 +285,16 @@ fn turns_count_the_log_in_one_place_and_the_conversation_in_the_other() {
 }
 
 #[test]
+fn a_limit_counts_only_what_is_asked_for() {
+    let mut client = Home::new().ephemeral(&[]);
+    let first = client.add("m", "one");
+    client.add("m", "two");
+    let params = format!("(:manager \"m\" :ids ({first:?}) :limit 1)");
+    assert_eq!(client.ok("list-items", &params)[0]["id"], json!(first));
+    assert!(client.ok("context-to-string", &params).as_str().unwrap().contains("one"));
+}
+
+#[test]
 fn filters_pass_over_ids_that_do_not_exist_and_changes_fail() {
     let home = Home::new();
     let mut client = home.stdio(&[]);

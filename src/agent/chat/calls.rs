@@ -18,10 +18,6 @@ pub(crate) const MAX_CALLS: usize = 16;
 /// Maximum time to wait for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-fn rounds(count: u64) -> String {
-    format!("{} of tool calls", counted(count, "round"))
-}
-
 impl Chat {
     /// Returns the offered tools' names, descriptions and schemas as a text; `None` without tools.
     pub(super) fn schemas(&self) -> Option<String> {
@@ -53,8 +49,8 @@ impl Chat {
                 () if begun.rounds >= max_rounds => (
                     Outcome::Refused,
                     format!(
-                        "a turn may have at most {}; answer without calling tools now",
-                        rounds(max_rounds)
+                        "a turn may have at most {} with tools; answer without calling tools now",
+                        counted(max_rounds, "request")
                     ),
                 ),
                 () if at >= MAX_CALLS => {
@@ -216,16 +212,5 @@ impl Chat {
             }
         }));
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rounds;
-
-    #[test]
-    fn one_round_is_singular() {
-        let texts = [1, 8].map(rounds);
-        assert_eq!(texts, ["1 round of tool calls", "8 rounds of tool calls"]);
     }
 }

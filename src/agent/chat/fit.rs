@@ -45,7 +45,7 @@ impl Chat {
                 Some(_) => MAX_FITTINGS,
                 None => MAX_BLIND_FITTINGS,
             };
-            if !too_long || fittings == most {
+            if !too_long || fittings >= most {
                 return Err(self.failed(begun, whole, error).await);
             }
             fittings += 1;

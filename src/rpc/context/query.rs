@@ -14,7 +14,7 @@ use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
 use crate::context::repeat::covered;
-use crate::engine::{Engine, EngineError, Listed, Reach, Selection, View};
+use crate::engine::{Listed, Reach, Selection, View};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
@@ -49,20 +49,15 @@ pub(super) struct GetContext {
 pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireError> {
     let is_everywhere =
         given.filenames.is_some() && given.manager.is_none() && given.managers.is_none();
+    let (ids, filenames) = (given.ids, given.filenames);
     let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let (ids, files) = (given.ids, given.filenames);
+    let chosen = Selection { ids, filenames, ..chosen };
     let brief = given.brief.unwrap_or(false);
     let is_named = is_everywhere || chosen.managers.len() > 1;
     let reach = if is_everywhere { Reach::Anything } else { reach(&chosen) };
     Step::then_within(reach, move |engine| {
-        let mut views =
+        let views =
             if is_everywhere { engine.select_live(&chosen)? } else { engine.select(&chosen)? };
-        if let Some(files) = files {
-            views.retain(|view| is_live_of(&view.item, &files));
-        }
-        if let Some(ids) = ids {
-            views.retain(|view| ids.contains(&view.item.id));
-        }
         let list = move |shown: Vec<(View, State)>| listed(&shown, is_named, brief);
         if views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(with_states(&call.tools, call.caller, views)));
@@ -72,10 +67,6 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
         let fresh = move || list(views.into_iter().map(|view| (view, State::Fresh)).collect());
         Ok(Finish::of_size(if brief { 0 } else { bytes }, fresh))
     })
-}
-
-fn is_live_of(item: &Item, files: &HashSet<String>) -> bool {
-    item.live && item.metadata.filename().is_some_and(|name| files.contains(name))
 }
 
 fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
@@ -130,7 +121,7 @@ pub(super) struct Render {
 pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireError> {
     let rendering = Rendering::of(given)?;
     Step::then_within(reach(&rendering.chosen), move |engine| {
-        let views = rendering.views(engine)?;
+        let views = engine.select(&rendering.chosen)?;
         Ok(Finish::Later(Box::new(move || {
             let text = match rendering.budget {
                 None => all(&call, views, rendering.format),
@@ -158,7 +149,7 @@ pub(super) struct Rendered {
 pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError> {
     let rendering = Rendering::of(given)?;
     Step::then_within(reach(&rendering.chosen), move |engine| {
-        let views = rendering.views(engine)?;
+        let views = engine.select(&rendering.chosen)?;
         Ok(Finish::later(move || {
             let fitted = rendering.rendered(&call, views)?;
             Ok(Rendered {
@@ -183,7 +174,6 @@ fn reach(chosen: &Selection) -> Reach {
 /// A call to render items, with its parameters checked.
 struct Rendering {
     chosen: Selection,
-    ids: Option<HashSet<ItemId>>,
     format: Format,
     budget: Option<u64>,
 }
@@ -192,15 +182,8 @@ impl Rendering {
     fn of(given: Render) -> Result<Self, WireError> {
         let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
         let budget = not_negative("max-tokens", given.max_tokens)?;
-        Ok(Self { chosen, ids: given.ids, format: given.format.unwrap_or_default(), budget })
-    }
-
-    fn views(&self, engine: &mut Engine) -> Result<Vec<View>, EngineError> {
-        let mut views = engine.select(&self.chosen)?;
-        if let Some(ids) = &self.ids {
-            views.retain(|view| ids.contains(&view.item.id));
-        }
-        Ok(views)
+        let chosen = Selection { ids: given.ids, ..chosen };
+        Ok(Self { chosen, format: given.format.unwrap_or_default(), budget })
     }
 
     fn rendered(&self, call: &Call, views: Vec<View>) -> Result<Fitted, WireError> {
