@@ -34,7 +34,8 @@ pub(crate) struct Config {
     pub tokenizer: TokenizerName,
     /// Model for sessions that name no model.
     pub model: Option<String>,
-    /// Values that the user configured for models.
+    /// Limits, factors and tokenizers that the user configured for models, in place of the built-in
+    /// ones.
     pub models: Vec<Override>,
     /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,

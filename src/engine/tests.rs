@@ -212,7 +212,8 @@ fn several_managers_merge_by_time() {
     }
     NOW.set(start);
     let managers = vec!["y".to_owned(), "x".to_owned()];
-    let views = engine.select(&Selection { managers, limit: Some(2), ..Selection::default() }).unwrap();
+    let views =
+        engine.select(&Selection { managers, limit: Some(2), ..Selection::default() }).unwrap();
     let contents: Vec<&str> = views.iter().map(|view| &*view.item.content).collect();
     assert_eq!(contents, ["2", "3"]);
 }

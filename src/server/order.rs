@@ -38,8 +38,8 @@ impl Order {
     /// Returns the place of the next call; `None` if the call need not wait for any other and no
     /// other need wait for it. A change waits for all earlier calls about the same manager or
     /// session. A call that only reads does not wait for changes with long work of their own, such
-    /// as walks: it need not see their results. It does wait for the other earlier calls that wait
-    /// themselves.
+    /// as walks: it need not see their results. It does wait for any other earlier call about
+    /// the same manager or session that is itself waiting.
     pub(super) fn place(&mut self, touched: impl FnOnce() -> Touched, pace: Pace) -> Option<Place> {
         self.open.retain(|open| !open.effective.is_cancelled());
         let is_aside = matches!(pace, Pace::Aside | Pace::AsideAfter);

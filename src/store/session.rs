@@ -73,8 +73,8 @@ pub struct SessionRow {
     pub turns: u64,
     /// Total tokens of the messages.
     pub tokens: u64,
-    /// Figures learned in the session's turns, as JSON. If this is empty, the figures in the
-    /// session's newest state count.
+    /// Figures learned in the session's turns, as JSON. If this is empty, those in the session's
+    /// newest state apply.
     pub learned: String,
     /// Version after its last change.
     pub version: u64,

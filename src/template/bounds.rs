@@ -113,8 +113,9 @@ impl Depth {
             return Some(format!("brackets cannot be nested more than {MAX_BRACKETS} deep"));
         }
         let levels = self.blocks.iter().sum::<usize>();
-        (levels > MAX_BLOCKS)
-            .then(|| format!("blocks cannot be nested more than {MAX_BLOCKS} deep"))
+        (levels > MAX_BLOCKS).then(|| {
+            format!("blocks cannot be nested more than {MAX_BLOCKS} deep; each elif counts, too")
+        })
     }
 
     /// Reads the first word of a tag. `{{ if }}` opens no block, but is counted as one.
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(found.message, "brackets cannot be nested more than 20 deep");
         assert_eq!(
             error(&"{% if a %}".repeat(41)).message,
-            "blocks cannot be nested more than 40 deep"
+            "blocks cannot be nested more than 40 deep; each elif counts, too"
         );
         let long = format!("{{{{ a{} }}}}", ".b".repeat(100));
         assert_eq!(error(&long).message, "a tag cannot have more than 200 parts");

@@ -66,7 +66,7 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     check(&latin, "", "file-binary", "UTF-8");
     check(&large, "", "file-too-large", "1048577 bytes");
     check(&path, ":max-file-bytes 5", "file-too-large", "max-file-bytes");
-    check(&missing, "", "file-missing", "no file");
+    check(&missing, "", "file-missing", "does not exist");
     check(&folder, "", "is-a-directory", "add-tree");
     check(fifo.to_str().unwrap(), "", "not-a-regular-file", "FIFO");
     check("a.txt", "", "not-absolute", "a.txt");

@@ -30,9 +30,9 @@ use crate::visible::{visible_lines, visible_path};
 #[command(
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
     contexture setup gemini --project\n  contexture setup opencode --remove\n\nShows what \
-    changes, but no other part of the files, since they may hold keys. The other\nparts stay as \
-    they are. Agents start the program by the path you use; run this command again if the\npath \
-    changes."
+    changes in the agent's configuration files, but no other part of them, since they\nmay hold \
+    keys. The other parts stay as they are. Agents start the program by the path with which\nyou \
+    run this command; run it again if that path changes."
 )]
 pub(super) struct SetUp {
     /// The agent

@@ -7,8 +7,8 @@ use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 
-/// Methods after which an undone change can still be redone. Every other method makes a new change,
-/// after which nothing can be redone.
+/// Methods whose revisions leave an undone change redoable. A revision by any other method is a new
+/// change, after which nothing can be redone.
 const KEEPS_REDO: [&str; 5] =
     ["undo-session", "redo-session", "undo-rollback", "checkpoint", "fork-session"];
 

@@ -12,7 +12,7 @@ const MISSING: &str = "…";
 /// Maximum number of a message's chosen lines that are listed without a heading for the message.
 const FEW: usize = 4;
 /// Heading of the messages of which more than [`FEW`] lines were chosen.
-const MANY: &str = "Lines of these messages about the current work:";
+const MANY: &str = "Lines about the current work, from these messages:";
 /// Heading of the chosen lines of the messages of which at most [`FEW`] lines were chosen.
 const LISTED: &str = "Lines about the current work, each after the number of its message:";
 
