@@ -832,7 +832,8 @@ Interactively, that is the symbol at point, or one that you type."
   "Ask for a symbol's name, by default that at point; return it."
   (let ((default (thing-at-point 'symbol t))
         (map (make-sparse-keymap)))
-    (define-key map [remap minibuffer-complete] #'contexture-symbol--complete)
+    (define-key map [remap minibuffer-complete]
+                (lambda () (interactive) (contexture-symbol--complete)))
     (minibuffer-with-setup-hook
         (lambda () (use-local-map (make-composed-keymap map (current-local-map))))
       (completing-read (format-prompt "Add symbol" (contexture--visible default))
@@ -841,7 +842,6 @@ Interactively, that is the symbol at point, or one that you type."
 
 (defun contexture-symbol--complete ()
   "Complete the name in the minibuffer; if that fails, say what finds it."
-  (interactive)
   (let ((completion-fail-discreetly t))
     (unless (minibuffer-complete)
       (minibuffer-message "No open file has such a symbol; RET searches the project"))))
