@@ -85,7 +85,7 @@ pub(crate) struct Settings {
     /// Provider whose model adds a description to each summary, which otherwise only lists facts
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub summarizer: Option<String>,
-    /// Values that the user configures for models; only in the file.
+    /// Limits, factors and tokenizers that the user configures for models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<Override>>,
     /// Service that computes vectors for texts; only in the file.
