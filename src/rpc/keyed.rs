@@ -38,7 +38,8 @@ pub(crate) struct Keyed {
     hash: String,
 }
 
-/// The stored outcome of an earlier call, or the reason why the call cannot be answered.
+/// The answer to a call whose key was used before: the stored outcome of the earlier call, or the
+/// error that there is none for this call.
 type Known = Result<Value, WireError>;
 
 /// The way in which a turn ended.

@@ -173,8 +173,8 @@ impl Method {
         Self { paged: Some(paged), ..self }
     }
 
-    /// Declares which calls need a session. By default, every call that can name a session needs
-    /// one.
+    /// Declares which calls need a session. By default, every call needs one if its session
+    /// defaults to the current one.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
     }

@@ -34,9 +34,9 @@ pub(super) struct ConfigureParams {
     base_url: Option<String>,
     /// The key itself; never stored, logged or shown.
     api_key: Option<Key>,
-    /// The server's environment variable that contains the key. Not for clients over TCP.
+    /// Environment variable of Contexture that contains the key. Not for clients over TCP.
     api_key_env: Option<String>,
-    /// Command that prints the key; the server runs it when it needs the key. Not for clients over
+    /// Command that prints the key; Contexture runs it when it needs the key. Not for clients over
     /// TCP.
     api_key_command: Option<String>,
     /// Absolute name of a file with the script that a scripted model plays, at most 16 MiB. Not for

@@ -73,7 +73,7 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) own: Option<bool>,
 }
 
-/// A note or a summary became a memory, or a memory was forgotten or restored. There is no
+/// `remember` or a summary added a memory, or a memory was forgotten or restored. There is no
 /// notification of messages that become memories.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MemoriesChanged<'a> {

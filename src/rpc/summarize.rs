@@ -56,9 +56,10 @@ pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<S
 }
 
 /// Prepares a summary outside the engine, with a description if a model is configured to write one,
-/// and passes it to `then`. `ahead` gets a number of messages, and returns the data to prepare the
-/// summary from, or `None` if the view has fewer messages or needs no summary. If the session
-/// changes in the meantime, the summary is made without the prepared parts.
+/// and passes it to `then`. `ahead` gets the minimum number of messages in view for which this is
+/// worthwhile, and returns the data to prepare the summary from; `None` if there are fewer messages
+/// or no summary is due. If the session changes in the meantime, the summary is made without the
+/// prepared parts.
 pub(super) fn prepared(
     call: &Call,
     ahead: impl FnOnce(&mut Engine, usize) -> Result<Option<Ahead>, EngineError> + Send + 'static,

@@ -40,8 +40,8 @@ fn is_http(line: &[u8]) -> bool {
 }
 
 /// Returns whether a word before a colon is the name of a header. Words shorter than
-/// [`SHORTEST_HEADER`] do not count: they may be a damaged message, and every HTTP request has a
-/// header with a longer name.
+/// [`SHORTEST_HEADER`] do not count: they may be a damaged message, and every request of a browser
+/// has a header whose name is long enough.
 fn is_header(word: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     word.len() >= SHORTEST_HEADER && word[0].is_ascii_alphabetic() && word.iter().all(is_letter)

@@ -129,8 +129,8 @@ pub(super) struct RecordPush {
     shown: Option<Vec<String>>,
     /// Tokens of the items that this push shows.
     tokens: Option<i64>,
-    /// Numbers of the items from `:next` of `pushed-context` that this push contains. No other push
-    /// gets these items, unless this push is not received.
+    /// Numbers of the items from `:next` of `pushed-context` that this push contains. These items
+    /// are not sent with another push, unless the agent does not receive this one.
     next: Option<Vec<u64>>,
 }
 

@@ -30,7 +30,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .pace(Pace::InOrder)
         .doc(
-            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. If the manager has not changed since, its `undo` stops the newest of its waiting items from being sent.",
+            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. Until the manager changes again, `undo` in it stops the newest of its waiting items from being sent.",
         )
         .result("Numbers for `cancel-push`. An item that is already waiting keeps its number."),
     method!("agents", "cancel-push", next::cancel_push => next::PushCancelled)

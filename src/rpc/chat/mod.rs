@@ -52,8 +52,8 @@ pub(super) struct ChatParams {
     /// session's setting, and the tools that clients bring for the session.
     #[serde(default)]
     pub(super) tools: ToolNames,
-    /// Tools that the model may call without asking. `t` means the server's tools; a client's tool
-    /// must be named.
+    /// Tools that the model may call without asking in this turn, besides those that are allowed
+    /// in the session. `t` means the server's tools; a client's tool must be named.
     #[serde(default)]
     pub(super) allow: ToolNames,
     /// Texts to include with the conversation, as in `build-window`.

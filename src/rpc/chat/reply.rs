@@ -22,7 +22,7 @@ use crate::value::{Keyword, Value};
 pub(in crate::rpc) struct ChatResult<'a> {
     /// Name of the session.
     session: &'a str,
-    /// Id of the answer's message; `nil` if the log has none.
+    /// Id of the answer's message; `nil` if the answer is empty and was not stored.
     id: Option<MessageId>,
     /// Id of the user's message.
     question: MessageId,

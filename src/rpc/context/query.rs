@@ -162,8 +162,8 @@ pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError>
     })
 }
 
-/// Returns the part of the state that a selection touches: its manager if it has only one, else
-/// anything.
+/// Returns the part of the state that a selection may touch: its manager if it has exactly one,
+/// else the whole state.
 fn reach(chosen: &Selection) -> Reach {
     match &chosen.managers[..] {
         [manager] => Reach::Manager(manager.clone()),

@@ -138,7 +138,7 @@ limits! {
     max_recorded_text_bytes: usize = LARGEST_MESSAGE;
     /// Maximum size of the text, reasoning and calls of a model's answer, in bytes.
     max_answer_bytes: usize = MAX_ANSWER_BYTES;
-    /// Maximum size of a server's list of models, in bytes.
+    /// Maximum size of a provider's list of models, in bytes.
     max_model_list_bytes: usize = MAX_MODEL_LIST_BYTES;
     /// Maximum number of calls of tools that one answer of a model may make.
     max_answer_calls: usize = MAX_CALLS;

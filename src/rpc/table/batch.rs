@@ -95,7 +95,7 @@ fn begin(
     let operation: Operation = match step.map_err(|error| spelled(error, dialect, Some(method)))? {
         Step::Done(answer) => Box::new(|_| Ok(Finish::Now(answer))),
         Step::State(_, operation) => operation,
-        _ => return refused("waits for something outside the state"),
+        _ => return refused("waits for a disk, a model or an editor"),
     };
     Ok(Begun { name, method, operation })
 }

@@ -77,7 +77,8 @@ pub(super) static METHODS: &[Method] = &[
         .doc("Replaces older messages with a summary, which says how many they were and has a \
               ledger of paths, commands, figures, errors, decisions, constraints and open tasks. \
               A later summary includes the earlier one. Windows still show the replaced \
-              messages that are needed and fit. `restore-revision` restores them.")
+              messages that the current work needs, as far as they fit. `restore-revision` \
+              restores them.")
         .result(
             "The summary, and figures before and after. The error `not-summarized` says why a \
              summary would not help.",

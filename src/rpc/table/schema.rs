@@ -144,7 +144,7 @@ fn target(schema: &Json, types: &Map<String, Json>) -> Option<(String, Json)> {
     Some((name.to_owned(), types.get(name)?.clone()))
 }
 
-/// Returns the codes of errors and the kinds of refusals, with their data.
+/// Returns the codes and the kinds of errors, with their data.
 fn errors(generator: &mut SchemaGenerator) -> Json {
     let plain = generator.root_schema_for::<PlainKind>().to_value();
     let other = generator.subschema_for::<ErrorData<'_>>().to_value();

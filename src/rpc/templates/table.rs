@@ -11,8 +11,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result(
-            "A list of templates. Templates of an untrusted project are not read; a template that \
-             is used in place of one is listed before it.",
+            "A list of templates. A template of an untrusted project is not read; if another \
+             template of the same name is used instead, that one is listed right before it.",
         )
         .pace(Pace::InOrder),
     method!("template", "resolve-template", super::resolve_template => super::TemplateShown<'static>)

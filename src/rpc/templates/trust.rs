@@ -34,8 +34,8 @@ pub(super) struct TrustedShown {
     /// Names of the project's own templates; only in the result of `trust-project`.
     #[serde(skip_serializing_if = "Option::is_none")]
     templates: Option<Vec<String>>,
-    /// State of the path now: the trusted project is there (`:same`), another repository, none or
-    /// an unreadable one (`:other`), or no folder (`:gone`). Only in the list.
+    /// What is at the path now. `:same`: the trusted project; `:other`: another repository, one
+    /// that cannot be read, or a folder without one; `:gone`: no folder. Only in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<Standing>,
 }
