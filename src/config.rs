@@ -85,7 +85,7 @@ pub(crate) struct Settings {
     /// Provider whose model adds a description to each summary, which otherwise only lists facts
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     pub summarizer: Option<String>,
-    /// Limits, factors and tokenizers that the user configures for models; only in the file.
+    /// Limits, factors and tokenizers of models; only in the file.
     #[arg(skip)]
     pub models: Option<Vec<Override>>,
     /// Service that computes vectors for texts; only in the file.
@@ -186,14 +186,14 @@ impl Config {
     }
 }
 
-/// The settings from each source, of which the first takes precedence, and those picked so far.
+/// The settings from each source, in order of precedence, and the settings picked so far.
 struct Sources<'a> {
     layers: [(&'static str, &'a Settings); 3],
     explained: Vec<Explained>,
 }
 
 impl Sources<'_> {
-    /// Returns a setting from the first layer that has it, or the default.
+    /// Returns a setting from the first source that has it, or the default.
     fn pick<T: ToString>(
         &mut self,
         name: &'static str,

@@ -148,7 +148,8 @@ fn folded(history: &History<'_>, summary: &Summarizing, room: u64) -> Option<Fol
     (count > 0).then_some(Folded { is_folded, newest, room, has_others })
 }
 
-/// Returns the maximum tokens for the items beside a history of `tokens` and other sections.
+/// Returns the maximum number of tokens for the items, given the cost of the history, `tokens`, and
+/// the other sections.
 fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
     let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
     let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;

@@ -92,7 +92,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns whether both places are at the same spot, even if their remotes differ. Two buffers
-    /// are at the same spot if they have the same name.
+    /// are at the same spot if they differ only in their numbers.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.kind == other.kind && self.spot() == other.spot()
     }
@@ -131,8 +131,9 @@ pub(crate) fn numbered(buffer: &str, number: &str) -> String {
     format!("{buffer}{NUMBER}{number}")
 }
 
-/// Returns the label of a manager, as users see it. A manager that stands for no place is shown by
-/// its name; a file inside `root`, a project's folder, is named relative to `root`.
+/// Returns the label of a manager, as users see it: `everywhere` for [`SHARED`], and its name for
+/// any other manager that stands for no place. A file inside `root`, a project's folder, is named
+/// relative to `root`.
 pub(crate) fn label(manager: &str, root: Option<&str>) -> String {
     match Place::of(manager) {
         _ if manager == SHARED => "everywhere".to_owned(),

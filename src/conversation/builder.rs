@@ -83,8 +83,8 @@ impl Builder {
     }
 
     /// Shares the state of another open conversation, since a state folder has only one owner. The
-    /// folder, the tokenizer, the clock, the maximum number of items and the values for models are
-    /// those of the other conversation.
+    /// folder, the tokenizer, the clock, the maximum number of items and the properties of models
+    /// are those of the other conversation.
     pub fn beside(self, other: &Conversation) -> Self {
         Self { beside: Some(other.clone()), ..self }
     }

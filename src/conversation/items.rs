@@ -190,7 +190,7 @@ impl Conversation {
     }
 }
 
-/// Returns the first and last line of a range; `None` for all lines.
+/// Returns the first line of a range, and the last if the range has an end; `None` for all lines.
 fn bounds(lines: &impl RangeBounds<u64>) -> Option<(u64, Option<u64>)> {
     let start = match lines.start_bound() {
         Bound::Included(line) => Some(*line),

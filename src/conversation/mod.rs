@@ -122,8 +122,8 @@ impl Conversation {
 
     /// Processes a user's turn for a program that calls the model itself. Adds the message and
     /// finds memories. Then, as far as the settings allow, summarizes older turns if the messages
-    /// in view are too large, takes a checkpoint if one is due, or rolls back if the quality is too
-    /// low.
+    /// in view are too large, and rolls back if the quality is too low, or else takes a checkpoint
+    /// if one is due.
     ///
     /// # Errors
     /// [`Error::Store`].

@@ -185,7 +185,7 @@ fn ended(outcome: Result<Result<Reply, Error>, JoinError>) -> Result<Reply, Erro
     })
 }
 
-/// The events of a turn in order, followed by its reply.
+/// The events of a turn, in order. For the turn's reply, call [`reply`](Self::reply).
 ///
 /// This is a [`Stream`]. To read the events without the `Stream` trait, call [`next`](Self::next).
 #[must_use = "dropping the stream cancels the turn"]

@@ -11,7 +11,7 @@ const PRACTICAL_LIMIT: u64 = 100_000;
 pub(crate) const RESERVED: u64 = 4_000;
 
 /// Returns the number of tokens that a window may have for a model that takes `window` tokens: at
-/// most 96,000. At most half of the tokens that may be used are left for the response.
+/// most 96,000. Leaves [`RESERVED`] tokens for the response, or half of `window` if that is less.
 pub(crate) fn usable(window: u64) -> u64 {
     let usable = window.min(PRACTICAL_LIMIT);
     usable - RESERVED.min(usable / 2)

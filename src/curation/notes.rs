@@ -158,7 +158,8 @@ pub(crate) fn plan(
     })
 }
 
-/// First word of a user's message whose first line names the template for the notes of its turn.
+/// First word of a user's message if the first line of the message names a template, by which notes
+/// are taken for the turn.
 const DIRECTIVE: &str = "@context-helper";
 
 /// Splits off the first line of a user's text if it is `@context-helper NAME`. Returns the name of

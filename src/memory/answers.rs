@@ -19,11 +19,11 @@ const ASKING: &[&str] = &[
 /// Minimum share of a text's words that an earlier text must have, so that the text repeats it.
 /// Words of the query do not count.
 const SAME: f64 = 0.9;
-/// Maximum number of words of an earlier text that a text repeats, relative to the text's own
-/// number of words. Words of the query do not count.
+/// Maximum number of words in an earlier text, as a multiple of the number of words in a text that
+/// repeats it. Words of the query do not count.
 const LARGER: usize = 2;
-/// Minimum number of the query's words in a note that precedes other texts, relative to the text
-/// that has the most of these words.
+/// Minimum number of the query's words that a note must have to precede other texts, as a share of
+/// the largest number that any text has.
 const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.

@@ -20,7 +20,7 @@ use super::split;
 /// Maximum number of places of all words together. With 8 bytes each, and room to grow, they
 /// take 64 to 128 MiB.
 const MOST_PLACES: usize = 8 << 20;
-/// Stands for the document of a text that is in no document.
+/// Marks a text that is in no document.
 const NOWHERE: u32 = u32::MAX;
 
 /// The words of texts. Each text is known by a number.

@@ -12,8 +12,8 @@ use super::{Fields, Template, TemplateError, bounds};
 /// Maximum number of steps of a template: a thousand times as many as the built-in templates need.
 /// These steps take less than a tenth of a second.
 const FUEL: u64 = 200_000;
-/// Maximum number of bytes that all steps may process together, if each step processes all texts.
-/// This much work takes some seconds.
+/// Maximum product of the number of steps and the number of bytes in the template and its fields,
+/// since each step may process all these bytes. This much work takes some seconds.
 const MAX_WORK: u64 = 8 << 30;
 /// Maximum length of a rendered template, in bytes.
 pub(crate) const MAX_RENDERED_BYTES: usize = 4 << 20;

@@ -18,7 +18,7 @@ pub(crate) const DEFAULT_LIMIT: u64 = 100_000;
 /// Largest share of a model's limit that a history should fill. Beyond it, pruning is due.
 pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 
-/// Values for an unknown model.
+/// Limit, tokenizer and factor for an unknown model.
 pub(crate) const DEFAULT: Row =
     Row { exact: false, ..public(&[], DEFAULT_LIMIT, TokenizerName::O200k) };
 
@@ -56,7 +56,7 @@ const GEMINI: f64 = 1.3;
 const CLAUDE: f64 = 1.55;
 const CLAUDE_TO_4_6: f64 = 1.2;
 
-/// Values for the models whose names begin with one of `prefixes`.
+/// Limit, tokenizer and factor for the models whose names begin with one of `prefixes`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row {
     /// Beginnings of the models' names, in lower case.
@@ -71,7 +71,8 @@ pub(crate) struct Row {
     pub exact: bool,
 }
 
-/// The user's values for some models. `None` keeps the built-in value.
+/// The limit, factor and tokenizer that the user sets for some models. `None` keeps the built-in
+/// value.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Override {

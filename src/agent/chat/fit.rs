@@ -57,7 +57,8 @@ impl Chat {
         }
     }
 
-    /// Returns the maximum tokens of the next window after one of `counted` tokens was refused.
+    /// Returns the maximum number of tokens in the next window after a window of `counted` tokens
+    /// was refused.
     fn fitted(&self, counted: u64, overflow: Option<&Overflow>) -> u64 {
         let share = |share: f64| (counted as f64 * share) as u64;
         let Overflow { limit, input, output, excess } = overflow.copied().unwrap_or_default();

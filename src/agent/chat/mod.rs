@@ -94,8 +94,8 @@ struct Chat {
     stored: Vec<String>,
 }
 
-/// Takes a turn with a model. Once begun, it continues if the returned future is dropped. After
-/// `job` is cancelled, the turn ends soon and keeps the part of the answer that has arrived.
+/// Takes a turn with a model. Once begun, it continues even if the returned future is dropped.
+/// After `job` is cancelled, the turn ends soon and keeps the part of the answer that has arrived.
 ///
 /// # Errors
 /// Any [`AgentError`]. Once the user's message is in the log, all errors are
@@ -128,7 +128,7 @@ pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, A
     Chat::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
 }
 
-/// The part with a defect if a turn panics.
+/// Part that is said to have a defect if a turn panics.
 const TURN: &str = "a turn; other turns keep running";
 
 /// Takes the turn from beginning to end. Until it ends, other turns of the session are refused.

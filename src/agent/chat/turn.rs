@@ -42,7 +42,7 @@ impl Chat {
             .unwrap_or_else(|_| Err(in_turn(AgentError::Defect(TURN))))
     }
 
-    /// Takes the turn after its question was logged.
+    /// Takes the rest of the turn, after its question was logged.
     async fn rest(self, mut begun: Begun) -> Result<Reply, AgentError> {
         match self.answered(&mut begun).await {
             Ok((whole, answer)) => Ok(self.reply(begun, whole, answer)),
@@ -55,7 +55,8 @@ impl Chat {
         }
     }
 
-    /// Returns the last answer, and the number of its message.
+    /// Asks the model, and carries out its calls, until an answer has no calls. Returns that answer
+    /// and, if any answer was logged, the number of the last one's message.
     async fn answered(&self, begun: &mut Begun) -> Result<(Response, Option<u64>), AgentError> {
         if let Some(why) = &self.embedded.failure {
             self.status(format!("memories are searched by words only, since the embedding {why}"));

@@ -8,8 +8,8 @@ use crate::curation::notes::NotesInput;
 use crate::template::{Conversation, ManagerPrompt, TASK, Template};
 use crate::tokens::Measure;
 
-/// Maximum size of the part of the conversation in a prompt, in bytes. More text never fits, since
-/// a prompt has at most 96,000 tokens.
+/// Maximum size of the part of the conversation in a prompt, in bytes. More text hardly ever fits,
+/// since a prompt has at most 96,000 tokens.
 const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.

@@ -96,7 +96,8 @@ impl Book {
         self.slots.push(Some(entry));
     }
 
-    /// Marks older choices that the statement `entry` replaces as `earlier`, and remembers it.
+    /// Marks as `earlier` the older choices that the statement `entry` replaces, and remembers the
+    /// statement.
     fn choose(&mut self, entry: &Entry, slot: usize) {
         let choice = Choice::of(&entry.text);
         let start = self.choices.len().saturating_sub(RECALLED);
@@ -191,8 +192,8 @@ impl Book {
         current.iter().filter(holds).cloned().collect()
     }
 
-    /// Returns whether `old` is known as an earlier amount of the thing that `new` measures, and
-    /// not of the thing that `old` itself names.
+    /// Returns whether the amount of `old` is known for the thing that `new` measures, but not for
+    /// the thing that `old` itself names.
     fn was(&self, old: &Quantity, new: &Quantity) -> bool {
         let (old_amount, amount) = (Amount::of(&old.amount), Amount::of(&new.amount));
         if old_amount.dimension != amount.dimension || old_amount == amount {

@@ -11,13 +11,14 @@ use super::phrases::Finder;
 use super::subject::key;
 use crate::retrieval::words::stems;
 
-/// Minimum number of words in a name by which choices are compared: one may mean many things.
+/// Minimum number of words in a name by which choices are compared: a single word may mean many
+/// things.
 const FEWEST_WORDS: usize = 2;
 
 /// Maximum number of names in a choice. A sentence with more names says more than a choice.
 const MOST_NAMES: usize = 5;
-/// A sentence about a change that has at most this many names is compared more loosely: the words
-/// of an older choice's known name may stand anywhere in it, not only together.
+/// Maximum number of names in a sentence about a change for comparing it more loosely: the words of
+/// an older choice's known name may then stand anywhere in the sentence, not only together.
 const FEW_NAMES: usize = 3;
 /// Words before the name of a thing that is already known. In "a trie for the parser", the parser
 /// is known, and the trie is chosen for it.

@@ -1,7 +1,7 @@
 //! Reads messages line by line into the ledger.
 //!
 //! Texts of the user and the model are read as sentences. From outputs of tools and quoted code,
-//! only a limited number of lines with a clear form are taken.
+//! only lines with a clear form are taken, and only a limited number of paths, errors and numbers.
 
 use std::sync::LazyLock;
 

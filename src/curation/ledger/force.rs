@@ -111,7 +111,8 @@ fn is_tagged(text: &str) -> bool {
     })
 }
 
-/// Returns whether at least half of the text is plain words, unlike in a log, a table or code.
+/// Returns whether at least two words, and at least half of all words, are plain, unlike in a log,
+/// a table or code.
 fn is_prose(text: &str) -> bool {
     let mut all = 0;
     let mut plain = 0;

@@ -95,8 +95,8 @@ pub(crate) fn unit_of_last_message(history: &History<'_>) -> Option<usize> {
 struct Points {
     /// Sum of the parts, at most 100.
     total: f64,
-    /// Points for each criterion. Points for keywords above [`KEYWORDS_AT_MOST`] are a negative
-    /// part, so that the parts add up.
+    /// Points for each criterion, and a negative part that lowers those for keywords to
+    /// [`KEYWORDS_AT_MOST`], so that the parts add up.
     parts: [(&'static str, f64); 8],
 }
 

@@ -139,7 +139,8 @@ impl<'a, 'h> Draft<'a, 'h> {
         quoted.or_else(|| notes.by_ref().map(counted).find(|note| note.tokens <= room))
     }
 
-    /// Returns the ledger of dropped messages without a summary, in at most `room` tokens.
+    /// Returns the ledger of the dropped messages that no summary stands in for, in at most `room`
+    /// tokens.
     fn ledger(&self, room: u64) -> String {
         let told = |index: &usize| self.history.is_folded(*index);
         let dropped: Vec<usize> = self.dropped().into_iter().filter(|it| !told(it)).collect();

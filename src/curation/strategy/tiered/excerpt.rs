@@ -17,9 +17,9 @@ const MANY: &str = "Lines about the current work, from these messages:";
 const LISTED: &str = "Lines about the current work, each after the number of its message:";
 
 /// Writes the chosen lines of left-out messages, which must be in the order of the log. A message
-/// of which many lines were chosen is named before its lines. The other lines follow as a list, each
-/// after the number of its message: naming their messages separately would cost about as much as
-/// these lines.
+/// of which many lines were chosen is named before its lines. The other lines that have specifics
+/// follow as a list, each after the number of its message: naming their messages separately would
+/// cost about as much as these lines.
 pub(super) fn of_messages(history: &History<'_>, unit_of: &[usize], lines: &[&Line<'_>]) -> String {
     let of_message = || lines.chunk_by(|left, right| left.message == right.message);
     let mut text = String::new();
@@ -72,8 +72,8 @@ fn write(text: &mut String, lines: &[&Line<'_>], numbered: bool) {
     }
 }
 
-/// Returns a line as a reader should see it: without JSON escapes if the line is from an argument
-/// of a call.
+/// Returns a line as a reader should see it: if the line is from an argument of a call, without the
+/// JSON escapes of quotation marks and tabs.
 fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
     match line.place {
         Place::Content(_) => Cow::Borrowed(line.text),
