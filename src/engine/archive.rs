@@ -43,8 +43,8 @@ impl Engine {
         Ok(telling.len() as u64)
     }
 
-    /// Returns whether the engine's loop should run a step: messages may be waiting to become
-    /// memories, the last step did not fail, and the store accepts changes.
+    /// Returns whether the engine's loop should call [`do_put_off`](Self::do_put_off): messages may
+    /// be waiting to become memories, the last call did not fail, and the store accepts changes.
     pub(super) fn has_put_off(&self) -> bool {
         self.archiving.is_due && !self.archiving.is_stalled && self.refusal().is_none()
     }

@@ -23,7 +23,7 @@ use crate::context::place;
 use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError, Way};
 
-/// Number of managers in memory above which empty managers are dropped.
+/// Number of managers in memory above which the empty ones are removed from memory.
 const MANAGERS_KEPT: usize = 1024;
 
 /// A clock that returns the time in Unix milliseconds.
@@ -223,7 +223,8 @@ impl Engine {
         outcome
     }
 
-    /// Runs one request. Its writes are kept together or not at all.
+    /// Runs a request, or a [`part`](Self::part) of one, whose writes are kept together or not at
+    /// all.
     pub(super) fn request<T, E: From<EngineError>>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, E>,

@@ -107,7 +107,8 @@ pub(crate) struct OpenLayers {
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
     pub taken_over: Vec<Held>,
-    /// Managers that belong to none of the layers, but whose items the caller may expect.
+    /// Managers that belong to none of the layers, although the caller may expect their items
+    /// there.
     pub elsewhere: Vec<Held>,
 }
 

@@ -18,8 +18,8 @@ const LOOKED_AT: u64 = 100;
 const MORE_LOOKED_AT: u64 = 4;
 /// Maximum number of matches that a search considers.
 const MOST_LOOKED_AT: u64 = 1600;
-/// Number of the best matches by words, and of those by vectors, whose neighbours in their session
-/// are considered too.
+/// Number of best matches by words, and also by vectors, whose neighbours in their session are
+/// considered too.
 const NEIGHBOURS_OF: usize = 10;
 /// The kind of memories that a user or model stored explicitly.
 pub(crate) const NOTE: &str = "note";
@@ -127,9 +127,9 @@ impl Engine {
         Ok(Grounded { memories, grounding })
     }
 
-    /// Finds the memories among the `looked_at` best matches that answer the query: at most one
-    /// more than the query's limit, since the last one may only repeat the query. Also returns
-    /// whether there are no further matches.
+    /// Finds the memories that answer the query, among the `looked_at` best matches and the
+    /// neighbours of the very best. Returns at most one more than the query's limit, since the last
+    /// one may only repeat the query. Also returns whether there are no further matches.
     fn answers(
         &mut self,
         query: &Query,

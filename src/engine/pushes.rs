@@ -1,5 +1,5 @@
-//! Records which items were given to agents' sessions, so that nothing is given twice, and which
-//! items the user wants to send with an agent's next prompt.
+//! Records which items were given to agents' sessions, so that nothing is given twice, and the
+//! user's wishes: each is to send an item with an agent's next prompt.
 
 use super::{Engine, EngineError, Event};
 use crate::ids::ItemId;
@@ -23,7 +23,7 @@ pub(crate) struct NewPush {
     pub(crate) project: String,
     /// Tokens of the items that the push shows.
     pub(crate) tokens: u64,
-    /// Numbers of the wishes that this push fulfils.
+    /// Numbers of the user's wishes (see [`Wish`]) that this push fulfils.
     pub(crate) next: Vec<u64>,
 }
 
@@ -89,7 +89,8 @@ impl Engine {
     }
 
     /// Returns the latest push to each of at most `limit` sessions of agents, the latest first.
-    /// Also returns the fulfilled wishes, the oldest first.
+    /// Also returns all fulfilled wishes that are still kept, in the order in which they were
+    /// fulfilled.
     ///
     /// # Errors
     /// [`EngineError::Store`].

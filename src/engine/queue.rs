@@ -45,8 +45,8 @@ impl Waiting {
         self.tasks.extend(tasks);
     }
 
-    /// Takes the next burst: up to `most` quick requests that no other waiting request of the same
-    /// caller precedes, or, if there are none, one long request.
+    /// Takes the next burst: up to `most` quick requests, or, if there are none, one long request.
+    /// Leaves a quick request behind if an earlier request of the same caller must still wait.
     pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();

@@ -20,9 +20,9 @@ pub struct Selection {
     pub managers: Vec<String>,
     /// Types and origins to include; all if empty.
     pub types: Vec<TypeName>,
-    /// Ids of the items to include; all without.
+    /// Ids of the items to include; `None` for all items.
     pub ids: Option<HashSet<ItemId>>,
-    /// Files of the live items to include; all items without.
+    /// Files of the live items to include; `None` for all items, live or not.
     pub filenames: Option<HashSet<String>>,
     /// Maximum number of items; the most recent of those to include are kept.
     pub limit: Option<usize>,
@@ -74,8 +74,8 @@ impl Engine {
         Ok(selected.into_iter().map(|(_, view)| view).collect())
     }
 
-    /// Returns, from each manager, the live items among those that the selection's types and limit
-    /// select. Ignores the managers that the selection names.
+    /// Applies the selection to each manager with live items, one by one, instead of to the
+    /// managers that it names. Returns the live items among those selected.
     ///
     /// # Errors
     /// [`EngineError::Store`].

@@ -218,7 +218,7 @@ impl Engine {
         self.carry_out(there, Change { partner: Some(here.to_owned()), ..change })
     }
 
-    /// Adds items that left the manager `here` to the manager `there`, where they must all fit.
+    /// Adds to the manager `there` the items that left the manager `here`. They must all fit.
     fn bring<'a>(
         &mut self,
         there: &str,

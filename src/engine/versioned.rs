@@ -46,7 +46,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Creates the moments of a start: everything counts as last changed at the number `began`.
+    /// Creates the moments for a server that starts: all data count as changed at number `began`.
     pub(super) fn since(began: u64) -> Self {
         Self { began, models: began, windows: HashMap::new() }
     }

@@ -145,8 +145,8 @@ pub(crate) fn make_secret(path: &Path) -> std::io::Result<()> {
     whole_file::replace(path, |file, _| writeln!(file, "{secret}"))
 }
 
-/// Fails if `path` is a link made by another user, who could lead the server to any file. Links
-/// made by root are accepted: root can read everything anyway.
+/// Fails if `path` is a link, or leads to a link, that was made by another user, who could lead the
+/// server to any file. Links made by root are accepted: root can read everything anyway.
 fn check_links(path: &Path) -> Result<(), SecretError> {
     let mut path = path.to_owned();
     for _ in 0..LONGEST_CHAIN {

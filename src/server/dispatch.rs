@@ -291,8 +291,8 @@ impl Beside {
     }
 }
 
-/// Waits until it is the call's turn. If the client leaves meanwhile, the call still runs, like
-/// every call that the client sent. Fails if the call is given up.
+/// Waits until it is the call's turn. If the client leaves meanwhile, the call still gets its turn.
+/// Fails if the call is given up.
 async fn in_turn(
     place: &Place,
     gone: &CancellationToken,

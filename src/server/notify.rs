@@ -42,8 +42,8 @@ impl Burst {
 }
 
 /// Returns the notifications of a burst for a client with the subscription `wanted`: the latest
-/// state of everything that changed, and every pruning, summary, checkpoint, failure, approval and
-/// question to editors. `stats` comes last.
+/// state of everything that changed, and every pruning, summary, checkpoint, failure to take notes,
+/// change of an approval, and question to editors. `stats` comes last.
 pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));

@@ -15,8 +15,8 @@ pub(super) struct Order {
 struct Open {
     touched: Touched,
     /// False for a change with long work of its own, such as a directory walk: later calls that
-    /// only read do not wait for it. True for other calls; they are here only because they wait
-    /// themselves.
+    /// only read do not wait for it. True for any other call, which is here only because it is
+    /// waiting, too.
     is_held: bool,
     begins_at_once: bool,
     effective: CancellationToken,

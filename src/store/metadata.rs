@@ -63,7 +63,7 @@ fn print_into(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Prints a key as a string. A key whose exact spelling in JSON is fixed is put into a vector.
+/// Prints a key as a string, in a vector if the exact spelling of the key in JSON is fixed.
 fn print_key(key: &Key, out: &mut Vec<u8>) {
     if key.is_exact() {
         out.push(b'[');

@@ -28,7 +28,7 @@ use crate::context::change::{Change, Settings, Slot};
 /// Minimum number of changes per manager that can be undone, across restarts. Changes in which
 /// items only [follow](Change::FOLLOW) their sources do not count.
 pub(crate) const UNDO_DEPTH: u64 = 100;
-/// Minimum number of answered request keys that are remembered.
+/// Minimum number of answered requests whose keys and outcomes are remembered.
 pub(crate) const REMEMBERED_REQUESTS: i64 = 10_000;
 
 /// Counters that never decrease, not even after a restart, except for a `last_timestamp` that is

@@ -193,7 +193,8 @@ impl State {
         judge::image(files, &self.judged, &self.wal).map_err(StoreError::opening(&files.database()))
     }
 
-    /// Reads the database, or the backup that would replace it, into memory.
+    /// Reads the database into memory, or else the backup that would replace it; the store is empty
+    /// if there is neither.
     fn in_memory(
         &self,
         files: &Files,

@@ -11,8 +11,8 @@ use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
-/// Minimum number of changes to keep in a journal. At most every second of them only follows, so
-/// that at least half of them are steps of an undo.
+/// Minimum number of changes to keep in a journal. In at most every second change, items only
+/// [follow](Change::FOLLOW) their sources, so at least half of the changes are steps of an undo.
 const JOURNAL_LENGTH: u64 = 2 * UNDO_DEPTH;
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
@@ -97,8 +97,8 @@ pub(super) fn has_undone(db: &Connection, manager: i64) -> Result<bool, StoreErr
     Ok(db.value(sql, [manager])?.unwrap_or(false))
 }
 
-/// Adds a change that only [follows](Change::FOLLOW) to the newest change, number `seq`, if that
-/// one only follows, too. Returns whether it did.
+/// Merges `change` into the newest change, number `seq`, if in both of them items only
+/// [follow](Change::FOLLOW) their sources. Returns whether they were merged.
 pub(super) fn extend(
     db: &Connection,
     manager: i64,

@@ -58,7 +58,7 @@ impl Keeper {
         self.wal().ok().flatten().map_or(0, length)
     }
 
-    /// Fails if the database was removed, so that writes to it are lost.
+    /// Fails if the database file was removed: writes to it would be lost.
     pub(super) fn refuse_removed(&self) -> Result<(), StoreError> {
         match self.database.metadata() {
             Ok(status) if status.nlink() == 0 => Err(StoreError::Removed(self.files.database())),

@@ -53,8 +53,8 @@ columns!(Counters { next_item, next_version, last_timestamp, burst });
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
-    /// Number of the newest change in its journal; no change has this number when the journal is
-    /// empty.
+    /// Number of the newest change in its journal. If the journal is empty, one less than the
+    /// number of the next change.
     last_change: u64,
     /// Set when changes can be redone.
     has_undone: bool,

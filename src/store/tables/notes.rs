@@ -73,7 +73,8 @@ impl Reading<'_> {
         self.db.row(sql, params![session, message, limit(id), MADE], NotesText::of)
     }
 
-    /// Returns the latest successful notes that have the same turn, model and prompt as `notes`.
+    /// Returns the latest successful notes that have the same turn, provider, model and prompt as
+    /// `notes`.
     pub fn notes_like(&self, notes: &NewNotes) -> Result<Option<NotesRow>, StoreError> {
         let NewNotes { session, message, provider, model, prompt, .. } = notes;
         let which = "session = ?1 AND message = ?2 AND status = ?3 AND provider IS ?4

@@ -31,8 +31,8 @@ impl Reading<'_> {
         Ok(vectors)
     }
 
-    /// Returns messages numbered `from` to `to` of a session, in order and at most `most`: those by
-    /// the user or the assistant that are not blank and have no vector by the embedding model
+    /// Returns, in order, at most `most` of the messages numbered `from` to `to` of a session that
+    /// are by the user or the assistant, are not blank, and have no vector by the embedding model
     /// `model`.
     pub fn messages_without_vector(
         &self,

@@ -1,7 +1,8 @@
 //! Words in full-text tables: how texts are indexed, and how free text becomes a query that is
 //! never a syntax error.
 //!
-//! Texts and queries are split by [`words`], joined by spaces and stemmed by FTS5.
+//! [`retrieval::words`] splits texts and queries into words. The words are joined by spaces, and
+//! stemmed by FTS5.
 
 use std::collections::HashSet;
 
@@ -65,8 +66,9 @@ pub(super) fn all_of(words: &[String]) -> String {
 }
 
 impl Reading<'_> {
-    /// Returns a query for texts in `table` with any of the words, or of many words, any of the
-    /// rarest. Words that do not occur in the table are left out; `None` when no word occurs.
+    /// Returns a query for texts in `table` with any of the words; if there are many words, with
+    /// any of the rarest. Leaves out words that do not occur in the table; `None` when no word
+    /// occurs.
     pub(super) fn some_of(
         &self,
         table: &str,
