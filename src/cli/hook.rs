@@ -43,8 +43,8 @@ const FACTS_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Agents run this themselves, with the event as JSON on standard input, once \
-    contexture setup has\nconfigured them. The agents are claude, codex and gemini. The command \
-    always succeeds, and reports\nfailures on standard error."
+    contexture setup has\nconfigured them. The agents are claude, codex and gemini. The exit code \
+    is always 0, and failures\nare reported on standard error."
 )]
 pub(super) struct Hook {
     /// The agent: claude, codex or gemini
@@ -243,8 +243,8 @@ impl Access {
     }
 }
 
-/// Starts a process that imports a transcript into the same state, so that the agent need not wait
-/// for the import.
+/// Starts a process that imports a transcript into the state that this process uses, so that the
+/// agent need not wait for the import.
 fn record(common: &Common, transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
     let program = std::env::current_exe().context("cannot find the path of this program")?;
@@ -275,7 +275,7 @@ impl Agent {
     }
 
     /// Returns whether a session that starts for the reason `source` has lost the items that it was
-    /// given. A new session was given none.
+    /// given; false for a new session, which was given none.
     fn forgets(&self, source: Option<&str>) -> bool {
         match source {
             Some("clear" | "compact") => true,

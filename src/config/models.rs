@@ -1,4 +1,5 @@
-//! Values that the user configures for models: `[[models]]` in the configuration file.
+//! Limits, factors and tokenizers that the user sets for models: `[[models]]` in the configuration
+//! file.
 
 use super::{ConfigError, Explained, FILE, bad_table};
 use crate::tokens::model::Override;

@@ -37,8 +37,8 @@ pub struct Opened {
 /// A name resolved for a project.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Place of the file, unless the name stays within the project as far as it can be resolved:
-    /// the real path, or the path that was tried if the file cannot be opened.
+    /// Real path of the file, or the path that was tried if the file cannot be opened; `None` if
+    /// the name stays within the project, as far as it can be resolved.
     pub outside: Option<PathBuf>,
     /// The file, or the reason why it cannot be opened.
     pub file: Result<Opened, FileError>,
@@ -135,8 +135,8 @@ impl Opened {
         Ok(Self { held, path, within: None })
     }
 
-    /// Returns the file's path: the folder's name plus the path below it if it was opened in a
-    /// folder, otherwise the real path.
+    /// Returns the file's path. For a file that was opened in a folder, this is the folder's name
+    /// plus the path below the folder; otherwise, it is the real path.
     pub fn path(&self) -> &Path {
         &self.path
     }

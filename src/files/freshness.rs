@@ -1,8 +1,8 @@
 //! Checks whether items still match their files. Must not change an item.
 //!
-//! A file whose last change is older than the item is not read. This misses two cases: a folder
-//! above the file that was replaced by renaming or through a link, and a file system whose clock
-//! lags behind the server's.
+//! A file whose last change is older than the item is not read. This misses changes in two cases:
+//! if a folder above the file was replaced by renaming or through a link, and if the clock of the
+//! file system lags behind the server's.
 
 use std::collections::HashMap;
 use std::fs::Metadata;

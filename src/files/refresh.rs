@@ -98,12 +98,12 @@ impl Reader {
 
 /// Compares an item with its file again.
 ///
-/// A fresh item is `Unchanged`. A whole file (origin file, tree or buffer, or no origin and type
-/// file; no lines) is read again, within the size limit of `options`. An item with lines is
-/// searched for in its file by its exact text, apart from line ends and one final newline: as whole
-/// lines, or anywhere if its metadata has `partial` true. If it is in exactly one place, the result
-/// is `Moved`; if it is in none or in several, `Unsure`. Files larger than both
-/// [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
+/// A fresh item is `Unchanged`. An item that is a whole file is read again, within the size limit
+/// of `options`: one without lines whose origin is file, tree or buffer, or that has no origin but
+/// the type file. An item with lines is searched for in its file by its exact text, apart from line
+/// ends and one final newline: as whole lines, or anywhere if its metadata has `partial` true. If
+/// it is in exactly one place, the result is `Moved`; if it is in none or in several, `Unsure`.
+/// Files larger than both [`MAX_COMPARED_BYTES`] and the limit of `options` are not searched.
 ///
 /// A live item is always compared. If a live item has lines and is not `partial`, its text is also
 /// found after edits, as far as [`follow::locate`] is certain.

@@ -84,7 +84,8 @@ impl Link {
     }
 
     /// Calls a method of the server and decodes its result. If the server is shutting down, calls
-    /// the method of the next server. Waits at most [`LONGEST_WAIT`] for each of the two replies.
+    /// the method of the server that takes its place. Waits at most [`LONGEST_WAIT`] for each of
+    /// the two replies.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,

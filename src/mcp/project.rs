@@ -18,8 +18,8 @@ use crate::visible::visible_path;
 /// Maximum time to wait for the client's roots.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The projects of one agent. By default, those of an agent that names its project in the address
-/// of its requests.
+/// The projects of one agent. The default value is for an agent that names its project in the
+/// address of its requests.
 #[derive(Default)]
 pub(crate) struct Projects {
     /// Project that the command line names.

@@ -15,8 +15,8 @@ use super::error::{ErrorKind, ProviderError};
 use super::refusal::{Again, Refusal, wanted_pause};
 use super::secret::{KeySource, Secret};
 
-/// Maximum number of attempts if the failure may pass. A server that is loading or overloaded is
-/// tried again until the time is up.
+/// Maximum number of attempts if the failure may pass. A server that is loading or overloaded, or
+/// that says when to try again, is tried again until the time is up.
 const ATTEMPTS: u32 = 3;
 /// Wait before the second attempt, and the shortest wait that a server can ask for. Each later wait
 /// is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.

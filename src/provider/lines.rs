@@ -2,8 +2,8 @@
 //!
 //! Text is decoded line by line, so the stream may be split at any byte.
 
-/// Maximum length of a line in bytes. An answer of 10 MB in one piece fits; an endless line is
-/// refused.
+/// Maximum length of a line or an event in bytes. An answer of 10 MB in one piece fits; an endless
+/// line is refused.
 const LONGEST_LINE: usize = 16 << 20;
 
 /// The framing of an answer: how its texts are separated.

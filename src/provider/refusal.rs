@@ -33,8 +33,8 @@ pub(super) enum Again {
     Never,
     /// Try a few times: the failure may pass.
     Soon,
-    /// Keep trying until the time is up: the server is loading the model, or says when to try
-    /// again.
+    /// Keep trying until the time is up: the server is loading the model or overloaded, or says
+    /// when to try again.
     UntilReady,
 }
 

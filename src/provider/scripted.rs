@@ -173,7 +173,8 @@ impl Scripted {
     /// Returns the answer to play next, and how often it was played before.
     ///
     /// # Errors
-    /// [`ErrorKind::Unconfigured`] if no answer fits, or if the file was changed to what is no script.
+    /// [`ErrorKind::Unconfigured`] if no answer fits, or if the file was changed and is no longer a
+    /// valid script.
     fn next_line(&self, request: &Request) -> Result<(Arc<Line>, usize), ProviderError> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &self.file {

@@ -78,7 +78,8 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
 }
 
 /// Lists the entries of the directory part of `named`, as completions of `named`. Hidden entries
-/// are listed only if the typed name begins with a dot. If `named` is empty, nothing is listed.
+/// are listed only if the part after the last slash begins with a dot. If `named` is empty, nothing
+/// is listed.
 fn files(directory: &Path, named: &str) -> Vec<Candidate> {
     if named.is_empty() {
         return Vec::new();

@@ -11,8 +11,8 @@ use super::likeness::{LOST, likeness_to};
 use super::looked::Looked;
 use super::{GONE, SEVERAL, definition, edges};
 
-/// If at least this share of the text's lines is outside of its place, they count as another
-/// version of the text.
+/// If at least this share of a text, or of its telling lines, is outside of the place found for it,
+/// another version of the text may be elsewhere.
 const RIVALS: f64 = 0.3;
 /// Like [`RIVALS`], for a place that has the whole text.
 const COPIES: f64 = 0.5;

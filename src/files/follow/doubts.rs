@@ -104,9 +104,9 @@ fn beyond<'a>(looked: &Looked<'a>, at: &Range<usize>, is_start: bool) -> Vec<&'a
     near.filter(|at| !matched.is_other(**at)).map(|at| &*looked.file.lines[*at]).collect()
 }
 
-/// Returns whether the outermost line may be a copy. If it is telling, an unmatched line between it
-/// and the next pair must be an edited version of it. If the outermost lines are not telling, an
-/// equal line must be nearer to the first telling one.
+/// Returns whether the outermost line may be a copy, because the line itself may be an unmatched
+/// line farther inwards: if the outermost line is telling, an edited version of it before the next
+/// pair; otherwise, before the first telling pair, an equal of one of the matched lines there.
 fn is_double(looked: &Looked<'_>, body: &[Pair], is_start: bool) -> bool {
     let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
     let pairs = inwards(body, is_start);

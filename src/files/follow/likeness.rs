@@ -4,7 +4,7 @@
 pub(super) const LOST: f64 = 0.75;
 /// Maximum likeness at which a line is certainly not one of the lost lines.
 pub(super) const UNLIKE: f64 = 0.6;
-/// Length, in characters, up to which a longer line may have more changes.
+/// Length, in characters, beyond which a line may have no more changes than a line of this length.
 const LONG: usize = 24;
 
 /// Returns the likeness of a line to the most similar of several others.

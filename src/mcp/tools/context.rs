@@ -42,8 +42,8 @@ impl Arguments {
 
 /// The latest answers that were given to one agent, or over HTTP to all agents.
 pub(in crate::mcp) struct Given {
-    /// Beginning of the ids of the sessions to which answers are recorded as pushes. It differs
-    /// from process to process.
+    /// Beginning of the session ids under which answers are recorded as pushes; the name of the
+    /// project follows. Differs from process to process.
     name: String,
     /// The answers, from the oldest to the newest.
     answers: Mutex<VecDeque<Answer>>,

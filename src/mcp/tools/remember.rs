@@ -1,4 +1,4 @@
-//! The tool `remember`, the only tool that stores something.
+//! The tool `remember`, the only one of these tools that stores what a model writes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

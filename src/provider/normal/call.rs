@@ -20,8 +20,9 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Returns the id unchanged if the server must get it back (`is_kept`) or all servers accept
-    /// it, else a replacement that depends only on the id and on earlier calls.
+    /// Returns the id unchanged if the server must get it back (`is_kept`), or if all servers
+    /// accept it and no earlier call got it; else a replacement that depends only on the id and on
+    /// earlier calls.
     pub(super) fn of(&mut self, id: &str, is_kept: bool) -> String {
         let fits = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if is_kept || (fits && !self.taken.contains(id)) {
