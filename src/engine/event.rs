@@ -49,7 +49,7 @@ pub enum Event {
         /// Number of messages in the session's log now.
         messages: u64,
     },
-    /// A note or a summary became a memory, or a memory was forgotten or restored. There is no
+    /// `remember` or a summary added a memory, or a memory was forgotten or restored. There is no
     /// event for messages that become memories.
     MemoriesChanged {
         /// Method that made the change, by its earlier name if it was renamed.

@@ -43,7 +43,7 @@ pub use self::served::{HttpProvider, Times};
 
 /// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
 pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// Maximum length of a server's list of models, in bytes.
+/// Maximum length of a provider's list of its models, in bytes.
 pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
 
 /// The answer of a provider, as a future. Boxed, so that traits that return it are object safe.
