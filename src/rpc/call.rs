@@ -117,7 +117,7 @@ pub struct Call {
     pub dialect: Dialect,
     /// State that the calls of the connection share.
     pub(crate) client: Arc<Client>,
-    /// Maximum size of an answer with lists, in bytes, if the client takes pages.
+    /// Size of a page of a list, in bytes, unless the call gives another with `:max-bytes`.
     pub page_bytes: usize,
     /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,

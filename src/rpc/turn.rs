@@ -270,7 +270,8 @@ pub(super) struct QualityResult<'a> {
 pub(super) struct LearnedResult<'a> {
     /// Name of the model.
     model: &'a str,
-    /// Number of tokens that the provider counted for each token counted here.
+    /// Smoothed ratio of the tokens that the provider reported to ours before calibration, from 0.8
+    /// to 2; 1 before any report.
     ratio: f64,
     /// Number of reports from which the ratio is made.
     reports: u64,

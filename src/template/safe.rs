@@ -201,7 +201,7 @@ impl Reader {
             Token::Colon if self.is("set") => Some("a slice in {% set %}".to_owned()),
             // Without a value, the tag begins a block, which keeps everything written in it.
             token if self.tokens == 2 && self.is("set") && !matches!(token, Token::Assign) => {
-                Some("{% set %} of anything but a name and its value".to_owned())
+                Some("{% set %} in another form than {% set NAME = VALUE %}".to_owned())
             }
             Token::Plus | Token::Mul | Token::Pow | Token::Tilde => Some(token.to_string()),
             Token::BraceOpen => Some("a dictionary".to_owned()),

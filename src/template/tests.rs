@@ -129,8 +129,11 @@ fn text_cannot_grow_from_itself() {
         ("{% set a = a ~ a %}", "`~`"),
         ("{% set a = a + a %}", "`+`"),
         ("{{ 'x' * 1000000000 }}", "`*`"),
-        ("{% set a %}{{ a }}{{ a }}{% endset %}", "{% set %} of anything but a name and its value"),
-        ("{% set a, b = c %}", "{% set %} of anything but a name and its value"),
+        (
+            "{% set a %}{{ a }}{{ a }}{% endset %}",
+            "{% set %} in another form than {% set NAME = VALUE %}",
+        ),
+        ("{% set a, b = c %}", "{% set %} in another form than {% set NAME = VALUE %}"),
         ("{% with a = 1 %}{% endwith %}", "{% with %}"),
         ("{% filter upper %}{% endfilter %}", "{% filter %}"),
         ("{%- macro m() %}{% endmacro %}", "{% macro %}"),

@@ -1,4 +1,5 @@
-//! Adds entries to JSON, with or without comments, and removes them. All other bytes stay the same.
+//! Adds, corrects and removes entries in JSON with or without comments. All other bytes stay the
+//! same.
 //! Nothing here has side effects.
 
 use std::ops::Range;

@@ -11,10 +11,10 @@ use crate::value::sexp::print;
 
 /// Appends `value` to `out` as JSON on one line.
 ///
-/// Maps and property lists become objects. Names become snake_case, except keys whose exact
+/// Maps and property lists become objects. Keys become snake_case, except those whose exact
 /// spelling is fixed; see [`Key`](crate::value::Key). A list whose elements are *all* keywords is a
 /// list of names and becomes an array, like any other list or vector. Symbols, keywords and strings
-/// with properties become strings. NaN and the infinities become the strings `"NaN"`, `"Infinity"`
+/// with properties become strings; names that are values keep their hyphens. NaN and the infinities become the strings `"NaN"`, `"Infinity"`
 /// and `"-Infinity"`. In a string, each raw byte and each other code outside Unicode becomes
 /// U+FFFD. Dotted pairs, records and bool-vectors become strings that hold their s-expression.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
