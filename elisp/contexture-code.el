@@ -69,7 +69,8 @@
 
 (defun contexture-defun-prose--blocks ()
   "Return the Markdown code blocks of this buffer, each as (BEG END NAME KIND).
-NAME is the block's language, or nil."
+NAME is the block's language, or nil.  A block without an end reaches beyond
+the buffer, and its KIND is nil."
   (save-excursion
     (goto-char (point-min))
     (let (blocks)
@@ -77,14 +78,15 @@ NAME is the block's language, or nil."
               "^[ \t]*\\(\\(?:```\\|~~~\\)[`~]*\\)[ \t]*\\([^`\n]*\\)$" nil t)
         (let ((start (line-beginning-position))
               (language (match-string-no-properties 2)))
-          (when (re-search-forward
-                 (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$") nil t)
-            (forward-line)
-            (push (list start (point)
-                        (and (string-match "[[:alnum:]_+-]+" language)
-                             (match-string 0 language))
-                        :block)
-                  blocks))))
+          (if (re-search-forward
+               (concat "^[ \t]*" (regexp-quote (match-string 1)) "[`~]*[ \t]*$") nil 'move)
+              (progn (forward-line)
+                     (push (list start (point)
+                                 (and (string-match "[[:alnum:]_+-]+" language)
+                                      (match-string 0 language))
+                                 :block)
+                           blocks))
+            (push (list start (1+ (point-max)) nil nil) blocks))))
       blocks)))
 
 (defun contexture-defun-prose--block (blocks)
@@ -547,9 +549,10 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
                         (and (not (derived-mode-p 'prog-mode))
                              (string-match-p contexture-defun-prose--files
                                              (or buffer-file-name ""))))
-                    (let ((blocks (contexture-defun-prose--blocks)))
-                      (or (contexture-defun-prose--block blocks)
-                          (contexture-defun-prose--section blocks))))
+                    (let* ((blocks (contexture-defun-prose--blocks))
+                           (block (contexture-defun-prose--block blocks)))
+                      (if (eq (nth 3 block) :block) block
+                        (contexture-defun-prose--section blocks))))
                    (t (or (contexture-defun--in-code) (contexture-defun-prose--cell))))
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))
@@ -1205,12 +1208,13 @@ rest.  No file is saved."
     (let* ((buffer (current-buffer))
            (proposal (contexture-review--make-proposal beg end text))
            (done (lambda ()
-                   (contexture--with-live-buffer buffer
-                     (contexture-review--decide beg end text old)
-                     (contexture-review--tell review)
-                     (unless (equal old (buffer-substring-no-properties beg end))
-                       (run-hook-with-args 'contexture-review-accepted-functions beg)))
-                   (when (buffer-live-p proposal) (kill-buffer proposal)))))
+                   (unwind-protect
+                       (contexture--with-live-buffer buffer
+                         (contexture-review--decide beg end text old)
+                         (contexture-review--tell review)
+                         (unless (equal old (buffer-substring-no-properties beg end))
+                           (run-hook-with-args 'contexture-review-accepted-functions beg)))
+                     (when (buffer-live-p proposal) (kill-buffer proposal))))))
       (funcall contexture-repl-compare-function buffer proposal done))))
 
 (defun contexture-review--make-proposal (beg end text)

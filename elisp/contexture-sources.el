@@ -843,7 +843,8 @@ Interactively, that is the symbol at point, or one that you type."
 (defun contexture-symbol--complete ()
   "Complete the name in the minibuffer; if that fails, say what finds it."
   (let ((completion-fail-discreetly t))
-    (unless (minibuffer-complete)
+    ;; Completion also returns nil if it scrolls the window of candidates.
+    (unless (or (minibuffer-complete) (window-live-p minibuffer-scroll-window))
       (minibuffer-message "No open file has such a symbol; RET searches the project"))))
 
 (defun contexture-symbol--table ()

@@ -586,7 +586,7 @@ command that helps."
            (contexture--full-text (plist-get data :count) (plist-get data :tokens)
                                   (plist-get data :capacity) (plist-get data :pinned)))
           (manager (string-replace (prin1-to-string manager) (contexture--label manager)
-                                   (plist-get problem :message)))
+                                   (or (plist-get problem :message) "")))
           (t (plist-get problem :message)))))
 
 (defun contexture--full-text (files tokens capacity pinned)

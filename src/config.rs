@@ -281,7 +281,10 @@ fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Co
 
 /// Parses the value of an option that must be a whole number.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("must be a whole number, 0 or more, got {text:?}"))
+    text.parse().map_err(|_| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true if !text.is_empty() => format!("{text} is too large"),
+        _ => format!("must be a whole number, 0 or more, got {text:?}"),
+    })
 }
 
 fn parse_tokenizer(name: &str) -> Result<TokenizerName, String> {

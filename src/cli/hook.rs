@@ -244,9 +244,13 @@ impl Access {
 }
 
 /// Starts a process that imports a transcript into the state that this process uses, so that the
-/// agent need not wait for the import.
+/// agent need not wait for the import. Does nothing without a state folder. Of the options, passes
+/// on only those that name the state and the configuration.
 fn record(common: &Common, transcript: &Path) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt;
+    if common.ephemeral {
+        return Ok(());
+    }
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
     command.args(common.shared()?).arg("import").arg(transcript).process_group(0);

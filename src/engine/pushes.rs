@@ -28,6 +28,7 @@ pub(crate) struct NewPush {
 }
 
 /// A wish to send an item with the next prompt.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) manager: String,
     pub(crate) item: ItemId,
@@ -117,8 +118,10 @@ impl Engine {
     /// [`EngineError::Store`].
     pub(crate) fn waiting_with(&mut self, wishes: &[Wish]) -> Result<usize, EngineError> {
         let waiting = self.next_pushes()?;
-        let is_new = |wish: &&Wish| !waiting.iter().any(|waiting| waiting.is_for(wish));
-        Ok(waiting.len() + wishes.iter().filter(is_new).count())
+        let is_new = |(at, wish): &(usize, &Wish)| {
+            !waiting.iter().any(|waiting| waiting.is_for(wish)) && !wishes[..*at].contains(wish)
+        };
+        Ok(waiting.len() + wishes.iter().enumerate().filter(is_new).count())
     }
 
     /// Stores a wish, and returns its number. If the same wish is already waiting, stores nothing
@@ -128,7 +131,7 @@ impl Engine {
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
     pub(crate) fn push_next(&mut self, wish: Wish) -> Result<u64, EngineError> {
         self.check_items(&wish.manager, &[wish.item])?;
-        let waiting = self.store.read().next_pushes()?;
+        let waiting = self.next_pushes()?;
         if let Some(same) = waiting.iter().find(|waiting| waiting.is_for(&wish)) {
             return Ok(same.number);
         }

@@ -81,11 +81,13 @@ impl Engine {
     /// [`EngineError::Store`].
     pub(crate) fn select_live(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
         let mut live = Vec::new();
+        let mut one = Selection { limit: None, ..selection.clone() };
         for manager in self.store.read_all()?.managers_with_live()? {
-            let one = Selection { managers: vec![manager], ..selection.clone() };
-            live.extend(self.select(&one)?.into_iter().filter(|view| view.item.live));
+            one.managers = vec![manager];
+            let selected = self.select_by_manager(&one)?;
+            live.extend(selected.into_iter().filter(|(_, view)| view.item.live));
         }
-        Ok(live)
+        Ok(newest(live, selection.limit).into_iter().map(|(_, view)| view).collect())
     }
 
     /// Returns the item in `slot`, with its own time as [`since`](View::since).

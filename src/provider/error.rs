@@ -63,9 +63,7 @@ impl ProviderError {
 
     fn next_step(&self) -> Cow<'static, str> {
         let step = match self.kind {
-            ErrorKind::Unconfigured => {
-                "correct the provider's configuration, and start the program again"
-            }
+            ErrorKind::Unconfigured => "correct the provider's configuration, and try again",
             ErrorKind::Authentication => "check the key that is configured for this provider",
             ErrorKind::RateLimited => match self.retry_after {
                 Some(wait) => return format!("try again in {} s", wait.as_secs().max(1)).into(),

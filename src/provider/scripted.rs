@@ -41,7 +41,7 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
@@ -154,7 +154,7 @@ impl Scripted {
     /// The reason why the file cannot be read, or the error of [`Scripted::new`].
     pub fn open(path: &Path, model: &str) -> Result<Self, String> {
         let file = Some(path.to_owned());
-        Ok(Self { file, ..Self::of(Answers::read(path, changed(path))?, model) })
+        Ok(Self { file, ..Self::of(Answers::read(path, changed(path), 0)?, model) })
     }
 
     /// Parses a script. `model` is the name that the provider reports.
@@ -162,7 +162,7 @@ impl Scripted {
     /// # Errors
     /// The problem, with its line if it has one.
     pub fn new(script: &str, model: &str) -> Result<Self, String> {
-        Ok(Self::of(Answers::new(script, None)?, model))
+        Ok(Self::of(Answers::new(script, None, 0)?, model))
     }
 
     fn of(answers: Answers, model: &str) -> Self {
@@ -175,18 +175,16 @@ impl Scripted {
     /// # Errors
     /// [`ErrorKind::Unconfigured`] if no answer fits, or if the file was changed and is no longer a
     /// valid script.
-    fn next_line(&self, request: &Request) -> Result<(Arc<Line>, usize), ProviderError> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = &self.file {
-            let now = changed(file);
-            if now.is_some() && now != answers.changed {
-                let wrong = |why: String| format!("{}: {why}", visible_path(file));
-                *answers = Answers::read(file, now)
-                    .map_err(|why| self.error(ErrorKind::Unconfigured, &wrong(why)))?;
-            }
+    async fn next_line(&self, request: &Request) -> Result<(Arc<Line>, usize), ProviderError> {
+        if let Some(file) = self.file.clone() {
+            let answers = Arc::clone(&self.answers);
+            let reading = tokio::task::spawn_blocking(move || read_again(&file, &answers)).await;
+            let wrong = |why: String| self.error(ErrorKind::Unconfigured, &why);
+            reading.unwrap_or_else(|error| Err(error.to_string())).map_err(wrong)?;
         }
         let what = "the script has no answer for this message";
-        answers.next(request).ok_or_else(|| self.error(ErrorKind::Unconfigured, what))
+        let next = locked(&self.answers).next(request);
+        next.ok_or_else(|| self.error(ErrorKind::Unconfigured, what))
     }
 
     fn error(&self, kind: ErrorKind, what: &str) -> ProviderError {
@@ -197,11 +195,12 @@ impl Scripted {
 }
 
 impl Answers {
-    fn read(path: &Path, changed: Option<SystemTime>) -> Result<Self, String> {
-        Self::new(&text_of(path)?, changed)
+    fn read(path: &Path, changed: Option<SystemTime>, played: usize) -> Result<Self, String> {
+        Self::new(&text_of(path)?, changed, played)
     }
 
-    fn new(script: &str, changed: Option<SystemTime>) -> Result<Self, String> {
+    /// Parses a script of which each answer counts as played this many times.
+    fn new(script: &str, changed: Option<SystemTime>, played: usize) -> Result<Self, String> {
         let script: Script = toml::from_str(script).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(script.len()));
             let line = script.as_bytes()[..start].iter().filter(|b| **b == b'\n').count() + 1;
@@ -214,7 +213,7 @@ impl Answers {
         if answers.iter().any(|line| !(0.0..=LONGEST_DELAY).contains(&line.delay)) {
             return Err(format!("delay must be from 0 to {LONGEST_DELAY} seconds"));
         }
-        let lines = answers.into_iter().map(|line| (Arc::new(line), 0)).collect();
+        let lines = answers.into_iter().map(|line| (Arc::new(line), played)).collect();
         Ok(Self { lines, changed })
     }
 
@@ -229,6 +228,25 @@ impl Answers {
         *times += 1;
         Some((Arc::clone(line), *times - 1))
     }
+}
+
+/// Reads the script in a file again if the file has changed. The counts of plays go on, so that the
+/// ids of calls differ from those before.
+fn read_again(file: &Path, answers: &Mutex<Answers>) -> Result<(), String> {
+    let now = changed(file);
+    let (known, played) = {
+        let answers = locked(answers);
+        (answers.changed, answers.lines.iter().map(|(_, times)| *times).max().unwrap_or(0))
+    };
+    if now.is_some() && now != known {
+        let read = Answers::read(file, now, played);
+        *locked(answers) = read.map_err(|why| format!("{}: {why}", visible_path(file)))?;
+    }
+    Ok(())
+}
+
+fn locked(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {
@@ -286,7 +304,7 @@ impl Provider for Scripted {
 
     fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
         Box::pin(async move {
-            let (line, before) = self.next_line(request)?;
+            let (line, before) = self.next_line(request).await?;
             if let Some(kind) = line.error {
                 let what = line.message.as_deref().unwrap_or("the script fails here");
                 let retry_after = line.retry_after.map(|wait| Duration::from_secs(wait.into()));

@@ -1,7 +1,6 @@
 //! Forms that SLY and SLIME send for evaluation. Known forms get answers, so that these clients can
 //! connect and work; every other form is refused at once.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::lisp::{items, keyword, list, no_lisp, number, plist, refusal, text, texts};
@@ -129,7 +128,7 @@ impl Repls {
             "set-package" => list([text(PACKAGE), text(PACKAGE)]),
             "default-directory" => self.directory(),
             "set-default-directory" => {
-                *self.shared.directory() = PathBuf::from(first.as_text().unwrap_or("/"));
+                self.set_directory(first.as_text().unwrap_or("/"));
                 self.directory()
             }
             "eval-for-mrepl" => self.for_mrepl(&first, &second, &arguments.collect::<Vec<_>>()),
@@ -148,6 +147,13 @@ impl Repls {
         })
     }
 
+    /// Changes the directory. A relative one is in the current one.
+    fn set_directory(&self, given: &str) {
+        let mut directory = self.shared.directory();
+        let is_of_home = given.starts_with('~');
+        *directory = if is_of_home { given.into() } else { directory.join(given) };
+    }
+
     /// Answers a function call that SLY's REPL (mREPL) sends: returns what its prompt shows, the
     /// package and the directory. Only functions that set the directory have an effect here.
     fn for_mrepl(&self, channel: &Value, function: &Value, arguments: &[Value]) -> Value {
@@ -164,7 +170,7 @@ impl Repls {
             _ => None,
         };
         if let Some(directory) = given {
-            *self.shared.directory() = PathBuf::from(directory);
+            self.set_directory(directory);
         }
         let repl = if let Value::Int(channel) = channel { self.repls.get(channel) } else { None };
         let name = repl.map_or_else(|| PACKAGE.to_owned(), |repl| repl.place.shown_name());

@@ -309,6 +309,8 @@ fn every_form_is_answered_at_once() {
             ),
             ("(slynk:slynk-add-load-paths '(\"/x/\"))", "(:ok nil)"),
             ("(slynk:set-default-directory \"/x/\")", "(:ok \"/x/\")"),
+            ("(slynk:set-default-directory \"y/\")", "(:ok \"/x/y/\")"),
+            ("(slynk:set-default-directory \"/x/\")", "(:ok \"/x/\")"),
             ("(slynk:autodoc (quote nil) :print-right-margin 120)", "(:ok (:not-available t))"),
             (
                 "(slynk-mrepl:eval-for-mrepl 1 'slynk:set-default-directory \

@@ -232,7 +232,7 @@ fn damaged() -> WireError {
         PlainKind::StoreFailed,
         format!(
             "{KEY} was used before, but the answer stored for it cannot be read; the earlier call \
-             took effect, and this one changed nothing"
+             has ended, and this one changed nothing"
         ),
     )
 }

@@ -219,6 +219,7 @@ Each of ROWS is a text, a name and a kind; see the commentary."
   ("# One\ntext\n\n«## Two\nSome¦ text.\n\n```sh\n# no heading\n```\n\n### Three\nmore\n\n»## Four\n"
    "Two" :section)
   ("«# One\ntext¦\n\n~~~\n```\n~~~\n\n```sh\n# none\n~~~\n```\n»# Two\n" "One" :section)
+  ("«# One\n\n```sh\n# no heading\necho¦\n»" "One" :section)
   ("«# One\n```x```\ntext¦\n\n»# Two\n```x```\n" "One" :section)
   ("# One\n\n«```python\nx =¦ 1\n```\n»\nafter\n" "python" :block)
   ("text ¦before\n\n# One\n" nil nil))

@@ -292,6 +292,13 @@ fn a_limit_counts_only_what_is_asked_for() {
     let params = format!("(:manager \"m\" :ids ({first:?}) :limit 1)");
     assert_eq!(client.ok("list-items", &params)[0]["id"], json!(first));
     assert!(client.ok("context-to-string", &params).as_str().unwrap().contains("one"));
+    let home = Home::new();
+    let file = home.write("a.txt", "text\n");
+    for manager in ["a", "b"] {
+        client.ok("add-file", &format!("(:manager {manager:?} :path {file:?} :live t)"));
+    }
+    let params = format!("(:filenames ({file:?}) :limit 1)");
+    assert_eq!(client.ok("list-items", &params).as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -151,7 +151,8 @@ async fn hold(
             engine.end_turn(id);
             Ok(())
         };
-        engine.ask(end).await?;
+        // If the engine has ended, so has the turn.
+        drop(engine.ask(end).await);
     }
     outcome
 }

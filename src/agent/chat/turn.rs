@@ -26,7 +26,7 @@ const MAX_CALLS_HEARD: usize = 128;
 
 impl Chat {
     /// Takes the turn. Once its question is in the log, every error says so, even if the turn
-    /// panics.
+    /// panics; that error knows no answers.
     pub(super) async fn turn(self) -> Result<Reply, AgentError> {
         self.configured.find_limit().await;
         let (begun, answered) = self.begin().await?;

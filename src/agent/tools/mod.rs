@@ -99,7 +99,7 @@ names! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub struct CalledTool {
-    /// Id of the call; its result has the same id.
+    /// Id of the call; its result has the same id. Not serialized.
     #[serde(skip)]
     pub id: String,
     /// Name of the tool.

@@ -22,11 +22,12 @@ use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema, Default)]
 pub(super) struct OpenLayersCall {
-    /// Root of the project; `nil` outside of a project.
+    /// Absolute name of the root of the project; `nil` outside of a project.
     root: Option<Short>,
-    /// Folder whose project to use if there is no `:root`; without a project, the folder itself.
+    /// Absolute name of the folder whose project to use if there is no `:root`; without a project,
+    /// the folder itself.
     directory: Option<Short>,
-    /// Name of the file.
+    /// Absolute name of the file.
     filename: Option<Short>,
     /// Name of the buffer, if it has no file. With `:filename`, the name that the buffer had before
     /// it had a file: the items that are stored under this name move into the file's layer.

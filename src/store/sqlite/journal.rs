@@ -1,6 +1,6 @@
 //! Rows for changes: the resulting slots, and the journal, which undo reads backwards.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,9 @@ use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
-/// Minimum number of changes to keep in a journal. In at most every second change, items only
-/// [follow](Change::FOLLOW) their sources, so at least half of the changes are steps of an undo.
+/// Minimum number of changes to keep in a journal. At most every second of them only
+/// [follows](Change::FOLLOW), unless an earlier release made it, so that at least half of them are
+/// steps of an undo.
 const JOURNAL_LENGTH: u64 = 2 * UNDO_DEPTH;
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
@@ -103,27 +104,35 @@ pub(super) fn extend(
     db: &Connection,
     manager: i64,
     seq: u64,
+    has_undone: bool,
     change: &Change,
 ) -> Result<bool, StoreError> {
+    if !change.is_following() {
+        return Ok(false);
+    }
     let sql = "SELECT change FROM journal
                WHERE manager = ?1 AND seq = ?2 AND json_extract(change, '$.method') = ?3";
     let newest: Option<String> = db.value(sql, params![manager, seq, Change::FOLLOW])?;
-    let Some(text) = newest.filter(|_| change.is_following()) else { return Ok(false) };
+    let Some(text) = newest else { return Ok(false) };
     let mut whole = parse(&text)?;
+    let now = |(at, (_, after)): (usize, &(_, Option<SlotRow>))| Some((version(*after)?, at));
+    let known: HashMap<u64, usize> = whole.slots.iter().enumerate().filter_map(now).collect();
     let mut replaced = Vec::new();
     for (before, after) in ChangeRow::from(change).slots {
-        match whole.slots.iter_mut().find(|(_, now)| version(*now) == version(before)) {
-            Some((_, now)) => replaced.extend(version(std::mem::replace(now, after))),
+        match version(before).and_then(|before| known.get(&before)) {
+            Some(at) => replaced.extend(version(std::mem::replace(&mut whole.slots[*at].1, after))),
             None => whole.slots.push((before, after)),
         }
     }
     let sql = "UPDATE journal SET change = ?3 WHERE manager = ?1 AND seq = ?2";
     db.change(sql, params![manager, seq, serde_json::to_string(&whole)?])?;
-    // Changes that can be redone may need a version that is in no other change.
-    match has_undone(db, manager)? {
-        true => forget_unused(db, manager, &[text])?,
-        false => delete_versions(db, replaced)?,
+    if has_undone {
+        // Changes that can be redone may need a version that is in no other change.
+        let sql = "SELECT change FROM undone WHERE manager = ?1";
+        let needed = versions_in(&db.rows::<String>(sql, [manager], |row| row.get(0))?)?;
+        replaced.retain(|version| !needed.contains(version));
     }
+    delete_versions(db, replaced)?;
     Ok(true)
 }
 

@@ -141,7 +141,7 @@ impl Store for SqliteStore {
         let Known { id, mut last_change, mut has_undone } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
-        if !journal::extend(&self.db, id, last_change, change)? {
+        if !journal::extend(&self.db, id, last_change, has_undone, change)? {
             last_change += 1;
             journal::append(&self.db, id, last_change, change)?;
         }

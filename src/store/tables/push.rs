@@ -123,8 +123,8 @@ impl Writing<'_> {
         self.db.change(sql, params![number, agent, session, latest.number, at])?;
         let oldest = "DELETE FROM next_push WHERE number IN
                       (SELECT number FROM next_push WHERE taken IS NOT NULL
-                       ORDER BY taken_at DESC, number DESC LIMIT -1 OFFSET ?1)";
-        self.db.change(oldest, [TAKEN_KEPT]).map(drop)
+                       ORDER BY number = ?2 DESC, taken_at DESC, number DESC LIMIT -1 OFFSET ?1)";
+        self.db.change(oldest, params![TAKEN_KEPT, number]).map(drop)
     }
 }
 
