@@ -150,6 +150,22 @@ fn no_such(name: &str, known: &[Configured]) -> AgentError {
     AgentError::NoSuchProvider { name: name.to_owned(), known }
 }
 
+#[cfg(test)]
+impl Configured {
+    /// Creates a model that plays an answer with the text `x`.
+    pub(crate) fn playing() -> Self {
+        let script = "[[answer]]\ntext = \"x\"\n";
+        Self {
+            name: "play".to_owned(),
+            provider: Arc::new(crate::provider::scripted::Scripted::new(script, "m-1").unwrap()),
+            max_tokens: None,
+            price: None,
+            from: Origin::Script("none".into()),
+            rooms: Rooms::default(),
+        }
+    }
+}
+
 impl Configured {
     /// Opens the provider that the settings describe.
     ///

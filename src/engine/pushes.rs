@@ -112,36 +112,41 @@ impl Engine {
         self.existing(waiting)
     }
 
-    /// Returns the number of wishes that would wait if these wishes were stored.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub(crate) fn waiting_with(&mut self, wishes: &[Wish]) -> Result<usize, EngineError> {
-        let waiting = self.next_pushes()?;
-        let is_new = |(at, wish): &(usize, &Wish)| {
-            !waiting.iter().any(|waiting| waiting.is_for(wish)) && !wishes[..*at].contains(wish)
-        };
-        Ok(waiting.len() + wishes.iter().enumerate().filter(is_new).count())
-    }
-
-    /// Stores a wish, and returns its number. If the same wish is already waiting, stores nothing
-    /// and returns the number of the waiting one.
+    /// Stores wishes, and returns the number of each. A wish that is already waiting is not stored
+    /// again, and keeps its number. Returns `None`, and stores nothing, if more than `most` wishes
+    /// would wait.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
-    pub(crate) fn push_next(&mut self, wish: Wish) -> Result<u64, EngineError> {
-        self.check_items(&wish.manager, &[wish.item])?;
-        let waiting = self.next_pushes()?;
-        if let Some(same) = waiting.iter().find(|waiting| waiting.is_for(&wish)) {
-            return Ok(same.number);
+    pub(crate) fn push_next(
+        &mut self,
+        wishes: Vec<Wish>,
+        most: usize,
+    ) -> Result<Option<Vec<u64>>, EngineError> {
+        let mut waiting = self.next_pushes()?;
+        let is_new = |(at, wish): &(usize, &Wish)| {
+            !waiting.iter().any(|waiting| waiting.is_for(wish)) && !wishes[..*at].contains(wish)
+        };
+        if waiting.len() + wishes.iter().enumerate().filter(is_new).count() > most {
+            return Ok(None);
         }
-        let change = self.store.step_mark(&wish.manager)?;
-        let (number, at) = (self.counters.give_version(), self.now());
-        let Wish { manager, item: ItemId(item), agent, session, project } = wish;
-        let next = NextPush { number, manager, item, agent, session, project, at, change };
-        self.store.change()?.add_next_push(&next)?;
-        self.tell_agents(PUSH_NEXT, next.agent, next.session);
-        Ok(next.number)
+        let mut numbers = Vec::with_capacity(wishes.len());
+        for wish in wishes {
+            self.check_items(&wish.manager, &[wish.item])?;
+            if let Some(same) = waiting.iter().find(|waiting| waiting.is_for(&wish)) {
+                numbers.push(same.number);
+                continue;
+            }
+            let change = self.store.step_mark(&wish.manager)?;
+            let (number, at) = (self.counters.give_version(), self.now());
+            let Wish { manager, item: ItemId(item), agent, session, project } = wish;
+            let next = NextPush { number, manager, item, agent, session, project, at, change };
+            self.store.change()?.add_next_push(&next)?;
+            self.tell_agents(PUSH_NEXT, next.agent.clone(), next.session.clone());
+            numbers.push(number);
+            waiting.push(next);
+        }
+        Ok(Some(numbers))
     }
 
     /// Cancels a wish. Returns whether the wish was still waiting.

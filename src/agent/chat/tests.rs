@@ -3,12 +3,10 @@
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::agent::{Limits, Providers, Rooms, Services, TurnEvent};
+use crate::agent::{Limits, Providers, Services, TurnEvent};
 use crate::context::change::Settings;
 use crate::curation::summary::Extractive;
 use crate::engine::{Handle, run};
-use crate::provider::Origin;
-use crate::provider::scripted::Scripted;
 use crate::session::message::Role;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
@@ -32,14 +30,7 @@ async fn a_turn_that_panics_says_which_question_is_in_the_log() {
     engine.open_session(new).unwrap();
     let (handle, queue) = Handle::channel();
     tokio::spawn(run(engine, queue, |_, _| {}));
-    let configured = Configured {
-        name: "play".to_owned(),
-        provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),
-        max_tokens: None,
-        price: None,
-        from: Origin::Script("none".into()),
-        rooms: Rooms::default(),
-    };
+    let configured = Configured::playing();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 3 };
     let mut services = Services::new(handle, Arc::new(Estimate), limits);
     services.providers = Providers::new(vec![configured]);

@@ -3,10 +3,8 @@
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::agent::{Limits, Rooms};
+use crate::agent::Limits;
 use crate::engine::Handle;
-use crate::provider::Origin;
-use crate::provider::scripted::Scripted;
 use crate::tokens::Estimate;
 
 /// Takes notes with an engine that never answers.
@@ -15,14 +13,7 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<TurnNotes, 
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let services = Arc::new(Services::new(engine, Arc::new(Estimate), limits));
     let job = Job { services, cancelled: Arc::new(cancelled) };
-    let configured = Configured {
-        name: "play".to_owned(),
-        provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m-1").unwrap()),
-        max_tokens: None,
-        price: None,
-        from: Origin::Script("none".into()),
-        rooms: Rooms::default(),
-    };
+    let configured = Configured::playing();
     let wish = Wish { template: "freeform-chat".to_owned(), said: NotesOptions::default() };
     let outcome = outcome_of(NotesRun::new(&job, 1, &wish, &configured), deadline);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

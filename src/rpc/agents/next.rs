@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::engine::{EngineError, Wish};
+use crate::engine::Wish;
 use crate::files::{project_root, true_name};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
@@ -73,16 +73,15 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
             session: session.clone(),
             project: project.clone(),
         };
-        let wishes: Vec<Wish> = ids.into_iter().map(wish).collect();
-        if engine.waiting_with(&wishes)? > MAX_WAITING {
+        let wishes = ids.into_iter().map(wish).collect();
+        let Some(numbers) = engine.push_next(wishes, MAX_WAITING)? else {
             let message = format!(
                 "would let more than {MAX_WAITING} items wait for prompts; cancel some with \
                  cancel-push"
             );
             return Ok(Finish::Refused(param_error("ids", &message)));
-        }
-        let numbers = wishes.into_iter().map(|wish| engine.push_next(wish));
-        Ok(Finish::now(&PushesNext { numbers: numbers.collect::<Result<_, EngineError>>()? }))
+        };
+        Ok(Finish::now(&PushesNext { numbers }))
     })
 }
 

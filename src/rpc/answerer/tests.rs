@@ -4,9 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::agent::{Configured, Rooms};
-use crate::provider::Origin;
-use crate::provider::scripted::Scripted;
+use crate::agent::Configured;
 use crate::value::Key;
 
 fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
@@ -99,14 +97,7 @@ async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
     let screen = Arc::new(Screen { shown: Mutex::default(), turns });
     let shown = Arc::clone(&screen);
     let task = tokio::spawn(async move {
-        let model = Configured {
-            name: "m".to_owned(),
-            provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", "m").unwrap()),
-            max_tokens: None,
-            price: None,
-            from: Origin::Script("none".into()),
-            rooms: Rooms::default(),
-        };
+        let model = Configured::playing();
         let agent = Model::new(Providers::new(vec![model]));
         agent.take_turn(turn(), &chatter, &*shown).await
     });
