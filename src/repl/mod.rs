@@ -18,7 +18,7 @@ mod talk;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -27,7 +27,7 @@ use self::lisp::{keyword, list, refusal, text};
 use self::listener::{Input, Repl, Way};
 use self::session::Place;
 use crate::rpc::limits::WAITING_INPUTS;
-use crate::rpc::{Answerer, Caller, ReplSettings};
+use crate::rpc::{Answerer, Caller, ReplSettings, locked};
 use crate::value::Value;
 use crate::wire::message::{Talk, WireError};
 
@@ -94,11 +94,6 @@ fn absolute(directory: &Path, name: &str) -> PathBuf {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
         _ => directory.join(name),
     }
-}
-
-/// Locks a mutex, even after a panic: a panic never leaves the data of these mutexes half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Repls {

@@ -132,7 +132,7 @@ const LARGE_ANSWER: usize = 64 << 10;
 
 /// Locks a mutex, even after a panic: each change of the data of these mutexes is one step, so a
 /// panic cannot leave them inconsistent.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
