@@ -177,7 +177,7 @@ impl Repls {
     fn channel(&mut self, channel: i64, message: &[Value]) {
         let Some(Value::Keyword(what)) = message.first() else { return };
         match (&**what, message.get(1)) {
-            ("process", Some(Value::Str(text) | Value::Propertized(text, _))) => {
+            ("process", Some(Value::Str(text))) => {
                 self.input(channel, Input::Text { text: text.clone(), answer: None });
             }
             ("clear-repl-history", _) => self.input(channel, Input::Clear),

@@ -253,7 +253,7 @@ fn feed(hasher: &mut Hasher, value: &Value) {
         Value::Int(number) => part(b'i', number.to_string().as_bytes()),
         Value::BigInt(digits) => part(b'i', digits.as_bytes()),
         Value::Float(number) | Value::FloatText(number, _) => part(b'f', &number.to_le_bytes()),
-        Value::Str(text) | Value::Propertized(text, _) => part(b's', text.as_bytes()),
+        Value::Str(text) => part(b's', text.as_bytes()),
         Value::Symbol(name) | Value::Keyword(name) => part(b's', name.as_bytes()),
         Value::Map(_) => feed_entries(hasher, value, |_| true),
         Value::List(items) | Value::Vector(items) if items.is_empty() => part(b'0', b""),

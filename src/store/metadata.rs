@@ -21,7 +21,7 @@ pub(crate) fn print_value(value: &Value) -> String {
 
 /// Parses text that [`print_value`] made; `None` if it cannot be parsed.
 pub(crate) fn read_value(text: &str) -> Option<Value> {
-    decode(sexp::read(text).ok()?)
+    decode(sexp::read_stored(text).ok()?)
 }
 
 /// Parses text that [`print`] made.
@@ -51,7 +51,6 @@ fn print_into(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b')');
         }
-        Value::Record(items) => sexp::print_items("#s(record ", items, ")", out, print_into),
         Value::List(items) => sexp::print_items("(", items, ")", out, print_into),
         Value::Vector(items) => sexp::print_items("[", items, "]", out, print_into),
         Value::Dotted(items, tail) => {
@@ -88,8 +87,10 @@ fn decode_key(key: Value) -> Option<Key> {
 fn decode(value: Value) -> Option<Value> {
     let all = |items: Vec<Value>| items.into_iter().map(decode).collect::<Option<Vec<_>>>();
     Some(match value {
-        Value::Record(mut items) => {
-            let Value::Symbol(name) = items.remove(0) else { return None };
+        Value::Dotted(items, tail) if *tail == sexp::END_OF_RECORD => {
+            let mut items = items.into_iter();
+            let Some(Value::Symbol(name)) = items.next() else { return None };
+            let items: Vec<Value> = items.collect();
             match &*name {
                 "false" => Value::Bool(false),
                 "list" => Value::List(Vec::new()),
@@ -98,7 +99,6 @@ fn decode(value: Value) -> Option<Value> {
                     [Value::Str(text)] => Value::FloatText(text.parse().ok()?, (&**text).into()),
                     _ => return None,
                 },
-                "record" => Value::Record(all(items)?),
                 _ => return None,
             }
         }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn metadata_of_either_dialect_reads_back_exactly() {
-        let lisp = r#"((b . c) [1 :x nil t "s\377" 1e+300 -0.0 #s(map 1 (:z 2))] #("x" 0 1 (face bold)) #&5"\37" sym)"#;
+        let lisp = r#"((b . c) [1 :x nil t "s\377" 1e+300 -0.0 [map 1 (:z [])]] sym)"#;
         let json = Value::Map(vec![
             ("f".into(), Value::Bool(false)),
             ("e".into(), Value::List(vec![])),
@@ -136,6 +136,11 @@ mod tests {
             Metadata(vec![("lisp".into(), sexp::read(lisp).unwrap()), ("json".into(), json)]);
         assert_eq!(read(&print(&metadata)).unwrap(), metadata);
         assert_eq!(read(&print(&Metadata::default())).unwrap(), Metadata::default());
-        assert!(read("(:a").is_err() && read("#s(map :a)").is_err() && read("3").is_err());
+        assert!(
+            read("(:a").is_err()
+                && read("#s(map :a)").is_err()
+                && read("#s(x)").is_err()
+                && read("3").is_err()
+        );
     }
 }

@@ -89,13 +89,10 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
             Value::List(_) if self.value.is_plist() => self.deserialize_map(visitor),
             Value::List(_) | Value::Vector(_) => self.deserialize_seq(visitor),
             Value::Map(_) => self.deserialize_map(visitor),
-            Value::Str(_) | Value::RawStr(_) | Value::Propertized(..) => {
+            Value::Str(_) | Value::RawStr(_) | Value::Symbol(_) | Value::Keyword(_) => {
                 self.deserialize_string(visitor)
             }
-            Value::Symbol(_) | Value::Keyword(_) => self.deserialize_string(visitor),
-            Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
-                self.misfit("plain data")
-            }
+            Value::Dotted(..) => self.misfit("plain data"),
         }
     }
 
@@ -114,7 +111,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let character = match &self.value {
-            Value::Str(text) | Value::Propertized(text, _) => {
+            Value::Str(text) => {
                 let mut all = text.chars();
                 all.next().filter(|_| all.next().is_none())
             }
@@ -129,7 +126,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
-            Value::Str(text) | Value::Propertized(text, _) => visitor.visit_string(text),
+            Value::Str(text) => visitor.visit_string(text),
             Value::Symbol(name) | Value::Keyword(name) => visitor.visit_string(name.into_string()),
             Value::RawStr(codes) => Err(not_text(&codes)),
             _ => self.misfit("a string"),
@@ -202,7 +199,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         let got = self.value.describe();
         let variant = match self.value {
             Value::Symbol(name) | Value::Keyword(name) => Some((name, Value::Nil)),
-            Value::Str(name) | Value::Propertized(name, _) => Some((name.into(), Value::Nil)),
+            Value::Str(name) => Some((name.into(), Value::Nil)),
             Value::Map(_) | Value::List(_) => {
                 <[_; 1]>::try_from(entries_of(self.value)?).ok().map(|[only]| only)
             }

@@ -17,7 +17,7 @@ impl Value {
             Self::BigInt(digits) => cut(digits),
             // With a point, to tell it from an integer.
             Self::Float(number) | Self::FloatText(number, _) => format!("{number:?}"),
-            Self::Str(text) | Self::Propertized(text, _) => format!("\"{}\"", cut(text)),
+            Self::Str(text) => format!("\"{}\"", cut(text)),
             Self::RawStr(_) => "a string with raw bytes".to_owned(),
             Self::Symbol(name) => format!("the symbol {}", cut(name)),
             Self::Keyword(name) => format!(":{}", cut(name)),
@@ -25,8 +25,6 @@ impl Value {
             Self::Dotted(..) => "a dotted pair".to_owned(),
             Self::Vector(_) => "a vector".to_owned(),
             Self::Map(_) => "a map".to_owned(),
-            Self::Record(_) => "a record".to_owned(),
-            Self::BoolVector(..) => "a bool-vector".to_owned(),
         }
     }
 }

@@ -31,7 +31,8 @@ pub(crate) use ser::Keyword;
 /// a content, has about a quarter of this maximum.
 pub(crate) const MAX_DATA: usize = 2_000_000;
 
-/// A datum.
+/// A datum. Emacs evaluates parts of some data when it shows them: text properties, byte-code,
+/// records. No `Value` can hold these, so no client can send them to another.
 ///
 /// Named values arrive as a [`Value::List`] (a property list) from an s-expression, and as a
 /// [`Value::Map`] from JSON or a serialized struct. Code that wants a map must accept both. Names
@@ -70,12 +71,6 @@ pub enum Value {
     Vector(Vec<Value>),
     /// A map, with its entries in the given order.
     Map(Vec<(Key, Value)>),
-    /// A record or hash table, `#s(a b)`, as the list of its printed elements.
-    Record(Vec<Value>),
-    /// A string with text properties, `#("x" 0 1 (face bold))`: the text and everything after it.
-    Propertized(String, Vec<Value>),
-    /// A bool-vector `#&LENGTH"BITS"`: its length in bits, and the packed bytes.
-    BoolVector(usize, Vec<u8>),
 }
 
 impl Value {
@@ -137,10 +132,8 @@ impl Value {
             | Self::Keyword(text) => room.checked_sub(text.len()),
             Self::Str(text) => room.checked_sub(text.len()),
             Self::RawStr(codes) => room.checked_sub(size_of_val(&codes[..])),
-            Self::List(items) | Self::Vector(items) | Self::Record(items) => all(items, room),
+            Self::List(items) | Self::Vector(items) => all(items, room),
             Self::Dotted(items, tail) => tail.take_from(all(items, room)?),
-            Self::Propertized(text, rest) => all(rest, room.checked_sub(text.len())?),
-            Self::BoolVector(_, bits) => room.checked_sub(bits.len()),
             Self::Map(entries) => entries
                 .iter()
                 .try_fold(room, |room, (key, value)| value.take_from(room.checked_sub(key.len())?)),

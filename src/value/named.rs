@@ -35,7 +35,7 @@ impl Value {
     /// Returns the text of a string, or the name of a symbol or keyword.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
-            Self::Str(text) | Self::Propertized(text, _) => Some(text),
+            Self::Str(text) => Some(text),
             Self::Symbol(name) | Self::Keyword(name) => Some(name),
             _ => None,
         }

@@ -116,14 +116,12 @@ impl Serialize for Plain<'_> {
                 Err(_) => serializer.serialize_str(digits),
             },
             Value::Float(number) | Value::FloatText(number, _) => serializer.serialize_f64(*number),
-            Value::Str(text) | Value::Propertized(text, _) => serializer.serialize_str(text),
+            Value::Str(text) => serializer.serialize_str(text),
             Value::RawStr(codes) => serializer.serialize_str(&text_of_codes(codes)),
             Value::Symbol(name) | Value::Keyword(name) => serializer.serialize_str(name),
             Value::Map(entries) => serializer.collect_map(entries.iter().map(|(k, v)| (k, v))),
             Value::List(items) | Value::Vector(items) => serializer.collect_seq(items),
-            Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
-                serializer.serialize_str(&print(self.0))
-            }
+            Value::Dotted(..) => serializer.serialize_str(&print(self.0)),
         }
     }
 }

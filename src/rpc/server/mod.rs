@@ -136,7 +136,7 @@ pub(crate) struct CallCancelled {
 pub(super) fn cancel(_: Call, given: Cancel) -> Result<Step, WireError> {
     match given.id {
         Value::Int(id) => Ok(Step::Cancel(Id::Int(id))),
-        Value::Str(id) | Value::Propertized(id, _) => Ok(Step::Cancel(Id::Str(id))),
+        Value::Str(id) => Ok(Step::Cancel(Id::Str(id))),
         _ => Err(param_error("id", "must be a request's id, an integer or a string")),
     }
 }

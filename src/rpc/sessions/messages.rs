@@ -122,7 +122,7 @@ impl MessageParam {
 /// Reads the arguments of a tool call: a text, or data to convert to JSON.
 fn text_of(arguments: Value) -> String {
     match arguments {
-        Value::Str(text) | Value::Propertized(text, _) => text,
+        Value::Str(text) => text,
         Value::Nil => String::new(),
         data => json_text(&data),
     }

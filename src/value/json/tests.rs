@@ -152,8 +152,6 @@ fn data_are_written_as_json() {
     check_written("\"é\\377\"", "\"é\u{FFFD}\"");
     check_written("#(\"x\" 0 1 (face bold))", r#""x""#);
     check_written("(a . b)", r#""(a . b)""#);
-    check_written("#s(r \"x\")", r##""#s(r \"x\")""##);
-    check_written("#&5\"\\37\"", r##""#&5\"\\037\"""##);
     check_written("\"a\\n\\t\\r\\\"\\\\\\0\\33\\177é\u{2028}\"", {
         "\"a\\n\\t\\r\\\"\\\\\\u0000\\u001b\\u007fé\u{2028}\""
     });

@@ -13,10 +13,10 @@ use crate::value::sexp::print;
 ///
 /// Maps and property lists become objects. Keys become snake_case, except those whose exact
 /// spelling is fixed; see [`Key`](crate::value::Key). A list whose elements are *all* keywords is a
-/// list of names and becomes an array, like any other list or vector. Symbols, keywords and strings
-/// with properties become strings; names that are values keep their hyphens. NaN and the infinities become the strings `"NaN"`, `"Infinity"`
-/// and `"-Infinity"`. In a string, each raw byte and each other code outside Unicode becomes
-/// U+FFFD. Dotted pairs, records and bool-vectors become strings that hold their s-expression.
+/// list of names and becomes an array, like any other list or vector. Symbols and keywords
+/// become strings; names that are values keep their hyphens. NaN and the infinities become the
+/// strings `"NaN"`, `"Infinity"` and `"-Infinity"`. In a string, each raw byte and each other code outside Unicode becomes
+/// U+FFFD. Dotted pairs become strings that hold their s-expression.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Nil => out.extend_from_slice(b"null"),
@@ -25,7 +25,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::Float(number) => out.extend_from_slice(float_text(*number).as_bytes()),
         Value::FloatText(_, text) => out.extend_from_slice(text.as_bytes()),
-        Value::Str(text) | Value::Propertized(text, _) => write_string(text, out),
+        Value::Str(text) => write_string(text, out),
         Value::RawStr(codes) => write_string(&text_of_codes(codes), out),
         Value::Symbol(name) | Value::Keyword(name) => write_string(name, out),
         Value::Map(entries) => {
@@ -33,9 +33,7 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
         }
         Value::List(items) if is_object(value, items) => write_object(plist_entries(items), out),
         Value::List(items) | Value::Vector(items) => write_array(items, out),
-        Value::Dotted(..) | Value::Record(_) | Value::BoolVector(..) => {
-            write_string(&print(value), out);
-        }
+        Value::Dotted(..) => write_string(&print(value), out),
     }
 }
 

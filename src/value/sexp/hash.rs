@@ -1,7 +1,6 @@
 //! Reads everything that begins with `#`: some kinds of data, and many objects that are refused
 //! because they are not data.
 
-use super::character::RAW_BYTES;
 use super::number;
 use super::reader::{Reader, Shape};
 use super::symbol::intern;
@@ -19,11 +18,10 @@ impl Reader<'_> {
         match next {
             Some(b'\'') => self.open_prefix("function", 2)?,
             Some(b'(') => self.open(Shape::Propertized, 2)?,
-            Some(b's') if self.bytes.get(self.at + 2) == Some(&b'(') => {
+            Some(b's') if self.has_records && self.bytes.get(self.at + 2) == Some(&b'(') => {
                 self.open(Shape::Record, 3)?
             }
             Some(b'!') => self.skip_line(),
-            Some(b'&') => return self.read_bool_vector().map(Some),
             Some(b'#') => {
                 self.at += 2;
                 return Ok(Some(intern("")));
@@ -49,6 +47,10 @@ impl Reader<'_> {
                 format!("an object that cannot be read back, {}", quote.escape_debug())
             }
             Some(b'[') => "byte-code, `#[`".to_owned(),
+            Some(b's') if self.bytes.get(self.at + 2) == Some(&b'(') => {
+                "a record or hash table, `#s(`".to_owned()
+            }
+            Some(b'&') => "a bool-vector, `#&`".to_owned(),
             Some(b'^') => "a char-table, `#^`".to_owned(),
             Some(b':') => "an uninterned symbol, `#:`".to_owned(),
             Some(b'$') => "the file being loaded, `#$`".to_owned(),
@@ -59,7 +61,8 @@ impl Reader<'_> {
     }
 
     fn unsupported(&self, what: &str) -> ReadError {
-        self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent"))
+        let advice = "send strings, numbers, symbols, lists and vectors instead";
+        self.fault(ReadErrorKind::Unsupported, format!("{what}, cannot be sent; {advice}"))
     }
 
     /// Reads an integer such as `#24rNN`, in radix 24. Refuses circular data, which `prin1` writes
@@ -90,38 +93,5 @@ impl Reader<'_> {
             }
             None => Err(self.syntax(format!("a bad or huge integer in radix {radix}"))),
         }
-    }
-
-    /// Reads `#&5"\37"`: the number of bits, then the bytes, with the least significant bit first.
-    fn read_bool_vector(&mut self) -> Result<Value, ReadError> {
-        let begin = self.at;
-        let count = self.bytes[begin + 2..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let bits: Option<usize> = self.text[begin + 2..begin + 2 + count].parse().ok();
-        self.at += 2 + count;
-        let (Some(bits), Some(b'"')) = (bits, self.peek()) else {
-            return Err(self.syntax("a `#&` without a length and a string"));
-        };
-        let bytes = bytes_of(&self.read_string()?).filter(|all| all.len() == bits.div_ceil(8));
-        let Some(mut bytes) = bytes else {
-            self.at = begin;
-            return Err(self.syntax("a bool-vector whose string does not fit its length"));
-        };
-        if let (Some(last), 1..) = (bytes.last_mut(), bits % 8) {
-            *last &= (1 << (bits % 8)) - 1;
-        }
-        Ok(Value::BoolVector(bits, bytes))
-    }
-}
-
-/// Returns the bytes of a string of ASCII characters and raw bytes; `None` for any other string.
-fn bytes_of(string: &Value) -> Option<Vec<u8>> {
-    let byte = |code: u32| match code {
-        0..0x80 => u8::try_from(code).ok(),
-        _ => code.checked_sub(RAW_BYTES).and_then(|raw| u8::try_from(raw).ok()),
-    };
-    match string {
-        Value::Str(text) => text.chars().map(|character| byte(character.into())).collect(),
-        Value::RawStr(codes) => codes.iter().map(|code| byte(*code)).collect(),
-        _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! S-expressions as Emacs reads and prints them.
 //!
 //! [`read`] accepts data in Emacs's syntax, written by `prin1` or by a person. It refuses objects
-//! that are not data, such as buffers, with an error that names them. [`print()`] writes one line
+//! that are not data, such as buffers, byte-code and records, with an error that names them, and
+//! drops the text properties of strings. [`print()`] writes one line
 //! that `read` in Emacs turns into the same data. This module knows nothing of the protocol's
 //! messages.
 
@@ -18,10 +19,10 @@ use crate::value::MAX_DATA;
 pub(crate) use printer::{into_text, print_items};
 pub use printer::{print, print_into};
 pub use reader::read;
-pub(crate) use reader::{column_of, read_beginning};
+pub(crate) use reader::{END_OF_RECORD, column_of, read_beginning, read_stored};
 pub(crate) use string::print_str;
 
-/// Maximum nesting. Lists, vectors, records and quotes all count as a level. `prin1` itself stops
+/// Maximum nesting. Lists, vectors and quotes all count as a level. `prin1` itself stops
 /// at 200 by default.
 pub const MAX_DEPTH: usize = 512;
 
@@ -44,7 +45,7 @@ pub enum ReadErrorKind {
     Empty,
     /// The text ends inside a string.
     IncompleteString,
-    /// The text ends inside a list, vector or record, or before the datum that a quote needs.
+    /// The text ends inside a list or vector, or before the datum that a quote needs.
     IncompleteList,
     /// The text ends inside a character, or after a backslash in a symbol.
     IncompleteAtom,
@@ -53,7 +54,7 @@ pub enum ReadErrorKind {
     /// The text has more data than [`MAX_DATA`].
     TooMany,
     /// The text has something that Emacs prints or reads, but that is not data: a buffer,
-    /// byte-code, a circle.
+    /// byte-code, a record, a circle.
     Unsupported,
     /// The text is not valid in Emacs either, except for huge integers in a radix other than 10.
     Syntax,

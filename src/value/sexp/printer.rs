@@ -1,7 +1,7 @@
 //! Prints a [`Value`] on one line, so that Emacs reads the same data.
 
 use super::number::{print_float, print_int};
-use super::string::{print_bytes, print_raw_string, print_str};
+use super::string::{print_raw_string, print_str};
 use super::symbol::{print_keyword, print_symbol};
 use crate::value::{Key, Value};
 
@@ -39,12 +39,6 @@ pub fn print_into(value: &Value, out: &mut Vec<u8>) {
         Value::Dotted(items, tail) => print_list(items, Some(tail), out),
         Value::Vector(items) => print_items("[", items, "]", out, print_into),
         Value::Map(entries) => print_plist(entries, out),
-        Value::Record(items) => print_items("#s(", items, ")", out, print_into),
-        Value::Propertized(text, properties) => print_propertized(text, properties, out),
-        Value::BoolVector(bits, bytes) => {
-            out.extend_from_slice(format!("#&{bits}").as_bytes());
-            print_bytes(bytes, out);
-        }
     }
 }
 
@@ -89,16 +83,6 @@ fn print_plist(entries: &[(Key, Value)], out: &mut Vec<u8>) {
         print_keyword(key, out);
         out.push(b' ');
         print_into(value, out);
-    }
-    out.push(b')');
-}
-
-fn print_propertized(text: &str, properties: &[Value], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"#(");
-    print_str(text, out);
-    for property in properties {
-        out.push(b' ');
-        print_into(property, out);
     }
     out.push(b')');
 }

@@ -12,15 +12,16 @@ use crate::value::Value;
 /// [`ReadError`], with the place, if the text is not one datum, nests beyond [`MAX_DEPTH`], or
 /// contains something that is not data.
 pub fn read(text: &str) -> Result<Value, ReadError> {
-    let mut reader = Reader::new(text);
-    let value = reader.read_datum()?;
-    reader.skip_blank();
-    match reader.peek() {
-        None => Ok(value),
-        Some(_) => {
-            Err(reader.fault(ReadErrorKind::TrailingData, "something follows the first datum"))
-        }
-    }
+    Reader::new(text).read_only_datum()
+}
+
+/// Tail of the dotted list that stands for a record. No list that [`read`] gives has this tail.
+pub(crate) const END_OF_RECORD: Value = Value::List(Vec::new());
+
+/// Reads a text of the store, which may contain records, such as `#s(false)`, for what s-expressions
+/// cannot hold.
+pub(crate) fn read_stored(text: &str) -> Result<Value, ReadError> {
+    Reader { has_records: true, ..Reader::new(text) }.read_only_datum()
 }
 
 /// Reads the data at the beginning of a list whose end may be missing. Stops before the first datum
@@ -47,6 +48,7 @@ pub(super) enum Shape {
     List,
     Vector,
     Record,
+    /// A string with text properties, which are dropped.
     Propertized,
     /// `'`, `#'`, a backquote or a comma; the next datum completes the list.
     Prefix,
@@ -82,12 +84,25 @@ pub(super) struct Reader<'t> {
     values: Vec<Value>,
     /// Number of data read.
     count: usize,
+    /// Set for a text of the store.
+    pub(super) has_records: bool,
 }
 
 impl<'t> Reader<'t> {
     fn new(text: &'t str) -> Self {
         let (open, values) = (Vec::new(), Vec::new());
-        Self { text, bytes: text.as_bytes(), at: 0, open, values, count: 0 }
+        Self { text, bytes: text.as_bytes(), at: 0, open, values, count: 0, has_records: false }
+    }
+
+    fn read_only_datum(mut self) -> Result<Value, ReadError> {
+        let value = self.read_datum()?;
+        self.skip_blank();
+        match self.peek() {
+            None => Ok(value),
+            Some(_) => {
+                Err(self.fault(ReadErrorKind::TrailingData, "something follows the first datum"))
+            }
+        }
     }
 
     fn read_datum(&mut self) -> Result<Value, ReadError> {
@@ -208,18 +223,16 @@ impl<'t> Reader<'t> {
         match list.shape {
             Shape::List | Shape::Prefix => Ok(Some(list_of(items, list.tail))),
             Shape::Vector => Ok(Some(Value::Vector(items))),
-            Shape::Record => Ok(Some(Value::Record(items))),
-            Shape::Propertized => self.propertized(items, list.at).map(Some),
+            Shape::Record => Ok(Some(Value::Dotted(items, Box::new(END_OF_RECORD)))),
+            Shape::Propertized => self.without_properties(items, list.at).map(Some),
         }
     }
 
-    /// Builds a string with properties. A string with raw bytes loses its properties, because no
-    /// [`Value`] can hold both.
-    fn propertized(&self, mut items: Vec<Value>, at: usize) -> Result<Value, ReadError> {
-        let first = if items.is_empty() { Value::Nil } else { items.remove(0) };
-        match first {
-            Value::Str(text) => Ok(Value::Propertized(text, items)),
-            raw @ Value::RawStr(_) => Ok(raw),
+    /// Returns the string at the beginning of `items` without its properties. Emacs would evaluate
+    /// some properties when it displays the string, so none may be kept or sent on.
+    fn without_properties(&self, items: Vec<Value>, at: usize) -> Result<Value, ReadError> {
+        match items.into_iter().next() {
+            Some(string @ (Value::Str(_) | Value::RawStr(_))) => Ok(string),
             _ => {
                 let message = "`#(` without a string to carry the properties";
                 Err(self.fault_at(at, ReadErrorKind::Syntax, message))

@@ -73,15 +73,6 @@ pub(super) fn print_raw_string(codes: &[u32], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends bytes as the string literal of a bool-vector.
-pub(super) fn print_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    let code = |byte: &u8| match *byte {
-        ascii @ 0..0x80 => u32::from(ascii),
-        raw => RAW_BYTES + u32::from(raw),
-    };
-    print_raw_string(&bytes.iter().map(code).collect::<Vec<_>>(), out);
-}
-
 fn print_octal(byte: u8, out: &mut Vec<u8>) {
     let digit = |shift: u8| b'0' + (byte >> shift & 7);
     out.extend_from_slice(&[b'\\', digit(6), digit(3), digit(0)]);

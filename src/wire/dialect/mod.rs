@@ -274,7 +274,7 @@ fn id_of(id: Value) -> Result<Option<Id>, WireError> {
     match id {
         Value::Nil => Ok(None),
         Value::Int(number) => Ok(Some(Id::Int(number))),
-        Value::Str(text) | Value::Propertized(text, _) => Ok(Some(Id::Str(text))),
+        Value::Str(text) => Ok(Some(Id::Str(text))),
         other => Err(invalid(format!(
             "id must be a 64-bit integer or a string, got {}",
             other.describe()

@@ -135,8 +135,8 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
          (:column 19)"
     });
     check(Native, "(:id #<buffer x>)", {
-        "- -32700 column 6: an object that cannot be read back, #<buffer x>, cannot be sent \
-         (:column 6)"
+        "- -32700 column 6: an object that cannot be read back, #<buffer x>, cannot be sent; \
+         send strings, numbers, symbols, lists and vectors instead (:column 6)"
     });
     check(Native, &"(".repeat(600), {
         "- -32700 column 513: lists nest deeper than 512 levels (:column 513)"
@@ -285,7 +285,8 @@ fn calls_in_epc() {
         "- -32600 id must be a 64-bit integer or a string, got a list nil",
     );
     check(Epc, "(call 12 f (#<buffer x>))", {
-        "12 -32700 column 13: an object that cannot be read back, #<buffer x>, cannot be sent (:column 13)"
+        "12 -32700 column 13: an object that cannot be read back, #<buffer x>, cannot be sent; \
+         send strings, numbers, symbols, lists and vectors instead (:column 13)"
     });
     check(Epc, "5", &format!("- -32600 {shape}, got 5 nil"));
 }
@@ -341,10 +342,12 @@ fn messages_of_editors() {
     check(Slynk, "(:emacs-pong 1 2)", "answer 2 t");
     // Every caller gets an answer.
     check(Slynk, "(:emacs-rex (f #<buffer x>) nil t 12)\n", {
-        "12 -32700 column 16: an object that cannot be read back, #<buffer x>, cannot be sent (:column 16)"
+        "12 -32700 column 16: an object that cannot be read back, #<buffer x>, cannot be sent; \
+         send strings, numbers, symbols, lists and vectors instead (:column 16)"
     });
     check(Slynk, "(:emacs-rex (f #<x>) \"λλλλλλλλλλλλλλλλ\" t 13)", {
-        "13 -32700 column 16: an object that cannot be read back, #<x>, cannot be sent (:column 16)"
+        "13 -32700 column 16: an object that cannot be read back, #<x>, cannot be sent; send \
+         strings, numbers, symbols, lists and vectors instead (:column 16)"
     });
     check(Slynk, "(:emacs-dance)", "- -32600 unknown message (:emacs-dance …) nil");
     check(Slynk, "(call 1 ping nil)", {
@@ -407,4 +410,31 @@ fn answers_to_editors() {
     check_written(Slynk, Reply(None, error()), r#"(:background-message "no\nway")"#);
     let event = Outgoing::Event(read("(:channel-send 1 (:prompt \"a\" \"b\" 0 0))").unwrap());
     check_written(Slynk, event, r#"(:channel-send 1 (:prompt "a" "b" 0 0))"#);
+}
+
+/// In every dialect of Lisp, strings lose their properties, and objects are refused with their place.
+#[test]
+fn properties_and_objects_come_in_through_no_dialect() {
+    let forms = [
+        (Native, "(:id 7 :method add-context :params (:metadata (:a DATUM)))"),
+        (Slynk, "(:emacs-rex (contexture:add-context :metadata (quote (:a DATUM))) nil t 7)"),
+        (Slynk, "(:emacs-channel-send 1 (:process (:a DATUM)))"),
+        (Slynk, "(:emacs-return 1 2 DATUM)"),
+        (Epc, "(call 7 add_context ((:metadata (:a DATUM))))"),
+    ];
+    let evaluated = "#(\"x\" 0 1 (display (when (delete-file \"/y\") . \"z\")))";
+    let objects =
+        ["#s(r 1)", "#[0 \"\" [] 1]", "#1=(a . #1#)", "#&3\"a\"", "#<buffer x>", "#^[x]", "#:g"];
+    for (dialect, form) in forms {
+        let shown = show(&dialect.decode(form.replace("DATUM", evaluated).as_bytes()));
+        assert!(shown.contains("\"x\"") && !shown.contains("display"), "{shown}");
+        for object in objects {
+            let within = format!("#(\"x\" 0 1 (display {object}))");
+            for datum in [object.to_owned(), format!("(a . [{object}])"), within] {
+                let shown = show(&dialect.decode(form.replace("DATUM", &datum).as_bytes()));
+                let is_refused = shown.contains("-32700 column ") && shown.contains(" instead");
+                assert!(is_refused, "{datum}: {shown}");
+            }
+        }
+    }
 }

@@ -12,12 +12,13 @@ pub(crate) fn identical(one: &Value, other: &Value) -> bool {
 
 /// Any value that reading can give.
 pub(crate) fn value() -> impl Strategy<Value = Value> {
-    nested(atom(), Just(Value::Symbol("r".into())).boxed(), any_properties)
-}
-
-/// Those whose details Emacs does not normalize: the intervals of text properties are.
-pub(crate) fn value_for_emacs() -> impl Strategy<Value = Value> {
-    nested(atom(), Just(Value::Symbol("oracle".into())).boxed(), one_interval)
+    atom().prop_recursive(5, 60, 6, |inner| {
+        prop_oneof![
+            3 => vec(inner.clone(), 1..6).prop_map(Value::List),
+            1 => vec(inner.clone(), 0..6).prop_map(Value::Vector),
+            1 => (vec(inner.clone(), 1..4), inner).prop_map(|(items, tail)| dotted(items, tail)),
+        ]
+    })
 }
 
 /// What lexpr can represent: no nasty names, no huge integers, no odd floats.
@@ -94,47 +95,8 @@ fn atom() -> BoxedStrategy<Value> {
         raw_string(),
         name().prop_map(symbol),
         name().prop_map(|name| Value::Keyword(name.into_boxed_str())),
-        vec(any::<bool>(), 0..40).prop_map(bool_vector),
     ]
     .boxed()
-}
-
-fn nested(
-    atom: BoxedStrategy<Value>,
-    record_type: BoxedStrategy<Value>,
-    propertized: fn(BoxedStrategy<Value>) -> BoxedStrategy<Value>,
-) -> impl Strategy<Value = Value> {
-    atom.prop_recursive(5, 60, 6, move |inner| {
-        let record = (record_type.clone(), vec(inner.clone(), 0..4));
-        prop_oneof![
-            3 => vec(inner.clone(), 1..6).prop_map(Value::List),
-            1 => vec(inner.clone(), 0..6).prop_map(Value::Vector),
-            1 => (vec(inner.clone(), 1..4), inner.clone()).prop_map(|(items, tail)| {
-                dotted(items, tail)
-            }),
-            1 => record.prop_map(|(name, mut fields)| {
-                fields.insert(0, name);
-                Value::Record(fields)
-            }),
-            1 => propertized(inner.boxed()),
-        ]
-    })
-}
-
-fn any_properties(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
-    (any::<String>(), vec(inner, 0..6))
-        .prop_map(|(text, properties)| Value::Propertized(text, properties))
-        .boxed()
-}
-
-fn one_interval(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
-    ("\\PC{1,12}", inner)
-        .prop_map(|(text, value)| {
-            let end = i64::try_from(text.chars().count()).unwrap();
-            let plist = Value::List(vec![symbol("face".to_owned()), value]);
-            Value::Propertized(text, vec![Value::Int(0), Value::Int(end), plist])
-        })
-        .boxed()
 }
 
 /// Names full of what readers stumble over, but those that are no plain symbols.
@@ -165,13 +127,6 @@ fn raw_string() -> impl Strategy<Value = Value> {
         codes.push(raw);
         Value::RawStr(codes)
     })
-}
-
-fn bool_vector(bits: Vec<bool>) -> Value {
-    let byte = |eight: &[bool]| {
-        eight.iter().enumerate().fold(0, |byte, (place, bit)| byte | u8::from(*bit) << place)
-    };
-    Value::BoolVector(bits.len(), bits.chunks(8).map(byte).collect())
 }
 
 /// A list with a tail in the form in which it is read: a list as tail continues the list.
