@@ -55,6 +55,18 @@ pub(crate) fn visible_sexp(sexp: &str) -> Cow<'_, str> {
     escaped(sexp, |c| matches!(c, '\n' | '\r' | '\t'), escape)
 }
 
+/// Returns a text of at most about `bytes` bytes, without its middle if it is longer. For what an
+/// error quotes: a sender may have written megabytes.
+pub(crate) fn shortened(text: &str, bytes: usize) -> Cow<'_, str> {
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    let end = &text[text.ceil_char_boundary(text.len() - bytes / 4)..];
+    let beginning = &text[..text.floor_char_boundary(bytes / 4 * 3)];
+    let left_out = text.len() - beginning.len() - end.len();
+    Cow::Owned(format!("{beginning}… ({left_out} bytes) …{end}"))
+}
+
 fn escaped(
     text: &str,
     is_kept: fn(char) -> bool,

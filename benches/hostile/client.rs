@@ -14,14 +14,16 @@ const PATIENCE: Duration = Duration::from_secs(100);
 pub(crate) struct Client {
     input: UnixStream,
     output: BufReader<UnixStream>,
+    /// Port of the same server.
+    pub(crate) port: u16,
 }
 
 impl Client {
-    pub(crate) fn connect(socket: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn connect(socket: &Path, port: u16) -> anyhow::Result<Self> {
         let input = UnixStream::connect(socket)?;
         input.set_read_timeout(Some(PATIENCE))?;
         let output = BufReader::new(input.try_clone()?);
-        Ok(Self { input, output })
+        Ok(Self { input, output, port })
     }
 
     /// Calls a method and gives its answer, which must not be an error.

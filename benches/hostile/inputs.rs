@@ -26,6 +26,13 @@ const LEAVES_AFTER: Duration = Duration::from_secs(2);
 /// The most messages of one call.
 const MESSAGES: usize = 100_000;
 
+/// The length of a long name.
+const LONG_NAME: usize = 8 << 20;
+/// Connections that send half a message.
+const HALF_OPEN: usize = 10_000;
+/// Of these, the latest that stay open here. The server has closed the older ones.
+const KEPT_OPEN: usize = 500;
+
 macro_rules! input {
     ($name:literal, $attack:expr) => {
         input!($name, nothing, $attack)
@@ -72,6 +79,20 @@ pub(crate) const ALL: &[Input] = &[
         ask(client, "add-tree", "(:path \"/usr\" :mode :listing)")
     }),
     input!("the files of /usr", |client, _| ask(client, "add-tree", "(:path \"/usr\")")),
+    // Names, and connections.
+    input!("an unknown method of 8 MB", |client, _| ask(
+        client,
+        &"x-".repeat(LONG_NAME / 2),
+        "nil"
+    )),
+    input!("an unknown parameter of 8 MB", |client, _| {
+        ask(client, "ping", &format!("(:{} 1)", "x-".repeat(LONG_NAME / 2)))
+    }),
+    input!("a manager with a name of 8 MB", |client, _| {
+        let name = "x-".repeat(LONG_NAME / 2);
+        ask(client, "get-context", &format!("(:manager {name:?})"))
+    }),
+    input!("10,000 half-open connections", |client, _| half_open(client)),
     // One large message.
     input!("content of lines, 64 MiB", |client, _| {
         ask(client, "add-context", &content(&lines(LARGEST)))
@@ -369,4 +390,19 @@ fn path_of(prepared: &Prepared) -> String {
         return file.path().to_string_lossy().into_owned();
     }
     prepared.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+/// Opens many connections over TCP, and sends half a message on each.
+fn half_open(client: &Client) -> anyhow::Result<String> {
+    let mut held = std::collections::VecDeque::new();
+    for _ in 0..HALF_OPEN {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", client.port))?;
+        // The server may have closed it already.
+        let _ = std::io::Write::write_all(&mut stream, b"(:id 1 :method pi");
+        held.push_back(stream);
+        if held.len() > KEPT_OPEN {
+            held.pop_front();
+        }
+    }
+    Ok(format!("{} are still open here", held.len()))
 }

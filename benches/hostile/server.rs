@@ -1,5 +1,6 @@
 //! The built server, with a state folder of its own.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Server {
     child: Child,
     socket: PathBuf,
+    port: u16,
     _sockets: TempDir,
     _state: TempDir,
 }
@@ -28,17 +30,22 @@ impl Server {
         std::fs::write(state.path().join("config.toml"), configuration)?;
         let sockets = tempfile::tempdir()?;
         let socket = sockets.path().join("socket");
-        let child = Command::new(program())
+        let mut child = Command::new(program())
             .args(["serve", "--state"])
             .arg(state.path().join("state"))
             .arg("--unix")
             .arg(&socket)
+            .args(["--tcp", "127.0.0.1:0"])
             .env("CONTEXTURE_CONFIG", state.path().join("config.toml"))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let server = Self { child, socket, _sockets: sockets, _state: state };
+        let mut line = String::new();
+        let told = child.stdout.take().context("the server has no standard output")?;
+        BufReader::new(told).read_line(&mut line)?;
+        let port = line.trim().parse().context("the server printed no port")?;
+        let server = Self { child, socket, port, _sockets: sockets, _state: state };
         let begun = Instant::now();
         while server.connect().is_err() {
             ensure!(begun.elapsed() < PATIENCE, "the server does not listen");
@@ -48,7 +55,7 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect(&self.socket)
+        Client::connect(&self.socket, self.port)
     }
 
     /// `VmHWM`, the most that the process had in memory since the last [`Self::forget_peak`].

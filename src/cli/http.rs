@@ -40,13 +40,9 @@ impl Agents {
 
     /// Serves agents until the server ends.
     pub(super) async fn serve(self, server: Server) {
-        let ending = server.ending().clone();
+        let (guests, ending) = (server.guests().clone(), server.ending().clone());
         let dial = move || InProcess(server.clone());
-        let Ok(address) = self.listener.local_addr() else { return };
-        let router = http::router(dial, address, self.token, ending.clone());
-        let serving = axum::serve(self.listener, router);
-        // Serving ends only when `ending` is cancelled.
-        let _ = serving.with_graceful_shutdown(ending.cancelled_owned()).await;
+        http::serve(self.listener, guests, dial, self.token, ending).await;
     }
 }
 

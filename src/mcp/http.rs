@@ -1,28 +1,63 @@
 //! Serves many agents over HTTP. Each request must carry the token, and none may come from a web
-//! page.
+//! page. Until a connection has sent a request with the token, it is a guest with little time.
 
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
+use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::serve::{IncomingStream, Listener};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::tools::context::Given;
 use super::{Bridge, Dial, Projects};
 use crate::server::auth::SecretHash;
+use crate::server::guests::{Guest, Guests, Peer, warn_of};
+use crate::server::listen::pause_after;
 
 /// Path at which agents are served.
 pub(crate) const PATH: &str = "/mcp";
 
-/// Returns the service for agents on an address of this machine. `dial` returns the way to the
-/// server, and is called for each bridge. Cancelling `ending` ends the service for all agents.
-pub(crate) fn router<D: Dial>(
+/// Time in which a connection must send its first request with the token.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Maximum number of sessions of agents. Beyond it, agents can begin none until others end.
+const MOST_SESSIONS: usize = 256;
+/// Header that names the session of a request.
+const SESSION: &str = "mcp-session-id";
+/// Header that only the first request of a session leaves out.
+const VERSION: &str = "mcp-protocol-version";
+
+/// Serves agents that connect to `listener` until `ending` is cancelled. `dial` returns the way to
+/// the server, and is called for each bridge.
+pub(crate) async fn serve<D: Dial>(
+    listener: TcpListener,
+    guests: Guests,
+    dial: impl Fn() -> D + Send + Sync + 'static,
+    token: SecretHash,
+    ending: CancellationToken,
+) {
+    let Ok(address) = listener.local_addr() else { return };
+    let service = router(dial, address, token, ending.clone());
+    let service = service.into_make_service_with_connect_info::<Visitor>();
+    let serving = axum::serve(Entrance { listener, guests }, service);
+    // Serving ends only when `ending` is cancelled.
+    let _ = serving.with_graceful_shutdown(ending.cancelled_owned()).await;
+}
+
+/// Returns the service for agents on an address of this machine.
+fn router<D: Dial>(
     dial: impl Fn() -> D + Send + Sync + 'static,
     address: SocketAddr,
     token: SecretHash,
@@ -37,28 +72,147 @@ pub(crate) fn router<D: Dial>(
         .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
         .with_allowed_hosts(hosts)
         .with_cancellation_token(ending);
-    let service =
-        StreamableHttpService::new(bridge, Arc::new(LocalSessionManager::default()), config);
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(bridge, Arc::clone(&sessions), config);
     Router::new()
         .route_service(PATH, service)
-        .layer(from_fn_with_state(Arc::new(token), with_token))
+        .layer(from_fn_with_state((Arc::new(token), sessions), with_token))
 }
 
-/// Refuses a request without the token.
+/// Refuses a request without the token, and a new session when there are too many.
 async fn with_token(
-    State(token): State<Arc<SecretHash>>,
+    State((token, sessions)): State<(Arc<SecretHash>, Arc<LocalSessionManager>)>,
+    ConnectInfo(visitor): ConnectInfo<Visitor>,
     request: Request,
     next: Next,
 ) -> Response {
-    let given = request.headers().get(header::AUTHORIZATION);
+    let headers = request.headers();
+    let given = headers.get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    match given.is_some_and(|given| token.is(given)) {
-        true => next.run(request).await,
-        false => {
-            let advice = "send the header Authorization: Bearer TOKEN; the chapter \"With agents\" \
-                          of the manual says where the token is\n";
-            (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice)
-                .into_response()
+    if !given.is_some_and(|given| token.is(given)) {
+        let advice = "send the header Authorization: Bearer TOKEN; the chapter \"With agents\" \
+                      of the manual says where the token is\n";
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice)
+            .into_response();
+    }
+    visitor.0.note_known();
+    let begins = !headers.contains_key(SESSION) && !headers.contains_key(VERSION);
+    if begins && sessions.sessions.read().await.len() >= MOST_SESSIONS {
+        let advice = format!(
+            "{MOST_SESSIONS} sessions are open, the maximum; end some agents, or wait five minutes \
+             until unused sessions end\n"
+        );
+        return (StatusCode::SERVICE_UNAVAILABLE, advice).into_response();
+    }
+    next.run(request).await
+}
+
+/// Accepts connections, except those of other users.
+struct Entrance {
+    listener: TcpListener,
+    guests: Guests,
+}
+
+impl Listener for Entrance {
+    type Io = Visit;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Visit, SocketAddr) {
+        loop {
+            let (stream, peer) = match self.listener.accept().await {
+                Ok(arrived) => arrived,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            };
+            let Ok(local) = stream.local_addr() else { continue };
+            match Peer::of(peer, local) {
+                Peer::User(user) => {
+                    warn_of("refused an agent of another user, with the id ", user);
+                }
+                who => match self.guests.admit(who) {
+                    Some(guest) => return (Visit::new(stream, guest), peer),
+                    None => warn_of("refused an agent: too many connections are open", ""),
+                },
+            }
         }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// The place of a connection, which each of its requests carries.
+#[derive(Clone)]
+struct Visitor(Arc<Guest>);
+
+impl Connected<IncomingStream<'_, Entrance>> for Visitor {
+    fn connect_info(stream: IncomingStream<'_, Entrance>) -> Self {
+        Self(Arc::clone(&stream.io().guest))
+    }
+}
+
+/// A connection that fails once it has been a guest for too long, or another one gets its place.
+struct Visit {
+    stream: TcpStream,
+    guest: Arc<Guest>,
+    /// Resolves when the connection must end; `None` once it has.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Visit {
+    fn new(stream: TcpStream, guest: Guest) -> Self {
+        let guest = Arc::new(guest);
+        let waiting = Arc::clone(&guest);
+        let end = async move {
+            let sent_away = tokio::time::timeout(FIRST_REQUEST_TIME, waiting.sent_away());
+            if sent_away.await.is_err() && !waiting.is_guest() {
+                std::future::pending().await
+            }
+        };
+        Self { stream, guest, end: Some(Box::pin(end)) }
+    }
+
+    /// Fails if the connection must end. Otherwise, the task is woken once it must.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.end.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready()) {
+            self.end = None;
+        }
+        match self.end {
+            Some(_) => Ok(()),
+            None => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl AsyncRead for Visit {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Visit {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

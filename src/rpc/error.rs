@@ -3,6 +3,7 @@
 use super::error_data::{
     BadParameter, ErrorData, InTurn, NeededPart, PlainKind, ProviderData, StepData,
 };
+use super::limits::MAX_QUOTED_BYTES;
 use super::shapes::ParamPath;
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
@@ -16,6 +17,7 @@ use crate::ids::{CheckpointId, MemoryId, MessageId, SessionId};
 use crate::provider::{ErrorKind, ProviderError};
 use crate::store::StoreError;
 use crate::value::{Keyword, Value};
+use crate::visible::shortened;
 use crate::wire::message::WireError;
 
 /// Maximum number of existing sessions or checkpoints in the data of an error.
@@ -234,6 +236,7 @@ fn provider_data<'a>(provider: &'a str, error: &'a ProviderError) -> ProviderDat
 /// Creates the error for an invalid parameter. `path` names the parameter, and `message` continues
 /// from the name.
 pub(super) fn param_error(path: &str, message: &str) -> WireError {
+    let path = &*shortened(path, MAX_QUOTED_BYTES);
     if path.is_empty() {
         let data = Value::of(&BadParameter { param: None });
         return with_data(WireError::INVALID_PARAMS, format!("the parameters {message}"), data);

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::system::peer_user;
+use super::guests::Peer;
 use crate::whole_file;
 
 /// Maximum number of symbolic links to follow, as on Linux.
@@ -190,18 +189,11 @@ fn own_user() -> u32 {
 
 /// Decides what a TCP client must prove. A client on this machine that runs as the server's user
 /// needs no proof; any other client needs the secret, and is refused if there is none.
-pub(crate) fn tcp_admission(
-    peer: SocketAddr,
-    local: SocketAddr,
-    secret: Option<&SecretHash>,
-) -> Admission {
-    let same_user = local.ip().is_loopback()
-        && peer.ip().is_loopback()
-        && peer_user(peer, local) == Some(own_user());
-    match (same_user, secret.cloned()) {
-        (true, secret) => Admission::Offered(secret),
-        (false, Some(secret)) => Admission::Demanded(secret),
-        (false, None) => Admission::Refused,
+pub(crate) fn tcp_admission(peer: Peer, secret: Option<&SecretHash>) -> Admission {
+    match (peer, secret.cloned()) {
+        (Peer::Own, secret) => Admission::Offered(secret),
+        (_, Some(secret)) => Admission::Demanded(secret),
+        (_, None) => Admission::Refused,
     }
 }
 

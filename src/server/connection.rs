@@ -14,6 +14,7 @@ use super::Server;
 use super::auth::Admission;
 use super::dispatch::{Inside, dispatch};
 use super::door::Door;
+use super::guests::{Guest, warn_of};
 use super::outbox::Writer;
 use super::reader::{ROOM_UNIT, Reader, read};
 use super::running::Running;
@@ -27,15 +28,16 @@ pub(super) async fn serve(
     server: Server,
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
-    admission: Admission,
+    (admission, guest): (Admission, Option<Guest>),
     hung_up: impl Future<Output = ()> + Send,
 ) {
     let limit = server.tools().limits.max_message_bytes;
     let (writer, outbox) = Writer::new(writer, limit);
     if matches!(admission, Admission::Refused) {
-        tracing::warn!(
+        warn_of(
             "refused a client from another user or machine; set up a secret to admit such clients \
-            over TCP"
+            over TCP",
+            "",
         );
         return;
     }
@@ -47,7 +49,7 @@ pub(super) async fn serve(
         dispatch(server.clone(), outbox.clone(), running.clone(), gone.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);
     let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
-    let door = Door::new(admission, server.secret.clone());
+    let door = Door::new(admission, server.secret.clone()).with_guest(guest);
     let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::auth::{Admission, SecretHash};
+use super::guests::Guest;
 use crate::rpc::Access;
 
 /// Time in which a client must show a secret that is required.
@@ -20,6 +21,7 @@ pub(super) struct Door {
     access: Access,
     is_new: bool,
     is_wary: bool,
+    guest: Option<Guest>,
 }
 
 /// Kind of an incoming line or payload.
@@ -39,7 +41,20 @@ impl Door {
         let is_local = matches!(admission, Admission::Granted);
         let access = if is_local { Access::Local } else { Access::Tcp };
         let known = secret.filter(|_| is_local);
-        Self { admission, known, access, is_new: true, is_wary: !is_local }
+        Self { admission, known, access, is_new: true, is_wary: !is_local, guest: None }
+    }
+
+    /// Sets the place of the connection, which it may lose until its first valid message.
+    pub(super) fn with_guest(self, guest: Option<Guest>) -> Self {
+        Self { guest, ..self }
+    }
+
+    /// Resolves when the connection must end because another one gets its place.
+    pub(super) async fn sent_away(&self) {
+        match &self.guest {
+            Some(guest) => guest.sent_away().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Returns the client's rights.
@@ -87,6 +102,9 @@ impl Door {
     /// Records that a complete valid message has come in.
     pub(super) fn note_message(&mut self) {
         self.is_wary = false;
+        if let Some(guest) = &self.guest {
+            guest.note_known();
+        }
     }
 
     /// Classifies the next line or payload. A secret that was not asked for is ignored: SLY and

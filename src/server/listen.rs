@@ -10,10 +10,14 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::Server;
 use super::auth::{Admission, SecretHash, tcp_admission};
+use super::guests::{Peer, warn_of};
 use super::hangup::{hung_up, keep_asking};
 use crate::store::ownership::make_private;
 use crate::visible::visible_path;
 use crate::wire::frame::RELAYED;
+
+/// Maximum length of a socket's path, in bytes: that of Linux, or the shorter one of other systems.
+const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// A Unix socket on which the server listens. Dropping the value removes the socket's file.
 #[derive(Debug)]
@@ -30,6 +34,15 @@ impl UnixSocket {
     /// Fails with `AddrInUse` if a server listens there, and with the error of the operating system
     /// if the socket or its folder cannot be made.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
+        let bytes = path.as_os_str().len();
+        if bytes > LONGEST_SOCKET_PATH {
+            let message = format!(
+                "cannot listen on {}: its path has {bytes} bytes, and at most {LONGEST_SOCKET_PATH} \
+                 fit; name a shorter path with --unix, or a shorter folder in XDG_RUNTIME_DIR",
+                visible_path(path)
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_private(folder).map_err(io::Error::other)?;
         }
@@ -114,10 +127,15 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
     if let Err(error) = keep_asking(&stream) {
         tracing::debug!("{peer}: cannot turn on keepalive: {error}");
     }
-    let admission = tcp_admission(peer, local, secret);
+    let who = Peer::of(peer, local);
+    let admission = tcp_admission(who, secret);
+    let Some(guest) = server.guests().admit(who) else {
+        return warn_of("refused a client: too many connections over TCP and HTTP are open", "");
+    };
     let (server, gone) = (server.clone(), hung_up(&stream));
     let (reader, writer) = stream.into_split();
-    tokio::spawn(async move { server.serve_until(reader, writer, admission, gone).await });
+    let admission = (admission, Some(guest));
+    tokio::spawn(async move { server.serve_guest(reader, writer, admission, gone).await });
 }
 
 /// A TCP client that has connected.
@@ -153,8 +171,8 @@ pub(crate) async fn relay_tcp(
 
 async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    if matches!(tcp_admission(peer, stream.local_addr()?, None), Admission::Refused) {
-        tracing::warn!("refused {peer}: a client from another user or machine");
+    if matches!(tcp_admission(Peer::of(peer, stream.local_addr()?), None), Admission::Refused) {
+        warn_of("refused a client from another user or machine: ", peer);
         return Ok(());
     }
     keep_asking(&stream)?;
@@ -170,8 +188,8 @@ async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) 
 
 /// Logs a failure to accept a client and pauses, so that clients can leave: most often, too many
 /// files are open.
-async fn pause_after(error: &io::Error) {
-    tracing::warn!("cannot accept a client: {error}");
+pub(crate) async fn pause_after(error: &io::Error) {
+    warn_of("cannot accept a client: ", error);
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
 }
 

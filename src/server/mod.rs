@@ -10,6 +10,7 @@ mod connection;
 mod dispatch;
 mod door;
 mod epc;
+pub(crate) mod guests;
 mod hangup;
 pub(crate) mod listen;
 pub(crate) mod notify;
@@ -30,6 +31,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::guests::{Guest, Guests};
 use self::notify::Burst;
 use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
@@ -56,6 +58,7 @@ pub struct Server {
     tasks: TaskTracker,
     /// Number of connections so far.
     connections: Arc<AtomicU64>,
+    guests: Guests,
     /// Secret for TCP. A client that needs no secret may send it nevertheless.
     secret: Option<auth::SecretHash>,
 }
@@ -93,7 +96,8 @@ impl Server {
         }
         let connections = Arc::default();
         let over = CancellationToken::new();
-        Self { tools: Arc::new(tools), events, ending, over, tasks, connections, secret: None }
+        let (tools, guests) = (Arc::new(tools), Guests::default());
+        Self { tools, events, ending, over, tasks, connections, guests, secret: None }
     }
 
     /// Sets the secret that clients who need no secret may send as their first line or payload. The
@@ -123,8 +127,26 @@ impl Server {
         admission: auth::Admission,
         gone: impl Future<Output = ()> + Send,
     ) {
+        let connection = connection::serve(self.clone(), reader, writer, (admission, None), gone);
+        self.tasks.track_future(connection).await;
+    }
+
+    /// Serves a client like [`serve_until`](Self::serve_until), on a connection that is a guest
+    /// until its first valid message.
+    async fn serve_guest(
+        &self,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        admission: (auth::Admission, Option<Guest>),
+        gone: impl Future<Output = ()> + Send,
+    ) {
         let connection = connection::serve(self.clone(), reader, writer, admission, gone);
         self.tasks.track_future(connection).await;
+    }
+
+    /// Returns the connections over TCP and HTTP.
+    pub(crate) fn guests(&self) -> &Guests {
+        &self.guests
     }
 
     /// Opens an in-process connection, and returns the client's end of it.

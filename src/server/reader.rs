@@ -14,6 +14,7 @@ use super::Server;
 use super::dispatch::{Inside, Waiting, discard};
 use super::door::{Door, Entry};
 use super::epc::method_rows;
+use super::guests::warn_of;
 use super::outbox::{Out, Outbox};
 use super::running::Running;
 use super::settle::{LARGE_MESSAGE, defect};
@@ -61,6 +62,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
             () = reader.gone.cancelled() => return,
             () = ending.cancelled() => return last_words(&mut reader, frames).await,
             () = tokio::time::sleep_until(end), if patience.is_some() => return,
+            () = reader.door.sent_away() => return,
             frame = frames.next() => frame,
         };
         match frame {
@@ -137,7 +139,7 @@ impl Reader {
             Entry::Message => self.message(message, framed).await,
             Entry::Secret => true,
             Entry::Stranger => {
-                tracing::warn!("refused a client that did not send the right secret");
+                warn_of("refused a client that did not send the right secret", "");
                 false
             }
         }
@@ -146,7 +148,7 @@ impl Reader {
     /// Logs that the connection ends without an answer, because the other side may not be a client.
     /// Returns false, which ends the connection.
     fn turn_away(&self) -> bool {
-        tracing::warn!("ended a TCP connection: the client did not send a valid message");
+        warn_of("ended a TCP connection: the client did not send a valid message", "");
         false
     }
 

@@ -1,7 +1,10 @@
 //! The messages between a connection and the methods, in any dialect.
 
 use crate::value::Value;
-use crate::visible::visible_lines;
+use crate::visible::{shortened, visible_lines};
+
+/// Maximum length of an error's message, in bytes. A message quotes what the client sent.
+const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// The id of a request, chosen by the client and echoed unchanged: an integer or a string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -136,8 +139,10 @@ impl WireError {
     /// An error of the application; `data` has `:kind`.
     pub const APPLICATION: i32 = 1;
 
-    /// Creates an error without details. Hidden characters in the message become visible.
+    /// Creates an error without details. Hidden characters in the message become visible, and the
+    /// middle of a long message is left out.
     pub fn new(code: i32, message: impl AsRef<str>) -> Self {
-        Self { code, message: visible_lines(message.as_ref()).into_owned(), data: Value::Nil }
+        let message = shortened(message.as_ref(), MAX_ERROR_BYTES);
+        Self { code, message: visible_lines(&message).into_owned(), data: Value::Nil }
     }
 }

@@ -365,3 +365,33 @@ fn a_client_that_vanishes_during_a_tree_harms_nobody() {
     assert_eq!(other.contents("sentinel"), [SENTINEL]);
     assert!(server.process.is_running());
 }
+
+/// Names that nobody would write are compared, quoted and refused in pieces of bounded length.
+#[test]
+fn names_of_megabytes_get_short_errors() {
+    const LONGEST_ERROR: usize = 20 << 10;
+    let home = Home::new();
+    let name = "x-".repeat(4 << 20);
+    for dialect in [Dialect::Native, Dialect::Json] {
+        let server = home.listening(&["--ephemeral"]);
+        let mut client = server.unix(dialect);
+        let (keyword, text) = (format!("(:{name} 1)"), quoted(&name));
+        for (method, params) in [
+            (&*name, "nil"),
+            ("ping", &*keyword),
+            ("get-context", &format!("(:manager {text})")),
+            ("get-context", &format!("(:types ({text}))")),
+            ("add-context", &format!("(:content \"x\" :type {text})")),
+            ("open-session", &format!("(:name {text})")),
+            ("build-window", &format!("(:session {text})")),
+            ("call-tool", &format!("(:tool {text} :arguments \"{{}}\")")),
+            ("load-set", &format!("(:name {text})")),
+            ("read-file", &format!("(:path {text} :root \"/\")")),
+        ] {
+            let error = client.fails(method, params);
+            assert!(error.message.len() <= LONGEST_ERROR, "{} bytes", error.message.len());
+            let data = error.data.to_string().len();
+            assert!(data <= LONGEST_ERROR, "{data} bytes of data");
+        }
+    }
+}

@@ -50,6 +50,18 @@ fn a_call_reaches_the_server_that_runs() {
 }
 
 #[test]
+fn a_path_that_is_too_long_for_a_socket_is_refused_with_advice() {
+    let home = Home::new();
+    let long = home.path(&"x".repeat(120));
+    let said = home.fail(&["serve", "--unix", long.to_str().unwrap()]);
+    assert!(said.contains("a shorter path with --unix") && said.contains("xxx"), "{said}");
+    let mut command = home.command(&["serve", "--stdio"]);
+    let said = command.env("XDG_RUNTIME_DIR", &long).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("XDG_RUNTIME_DIR"), "{said}");
+}
+
+#[test]
 fn a_call_takes_its_parameters_from_standard_input_and_paths_from_the_folder() {
     let home = Home::new();
     let mut command = home.command(&["call", "add-context", "-"]);

@@ -18,6 +18,7 @@ use super::alias::resolve;
 use super::call::Call;
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
+use super::limits::MAX_QUOTED_BYTES;
 use super::method::{Method, Pace, method};
 use super::page::Paged;
 use super::param::Param;
@@ -25,6 +26,7 @@ use super::params::Nothing;
 use super::{Step, agents, context, memories, server, sessions, spelling, templates};
 use crate::value::json::from_json;
 use crate::value::{Keyword, Value};
+use crate::visible::shortened;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
@@ -94,6 +96,7 @@ pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method
 }
 
 fn unknown(name: &str) -> WireError {
+    let name = &*shortened(name, MAX_QUOTED_BYTES);
     let asked = name.to_lowercase();
     // Compares the nearest name of each method.
     let nearness = |known: &'static str| (strsim::jaro_winkler(&asked, known), known);
