@@ -1,6 +1,7 @@
 //! Answers for models: texts with their sizes, and errors that say what to do.
 
 use crate::tokens::{Counter, Estimate};
+use crate::visible::visible;
 use crate::wording::counted;
 
 /// Maximum size of a text that one answer shows, in tokens.
@@ -45,6 +46,13 @@ impl Trouble {
             Self::Refused(why) | Self::Wrong(why) => why.clone(),
         }
     }
+}
+
+/// Returns one line with all that hides in it made visible, for what a client, a model or a file named
+/// or said: names, excerpts, reasons. Every tool writes such texts with this function.
+pub(super) fn shown(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    visible(&line.join(" ")).into_owned()
 }
 
 /// Returns an answer: a first line, which begins with `head` and ends with the size of `body`, and

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::agent::Agent;
 use super::answer::Trouble;
 use super::tools::{self, Asked};
+use crate::visible::visible_lines;
 
 /// A tool as the server lists it.
 #[derive(Deserialize)]
@@ -74,5 +75,6 @@ fn described(tool: Listed) -> Tool {
         _ => JsonObject::new(),
     };
     let hints = ToolAnnotations::new().read_only(tool.effect == "reads");
-    Tool::new(tool.name, tool.description, Arc::new(schema)).with_annotations(hints)
+    let description = visible_lines(&tool.description).into_owned();
+    Tool::new(tool.name, description, Arc::new(schema)).with_annotations(hints)
 }

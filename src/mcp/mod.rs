@@ -41,7 +41,7 @@ pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
 use self::agent::Agent;
-use self::answer::Trouble;
+use self::answer::{Trouble, shown};
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
 
@@ -142,8 +142,10 @@ impl ServerHandler for Bridge {
             }
             called
         };
-        let failed =
-            |trouble: Trouble| CallToolResult::error(vec![ContentBlock::text(trouble.to_string())]);
+        let failed = |trouble: Trouble| {
+            let why = shown(&trouble.to_string());
+            CallToolResult::error(vec![ContentBlock::text(why)])
+        };
         Ok(result.unwrap_or_else(failed).into())
     }
 

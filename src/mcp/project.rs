@@ -2,6 +2,7 @@
 //! of the client's roots, else the project of the folder in which the program was started. Over
 //! HTTP, the address of each request can name the project.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::sync::Mutex;
 
 use super::answer::Trouble;
 use crate::files::{project_root, true_name};
-use crate::visible::visible_path;
+use crate::visible::{visible, visible_path};
 
 /// Maximum time to wait for the client's roots.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -65,11 +66,11 @@ impl Project {
         visible_path(name).to_string()
     }
 
-    /// Returns the name of a file relative to the project's folder. Returns the name unchanged if
-    /// the file is elsewhere.
-    pub(super) fn relative<'a>(&self, filename: &'a str) -> &'a str {
+    /// Returns the name of a file relative to the project's folder, or its whole name if the file is
+    /// elsewhere, in a form that can be shown.
+    pub(super) fn relative<'a>(&self, filename: &'a str) -> Cow<'a, str> {
         let below = filename.strip_prefix(&*self.key());
-        below.filter(|below| !below.is_empty()).unwrap_or(filename)
+        visible(below.filter(|below| !below.is_empty()).unwrap_or(filename))
     }
 }
 
@@ -111,7 +112,7 @@ impl Projects {
             project.label() == asked || (asked.starts_with('/') && path.starts_with(&project.root))
         };
         known.iter().find(is_it).cloned().ok_or_else(|| {
-            let names: Vec<String> = known.iter().map(Project::directory).collect();
+            let names: Vec<String> = known.iter().map(|it| visible_path(&it.root)).collect();
             Trouble::Wrong(format!(
                 "project {asked:?} is not open here; leave `project` out, or use one of: {}",
                 names.join(", ")

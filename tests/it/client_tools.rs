@@ -303,7 +303,7 @@ fn wrong_descriptions_and_strangers_bring_nothing() {
 #[test]
 fn what_is_allowed_is_the_tool_of_one_client() {
     let answers = calling("{}");
-    let mut stage = begin(&answers.repeat(4));
+    let mut stage = begin(&answers.repeat(7));
     let changing = LOOK.replace(":reads", ":changes");
     stage.bring(&changing);
     let approval = |stage: &mut Stage| loop {
@@ -322,10 +322,27 @@ fn what_is_allowed_is_the_tool_of_one_client() {
     assert_eq!(stage.answer(id).0, "done");
     assert_eq!(allowed(&mut stage), serde_json::json!(["look"]));
     // The same client may bring its tools again.
-    stage.bring(&changing.replace("Looks", "Looks well"));
+    stage.bring(&changing);
     let (id, called) = stage.until_called();
     assert!(stage.give(&called["call"], ":content \"y\""));
     assert_eq!(stage.answer(id).0, "done");
+    // What was allowed is what was shown: the permission ends when the tool says something else.
+    for changed in [
+        changing.replace("Looks at", "Runs"),
+        changing.replace("object\\\"", "object\\\",\\\"properties\\\":{}"),
+        changing.replace(":effect", ":touches \"all files\" :effect"),
+    ] {
+        assert_ne!(changed, changing);
+        stage.chat.ok("configure-session", "(:allowed-tools (look list_context))");
+        stage.bring(&changed);
+        assert_eq!(allowed(&mut stage), serde_json::json!(["list_context"]), "{changed}");
+        let id = stage.chat.send("chat", "(:content \"x\")");
+        let number = approval(&mut stage);
+        stage.chat.ok("approve", &format!("(:approval {number} :decision :refuse)"));
+        assert_eq!(stage.answer(id).0, "refused");
+        stage.bring(&changing);
+        assert_eq!(allowed(&mut stage), serde_json::json!(["list_context"]), "it ended");
+    }
     // A tool of that name of another client is another tool, in a turn and beside the first.
     let mut second = stage.server.unix(Dialect::Native);
     second.ok("register-tools", &format!("(:tools ({changing}))"));

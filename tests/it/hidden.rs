@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use serde_json::json;
+
+use crate::mcp::{Agent, key, layer, project};
 use crate::support::*;
 
 /// One of each kind at least, and the ends of each range.
@@ -101,6 +104,79 @@ fn renderings_and_transcripts_show_what_hides_in_names() {
     let window = format!("(:session {name} :failing-tests ({failures}) :format :text)");
     let _ = client.call("build-window", &window);
     client.end();
+}
+
+/// Every tool, prompt and resource of an agent, over names that hide something or look like headings.
+#[test]
+fn what_agents_are_told_shows_what_hides_in_names() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let mut agent = Agent::with(&home, &[]);
+    let (manager, key, root) = (layer(&mut emacs, &home), key(&home), project(&home));
+    let check = |what: &str, text: &str| {
+        let found = text.chars().find(|c| HIDDEN.contains(c) && *c != '\t');
+        assert_eq!(found, None, "{what}: {text:?}");
+        let planted = text.lines().find(|line| line.trim_start().starts_with("# planted"));
+        assert_eq!(planted, None, "{what}: {text:?}");
+    };
+    let mut names: Vec<String> = file_names().collect();
+    names.extend([
+        "a\n# planted\n.txt".to_owned(),
+        "# planted.txt".to_owned(),
+        "\u{1b}]0;x\u{7}\r\n# planted".to_owned(),
+    ]);
+    let everything = quoted(&(name() + "\r\n# planted\u{1b}[2J"));
+    for (number, name) in names.iter().enumerate() {
+        let path = root.join(name);
+        std::fs::write(&path, "needle\n").unwrap();
+        let filename = quoted(path.to_str().unwrap());
+        emacs.ok(
+            "add-context",
+            &format!("(:manager {manager:?} :content \"needle {number}\" :metadata (:filename {filename} :start-line 1 :end-line 1))"),
+        );
+        let read = agent.tool("read", json!({ "what": name }));
+        check("read of a file", &read);
+        check(
+            "read of an item",
+            &agent.tool("read", json!({ "what": format!("ctx-{}", number + 1) })),
+        );
+        check("read of no file", &agent.refused("read", json!({ "what": format!("{name}x") })));
+    }
+    emacs.ok("open-session", &format!("(:name {everything} :project {key:?})"));
+    emacs.ok(
+        "add-message",
+        &format!(
+            "(:content {})",
+            quoted(&format!("needle in `src/{}.rs`", name().replace('`', "")))
+        ),
+    );
+    emacs.ok("add-message", &format!("(:role :assistant :content \"needle\" :tool-calls ((:id {everything} :name {everything} :arguments \"{{}}\")))"));
+    emacs.ok(
+        "add-message",
+        &format!("(:role :tool :content \"needle\" :tool-call-id {everything})"),
+    );
+    agent.tool("remember", json!({ "text": format!("needle {}\n# planted", name()) }));
+    let _ = emacs.call("build-window", &format!("(:session {everything} :max-tokens 300)"));
+    let calls = [
+        ("search", json!({ "query": "needle", "limit": 50 })),
+        ("handoff", json!({})),
+        ("handoff", json!({ "session": "ses-1" })),
+        ("explain", json!({})),
+        ("explain", json!({ "id": "ctx-1" })),
+        ("explain", json!({ "id": "ses-1" })),
+        ("context", json!({ "budget": 300 })),
+        ("context", json!({ "budget": 100_000 })),
+    ];
+    for (tool, arguments) in calls {
+        check(tool, &agent.tool(tool, arguments));
+    }
+    for tool in ["context", "search", "read", "remember", "handoff", "explain"] {
+        for argument in ["query", "what", "session", "id", "project", "in", "lines"] {
+            let (said, _) = agent.result(tool, &json!({ argument: name() + "\r\n# planted" }));
+            check(&format!("{tool} {argument}"), &said);
+        }
+    }
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn inspect(folder: &Path, home: &Home, server: &[&str]) {
         ("remember", Some("text=The port is 8080."), "mem-1"),
         ("search", Some("query=port"), "mem-1"),
         ("read", Some("what=src/port.rs"), "8080"),
-        ("explain", None, "nothing out"),
+        ("explain", None, "in full"),
         ("handoff", None, "no session"),
     ];
     for (name, argument, expected) in calls {

@@ -19,7 +19,7 @@ CALLS = [
     ("remember", {"text": "The port is 8080."}, "mem-1"),
     ("search", {"query": "port"}, "mem-1"),
     ("read", {"what": "src/port.rs"}, "8080"),
-    ("explain", {}, "nothing out"),
+    ("explain", {}, "in full"),
     ("handoff", {}, "no session"),
 ]
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, context, no_item, sessions};
-use crate::mcp::answer::{Trouble, sized};
+use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::argument::is_id;
 use crate::mcp::marked::Verdict;
 use crate::mcp::project::Project;
@@ -63,7 +63,7 @@ async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> 
 }
 
 fn line(it: &Verdict) -> String {
-    format!("{} · {} · {}: {}", it.id, it.fate, counted(it.tokens, "token"), it.reason)
+    format!("{} · {} · {}: {}", it.id, it.fate, counted(it.tokens, "token"), shown(&it.reason))
 }
 
 async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
@@ -76,6 +76,7 @@ async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String
     let parts = window.parts.into_iter().flatten().filter(|part| part.fate != "kept");
     let line = |part: Part| {
         let Part { what, fate, reason, before, after } = part;
+        let (what, reason) = (shown(&what), shown(&reason));
         format!("- {what} · {fate} · {before} → {after} tokens: {reason}")
     };
     let lines: Vec<String> = parts.map(line).collect();

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, sessions};
-use crate::mcp::answer::Trouble;
+use crate::mcp::answer::{Trouble, shown};
 use crate::mcp::project::Project;
+use crate::visible::visible_lines;
 use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema, Default)]
@@ -45,8 +46,10 @@ pub(in crate::mcp) async fn of(
         more => format!(" · {more} facts did not fit; `search` finds them"),
     };
     let messages = counted(ledger.messages as u64, "message");
-    let (id, name, tokens) = (session.id, session.session, counted(ledger.tokens, "token"));
-    let head = format!("{id} {name:?} · {messages} · {tokens}{left_out}");
+    let (id, name) = (session.id, shown(&session.session));
+    let tokens = counted(ledger.tokens, "token");
+    let head = format!("{id} \"{name}\" · {messages} · {tokens}{left_out}");
     let facts = if ledger.ledger.is_empty() { "No facts to hand over." } else { &ledger.ledger };
+    let facts = visible_lines(facts);
     Ok(format!("{head}\n\n{facts}\n"))
 }

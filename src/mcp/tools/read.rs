@@ -8,6 +8,7 @@ use super::{Asked, no_item, sessions};
 use crate::mcp::answer::{Trouble, beginning};
 use crate::mcp::argument::{Lines, Named, lines};
 use crate::mcp::project::Project;
+use crate::visible::visible_path;
 use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
@@ -114,7 +115,7 @@ async fn file(
         return Err(Trouble::Wrong(format!(
             "{} is not a project, so its files are not read; the user can name a project with \
              `contexture mcp --project DIR`",
-            project.directory()
+            visible_path(&project.root)
         )));
     }
     let params = json!({
@@ -125,7 +126,7 @@ async fn file(
     let name = project.relative(&text.path);
     let place = match (text.start_line, text.end_line) {
         (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
-        _ => name.to_owned(),
+        _ => name.into_owned(),
     };
     let source = match (text.unsaved, text.late_editors) {
         (true, _) => "unsaved text of the editor",
@@ -133,7 +134,8 @@ async fn file(
         (false, _) => "on disk; the editor did not answer, and may have newer text",
     };
     let (lines, tokens) = (counted(text.total_lines, "line"), counted(text.tokens, "token"));
-    let head = format!("{place} of {lines} · {tokens} · {source}");
+    // A name at the beginning of the line could make it a heading.
+    let head = format!("file {place} of {lines} · {tokens} · {source}");
     Ok(Text { head, content: text.content, first_line: text.start_line.unwrap_or(1) })
 }
 

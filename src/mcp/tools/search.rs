@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, sessions};
-use crate::mcp::answer::{Trouble, sized};
+use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::project::Project;
 use crate::wording::counted;
 
@@ -113,7 +113,7 @@ impl Search<'_> {
                 _ => String::new(),
             };
             let tokens = counted(hit.tokens, "token");
-            format!("- {}{place} · {tokens}: {}", hit.id, hit.excerpt)
+            format!("- {}{place} · {tokens}: {}", hit.id, shown(&hit.excerpt))
         };
         Ok(hits.into_iter().flatten().map(line).collect())
     }
@@ -125,10 +125,11 @@ impl Search<'_> {
         let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
         let line = |hit: SessionHit| match (hit.message, hit.role) {
             (Some(message), role) => {
-                let (role, session) = (role.unwrap_or_default(), hit.session);
-                format!("- {}/{message} · {role} in {session:?}: {}", hit.id, hit.snippet)
+                let role = role.unwrap_or_default();
+                let (session, snippet) = (shown(&hit.session), shown(&hit.snippet));
+                format!("- {}/{message} · {role} in \"{session}\": {snippet}", hit.id)
             }
-            (None, _) => format!("- {} · session {:?}", hit.id, hit.session),
+            (None, _) => format!("- {} · session \"{}\"", hit.id, shown(&hit.session)),
         };
         let hits = hits.into_iter().flatten().filter(|hit| ours.contains(&hit.id));
         Ok(hits.take(self.limit).map(line).collect())
@@ -141,8 +142,7 @@ impl Search<'_> {
         });
         let found: Grounding = self.asked.link.call("ground_query", params).await?;
         let line = |memory: Memory| {
-            let text: Vec<&str> = memory.content.split_whitespace().collect();
-            format!("- {} · {}: {}", memory.id, memory.kind, text.join(" "))
+            format!("- {} · {}: {}", memory.id, shown(&memory.kind), shown(&memory.content))
         };
         Ok(found.memories.into_iter().flatten().map(line).collect())
     }

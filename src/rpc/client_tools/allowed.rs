@@ -1,23 +1,24 @@
 //! The clients' tools that the user allowed in sessions. A permission is for the tool of one
-//! connection: the user is asked again about another tool with the same name.
+//! connection as it was shown: the user is asked again about another tool with the same name, and
+//! about the same tool once its client describes it in other words.
 
 use std::sync::{Arc, Weak};
 
-use super::{Brought, ClientTools};
+use super::{Brought, ClientTools, Description};
 use crate::rpc::client::Client;
 use crate::store::session::SessionRow;
 
 /// A tool that needs no approval in a session.
 pub(super) struct Allowed {
     session: u64,
-    tool: String,
+    pub(super) tool: Description,
     pub(super) client: Weak<Client>,
 }
 
 impl Allowed {
     fn is(&self, session: u64, brought: &Brought) -> bool {
         self.session == session
-            && self.tool == brought.tool.name
+            && self.tool == brought.tool
             && self.client.ptr_eq(&brought.owner.client)
     }
 }
@@ -27,7 +28,7 @@ impl ClientTools {
     pub(super) fn allow(&self, session: u64, brought: &Brought) {
         let mut known = self.known();
         if !known.allowed.iter().any(|allowed| allowed.is(session, brought)) {
-            let (tool, client) = (brought.tool.name.clone(), Weak::clone(&brought.owner.client));
+            let (tool, client) = (brought.tool.clone(), Weak::clone(&brought.owner.client));
             known.allowed.push(Allowed { session, tool, client });
         }
     }
@@ -41,7 +42,7 @@ impl ClientTools {
         let here = self.here();
         let known = self.known();
         let is_here = |allowed: &&Allowed| here.iter().any(|tool| allowed.is(session, tool));
-        known.allowed.iter().filter(is_here).map(|allowed| allowed.tool.clone()).collect()
+        known.allowed.iter().filter(is_here).map(|allowed| allowed.tool.name.clone()).collect()
     }
 
     /// Allows the tools with these names in a session, and no others. A name that is already
@@ -54,7 +55,7 @@ impl ClientTools {
         names: &[String],
     ) {
         let before = self.allowed(session.id);
-        let is_wanted = |allowed: &Allowed| names.contains(&allowed.tool);
+        let is_wanted = |allowed: &Allowed| names.contains(&allowed.tool.name);
         self.known().allowed.retain(|allowed| allowed.session != session.id || is_wanted(allowed));
         for name in names.iter().filter(|name| !before.contains(name)) {
             let mut named = self.own_first(client);

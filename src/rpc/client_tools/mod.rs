@@ -73,11 +73,16 @@ impl Owner {
 
 impl ClientTools {
     /// Replaces the tools of a connection. Returns the earlier and the new tools, so that the
-    /// caller can [announce] the change; returns no tools if they are the same as before.
+    /// caller can [announce] the change; returns no tools if they are the same as before. Ends the
+    /// permissions for tools that are gone or described in other words.
     pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
         let mut known = self.known();
         let mut changed = known.take(&owner.client);
         let is_same = changed.iter().map(|brought| &brought.tool).eq(&tools);
+        let is_shown = |allowed: &Allowed| {
+            !allowed.client.ptr_eq(&owner.client) || tools.contains(&allowed.tool)
+        };
+        known.allowed.retain(is_shown);
         let brought = |tool| Arc::new(Brought { owner: owner.clone(), tool });
         let new: Vec<_> = tools.into_iter().map(brought).collect();
         known.tools.extend(new.iter().cloned());
