@@ -17,20 +17,82 @@ pub(crate) fn replace(
     name.push(".new");
     let draft = PathBuf::from(name);
     let written = create(&draft).and_then(|mut file| {
+        step()?;
         write(&mut file, &draft)?;
         file.flush()?;
+        step()?;
         file.sync_data()
     });
-    let written = written.and_then(|()| std::fs::rename(&draft, path));
+    let written = written.and_then(|()| {
+        step()?;
+        std::fs::rename(&draft, path)
+    });
     if written.is_err() {
-        let _ = std::fs::remove_file(&draft);
+        let _ = remove(&draft);
     }
     written
 }
 
+/// Removes a file, unless there is none.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    step()?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Writes the names in a folder to the disk, so that they survive a loss of power.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    step()?;
+    File::open(path)?.sync_all()
+}
+
+/// Marks a place between two operations on files. In a test, the program can be made to end there.
+#[cfg(not(test))]
+pub(crate) fn step() -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) use self::kill::step;
+
+/// Ends the program at a chosen place, as far as its files are concerned.
+#[cfg(test)]
+pub(crate) mod kill {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// Fails at the place with this number, and at all places after it, until `None` is set.
+    pub(crate) fn at(place: Option<usize>) {
+        LEFT.set(place);
+    }
+
+    pub(crate) fn step() -> io::Result<()> {
+        match LEFT.get() {
+            None => Ok(()),
+            Some(0) => Err(io::Error::other("killed")),
+            Some(left) => {
+                LEFT.set(Some(left - 1));
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns whether the program has been ended.
+    pub(crate) fn has_come() -> bool {
+        LEFT.get() == Some(0)
+    }
+}
+
 /// Creates an empty file that only the user may read, in place of any file or link at `path`.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    let _ = std::fs::remove_file(path);
+    let _ = remove(path);
+    step()?;
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 

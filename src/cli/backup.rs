@@ -13,11 +13,12 @@ use crate::store::recovery;
 use crate::value::Value;
 use crate::visible::visible_path;
 
-/// Write the whole state to one file, whether or not a server is running.
+/// Write the state to one file, whether or not a server is running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture backup ~/contexture-backup.db\n\nThe program \
-    reads the file back to check it. The file is an SQLite database, followed by\na line with its \
-    hash. Only you can read it.")]
+    reads the file back to check it. The file is an SQLite database, followed by\nthe list of \
+    trusted projects and a line with their hash. Only you can read it. It has no\nsecret, token or \
+    configuration.")]
 pub(super) struct Backup {
     /// The file to write
     file: PathBuf,
@@ -30,7 +31,8 @@ pub(super) struct Backup {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  contexture restore ~/contexture-backup.db\n\nThe previous \
     state is kept in the folder `damaged` of the state folder. Ids that were\nused before are \
-    not used again. The server must not be running.")]
+    not used again. The projects that were trusted when the backup was made\nare trusted again. \
+    The server must not be running.")]
 pub(super) struct Restore {
     /// The backup to restore
     file: PathBuf,

@@ -9,11 +9,12 @@ use super::host::Setup;
 use super::setup::check_agents;
 use super::{Common, say};
 use crate::config::Embeddings;
-use crate::files::{Identity, Standing, TRUST_FILE, Trust, Trusted, project_root, true_name};
+use crate::files::{Identity, Standing, Trust, Trusted, project_root, true_name};
 use crate::provider::Origin;
 use crate::provider::settings::Configured;
 use crate::store::Store;
 use crate::store::ownership::{FolderError, Owned, Owner, make_private};
+use crate::store::recovery::TRUST_FILE;
 use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
 

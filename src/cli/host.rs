@@ -12,7 +12,7 @@ use crate::agent::{Configured, Embedding, Providers, Services};
 use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
 use crate::engine::{Engine, Models};
-use crate::files::{TRUST_FILE, Trust};
+use crate::files::Trust;
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
 use crate::rpc::{Model, ReplSettings, Tools};
@@ -20,6 +20,7 @@ use crate::server::Server;
 use crate::store::logged::LoggedStore;
 use crate::store::ownership::Owned;
 use crate::store::recovery;
+use crate::store::recovery::TRUST_FILE;
 use crate::store::sqlite::SqliteStore;
 
 /// Folders and settings in effect.

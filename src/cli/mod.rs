@@ -87,7 +87,7 @@ enum Command {
     Schema(schema::Schema),
     /// Check the set-up and say how to fix problems
     Doctor(doctor::Doctor),
-    /// Write the whole state to one file
+    /// Write the state to one file
     Backup(backup::Backup),
     /// Replace the state with a backup
     Restore(backup::Restore),

@@ -93,6 +93,14 @@ pub enum FileError {
         /// Folder that the path must stay in.
         folder: PathBuf,
     },
+    /// The file usually holds secrets, so it is not read for agents.
+    #[error(
+        "{path:?} may hold passwords, keys or tokens, so it is not read; ask the user to mark it in the editor, and read the item"
+    )]
+    Secret {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The path is relative, so it could mean different files to client and server.
     #[error("file names must begin with / or ~/, got {path:?}; expand the name first")]
     NotAbsolute {
@@ -138,6 +146,7 @@ impl FileError {
             Self::NotAbsolute { .. } => "not-absolute",
             Self::Outside { .. } => "outside-folder",
             Self::NotLocal { .. } => "not-local",
+            Self::Secret { .. } => "holds-secrets",
         }
     }
 

@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use super::freshness::{changed_ms, file_of};
+use super::read::load;
 use crate::context::item::{Item, ItemId};
 
+/// Maximum size of a file that says where a linked work tree has its index, in bytes.
+const MAX_GIT_BYTES: u64 = 1 << 20;
 /// Number of remembered items at which items that no longer exist are forgotten.
 const KEPT: usize = 4096;
 /// Minimum age of a file's last change, in milliseconds, for a comparison to be remembered. A file
@@ -93,7 +96,8 @@ fn git_index(path: &Path) -> Option<PathBuf> {
     if git.is_dir() {
         return Some(git.join("index"));
     }
-    let named = std::fs::read_to_string(&git).ok()?;
+    // What is named `.git` may be a pipe, which would never end.
+    let named = load(&git, MAX_GIT_BYTES).ok()?;
     Some(git.parent()?.join(named.strip_prefix("gitdir:")?.trim()).join("index"))
 }
 
@@ -133,5 +137,9 @@ mod tests {
         let folder = main.join(".git/worktrees/linked");
         std::fs::write(linked.join(".git"), format!("gitdir: {}\n", folder.display())).unwrap();
         assert_eq!(git_index(&linked.join("a")), Some(folder.join("index")));
+        let odd = temp.path().join("odd");
+        std::fs::create_dir(&odd).unwrap();
+        crate::system::make_fifo(odd.join(".git"));
+        assert_eq!(git_index(&odd.join("a")), None, "a pipe is not read");
     }
 }

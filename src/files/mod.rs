@@ -22,6 +22,7 @@ mod recording;
 mod refresh;
 mod remote;
 mod renamed;
+mod secrets;
 mod skipped;
 pub(crate) mod templates;
 mod tree;
@@ -43,6 +44,7 @@ pub(crate) use recording::{
 };
 pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
 pub(crate) use remote::{remote_of, true_name};
+pub(crate) use secrets::holds_secrets;
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub(crate) use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};
-pub(crate) use trust::{Standing, TRUST_FILE, Trust, TrustError, Trusted};
+pub(crate) use trust::{Standing, Trust, TrustError, Trusted};

@@ -13,9 +13,14 @@ use crate::value::Value;
 /// the server use the same name for a file. Emacs's quoting prefix `/:` is removed.
 ///
 /// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
-/// remote name such as `/ssh:host:/x`.
+/// remote name such as `/ssh:host:/x`. The result is never a name that Emacs would open on another
+/// machine, whatever dots, slashes or quotes were in the way of seeing it.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf, FileError> {
-    Ok(without_dots(&expanded(path)?))
+    let clean = without_dots(&expanded(path)?);
+    match is_remote(&clean.to_string_lossy()) {
+        true => Err(FileError::NotLocal { path: path.to_owned() }),
+        false => Ok(clean),
+    }
 }
 
 /// Returns a path as a value; bytes that are not UTF-8 become U+FFFD.
@@ -97,6 +102,50 @@ mod tests {
         check("~other/x", Err("not-absolute"));
     }
 
+    /// All names of up to four pieces: none becomes a name that Emacs would not open here.
+    #[test]
+    fn no_name_becomes_a_remote_one_or_keeps_dots() {
+        let pieces = [
+            "..",
+            ".",
+            "",
+            "a",
+            "ssh:h:",
+            "ssh:u@h#22:",
+            "ssh:a|sudo:b:",
+            "sudo::",
+            "-:h:",
+            "~",
+            "~u",
+            "[ssh/h]",
+            ":",
+            "a.tar.gz",
+            "$(touch x)",
+            "$HOME",
+            "%TEMP%",
+            "\\\\h\\s",
+            "a\0b",
+            "\u{202e}",
+            "\n",
+        ];
+        let starts = ["/", "//", "~/", "/:/", "/:", "", "./", "file:///", "C:/"];
+        let mut names: Vec<String> = starts.map(str::to_owned).into();
+        let mut count = 0;
+        for _ in 0..3 {
+            let longer =
+                names.iter().flat_map(|name| pieces.map(|piece| format!("{name}{piece}/")));
+            names = longer.collect();
+            for name in &names {
+                count += 1;
+                let Ok(path) = absolute(name) else { continue };
+                let text = path.to_str().unwrap();
+                assert!(text.starts_with('/') && !is_remote(text), "{name:?} became {text:?}");
+                assert!(!path.components().any(|part| part == Component::ParentDir), "{text:?}");
+            }
+        }
+        assert!(count > 80_000, "only {count} names");
+    }
+
     #[test]
     fn relative_names_are_refused() {
         for name in ["", "a", "./a", "../a", "C:/a"] {
@@ -105,12 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn remote_names_are_refused_and_quoted_ones_are_local() {
+    fn remote_names_are_refused_however_they_are_hidden() {
         for name in ["/ssh:host:/x", "/sudo::/etc/x", "/ssh:a|sudo:b:/x", "/-:h:/x", "/ssh:u@h#22:"]
         {
             check(name, Err("not-local"));
         }
-        check("/:/ssh:host:/x", Ok("/ssh:host:/x"));
+        for name in
+            ["/:/ssh:host:/x", "/a/../ssh:host:/x", "//ssh:host:/x", "/./sudo::/x", "/../-:h:/x"]
+        {
+            check(name, Err("not-local"));
+        }
+        check("/:/a/ssh:host:/x", Ok("/a/ssh:host:/x"));
         check("/a:b", Ok("/a:b"));
         check("/tmp/a:b:c", Ok("/tmp/a:b:c"));
         check("/c:/x:y", Ok("/c:/x:y"));

@@ -1,7 +1,8 @@
 //! Asks Git for the current name of a file that is gone.
 //!
-//! Git reads only the history and the index here: reading the work tree could run filters that the
-//! project configures. Git runs no hook, pager or helper, and does not use the network.
+//! This is the only place where the program runs Git. Git reads only the history and the index here:
+//! reading the work tree could run filters that the project configures. Git runs no hook, pager,
+//! monitor or helper, and does not use the network, whatever the project's configuration says.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,25 @@ use std::time::{Duration, Instant};
 
 /// Maximum time for one call of Git.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Settings that override those of the project, each of which could run a program. Filters and
+/// conversions of texts cannot be named here; `git` passes options against the latter, and nothing
+/// reads the work tree.
+const INERT: &[&str] = &[
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.askPass=false",
+    "core.alternateRefsCommand=true",
+    "core.attributesFile=/dev/null",
+    "credential.helper=",
+    "gpg.program=false",
+    "log.showSignature=false",
+    "log.mailmap=false",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "uploadpack.packObjectsHook=",
+];
 /// Time between two checks of whether Git has ended.
 const STEP: Duration = Duration::from_millis(2);
 /// Maximum number of commits that are read, counting only those that rename a file.
@@ -52,11 +72,17 @@ fn renaming(text: &str, name: &str) -> Option<String> {
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let (subcommand, arguments) = arguments.split_first()?;
     let mut command = Command::new("git");
-    command.arg("-C").arg(root).args(["--no-pager", "-c", "core.fsmonitor=false"]);
-    command.args(["-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"]);
+    command.arg("-C").arg(root).args(["--no-pager", "--literal-pathspecs"]);
+    command.args(INERT.iter().flat_map(|setting| ["-c", setting]));
     command.args([subcommand, "--no-ext-diff", "--no-textconv", "-M", "--name-status", "-z"]);
     command.args(arguments).arg("--");
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let mut output = child.stdout.take()?;
@@ -112,6 +138,53 @@ mod tests {
         assert_eq!(renamed(&old), Some(root.join("d e.txt")), "twice");
         std::fs::remove_file(root.join("d e.txt")).unwrap();
         assert_eq!(renamed(&old), None);
+    }
+
+    /// A repository whose every setting that names a program names one that leaves a trace.
+    #[test]
+    fn a_hostile_repository_runs_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, trace) = (temp.path().join("r"), temp.path().join("trace"));
+        std::fs::create_dir(&root).unwrap();
+        let old = root.join("a.txt");
+        std::fs::write(&old, "some text\nof several\nlines\n").unwrap();
+        run(&root, &["init", "-q"]);
+        run(&root, &["add", "."]);
+        run(&root, &["commit", "-qm", "one"]);
+        run(&root, &["mv", "a.txt", "c.txt"]);
+        run(&root, &["commit", "-qm", "two"]);
+        let script = temp.path().join("script");
+        std::fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >> {}\n", trace.display()))
+            .unwrap();
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, executable).unwrap();
+        let program = script.to_str().unwrap();
+        for hook in
+            ["post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-commit"]
+        {
+            std::fs::copy(&script, root.join(".git/hooks").join(hook)).unwrap();
+        }
+        std::fs::write(root.join(".gitattributes"), "* diff=evil filter=evil merge=evil\n")
+            .unwrap();
+        let included = temp.path().join("included");
+        std::fs::write(&included, format!("[core]\n\tpager = {program}\n")).unwrap();
+        let mut config = std::fs::read_to_string(root.join(".git/config")).unwrap();
+        config += &format!(
+            "[include]\n\tpath = {}\n[core]\n\tfsmonitor = {program}\n\tpager = {program}\n\t\
+             sshCommand = {program}\n\tuntrackedCache = true\n[diff]\n\texternal = {program}\n\
+             [diff \"evil\"]\n\tcommand = {program}\n\ttextconv = {program}\n\
+             [filter \"evil\"]\n\tclean = {program}\n\tsmudge = {program}\n\tprocess = {program}\n\trequired = true\n\
+             [alias]\n\tlog = !{program}\n\tdiff = !{program}\n[pager]\n\tlog = {program}\n\tdiff = {program}\n\
+             [gpg]\n\tprogram = {program}\n[log]\n\tshowSignature = true\n\
+             [credential]\n\thelper = !{program}\n[safe]\n\tdirectory = *\n",
+            included.display()
+        );
+        std::fs::write(root.join(".git/config"), config).unwrap();
+        assert_eq!(renamed(&old), Some(root.join("c.txt")));
+        assert_eq!(std::fs::read_to_string(&trace).unwrap_or_default(), "");
+        // The trap works: Git with the settings of the project leaves a trace.
+        let _ = Command::new("git").arg("-C").arg(&root).arg("status").output();
+        assert!(trace.exists());
     }
 
     #[test]

@@ -11,8 +11,6 @@ use super::{Beneath, FileError, Opened};
 use crate::names::names;
 use crate::whole_file::replace;
 
-/// Name of the file within the state folder.
-pub(crate) const TRUST_FILE: &str = "trusted-projects.json";
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 /// Maximum number of trusted projects.
@@ -192,6 +190,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    const TRUST_FILE: &str = "trusted.json";
 
     fn repository(at: &Path, url: &str) -> PathBuf {
         fs::create_dir_all(at.join(".git")).unwrap();

@@ -43,6 +43,9 @@ names! {
         NotLocal => "not-local",
         /// The path leads outside the folder that it must stay in.
         OutsideFolder => "outside-folder",
+        /// The name of the file says that it may hold passwords, keys or tokens, so `read-file` does
+        /// not read it. The user can mark it as an item.
+        HoldsSecrets => "holds-secrets",
         /// The template cannot be read, or is too large.
         TemplateUnreadable => "template-unreadable",
         /// The connection does not permit the call. Over TCP, a client cannot manage trusted

@@ -85,6 +85,7 @@ fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
         ("records/c.md", "x"),
         ("many/1.txt", &*"line\n".repeat(600)),
         ("many/2.txt", &*"line\n".repeat(600)),
+        ("p/.env", "KEY=1\n"),
         ("p/.contexture/templates/own.md", "---\ndescription: own\n---\nSay {{ latest_input }}\n"),
     ];
     for (name, content) in files {

@@ -114,7 +114,7 @@ impl Agent {
 
     /// The text of a tool's result, and whether it is an error.
     #[track_caller]
-    fn result(&mut self, tool: &str, arguments: &Json) -> (String, bool) {
+    pub(crate) fn result(&mut self, tool: &str, arguments: &Json) -> (String, bool) {
         let result = self.ok("tools/call", &json!({ "name": tool, "arguments": arguments }));
         let text = result["content"][0]["text"].as_str().unwrap().to_owned();
         (text, result["isError"] == true)
@@ -128,7 +128,7 @@ impl Agent {
     }
 
     #[track_caller]
-    fn refused(&mut self, tool: &str, arguments: Json) -> String {
+    pub(crate) fn refused(&mut self, tool: &str, arguments: Json) -> String {
         let (text, is_error) = self.result(tool, &arguments);
         assert!(is_error, "{tool} {arguments}: {text}");
         text
@@ -148,12 +148,12 @@ pub(crate) fn project(home: &Home) -> PathBuf {
 }
 
 /// The project as sessions and memories name it.
-fn key(home: &Home) -> String {
+pub(crate) fn key(home: &Home) -> String {
     format!("{}/", project(home).canonicalize().unwrap().to_str().unwrap())
 }
 
 /// The manager of the project's layer.
-fn layer(client: &mut Client, home: &Home) -> String {
+pub(crate) fn layer(client: &mut Client, home: &Home) -> String {
     client.layer(&project(home))
 }
 
@@ -336,7 +336,10 @@ fn files_are_read_as_the_editor_has_them_and_only_those_of_the_project() {
     let text = agent.tool("read", json!({ "what": "src/port.rs" }));
     has(&text, &["src/port.rs of 3 lines", "on disk", "8080"]);
     let text = agent.tool("read", json!({ "what": "src/port.rs:2-3" }));
-    assert!(text.ends_with("\n\n    8080\n}\n") && text.starts_with("src/port.rs:2-3 "), "{text}");
+    assert!(
+        text.ends_with("\n\n    8080\n}\n") && text.starts_with("file src/port.rs:2-3 "),
+        "{text}"
+    );
     agent.tool("read", json!({ "what": "src/port.rs", "lines": "1" }));
     let path = root.join("src/port.rs");
     has(&agent.tool("read", json!({ "what": path })), &["8080"]);
@@ -408,6 +411,45 @@ fn files_are_read_as_the_editor_has_them_and_only_those_of_the_project() {
     ] {
         agent.fails("resources/read", &json!({ "uri": uri }));
     }
+}
+
+#[test]
+fn files_that_may_hold_secrets_are_read_only_if_they_are_marked() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut agent = Agent::with(&home, &[]);
+    let root = project(&home);
+    for name in [".env", ".git/config", "deploy/id_rsa", ".npmrc", "tls.key"] {
+        std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        std::fs::write(root.join(name), "token = hunter2\n").unwrap();
+    }
+    std::os::unix::fs::symlink(".env", root.join("notes.txt")).unwrap();
+    std::os::unix::fs::symlink(".git", root.join("docs")).unwrap();
+    let names = [
+        ".env",
+        "./.env",
+        ".ENV",
+        ".git/config",
+        "src/../.env",
+        "deploy/id_rsa",
+        ".npmrc",
+        "tls.key",
+        "notes.txt",
+        "docs/config",
+        "notes.txt:1",
+    ];
+    for name in names {
+        let said = agent.refused("read", json!({ "what": name }));
+        assert!(!said.contains("hunter2"), "{name}: {said}");
+        if name != ".ENV" {
+            has(&said, &["ask the user to mark it"]);
+        }
+    }
+    let path = root.join(".env");
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.ok("add-file", &format!("(:manager {manager:?} :path {path:?})"));
+    has(&agent.tool("read", json!({ "what": "ctx-1" })), &["hunter2"]);
 }
 
 #[test]

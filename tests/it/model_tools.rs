@@ -142,6 +142,26 @@ fn a_file_outside_the_project_is_asked_for_each_time() {
 }
 
 #[test]
+fn a_file_that_may_hold_secrets_is_asked_for_each_time() {
+    for (name, link) in [(".env", None), ("deploy.pem", None), (".env", Some("notes.txt"))] {
+        let home = Home::new();
+        home.write(name, "the secret\n");
+        if let Some(link) = link {
+            std::os::unix::fs::symlink(name, home.file(link)).unwrap();
+        }
+        let named = link.unwrap_or(name);
+        let call = format!(r#"{{"path": "{named}"}}"#);
+        let answers = calling("add_file", &call) + "[[answer]]\ntext = \"x\"\n";
+        let mut client = begin(&home, &answers);
+        let (asked, answer) =
+            decide(&mut client, "(:content \"look\" :tools t :allow (add_file))", ":refuse");
+        assert_eq!(asked, [format!("add the file {named} (may hold secrets)")]);
+        assert_eq!(outcomes(&answer), [("add_file", "refused")]);
+        assert!(client.contents("m").is_empty());
+    }
+}
+
+#[test]
 fn no_name_leads_out_of_the_project_unasked() {
     let home = Home::new();
     home.write("in.txt", "inside\n");

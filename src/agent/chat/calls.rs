@@ -94,7 +94,7 @@ impl Chat {
             || named(&self.request.allow)
             || named(always)
             || tool.is_allowed(&self.row, &self.stored);
-        let allowed = trusted && asked.outside().is_none();
+        let allowed = trusted && asked.outside().is_none() && !asked.reaches_secrets();
         if !allowed {
             match self.decision(&*asked, called).await {
                 Ok(Decision::Once) => {}

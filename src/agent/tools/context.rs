@@ -151,11 +151,16 @@ impl ToolRequest for Call {
             _ => String::new(),
         };
         let phrase = format!("{} {}", self.tool.phrase, what.join(" "));
-        format!("{}{lines}", phrase.trim_end())
+        let secrets = if self.reaches_secrets() { " (may hold secrets)" } else { "" };
+        format!("{}{lines}{secrets}", phrase.trim_end())
     }
 
     fn outside(&self) -> Option<String> {
         self.request.outside()
+    }
+
+    fn reaches_secrets(&self) -> bool {
+        self.request.reaches_secrets()
     }
 
     fn carry_out<'a>(

@@ -70,6 +70,12 @@ pub(crate) trait ToolRequest: Send + Sync {
         None
     }
 
+    /// Returns whether the call reaches a file that may hold secrets. The user must allow each such
+    /// call.
+    fn reaches_secrets(&self) -> bool {
+        false
+    }
+
     /// Carries out the call. Returns the result for the model.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{range, read_options};
 use super::unsaved::ask;
 use crate::engine::{Selection, View};
-use crate::files::{self, Beneath, FileText, Opened, ReadOptions};
+use crate::files::{self, Beneath, FileError, FileText, Opened, ReadOptions};
 use crate::rpc::call::Call;
 use crate::rpc::editors::Heard;
 use crate::rpc::params::Short;
@@ -23,7 +23,7 @@ pub(super) struct ReadFile {
     /// Path of the file: absolute, or relative to `:root`.
     path: Short,
     /// Absolute path of the folder that the file must be in. A link that leads out of the folder
-    /// counts as outside.
+    /// counts as outside. A file that may hold secrets, such as `.env`, is not read.
     root: Short,
     /// First line, counted from 1.
     start_line: Option<i64>,
@@ -68,6 +68,9 @@ pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> 
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let folder = Beneath::new(&files::absolute(&given.root.0)?)?;
     let opened = folder.open(Path::new(&given.path.0))?;
+    if files::holds_secrets(opened.path()) {
+        return Err(FileError::Secret { path: opened.path().to_owned() }.into());
+    }
     opened.check(options.max_bytes)?;
     if !given.ask_editors {
         return read(call, opened, range, options, Heard::default());

@@ -28,8 +28,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("True if the call was waiting or running."),
     method!("server", "backup", backup::backup => backup::BackupShown)
         .doc(
-            "Writes the whole state, including the logs, to one file in the state folder, and \
-             reads the file back. The next call replaces the file; `contexture backup FILE` moves \
+            "Writes the state, including the logs and the list of trusted projects, to one file in \
+             the state folder, and reads the file back. The next call replaces the file; `contexture backup FILE` moves \
              it to FILE. Other calls continue meanwhile.",
         )
         .result("The file of the backup.")

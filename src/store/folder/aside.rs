@@ -29,7 +29,7 @@ impl<'a> Aside<'a> {
             return Ok(());
         }
         let folder = new_folder(&self.files.damaged())?;
-        for path in self.files.all() {
+        for path in self.files.all().into_iter().chain([self.files.trust()]) {
             let Some(name) = path.file_name() else { continue };
             let to = folder.join(name);
             match &self.wal {
@@ -55,7 +55,11 @@ impl<'a> Aside<'a> {
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match std::fs::File::open(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => io::copy(&mut opened?, &mut create(to)?).map(drop),
+        opened => {
+            let mut file = create(to)?;
+            io::copy(&mut opened?, &mut file)?;
+            file.sync_data()
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::super::StoreError;
 use crate::whole_file::create;
 
+/// Name of the list of trusted projects in the state folder.
+pub(crate) const TRUST_FILE: &str = "trusted-projects.json";
 /// Number of bytes that must fit on the disk before a server accepts changes.
 const PROBE_BYTES: usize = 64 << 10;
 
@@ -56,6 +58,17 @@ impl Files {
         ["contexture.mark-1", "contexture.mark-2"].map(|name| self.folder.join(name))
     }
 
+    /// Returns the path of a backup that is being restored. While the file exists, it is the state,
+    /// and the other files are what the restoring has not replaced yet.
+    pub(crate) fn restoring(&self) -> PathBuf {
+        self.folder.join("contexture.restoring")
+    }
+
+    /// Returns the path of the list of trusted projects.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.folder.join(TRUST_FILE)
+    }
+
     /// Returns the folder for copies of damaged states.
     pub(crate) fn damaged(&self) -> PathBuf {
         self.folder.join("damaged")
@@ -83,8 +96,8 @@ impl Files {
     /// Fails when a file or folder of the state is a symbolic link: somebody who planted the link
     /// could choose which file is overwritten.
     pub(in crate::store) fn refuse_links(&self) -> Result<(), StoreError> {
-        let folders = [self.damaged(), self.backups()];
-        for path in self.all().into_iter().chain(folders) {
+        let others = [self.damaged(), self.backups(), self.restoring(), self.trust()];
+        for path in self.all().into_iter().chain(others) {
             let status = std::fs::symlink_metadata(&path);
             if status.is_ok_and(|status| status.is_symlink()) {
                 return Err(StoreError::Link(path));

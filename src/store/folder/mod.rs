@@ -11,7 +11,7 @@ pub(in crate::store) mod sums;
 pub(in crate::store) mod wal;
 
 pub(in crate::store) use self::aside::Aside;
-pub(crate) use self::files::Files;
+pub(crate) use self::files::{Files, TRUST_FILE};
 pub(crate) use self::snapshot::Snapshot;
 
 /// A problem found in a state folder.

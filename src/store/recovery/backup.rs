@@ -1,4 +1,5 @@
-//! Backups: a database in one file, followed by a line with its hash.
+//! Backups: a database and the list of trusted projects in one file, followed by a line with the
+//! length of the list and the hash of the whole.
 //!
 //! A backup is copied page by page from the database as of a checkpoint, while the server keeps
 //! running. Until the copy is complete, the server writes only to its logs.
@@ -14,19 +15,20 @@ use super::super::folder::wal::FORMAT_VERSIONS;
 pub(crate) use super::super::folder::{Files, Snapshot};
 use super::super::sqlite::SqliteStore;
 use crate::visible::visible_path;
-use crate::whole_file::replace;
+use crate::whole_file::{remove, replace};
 
 /// Default number of automatic backups to keep.
 pub(crate) const BACKUPS_KEPT: usize = 7;
 /// Age of the newest automatic backup, in seconds, at which the next one is due.
 const DAY: i64 = 24 * 60 * 60;
-const TRAILER: &[u8] = b"\ncontexture-backup-1 ";
+const TRAILER: &[u8] = b"\ncontexture-backup-2 ";
+const LENGTH_DIGITS: usize = 16;
 const HASH_DIGITS: usize = 64;
-const TRAILER_BYTES: usize = TRAILER.len() + HASH_DIGITS + 1;
+const TRAILER_BYTES: usize = TRAILER.len() + LENGTH_DIGITS + 1 + HASH_DIGITS + 1;
 
 /// A file with a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backup {
+pub(crate) struct Backup {
     /// Path of the backup.
     pub path: PathBuf,
     /// Size in bytes.
@@ -36,14 +38,14 @@ pub struct Backup {
 }
 
 impl Snapshot {
-    /// Writes a backup to a draft file and checks the draft, which then replaces any earlier backup
-    /// at `path`.
+    /// Writes a backup, with `trust` as the list of trusted projects, to a draft file and checks the
+    /// draft, which then replaces any earlier backup at `path`.
     ///
     /// # Errors
     /// [`StoreError::Backup`]; an earlier backup then stays.
-    pub fn write(&self, path: &Path) -> Result<Backup, StoreError> {
+    pub(crate) fn write(&self, path: &Path, trust: &[u8]) -> Result<Backup, StoreError> {
         let written = replace(path, |file, draft| {
-            self.copy_to(file)?;
+            self.copy_to(file, trust)?;
             check(draft).map_err(bad_copy)
         });
         written.map_err(StoreError::with_backup(path))?;
@@ -51,7 +53,7 @@ impl Snapshot {
             .ok_or_else(|| StoreError::with_backup(path)("it was removed in the meantime"))
     }
 
-    fn copy_to(&self, file: &mut File) -> io::Result<()> {
+    fn copy_to(&self, file: &mut File, trust: &[u8]) -> io::Result<()> {
         let mut page = vec![0; self.sums.page_size];
         let mut hasher = blake3::Hasher::new();
         let mut out = io::BufWriter::with_capacity(1 << 20, file);
@@ -63,9 +65,11 @@ impl Snapshot {
             hasher.update(&page);
             out.write_all(&page)?;
         }
+        hasher.update(trust);
+        out.write_all(trust)?;
         out.write_all(TRAILER)?;
-        out.write_all(hasher.finalize().to_hex().as_bytes())?;
-        out.write_all(b"\n")?;
+        let (length, hash) = (trust.len(), hasher.finalize().to_hex());
+        writeln!(out, "{length:0LENGTH_DIGITS$x} {hash}")?;
         out.flush()
     }
 }
@@ -98,7 +102,11 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
     let folder = files.backups();
     let path = folder.join(name);
     private_folder(&folder).map_err(StoreError::with_backup(&path))?;
-    snapshot.write(&path)
+    let trust = match std::fs::read(files.trust()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read.map_err(StoreError::with_backup(&path))?,
+    };
+    snapshot.write(&path, &trust)
 }
 
 /// Returns whether the next automatic backup is due at the time `now`, in Unix seconds.
@@ -169,8 +177,7 @@ fn bad_copy(error: StoreError) -> io::Error {
 /// Replaces the database with a backup.
 pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
     let mut file = File::open(backup)?;
-    let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES as u64);
-    let length = file.metadata()?.len() - behind;
+    let (length, _) = parts(&mut file)?;
     file.seek(SeekFrom::Start(0))?;
     replace(&files.database(), |to, _| {
         io::copy(&mut file.take(length), to)?;
@@ -178,13 +185,34 @@ pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
     })
 }
 
-/// Reads the database in a backup, without the hash.
-pub(super) fn bytes(backup: &Path) -> io::Result<Vec<u8>> {
+/// Replaces the list of trusted projects with that of a backup. A plain database has no list, so the
+/// list stays.
+pub(super) fn put_trust_back(backup: &Path, files: &Files) -> io::Result<()> {
     let mut file = File::open(backup)?;
-    let behind = trailer(&mut file)?.map_or(0, |_| TRAILER_BYTES);
+    let (start, Some(length)) = parts(&mut file)? else { return Ok(()) };
+    if length == 0 {
+        return remove(&files.trust());
+    }
+    file.seek(SeekFrom::Start(start))?;
+    replace(&files.trust(), |to, _| io::copy(&mut file.take(length), to).map(drop))
+}
+
+/// Reads the database in a backup, without what follows it.
+pub(super) fn bytes(backup: &Path) -> io::Result<Vec<u8>> {
+    let (length, _) = parts(&mut File::open(backup)?)?;
     let mut bytes = std::fs::read(backup)?;
-    bytes.truncate(bytes.len() - behind);
+    bytes.truncate(usize::try_from(length).unwrap_or(usize::MAX));
     Ok(bytes)
+}
+
+/// Returns the length of the database in a backup, and the length of the list of trusted projects
+/// after it; `None` for a plain database.
+fn parts(file: &mut File) -> io::Result<(u64, Option<u64>)> {
+    let whole = file.metadata()?.len();
+    let Some((list, _)) = trailer(file)? else { return Ok((whole, None)) };
+    let database = whole.checked_sub(TRAILER_BYTES as u64).and_then(|rest| rest.checked_sub(list));
+    let database = database.ok_or_else(|| io::Error::other("its last line is damaged"))?;
+    Ok((database, Some(list)))
 }
 
 fn backup_at(path: &Path) -> Option<Backup> {
@@ -201,22 +229,24 @@ fn drop_old(backups: &[Backup], kept: usize) {
     }
 }
 
-/// Reads the hash after the database, if there is one.
-fn trailer(file: &mut File) -> io::Result<Option<String>> {
+/// Reads the length of the list and the hash at the end, if they are there.
+fn trailer(file: &mut File) -> io::Result<Option<(u64, String)>> {
     let Some(at) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else {
         return Ok(None);
     };
     let mut bytes = [0; TRAILER_BYTES];
     file.read_exact_at(&mut bytes, at)?;
-    let hash = bytes.strip_prefix(TRAILER).and_then(|rest| rest.strip_suffix(b"\n"));
-    Ok(hash.map(|hash| String::from_utf8_lossy(hash).into_owned()))
+    let line = bytes.strip_prefix(TRAILER).and_then(|rest| rest.strip_suffix(b"\n"));
+    let line = line.and_then(|line| std::str::from_utf8(line).ok()?.split_once(' '));
+    Ok(line
+        .and_then(|(length, hash)| Some((u64::from_str_radix(length, 16).ok()?, hash.to_owned()))))
 }
 
 /// Reads the whole file and fails unless the hash at its end is that of the content.
 fn read_trailer(file: &mut File) -> io::Result<()> {
     let changed =
         || io::Error::other("its content is not what was written: its hash is wrong or missing");
-    let expected = trailer(file)?.ok_or_else(changed)?;
+    let (_, expected) = trailer(file)?.ok_or_else(changed)?;
     let length = file.metadata()?.len() - TRAILER_BYTES as u64;
     file.seek(SeekFrom::Start(0))?;
     let mut hasher = blake3::Hasher::new();

@@ -16,11 +16,12 @@ use std::path::{Path, PathBuf};
 use self::judge::{Judged, Verdict, judge};
 use super::folder::marks::{self, Mark, Marks};
 use super::folder::{Aside, sums, wal};
-pub(crate) use super::folder::{Files, Finding};
+pub(crate) use super::folder::{Files, Finding, TRUST_FILE};
 use super::logged::{LoggedStore, Reopen};
 use super::sqlite::{SqliteStore, refuse_newer};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
+use crate::whole_file::{remove, sync_folder};
 
 /// A store on a state folder, and the problems found there.
 pub(crate) struct Opened {
@@ -64,6 +65,7 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
 pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
+    refuse_restoring(&files)?;
     let state = State::read(&files)?;
     let mut findings = state.findings();
     let inner = state.in_memory(&files, &mut findings)?;
@@ -72,7 +74,8 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
 }
 
 /// Replaces the state with a backup and copies the old files into `damaged`. Ids continue where
-/// they were. Returns the folder with the copies.
+/// they were. Returns the folder with the copies. If the program ends before this is done, the state
+/// is the old one until the renaming of one file, and the backup from then on.
 ///
 /// # Errors
 /// Those of [`backup::check`], after which nothing has changed; [`StoreError::Link`];
@@ -83,10 +86,38 @@ pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreErro
     backup::check(backup)?;
     let failed = StoreError::with_backup(backup);
     let mut aside = Aside::new(&files, None);
+    finish_restoring(&files).map_err(&failed)?;
     aside.keep().map_err(&failed)?;
-    begin_anew(&files, Some(backup)).map_err(&failed)?;
-    remove(&files.log()).map_err(&failed)?;
+    backup::copy(backup, &files.restoring()).map_err(&failed)?;
+    sync_folder(folder).map_err(&failed)?;
+    finish_restoring(&files).map_err(&failed)?;
     Ok(aside.kept().unwrap_or_default())
+}
+
+/// Puts the backup that is being restored in the place of the state, if there is one. Can be
+/// repeated from the beginning after it was broken off anywhere.
+fn finish_restoring(files: &Files) -> io::Result<()> {
+    let backup = files.restoring();
+    if !backup.exists() {
+        return Ok(());
+    }
+    begin_anew(files, Some(&backup))?;
+    remove(&files.log())?;
+    backup::put_trust_back(&backup, files)?;
+    sync_folder(files.folder())?;
+    remove(&backup)
+}
+
+/// Fails if a backup is being restored, since the files are then those of neither state.
+fn refuse_restoring(files: &Files) -> Result<(), StoreError> {
+    let backup = files.restoring();
+    match backup.exists() {
+        false => Ok(()),
+        true => Err(StoreError::with_backup(&backup)(
+            "restoring it was broken off; make the state folder writable and start the server, which \
+             ends the restoring",
+        )),
+    }
 }
 
 /// Checks the state of a folder while the server has it open: reads the whole database and
@@ -230,6 +261,7 @@ fn is_foreign(wal: &wal::Wal, mark: &Mark, sums: Option<&sums::Sums>) -> bool {
 
 fn open_for_writing(files: &Files) -> Result<Opened, StoreError> {
     files.probe().map_err(|error| StoreError::ReadOnly(error.to_string()))?;
+    finish_restoring(files).map_err(beside)?;
     let mut state = State::read(files)?;
     let mut findings = state.findings();
     let wrong = state.beyond(files)?;
@@ -275,6 +307,7 @@ fn open_for_reading(
     error: StoreError,
     mut relock: Relock,
 ) -> Result<Opened, StoreError> {
+    refuse_restoring(files)?;
     let state = State::read(files)?;
     let mut findings = state.findings();
     let inner = state.in_memory(files, &mut findings)?;
@@ -361,13 +394,6 @@ fn begin_anew(files: &Files, backup: Option<&Path>) -> io::Result<()> {
     let epoch = marks::read(files).newest.map_or(0, |mark| mark.extent.epoch);
     let sums = judge::sums_of(&files.database(), epoch + 1)?;
     sums.map_or(Ok(()), |sums| sums.write(&files.sums()))
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]

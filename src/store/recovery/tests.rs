@@ -14,6 +14,7 @@ use crate::store::Store;
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
 use crate::store::session::NewSession;
 use crate::store::testing::message;
+use crate::whole_file::kill;
 
 const SEEDS: u64 = 40;
 /// Number of bursts. It is not round, so that the last bursts are in the log only.
@@ -447,4 +448,54 @@ fn whatever_is_damaged_is_told_and_survived() {
     }
     assert_eq!(failed, [0; 0], "seeds that failed");
     eprintln!("{seeds} states damaged: {told} losses told, none silent");
+}
+
+/// Restores a backup, and ends the program at each operation on files in turn: the state is always the
+/// old one or that of the backup, with its list of trusted projects.
+#[test]
+fn a_restore_that_is_killed_leaves_the_old_state_or_the_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let files = Files::new(&at("old"));
+    fs::create_dir(at("old")).unwrap();
+    let mut store = open_at(&at("old")).store;
+    let mut backed_up = Model { next_item: 1, ..Model::default() };
+    (5..15).for_each(|number| backed_up.burst(&mut store, number));
+    fs::write(files.trust(), "[1]").unwrap();
+    store.settle().unwrap();
+    let snapshot = store.snapshot().unwrap().unwrap();
+    let made = backup::write_asked(&files, &snapshot).unwrap();
+    drop(snapshot);
+    let backup = at("backup.db");
+    fs::rename(made.path, &backup).unwrap();
+    let mut newer = backed_up.clone();
+    (25..35).for_each(|number| newer.burst(&mut store, number));
+    fs::write(files.trust(), "[2]").unwrap();
+    drop(store);
+    let mut outcomes = BTreeSet::new();
+    for place in 0.. {
+        let folder = at(&format!("{place}"));
+        copy_folder(&at("old"), &folder);
+        kill::at(Some(place));
+        let restored = restore(&folder, &backup);
+        let was_killed = kill::has_come() && restored.is_err();
+        kill::at(None);
+        let mut store = open_at(&folder).store;
+        let trust = fs::read_to_string(folder.join(TRUST_FILE)).unwrap();
+        let missing = newer.check(&mut store).len();
+        let is_old = missing == 0 && trust == "[2]";
+        // Each newer burst has an item and a key.
+        let is_new = missing == 20 && backed_up.check(&mut store).is_empty() && trust == "[1]";
+        assert!(is_old || is_new, "killed at {place}: {trust}, {missing} missing");
+        assert!(is_new || was_killed, "{restored:?}");
+        assert!(!Files::new(&folder).restoring().exists());
+        outcomes.insert(is_new);
+        drop(store);
+        if !was_killed {
+            assert!(place > 20, "only {place} operations");
+            break;
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    assert_eq!(outcomes.len(), 2);
 }

@@ -104,6 +104,12 @@ impl Request {
         }
     }
 
+    /// Returns whether the request reads a file that may hold secrets.
+    pub(super) fn reaches_secrets(&self) -> bool {
+        let Self::AddFile(AddFile { opened: Some(Ok(file)), .. }) = self else { return false };
+        files::holds_secrets(file.path())
+    }
+
     /// Carries out the request.
     ///
     /// # Errors

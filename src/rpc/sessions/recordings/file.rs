@@ -271,6 +271,8 @@ impl Import<'_> {
         let of_history = || files::project_of_history(self.recording.path());
         let project = self.reader.about().project.clone();
         let project = project.or_else(|| Some(of_history()?.to_string_lossy().into_owned()));
+        // A recording may name anything, and Emacs would connect to the host in a remote name.
+        let project = project.filter(|path| files::absolute(path).is_ok());
         project.map(|path| bare_folder(&path).to_owned())
     }
 
