@@ -28,7 +28,6 @@
 (require 'cl-lib)
 (require 'contexture-code)
 (require 'contexture-rpc)
-(require 'epa-hook)
 (require 'json)
 (eval-when-compile (require 'subr-x))
 
@@ -237,9 +236,9 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
   "Return a phrase for PLACE, which is as in `contexture-tools'."
   (pcase place
     (`(session . ,id) (format "in the conversation %s" id))
-    (`(project . ,folder) (format "in the project %s" (abbreviate-file-name folder)))
+    (`(project . ,folder) (format "in the project %s" (contexture--abbreviate folder)))
     (`(agents . ,folder)
-     (format "as other agents in the project %s" (abbreviate-file-name folder)))
+     (format "as other agents in the project %s" (contexture--abbreviate folder)))
     ('agents "as other agents in all projects")
     (_ "everywhere")))
 
@@ -358,12 +357,13 @@ KIND is `project' or `agents'."
 If an agent calls a tool that changes something, ask the user first."
   (let ((number (plist-get params :call))
         (agent (plist-get params :agent))
+        (project (contexture--outside-folder (plist-get params :project)))
         (tool (contexture-tools--named (plist-get params :tool))))
     (condition-case problem
-        (if (not (and tool (contexture-tools--onp tool agent (plist-get params :project))))
+        (if (not (and tool (contexture-tools--onp tool agent project)))
             (error "The user has turned this tool off")
           (let ((call (contexture-tools--make-call
-                       :number number :tool tool :project (plist-get params :project)
+                       :number number :tool tool :project project
                        :agent agent
                        :values (contexture-tools--values
                                 tool (plist-get params :arguments)))))
@@ -385,7 +385,7 @@ must be on in PROJECT, a folder or nil."
         (cl-some (lambda (place) (not (eq (or (car-safe place) place) 'agents))) places)
       (or (memq 'agents places)
           (and project
-               (member (file-name-as-directory project)
+               (member project
                        (mapcar #'file-name-as-directory
                                (contexture-tools--folders 'agents places))))))))
 
@@ -528,7 +528,7 @@ If its tool only reads, and the user's input interrupts it, try again later."
 Return (result TEXT), (problem TEXT) or, if the work goes on, (started)."
   (let* ((tool (contexture-tools--call-tool call))
          (project (contexture-tools--call-project call))
-         (contexture-tool-project (and project (file-name-as-directory project)))
+         (contexture-tool-project project)
          (function (contexture-tools--tool-function tool))
          ;; A question would make the user wait for a model.
          (inhibit-interaction (eq (contexture-tools--tool-effect tool) :reads)))
@@ -610,7 +610,7 @@ Do nothing if no server is connected: then nobody waits for it."
   "Return the folder of the project in which a tool runs, or signal an error."
   (cond ((null contexture-tool-project)
          (error "This conversation has no project, so its model can see nothing in Emacs"))
-        ((file-remote-p contexture-tool-project)
+        ((contexture--remote-p contexture-tool-project)
          (error "The project is on another machine"))
         (contexture-tool-project)))
 
@@ -622,17 +622,16 @@ Do nothing if no server is connected: then nobody waits for it."
     (cl-loop for buffer in (buffer-list)
              for file = (buffer-local-value 'buffer-file-name buffer)
              for true = (buffer-local-value 'buffer-file-truename buffer)
-             when (and file true (not (file-remote-p file))
-                       (not (string-match-p epa-file-name-regexp file))
+             when (and file true (not (contexture-outside--taken-p file))
                        (string-prefix-p project (expand-file-name true)))
              collect buffer)))
 
 (defun contexture-tools-emacs--path (file)
   "Return the full name of FILE, a name relative to the project's folder.
-Signal an error if it is on another machine, without connecting to that."
-  (when (file-remote-p file)
-    (error "%s is on another machine" file))
-  (expand-file-name file (contexture-tools-emacs--project)))
+Signal an error if `contexture--outside-file' refuses it."
+  (let ((project (contexture-tools-emacs--project)))
+    (or (contexture--outside-file file project)
+        (error "%s is on another machine, packed, encrypted, or no file" (contexture--visible file)))))
 
 (defun contexture-tools-emacs--buffer (file)
   "Return the buffer of the project that visits FILE, or signal an error."
@@ -648,7 +647,8 @@ Signal an error if it is on another machine, without connecting to that."
 
 (defun contexture-tools-emacs--name (file)
   "Return the name FILE, relative to the project's folder if it is below that."
-  (let ((name (file-relative-name file (contexture-tools-emacs--project))))
+  (let* ((project (contexture-tools-emacs--project))
+         (name (contexture--inertly (file-relative-name file project))))
     (if (string-prefix-p ".." name) file name)))
 
 (defun contexture-tools-emacs--list (lines nothing)
@@ -893,7 +893,7 @@ Return a function that does nothing, since this cannot be stopped."
                   (lambda (buffer)
                     (let ((folder (buffer-local-value 'default-directory buffer)))
                       (and (compilation-buffer-p buffer)
-                           (not (file-remote-p folder))
+                           (not (contexture-outside--taken-p folder))
                            (file-in-directory-p folder project))))
                   (buffer-list))))
     (unless buffer
@@ -914,7 +914,7 @@ search."
   (contexture-tools-emacs--lines
    done "nothing matches"
    `(,@(if (contexture-tools-emacs--git-p)
-           '("git" "--no-pager" "grep" "--untracked" "--no-color")
+           `("git" ,@contexture--git-options "grep" "--no-textconv" "--untracked" "--no-color")
          '("grep" "-r"))
      "-nIE" "-e" ,regexp "--" ".")
    contexture-tools--longest-result))
@@ -933,8 +933,8 @@ function that ends the search."
     (contexture-tools-emacs--lines
      done "no file of the project has such a name"
      (if (contexture-tools-emacs--git-p)
-         '("git" "-c" "core.quotePath=off" "ls-files" "--cached" "--others"
-           "--exclude-standard")
+         `("git" ,@contexture--git-options "-c" "core.quotePath=off"
+           "ls-files" "--cached" "--others" "--exclude-standard")
        '("find" "." "-name" ".?*" "-prune" "-o" "-type" "f" "-print"))
      contexture-tools-emacs--most-names
      (lambda (lines)
@@ -1060,9 +1060,7 @@ its text must not, or cannot, be changed."
            (error "%s is outside of the project" file))
           ((cl-intersection (split-string inside "/") vc-directory-exclusion-list
                             :test #'equal)
-           (error "%s belongs to version control" file))
-          ((string-match-p epa-file-name-regexp true)
-           (error "%s is encrypted" file)))
+           (error "%s belongs to version control" file)))
     true))
 
 (defun contexture-tools-change--named (file)
@@ -1088,8 +1086,8 @@ Ask no question, and ignore local variables that are not safe."
            (error "The folder of %s does not exist" file))
           ((> size (or large-file-warning-threshold most-positive-fixnum))
            (error "%s is too large: it has %d bytes" file size))))
-  (let ((enable-local-variables :safe) (enable-local-eval nil) (inhibit-interaction t))
-    (find-file-noselect name t)))
+  (or (contexture--visit-quietly name)
+      (error "%s is no text" file)))
 
 ;;;; Proposing a change
 
@@ -1332,6 +1330,10 @@ long, or has characters that the user could not see."
       (setf (contexture-tools-change--run-from run)
             (copy-marker (process-mark (get-buffer-process buffer))))
       (add-hook 'compilation-filter-hook #'contexture-tools-change--forget-beginning nil t)
+      ;; Drawing the output looks at the folders that it names.
+      (add-function :around (local 'font-lock-fontify-region-function)
+                    (lambda (function &rest arguments)
+                      (contexture--inertly (apply function arguments))))
       (setq-local compilation-exit-message-function
                   (apply-partially #'contexture-tools-change--exited run))
       (add-hook 'compilation-finish-functions
@@ -1349,7 +1351,7 @@ Signal an error if a command is still running there."
   (require 'compile)
   (let* ((default-directory (contexture-tools-emacs--project))
          (name (format "*contexture: command in %s*"
-                       (file-name-nondirectory (directory-file-name default-directory))))
+                       (contexture--last-name default-directory)))
          (process-connection-type nil)
          (compilation-disable-input t)
          (display-buffer-overriding-action '(display-buffer-no-window
@@ -1418,7 +1420,7 @@ FAILURES are the positions of the failures before POSITION, the last first."
         (let* ((to (contexture-tools-change--run-to run))
                (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
                             (min to (line-beginning-position 2)))))
-          (compilation--ensure-parse next)
+          (contexture--inertly (compilation--ensure-parse next))
           (goto-char position)
           (while (< (point) next)
             (when (contexture-sources--message-here) (push (point) failures))
@@ -1514,7 +1516,7 @@ FAILURES are positions in this buffer, which has the output."
                       (goto-char position)
                       (string-trim (buffer-substring-no-properties
                                     (point) (line-end-position))))))
-    (if (or (null file) (string-search (file-name-nondirectory file) text))
+    (if (or (null file) (string-search (contexture--last-name file) text))
         (concat "- " text)
       (format "- %s:%s: %s" (contexture-tools-emacs--name file) (or line "?") text))))
 
