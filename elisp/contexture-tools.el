@@ -141,7 +141,8 @@ that ends the work, or nil.
 
 DESCRIPTION tells models what the tool does; it defaults to FUNCTION's
 documentation.  TOUCHES is a phrase for what a call can affect, which the
-user sees when asked for approval.  SECONDS limits the time of a call.
+user sees when asked for approval, or a function that returns one.  SECONDS
+limits the time of a call.
 
 While FUNCTION runs, `contexture-tool-project' is the folder of the
 project.  Models cannot call the tool before `contexture-tools' names it."
@@ -309,7 +310,7 @@ End the calls that an earlier server made."
         :schema (contexture-tools--schema tool)
         ;; For a tool that proposes, Emacs asks the user instead of the server.
         :effect (if (eq (contexture-tools--tool-effect tool) :changes) :changes :reads)
-        :touches (contexture-tools--tool-touches tool)
+        :touches (contexture-tools--touches tool)
         :seconds (contexture-tools--tool-seconds tool)
         :sessions (cl-loop for place in places
                            when (eq (car-safe place) 'session) collect (cdr place))
@@ -317,6 +318,11 @@ End the calls that an earlier server made."
         :everywhere (and (memq t places) t)
         :agent-projects (contexture-tools--folders 'agents places)
         :agents (and (memq 'agents places) t)))
+
+(defun contexture-tools--touches (tool)
+  "Return a phrase for what a call of TOOL can affect, or nil."
+  (let ((touches (contexture-tools--tool-touches tool)))
+    (if (functionp touches) (funcall touches) touches)))
 
 (defun contexture-tools--folders (kind places)
   "Return the folders of those of PLACES that are of KIND.
@@ -456,7 +462,7 @@ The selected window stays selected."
 (defun contexture-tools--question (call)
   "Return the text of the question about CALL, with its arguments in full."
   (let* ((tool (contexture-tools--call-tool call))
-         (touches (contexture-tools--tool-touches tool)))
+         (touches (contexture-tools--touches tool)))
     (concat (propertize
              (format "%s wants to call %s in %s.\n"
                      (contexture--visible (contexture-tools--call-agent call))
@@ -1608,6 +1614,8 @@ the call after SECONDS.  Return a function that stops it."
       (error "An argument has something that is not a Unicode character")))
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
+         (_ (unless (equal (cadr arguments) "LOOK")
+              (contexture-tools-lisp--check client)))
          (call (contexture-tools-lisp--make-call
                 :number (cl-incf contexture-tools-lisp--last) :arguments arguments
                 :client client :connection (contexture-lisp--connection client)
@@ -1735,6 +1743,28 @@ WHY is a sentence, without a full stop, that says why."
       (contexture--later #'contexture-tools-lisp--finish
                          call nil "The connection to the Lisp closed before it answered"))))
 
+;;;; Which Lisp the user was asked about
+
+(defvar contexture-tools-lisp--told nil
+  "Connection to the Lisp that the user is told of in questions, or nil.")
+
+(defun contexture-tools-lisp--touches ()
+  "Return a phrase for what a call can affect, which names the Lisp."
+  (let ((client (car (contexture-lisp--clients))))
+    (setq contexture-tools-lisp--told (and client (contexture-lisp--connection client)))
+    (if (null client) "all that the Lisp can"
+      (format "all that the Lisp can: %s, %s"
+              (contexture-lisp--implementation client contexture-tools-lisp--told)
+              (process-name contexture-tools-lisp--told)))))
+
+(defun contexture-tools-lisp--check (client)
+  "Signal an error unless the user was told of the Lisp that CLIENT now uses."
+  (unless (or (null contexture-tools-lisp--told)
+              (eq contexture-tools-lisp--told (contexture-lisp--connection client)))
+    (contexture-tools-lisp--touches)
+    (contexture-tools--changed)
+    (error "Another Lisp is in use than the one that the user was told of; call again")))
+
 ;;;; What the tools do
 
 (defun contexture-tools-lisp--evaluate (done form package &optional seconds)
@@ -1829,9 +1859,9 @@ context.  Return a function that stops the tests."
        `(("lisp_look" contexture-tools-lisp--look :reads 60
           ((what "definitions, callers, callees, references, binds, sets, macroexpands or \
 specializes (where NAME is defined, called, called from it, read, bound, set, expanded, \
-specialized); describe, arglist, disassemble; apropos; macroexpand-1 or macroexpand (of a form); \
-or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
-           (name "Symbol (with its package, if that differs), form, or part of a name")
+specialized); describe, arglist, disassemble; apropos; or inspect (of a variable's value; * is \
+the value of the last lisp_evaluate)")
+           (name "Symbol (with its package, if that differs), (setf SYMBOL), or part of a name")
            ,contexture-tools-lisp--package
            (path "Numbers of the parts to go to when inspecting, such as \"2 0\"" :optional t))
           "Looks up in the running Lisp image.")
@@ -1841,7 +1871,7 @@ or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
            (seconds "Time limit, 30 if left out, 600 at most" :type integer :optional t))
           "Evaluates forms in the running Lisp image, and returns the output and the values of \
 the last one, or the condition with restarts and backtrace.  (trace f) and (untrace) work: \
-traces are part of the output.")
+traces are part of the output.  (macroexpand-1 '(...)) expands a form.")
          ("lisp_compile" contexture-tools-lisp--compile :changes 180
           ((file "File of the project, unless there is a form" :optional t)
            (definition "Name of a definition in the file, which need not be saved; all of the \
@@ -1857,7 +1887,7 @@ returns the compiler's notes.")
 returns their output and what failed, with backtraces.")))
     (contexture-define-tool name function arguments effect
       :description description :async t :seconds seconds
-      :touches (and (eq effect :changes) "all that the Lisp can"))))
+      :touches (and (eq effect :changes) #'contexture-tools-lisp--touches))))
 
 (provide 'contexture-tools)
 ;;; contexture-tools.el ends here
