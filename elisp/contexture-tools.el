@@ -360,7 +360,8 @@ KIND is `project' or `agents'."
 
 (defun contexture-tools--called (params)
   "Run the tool that PARAMS, from the server, name, as soon as Emacs is idle.
-If an agent calls a tool that changes something, ask the user first."
+If an agent calls a tool that changes something, or a call names a file that
+may have secrets, ask the user first."
   (let ((number (plist-get params :call))
         (agent (plist-get params :agent))
         (project (contexture--outside-folder (plist-get params :project)))
@@ -376,7 +377,9 @@ If an agent calls a tool that changes something, ask the user first."
             (puthash number call contexture-tools--calls)
             (setf (contexture-tools--call-timer call)
                   (contexture--later
-                   (if (and agent (eq (contexture-tools--tool-effect tool) :changes))
+                   (if (if (eq (contexture-tools--tool-effect tool) :changes)
+                           agent        ; else the server has asked
+                         (contexture-tools--secret-of call))
                        #'contexture-tools--ask
                      #'contexture-tools--run)
                    call))))
@@ -415,6 +418,38 @@ Signal an error if one is missing or of the wrong type."
              do (error "The argument %s must be of the type %s" name type)
              collect value)))
 
+;;;;; Files with secrets
+
+(defconst contexture-tools--secrets
+  '(".env" ".env.*" ".envrc" ".netrc" "_netrc" ".authinfo*" ".npmrc" ".pypirc" ".pgpass"
+    ".git-credentials" ".htpasswd" "credentials" "credentials.*" "id_rsa*" "id_dsa*" "id_ecdsa*"
+    "id_ed25519*" "*.pem" "*.key" "*.p12" "*.pfx" "*.kdbx" "*.jks")
+  "Globs for the names of files that may have secrets.")
+
+(defun contexture-tools--secret-p (file)
+  "Return non-nil if FILE, a name, is that of a file that may have secrets."
+  (let ((case-fold-search t)
+        (name (contexture--last-name file)))
+    (or (string-match-p "\\(?:\\`\\|/\\)\\.git/config\\'" file)
+        (cl-some (lambda (glob) (string-match-p (wildcard-to-regexp glob) name))
+                 contexture-tools--secrets))))
+
+(defun contexture-tools--secret-of (call)
+  "Return the name of the file that CALL names and that may have secrets, or nil.
+Links are followed, and the name of a buffer stands for its file."
+  (cl-loop
+   with folder = (or (contexture-tools--call-project call) "/")
+   for (argument) in (contexture-tools--tool-arguments (contexture-tools--call-tool call))
+   for value in (contexture-tools--call-values call)
+   thereis
+   (and (eq argument 'file) (stringp value)
+        (cl-find-if
+         #'contexture-tools--secret-p
+         (cl-loop for name in (list value (buffer-file-name (get-buffer value)))
+                  for file = (contexture--outside-file name folder)
+                  when name collect name
+                  when file collect (file-truename file))))))
+
 ;;;;; Questions about the calls of other agents
 
 ;; Only the user can answer these: no method does, so no agent can allow its
@@ -439,7 +474,7 @@ Signal an error if one is missing or of the wrong type."
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
 
 (defun contexture-tools--ask (call)
-  "Ask the user, in a buffer, whether an agent may make CALL.
+  "Ask the user, in a buffer, whether CALL may be made.
 The selected window stays selected."
   (setf (contexture-tools--call-timer call) nil)
   (let ((buffer (generate-new-buffer "*contexture: question*"))
@@ -457,7 +492,11 @@ The selected window stays selected."
               (kill-buffer))))
     (display-buffer buffer '(nil (inhibit-same-window . t)))
     (contexture--message "%s wants to call %s; y or n in %s decides"
-                         (contexture-tools--call-agent call) tool (buffer-name buffer))))
+                         (contexture-tools--caller call) tool (buffer-name buffer))))
+
+(defun contexture-tools--caller (call)
+  "Return a phrase for who makes CALL."
+  (or (contexture-tools--call-agent call) "The model of a conversation"))
 
 (defun contexture-tools--question (call)
   "Return the text of the question about CALL, with its arguments in full."
@@ -465,11 +504,13 @@ The selected window stays selected."
          (touches (contexture-tools--touches tool)))
     (concat (propertize
              (format "%s wants to call %s in %s.\n"
-                     (contexture--visible (contexture-tools--call-agent call))
+                     (contexture--visible (contexture-tools--caller call))
                      (contexture-tools--tool-name tool)
                      (contexture--visible (or (contexture-tools--call-project call) "no project")))
              'face 'warning)
             (and touches (format "It reaches %s.\n" touches))
+            (when-let* ((file (contexture-tools--secret-of call)))
+              (format "The file %s may have secrets.\n" (contexture--visible file)))
             (substitute-command-keys
              "\\<contexture-tools-question-mode-map>\\[contexture-tools-allow] allows this call, \
 \\[contexture-tools-refuse] refuses it.\n")
@@ -729,8 +770,11 @@ FINDER is a generic function of Xref."
                             (xref-location-group location))
                            (if line (format ":%d" line) "")
                            (string-trim (xref-item-summary item)))))
-               (funcall finder backend
-                        (or (and foundp (xref-backend-identifier-at-point backend)) symbol)))
+               (cl-remove-if
+                (lambda (item)
+                  (contexture-tools--secret-p (xref-location-group (xref-item-location item))))
+                (funcall finder backend
+                         (or (and foundp (xref-backend-identifier-at-point backend)) symbol))))
        (format "nothing is known about %s" symbol)))))
 
 (defun contexture-tools-emacs--definitions (symbol file line)
@@ -863,7 +907,9 @@ Return a function that does nothing, since this cannot be stopped."
   "Return the diagnostics of FILE, or of all the project's open files if nil."
   (contexture-tools-emacs--list
    (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
-                            (contexture-tools-emacs--buffers))
+                            (cl-remove-if (lambda (buffer)
+                                            (contexture-tools--secret-p (buffer-file-name buffer)))
+                                          (contexture-tools-emacs--buffers)))
             append (contexture-tools-emacs--in buffer
                      (append
                       (cl-loop for it in (and (bound-and-true-p flymake-mode)
@@ -915,14 +961,18 @@ Return a function that does nothing, since this cannot be stopped."
 
 (defun contexture-tools-emacs--search (done regexp)
   "Call DONE with the lines of the project's files that match REGEXP.
-REGEXP is an extended one, as for grep.  Return a function that ends the
-search."
+REGEXP is an extended one, as for grep.  Leave out files that may have
+secrets.  Return a function that ends the search."
   (contexture-tools-emacs--lines
    done "nothing matches"
    `(,@(if (contexture-tools-emacs--git-p)
            `("git" ,@contexture--git-options "grep" "--no-textconv" "--untracked" "--no-color")
-         '("grep" "-r"))
-     "-nIE" "-e" ,regexp "--" ".")
+         `("grep" "-r" "--exclude-dir=.git"
+           ,@(mapcar (lambda (glob) (concat "--exclude=" glob)) contexture-tools--secrets)))
+     "-nIE" "-e" ,regexp "--" "."
+     ,@(and (contexture-tools-emacs--git-p)
+            (mapcar (lambda (glob) (concat ":(exclude,icase,glob)**/" glob))
+                    contexture-tools--secrets)))
    contexture-tools--longest-result))
 
 (defconst contexture-tools-emacs--most-names 4000000
