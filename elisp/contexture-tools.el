@@ -39,6 +39,7 @@
 (declare-function contexture-lisp--client-prefix "contexture-lisp" t t)
 (declare-function contexture-lisp--clients "contexture-lisp" ())
 (declare-function contexture-lisp--connection "contexture-lisp" (client))
+(declare-function contexture-lisp--implementation "contexture-lisp" (client connection))
 (declare-function contexture-sources--error-metadata "contexture-sources" ())
 (declare-function contexture-sources--error-params "contexture-sources"
                   (position &optional metadata))

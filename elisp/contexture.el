@@ -561,9 +561,9 @@ and ask first."
 
 (defun contexture--visit-quietly (file)
   "Return a buffer that visits FILE, a local one, or nil if it is no text.
-FILE need not exist.  The user did not ask for it, so this asks nothing and starts no program, and
-the file chooses no function: of its local variables, those that are safe
-count, but not its mode."
+FILE need not exist.  The user did not ask for it, so this asks nothing and
+starts no program, and the file chooses no function: of its local variables,
+those that are safe count, but not its mode."
   (or (find-buffer-visiting file)
       (and (or (not (file-exists-p file))
                (and (file-regular-p file) (file-readable-p file)))
@@ -590,7 +590,7 @@ count, but not its mode."
 ;; the files that it names: they are told not to.
 
 (defconst contexture--code-modes
-  '(ada-mode asm-mode awk-mode bash-ts-mode bat-mode bibtex-mode c++-mode c-mode
+  '(asm-mode awk-mode bash-ts-mode bat-mode bibtex-mode c++-mode c-mode
     clojure-mode cmake-mode coffee-mode conf-colon-mode conf-mode conf-space-mode
     conf-toml-mode conf-unix-mode csharp-mode css-mode cuda-mode d-mode dart-mode
     diff-mode dockerfile-mode elixir-mode elm-mode emacs-lisp-mode erlang-mode

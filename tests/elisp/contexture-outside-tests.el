@@ -360,6 +360,183 @@
                                       (plist-get (plist-get item :metadata) :filename)))))))
                    nil))))
 
+;;; The sources
+
+(defconst contexture-outside-tests--primitives
+  '(file-exists-p file-regular-p file-directory-p file-readable-p file-writable-p file-executable-p
+    file-accessible-directory-p file-symlink-p file-attributes file-modes file-truename
+    file-equal-p file-in-directory-p file-newer-than-file-p directory-files
+    directory-files-recursively file-name-all-completions completion-file-name-table
+    locate-dominating-file find-file find-file-other-window find-file-noselect
+    find-buffer-visiting get-file-buffer insert-file-contents insert-file-contents-literally
+    file-local-copy write-region load load-file copy-file rename-file delete-file make-directory
+    delete-directory set-file-modes make-process call-process call-process-region start-process
+    start-file-process process-file shell-command expand-file-name file-name-directory
+    file-name-nondirectory file-name-as-directory directory-file-name file-relative-name
+    file-remote-p file-local-name abbreviate-file-name project-current vc-backend vc-responsible-backend
+    substitute-in-file-name)
+  "Functions that a file-name handler can take over, or that start a program.")
+
+(defun contexture-outside-tests--uses (form)
+  "Return the primitives that FORM calls or quotes, but not in `contexture--inertly'."
+  (let (found)
+    (cl-labels
+        ((walk (form)
+           (cond ((not (consp form))
+                  (when (vectorp form) (mapc #'walk form)))
+                 ((memq (car form) '(contexture--inertly declare-function)))
+                 ((and (memq (car form) '(function quote pred)) (consp (cdr form))
+                       (symbolp (cadr form)))
+                  (when (memq (cadr form) contexture-outside-tests--primitives)
+                    (cl-pushnew (cadr form) found)))
+                 (t (when (memq (car form) contexture-outside-tests--primitives)
+                      (cl-pushnew (car form) found))
+                    (while (consp form)
+                      (walk (pop form)))
+                    (when form (walk form))))))
+      (walk form))
+    (sort found #'string<)))
+
+(defun contexture-outside-tests--asks-p (form)
+  "Return non-nil if FORM calls the one place that makes a file of a name."
+  (and (consp form)
+       (or (memq (car form) '(contexture--outside-file contexture--outside-folder))
+           (cl-loop while (consp form)
+                    thereis (contexture-outside-tests--asks-p (pop form))))))
+
+(defun contexture-outside-tests--definitions ()
+  "Return an alist from the package's definitions to the primitives that they use.
+Those that take their names from the one place are left out."
+  (cl-loop
+   for file in (directory-files (expand-file-name "elisp" contexture-test-root) t
+                                "\\`contexture[^.]*\\.el\\'")
+   ;; These are for tests.
+   unless (string-match-p "/contexture-ert" file)
+   append (with-temp-buffer
+            (insert-file-contents file)
+            (goto-char (point-min))
+            (cl-loop for form = (condition-case nil (read (current-buffer)) (end-of-file nil))
+                     while form
+                     for uses = (contexture-outside-tests--uses form)
+                     when (and uses (not (contexture-outside-tests--asks-p form)))
+                     collect (cons (let ((name (car-safe (cdr-safe form))))
+                                     (if (eq (car-safe name) 'quote) (cadr name)
+                                       (or (car-safe name) name)))
+                                   uses)))))
+
+(defconst contexture-outside-tests--allowed
+  '(
+    (own
+     "Files and programs of this package, which options or this package name."
+     (contexture-review--compare call-process-region delete-file write-region)
+     (contexture-install--place expand-file-name)
+     (contexture-install--fetched delete-file)
+     (contexture-install--write file-name-directory make-directory set-file-modes write-region)
+     (contexture-install--put rename-file)
+     (contexture-install--offer-cargo expand-file-name)
+     (contexture-repl--file-contents file-readable-p insert-file-contents)
+     (contexture-repl--merge-and-write delete-file expand-file-name rename-file write-region)
+     (contexture--directory file-name-directory)
+     (contexture--server-command expand-file-name)
+     (contexture--server-in expand-file-name)
+     (contexture--find-server file-executable-p)
+     (contexture--open make-process)
+     (contexture--unbroken file-executable-p)
+     (contexture--secret expand-file-name file-readable-p insert-file-contents)
+     (contexture--usual-state-folder expand-file-name)
+     (contexture--server-note expand-file-name file-readable-p insert-file-contents)
+     (contexture--probe-program make-process)
+     (contexture-tools-lisp--source expand-file-name file-name-directory)
+     (contexture-tools-lisp--code insert-file-contents)
+     (contexture-doctor--no-program file-directory-p file-exists-p)
+     (contexture-doctor--judge-folder expand-file-name file-accessible-directory-p file-attributes file-directory-p file-modes file-writable-p)
+     (contexture-doctor--judge-socket file-attributes file-readable-p file-writable-p)
+     (contexture-setup--run call-process expand-file-name)
+     (contexture-files--git locate-dominating-file)
+     (contexture-files--start make-process)
+     (contexture-tools-emacs--git-p locate-dominating-file)
+     (contexture-tools-emacs--lines make-process)
+     (contexture-sources--start-diff make-process)
+     (contexture-symbol--grep expand-file-name make-process))
+    (user
+     "Names that the user typed, chose or set."
+     (contexture-provider--read-script expand-file-name file-regular-p)
+     (contexture-trust--trust directory-file-name expand-file-name)
+     (contexture-setup--read expand-file-name project-current)
+     (contexture--parse-address expand-file-name)
+     (contexture-session-export file-exists-p write-region)
+     (contexture-session-import--project expand-file-name project-current)
+     (contexture-session-import--places directory-file-name expand-file-name file-directory-p)
+     (contexture-session-import--read file-name-as-directory)
+     (contexture-session-import expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
+     (contexture-session-import--params directory-file-name expand-file-name)
+     (contexture-sources--add-dired file-directory-p)
+     (contexture-add-directory expand-file-name file-directory-p file-name-as-directory)
+     (contexture-tools--folders expand-file-name)
+     (contexture-tools--onp file-name-as-directory)
+     (contexture-add-file file-name-nondirectory)
+     (contexture--file-call expand-file-name file-directory-p file-name-directory find-buffer-visiting)
+     (contexture--capture-remote insert-file-contents)
+     (contexture-mention-in-string expand-file-name file-name-as-directory))
+    (emacs
+     "Names of the files of open buffers and of their folders and projects."
+     (contexture-lisp--tell-directory expand-file-name)
+     (contexture-sets--here-p expand-file-name)
+     (contexture-live--track expand-file-name)
+     (contexture-live--names expand-file-name)
+     (contexture-live--file-text insert-file-contents)
+     (contexture-live--held-p insert-file-contents)
+     (contexture-live--renamed expand-file-name file-exists-p)
+     (contexture-live--unsaved expand-file-name)
+     (contexture-mention--root expand-file-name file-name-as-directory)
+     (contexture-mention--tags get-file-buffer)
+     (contexture-sources--diff-of-file expand-file-name vc-backend)
+     (contexture-sources--diff-of-project expand-file-name file-name-as-directory vc-responsible-backend)
+     (contexture-tree--unsaved expand-file-name)
+     (contexture-symbol--in-project project-current)
+     (contexture-tools-emacs--buffers expand-file-name file-name-as-directory file-truename)
+     (contexture-tools-emacs--buffer expand-file-name)
+     (contexture-tools-emacs--compilation file-in-directory-p)
+     (contexture-tools-change--point-out file-relative-name)
+     (contexture-tools-change--compilers expand-file-name file-exists-p)
+     (contexture-tools-change--result file-name-as-directory)
+     (contexture--place-params expand-file-name file-name-directory file-name-nondirectory)
+     (contexture--project-root expand-file-name project-current)
+     (contexture--project-buffers file-in-directory-p)
+     (contexture--buffer-metadata expand-file-name))
+    (checked
+     "Names that the caller took from `contexture--outside-file'."
+     (contexture-repl-follow-link find-file-other-window)
+     (contexture-repl-code--fix-compilation find-file-noselect)
+     (contexture-tools-change--buffer find-buffer-visiting)
+     (contexture-tools-change--file file-relative-name file-truename)
+     (contexture-tools-change--named file-exists-p)
+     (contexture-tools-change--open file-attributes file-directory-p file-exists-p file-name-directory file-regular-p)
+     (contexture-tools-lisp--saved file-readable-p find-buffer-visiting)
+     (contexture--visit-quietly file-exists-p file-readable-p file-regular-p find-buffer-visiting find-file-noselect))
+    )
+  "Definitions that use primitives on other names, with the reason.
+Each is (NAME . PRIMITIVES).")
+
+(ert-deftest contexture-outside-names-come-from-one-place ()
+  (let* ((found (contexture-outside-tests--definitions))
+         (allowed (apply #'append (mapcar #'cddr contexture-outside-tests--allowed))))
+    (should (> (length found) 50))
+    ;; Whoever looks at a file in a new place takes the name from
+    ;; `contexture--outside-file', or says above why it cannot be from outside.
+    (should (equal (cl-set-difference found allowed :test #'equal) nil))
+    (should (equal (cl-set-difference allowed found :test #'equal) nil))))
+
+(ert-deftest contexture-outside-search-of-the-sources-sees-all-uses ()
+  (pcase-dolist (`(,form . ,uses)
+                 '(((lambda (x) (file-exists-p x)) file-exists-p)
+                   ((mapcar #'file-directory-p x) file-directory-p)
+                   ((let ((x `(,@(directory-files y)))) x) directory-files)
+                   ((contexture--inertly (expand-file-name x)))
+                   ((mapcar 'file-exists-p x) file-exists-p)
+                   ((pcase x ((pred file-exists-p) 1)) file-exists-p)))
+    (should (equal (contexture-outside-tests--uses form) uses))))
+
 ;;; What is allowed
 
 (ert-deftest contexture-outside-takes-what-is-harmless ()
