@@ -128,8 +128,7 @@ The variable is nil if nothing was sent and nothing waits.")
              (if (equal id "") ""
                (concat " " (truncate-string-to-width id 16 nil nil t)))
              (if (equal project "") ""
-               (concat " in " (file-name-nondirectory
-                               (directory-file-name project))))))))
+               (concat " in " (contexture--last-name project)))))))
 
 ;;;; Sending with the next prompt
 
@@ -179,9 +178,9 @@ NAME is for messages; PARAMS are those parameters of `push-next' that
 choose the receiver."
   (if choose
       (contexture-agents--read-target)
-    (if-let* ((root (and (not (file-remote-p default-directory))
+    (if-let* ((root (and (not (contexture--remote-p default-directory))
                          (contexture--project-root))))
-        (list (format "an agent in %s" (file-name-nondirectory (directory-file-name root)))
+        (list (format "an agent in %s" (contexture--last-name root))
               :directory root)
       (list "an agent"))))
 

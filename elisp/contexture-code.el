@@ -1228,7 +1228,7 @@ rest.  No file is saved."
                    (format "*contexture: proposal for %s*" (buffer-name)))))
     (with-current-buffer proposal
       (insert whole)
-      (delay-mode-hooks (ignore-errors (funcall mode)))
+      (ignore-errors (contexture--enter-mode mode))
       (set-buffer-modified-p nil)
       (setq buffer-read-only t))
     proposal))

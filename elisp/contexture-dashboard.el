@@ -558,7 +558,7 @@ It is \"\" if no agent is known and no item waits for one."
     (concat (plist-get agent :name)
             (unless (equal version "") (concat " " version))
             (unless (equal project "")
-              (format " (%s)" (contexture-dashboard--folder project))))))
+              (format " (%s)" (contexture--last-name project))))))
 
 (defun contexture-dashboard--agent-session (session)
   "Return a line for SESSION of an agent, an element of `list-agents'.
@@ -570,14 +570,10 @@ and the tokens that it was last given."
             (contexture-session--fit (plist-get session :agent) 12)
             (contexture-session--fit (plist-get session :agent-session) 16)
             (contexture-session--fit
-             (contexture-dashboard--folder (plist-get session :project)) 16)
+             (contexture--last-name (plist-get session :project)) 16)
             (if (> at 0) (contexture-session--time at) "")
             (contexture--number (plist-get session :count))
             (if (> tokens 0) (contexture--number tokens) ""))))
-
-(defun contexture-dashboard--folder (path)
-  "Return the name of the folder PATH, which may be empty."
-  (file-name-nondirectory (directory-file-name path)))
 
 ;;; How full a conversation is
 

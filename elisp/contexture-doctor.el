@@ -84,7 +84,7 @@ the program with Cargo."
                 (not (y-or-n-p "The server is already being downloaded; start the download again? "))))
           ((y-or-n-p (format "Download %s, check it, and install it as %s? "
                              (contexture-install--address system)
-                             (abbreviate-file-name contexture-install--place)))
+                             (contexture--abbreviate contexture-install--place)))
            (contexture-install--stop)
            (contexture--message "Downloading Contexture's server…")
            (setq contexture-install--download
@@ -173,7 +173,7 @@ Return why that failed, or nil."
   (rename-file new contexture-install--place t)
   (contexture--message
    "Installed Contexture's server: %s%s"
-   (abbreviate-file-name contexture-install--place)
+   (contexture--abbreviate contexture-install--place)
    (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
          ((contexture-running-p) "; M-x contexture-disconnect ends the old one"))))
 
@@ -443,7 +443,7 @@ key, never for the key itself.  This adds SETTINGS to
   (require 'cus-edit)
   (cond ((null save) "for this session of Emacs only")
         ((custom-file t)
-         (format "saved in %s for later sessions" (abbreviate-file-name (custom-file t))))
+         (format "saved in %s for later sessions" (contexture--abbreviate (custom-file t))))
         (t "not saved, since this Emacs read no init file")))
 
 (defun contexture-provider--read ()
@@ -482,7 +482,7 @@ An address or a command may hold a secret, so no history keeps the text."
   "Ask for the file that a scripted provider plays; return its full name."
   (let ((file (expand-file-name (read-file-name "File with the answers: " nil nil t))))
     (unless (file-regular-p file)
-      (contexture--user-error "%s is not a regular file" (abbreviate-file-name file)))
+      (contexture--user-error "%s is not a regular file" (contexture--abbreviate file)))
     file))
 
 (defun contexture-provider--read-key ()
@@ -582,7 +582,7 @@ the change.  You need not restart anything.")))
     ,@(when-let* ((backup (plist-get info :backup)))
         `((ok ,(format "The last backup is from %s: %s"
                        (format-time-string "%F %R" (plist-get backup :at))
-                       (abbreviate-file-name (plist-get backup :path))))))))
+                       (contexture--abbreviate (plist-get backup :path))))))))
 
 ;;; Trust the templates of a project
 
@@ -607,7 +607,8 @@ the change.  You need not restart anything.")))
   "Return the project of this conversation or buffer, or its folder."
   (directory-file-name
    (expand-file-name
-    (or (plist-get (bound-and-true-p contexture-repl--session) :project)
+    (or (contexture--outside-folder
+         (plist-get (bound-and-true-p contexture-repl--session) :project))
         (when-let* ((project (project-current))) (project-root project))
         default-directory))))
 
@@ -632,7 +633,7 @@ one: trust the project again if one of the two changes."
      (list (completing-read "Stop trusting: "
                             (mapcar #'contexture--visible-candidate known) nil t nil nil
                             (car (member (contexture-trust--project-here) known))))))
-  (let ((project (directory-file-name (expand-file-name project))))
+  (let ((project (contexture--inertly (directory-file-name (expand-file-name project)))))
     (setq contexture-trust--asked (delete project contexture-trust--asked))
     (contexture-request-async
      'distrust-project (list :project project)
@@ -640,7 +641,7 @@ one: trust the project again if one of the two changes."
                 (contexture--message (if (plist-get answer :was-trusted)
                              "%s is no longer trusted"
                            "%s was not trusted")
-                         (abbreviate-file-name project))
+                         (contexture--abbreviate project))
                 (contexture-trust--changed project)))))
 
 (defun contexture-trust--changed (project)
@@ -655,7 +656,7 @@ one: trust the project again if one of the two changes."
      'trust-project (list :project project)
      :success (lambda (answer)
                 (let ((templates (plist-get answer :templates)))
-                  (contexture--message "%s is trusted; %s" (abbreviate-file-name project)
+                  (contexture--message "%s is trusted; %s" (contexture--abbreviate project)
                            (if templates
                                (format (if (cdr templates)
                                            "its templates %s are used"
@@ -686,7 +687,7 @@ trusted, or with nil if it is not."
   "Ask whether to trust PROJECT, and return non-nil if the user does.
 TEMPLATES are the files of its templates."
   (let ((prompt (format "%s has its own templates, which determine what a model is told.  \
-Trust them? " (contexture--visible (abbreviate-file-name project))))
+Trust them? " (contexture--visible (contexture--abbreviate project))))
         answer)
     (save-window-excursion
       (while (eq ?s (setq answer (car (read-multiple-choice
@@ -702,8 +703,13 @@ Trust them? " (contexture--visible (abbreviate-file-name project))))
       (special-mode)
       (erase-buffer)
       (dolist (file templates)
-        (insert (propertize (format "%s\n" (contexture--visible (file-truename file))) 'face 'bold))
-        (if (not (file-regular-p file)) (insert "This is not a regular file.\n")
+        (insert (propertize (format "%s\n" (contexture--visible
+                                            (if (contexture--outside-file file)
+                                                (file-truename file)
+                                              file)))
+                            'face 'bold))
+        (if (not (and (contexture--outside-file file) (file-regular-p file)))
+            (insert "This is not a regular file.\n")
           (goto-char (+ (point) (cadr (insert-file-contents
                                        file nil 0 contexture-trust--longest))))
           (unless (bolp) (insert "\n")))
@@ -729,7 +735,7 @@ are not used")))))))
   "Return the finding on TRUSTED, an element of `list-trusted-projects'."
   (let* ((project (plist-get trusted :project))
          (name (contexture--visible
-                (format "%s%s" (abbreviate-file-name project)
+                (format "%s%s" (contexture--abbreviate project)
                         (if-let* ((remote (plist-get trusted :remote)))
                             (format " (%s)" remote) ""))))
          (revoke (cons "Stop trusting it"
@@ -928,7 +934,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
   (funcall then
            (list (list 'ok (format "Emacs %s, the package %s in %s" emacs-version
                                    contexture--version
-                                   (abbreviate-file-name contexture--directory))))))
+                                   (contexture--abbreviate contexture--directory))))))
 
 (defun contexture-doctor--check-program (then)
   "Check that the program exists and has the right version; then call THEN."
@@ -939,7 +945,7 @@ socket or HOST:PORT, instead of the one that Emacs would use."
        (append command '("--version")) contexture-doctor-timeout
        (lambda (status output)
          (funcall then (list (contexture-doctor--judge-program
-                              (abbreviate-file-name (car command))
+                              (contexture--abbreviate (car command))
                               status output))))))))
 
 (defun contexture-doctor--command ()
@@ -956,14 +962,14 @@ These are the arguments in `contexture-server-command', and none of
   (let* ((customize (cons "Customize contexture-server-command"
                           (lambda () (customize-variable 'contexture-server-command))))
          (name (car (ensure-list contexture-server-command)))
-         (shown (and name (abbreviate-file-name name))))
+         (shown (and name (contexture--abbreviate name))))
     (cond ((null name)
            (list 'fail "The server's program is not installed"
                  (format "Install it: M-x contexture-install-server, or make install in the sources.
 If it is installed already, set contexture-server-command to its file name.
 Emacs looked in the folders of exec-path, and here:\n%s"
                          (mapconcat (lambda (place)
-                                      (concat "  " (abbreviate-file-name place)))
+                                      (concat "  " (contexture--abbreviate place)))
                                     (contexture--server-in
                                      (append contexture--places-beside
                                              contexture--places-at-home))
@@ -1071,7 +1077,7 @@ Emacs finds it."))))
     (replace-regexp-in-string "\\(?:\\`\\|[ (`]\\)\\(/[^ ,;]+\\)"
                               (lambda (match)
                                 (save-match-data
-                                  (abbreviate-file-name
+                                  (contexture--abbreviate
                                    (string-trim-left match "[ (`]"))))
                               sized t t 1)))
 
@@ -1107,7 +1113,7 @@ Return nil if it would save nothing."
 (defun contexture-doctor--judge-folder (folder)
   "Return the finding on FOLDER, the state folder."
   (let* ((attributes (and folder (file-attributes folder)))
-         (shown (and folder (abbreviate-file-name folder)))
+         (shown (and folder (contexture--abbreviate folder)))
          (quoted (and folder (shell-quote-argument (expand-file-name folder)))))
     (cond ((null folder)
            (list 'warn "Nothing is saved: contexture-server-args has --ephemeral"))
@@ -1148,7 +1154,7 @@ Return nil if it would save nothing."
 (defun contexture-doctor--judge-socket (path)
   "Return a finding if no server is reachable at the socket PATH, else nil."
   (let ((attributes (file-attributes path))
-        (shown (abbreviate-file-name path)))
+        (shown (contexture--abbreviate path)))
     (cond ((null attributes)
            (list 'fail (format "The socket %s does not exist" shown)
                  (format "Start a server there: contexture serve --unix %s
@@ -1232,7 +1238,7 @@ Or let Emacs start one of its own: M-x contexture-disconnect" path)))
        (list 'fail text
              (format "Check that a server runs there (contexture serve --tcp HOST:PORT).
 A server on another machine needs the secret, which Emacs reads from %s."
-                     (abbreviate-file-name contexture-secret-file))))
+                     (contexture--abbreviate contexture-secret-file))))
       (_
        (list 'fail text "The server's log may tell more."
              (cons "Show the server's log"
@@ -1388,7 +1394,7 @@ The managers with the newest items come first."
                       (format "%s" pid)))
       ("Connected" . ,(contexture-info--transport pid))
       ("State" . ,(if-let* ((folder (plist-get info :state)))
-                      (abbreviate-file-name folder)
+                      (contexture--abbreviate folder)
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
@@ -1404,14 +1410,14 @@ The managers with the newest items come first."
 (defun contexture-info--transport (pid)
   "Return a phrase for the connection to the server with process PID."
   (pcase (oref contexture--connection target)
-    (`(:unix ,path) (format "through the socket %s" (abbreviate-file-name path)))
+    (`(:unix ,path) (format "through the socket %s" (contexture--abbreviate path)))
     (`(:tcp ,host ,port) (format "by TCP, %s:%d" host port))
     (`(,program . ,_)
      (let ((own (process-id (oref contexture--connection process))))
        ;; In a batch Emacs, a shell stands between.
        (if (memq own (list pid (alist-get 'ppid (process-attributes pid))))
            (format "through a pipe; this Emacs started %s"
-                   (abbreviate-file-name program))
+                   (contexture--abbreviate program))
          (format "through process %s, to a server that was already running" own))))))
 
 (defun contexture-info--uptime (pid)
@@ -1632,7 +1638,7 @@ seconds.  BEGIN is called with PROCESS once it is open."
   "Return a name for the server at TARGET."
   (pcase target
     (`(:tcp ,host ,port) (format "%s:%d" host port))
-    ((or `(:unix ,file) `(,file . ,_)) (abbreviate-file-name file))))
+    ((or `(:unix ,file) `(,file . ,_)) (contexture--abbreviate file))))
 
 (provide 'contexture-doctor)
 ;;; contexture-doctor.el ends here

@@ -285,15 +285,12 @@ A file that is opened for this stays open; see
     (`(:buffer-and-file ,name ,file)
      (or (get-buffer name) (contexture-lisp--location-buffer client `(:file ,file))))
     (`(:file ,file)
-     (let ((file (contexture-lisp--ask client 'filename file)))
-       (or (find-buffer-visiting file)
-           (and (file-readable-p file)
-                (not (file-directory-p file))
-                (let ((enable-local-variables :safe)
-                      (large-file-warning-threshold nil)
-                      (find-file-hook nil)
-                      (delay-mode-hooks t))
-                  (find-file-noselect file t))))))
+     (let ((name (contexture-lisp--ask client 'filename file)))
+       (or (contexture--visited-buffer name)
+           (when-let* ((file (contexture--outside-file name)))
+             (let ((find-file-hook nil)
+                   (delay-mode-hooks t))
+               (and (file-exists-p file) (contexture--visit-quietly file)))))))
     (`(:source-form ,text)
      (with-current-buffer (get-buffer-create " *contexture source*")
        (erase-buffer)
@@ -866,7 +863,7 @@ MESSAGE."
   "Tell Contexture the directory of this REPL of CLIENT, once.
 The conversation shows the items of that directory's project."
   (let ((connection (contexture-lisp--ask client 'buffer-connection)))
-    (unless (or (file-remote-p default-directory)
+    (unless (or (contexture--remote-p default-directory)
                 (process-get connection 'contexture-told))
       (process-put connection 'contexture-told t)
       (contexture-lisp--ask
@@ -1106,7 +1103,7 @@ are ignored."
 PLACE is a frame, or nil."
   (let* ((file (plist-get place :file))
          (source (and file (derived-mode-p (contexture-lisp--client-debugger-mode client))
-                      (or (find-buffer-visiting file) (get-buffer file)))))
+                      (or (contexture--outside-buffer file) (get-buffer file)))))
     (if (null source) (funcall function)
       (with-current-buffer source
         (let ((contexture-manager (if (local-variable-p 'contexture-manager)
@@ -1161,7 +1158,7 @@ MORE non-nil means that there are more frames."
                  (format "  %d: %s\n" (plist-get frame :number)
                          (plist-get frame :text))
                  (when-let* ((file (plist-get frame :file)))
-                   (format "       at %s:%d: %s\n" (abbreviate-file-name file)
+                   (format "       at %s:%d: %s\n" (contexture--abbreviate file)
                            (plist-get frame :line) (plist-get frame :source)))
                  (cl-loop for variable in (plist-get frame :locals)
                           concat (format "       %s\n" variable))))
@@ -1185,7 +1182,7 @@ first `contexture-lisp--definitions'."
                     when (and text (<= (length (split-string text "\n"))
                                        contexture-lisp--longest-definition))
                     collect (format "%s:%d\n%s\n"
-                                    (abbreviate-file-name (plist-get frame :file))
+                                    (contexture--abbreviate (plist-get frame :file))
                                     line text)))
           contexture-lisp--definitions)))
     (if definitions

@@ -1417,9 +1417,7 @@ If its source is gone, show the item's text."
   "Return a buffer with the file, or else the buffer, that METADATA names, or nil."
   (let ((file (plist-get metadata :filename))
         (buffer (plist-get metadata :buffer)))
-    (cond ((and file (find-buffer-visiting file)))
-          ((and file (file-exists-p file)) (find-file-noselect file))
-          (file nil)
+    (cond (file (contexture--visit-outside file))
           (buffer (get-buffer buffer)))))
 
 (defun contexture-list-show ()
@@ -1458,22 +1456,25 @@ If its source is gone, show the item's text."
   (erase-buffer)
   (insert (plist-get item :content))
   (goto-char (point-min))
-  (delay-mode-hooks (funcall (contexture-list-item--mode
-                              (plist-get item :metadata))))
+  (contexture--enter-mode (contexture-list-item--mode (plist-get item :metadata)))
   (set-buffer-modified-p nil))
 
 (defun contexture-list-item--mode (metadata)
   "Return the major mode for text with METADATA, if it is a safe one.
-Else return `fundamental-mode'."
+That is one of `contexture--code-modes', or one for text or code that a
+buffer has.  Else return `fundamental-mode'."
   (or (cl-loop for name in (list (plist-get metadata :mode)
                                  (plist-get metadata :language)
                                  (contexture--file-mode
                                   (or (plist-get metadata :filename) "")))
                for mode = (and (stringp name) (intern-soft name))
                when (and (fboundp mode)
-                         ;; Emacs 30 wants several modes as a list, and 28 takes none.
-                         (cl-some (apply-partially #'provided-mode-derived-p mode)
-                                  '(prog-mode text-mode conf-mode)))
+                         (or (memq mode contexture--code-modes)
+                             (cl-some (lambda (buffer)
+                                        (and (eq mode (buffer-local-value 'major-mode buffer))
+                                             (with-current-buffer buffer
+                                               (derived-mode-p 'prog-mode 'text-mode 'conf-mode))))
+                                      (buffer-list))))
                return mode)
       #'fundamental-mode))
 

@@ -580,8 +580,7 @@ The buffer's own layers need no name."
                    (truncate-string-to-width
                     (contexture--visible
                      (gethash manager contexture--labels
-                              (file-name-nondirectory
-                               (directory-file-name manager))))
+                              (contexture--last-name manager)))
                     contexture--lighter-width nil nil t)))))
 
 (defun contexture--budget-lighter (name items tokens)
@@ -1533,7 +1532,7 @@ If the text was only written to another file, they stay with the first."
   (let ((old contexture-live--file)
         (new (and buffer-file-name (expand-file-name buffer-file-name))))
     (cond ((equal old new))
-          ((and new (not (file-remote-p old)) (not (file-exists-p old)))
+          ((and new (not (contexture-outside--taken-p old)) (not (file-exists-p old)))
            (setq contexture-live--file new
                  contexture-live--seen nil)
            (dolist (item contexture-live--items)

@@ -58,7 +58,7 @@ the beginning of an unfinished name.  TIME is when that listing began."
   "Return the list of the files below ROOT, and start to renew an old one.
 The list may be empty at first.  If SHALLOW, leave out folders below
 ROOT.  Return nil if ROOT is on another machine."
-  (unless (file-remote-p root)
+  (unless (contexture-outside--taken-p root)
     (let ((list (or (gethash root contexture-files--lists)
                     (puthash root (contexture-files--make-list
                                    :root root :shallow shallow)
@@ -88,7 +88,8 @@ ROOT.  Return nil if ROOT is on another machine."
     (and (not (contexture-files--list-shallow list))
          (locate-dominating-file root ".git")
          (executable-find "git")
-         '("git" "ls-files" "-z" "--cached" "--others" "--exclude-standard"))))
+         `("git" ,@contexture--git-options
+           "ls-files" "-z" "--cached" "--others" "--exclude-standard"))))
 
 (defun contexture-files--find (list)
   "Return the command by which find(1) makes LIST."
@@ -726,10 +727,17 @@ A single letter matches too many."
             (condition-case problem
                 (if (contexture-mention--file-p completion name)
                     (contexture-add-file
-                     (expand-file-name (contexture-mention--unquote name)
-                                       (contexture-mention--completion-root completion)))
+                     (or (contexture-mention--listed
+                          (contexture-mention--unquote name)
+                          (contexture-mention--completion-root completion))
+                         (contexture--user-error "%s is packed, or no file" name)))
                   (contexture-add-symbol name))
               (user-error (contexture--message "%s" (error-message-string problem))))))))))
+
+(defun contexture-mention--listed (name root)
+  "Return the full name of NAME, which the list of the files below ROOT has.
+Return nil if that is none that can be looked at."
+  (contexture--outside-file (concat "./" name) root))
 
 (defun contexture-mention--file-p (completion name)
   "Return non-nil if NAME is one of COMPLETION's files."
@@ -786,7 +794,7 @@ A QUOTED name that is nothing else counts as the name of a file."
         (and lines
              (when-let* ((target (contexture-mention--file-target bare root)))
                (and (eq (car target) 'file) (append target lines))))
-        (if quoted (list 'file (contexture-mention--expand name root))
+        (if quoted (list 'file (or (contexture--outside-file name root) name))
           (list 'symbol name)))))
 
 (defun contexture-mention--lines (name)
@@ -797,20 +805,10 @@ A QUOTED name that is nothing else counts as the name of a file."
           (string-to-number (match-string 1 name))
           (string-to-number (or (match-string 2 name) (match-string 1 name))))))
 
-(defun contexture-mention--remote-p (name)
-  "Return non-nil if NAME looks like that of a file on another machine."
-  (string-match-p "\\`/[^/:]+:" name))
-
-(defun contexture-mention--expand (name root)
-  "Return the absolute name of the file NAME, relative to ROOT.
-Names on other machines stay as they are: expanding one can connect."
-  (if (contexture-mention--remote-p name) name (expand-file-name name root)))
-
 (defun contexture-mention--file-target (name root)
   "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here."
-  (let ((file (contexture-mention--expand name root)))
-    (cond ((or (contexture-mention--remote-p name) (file-remote-p file)) nil)
-          ((file-directory-p file) (list 'directory (file-name-as-directory file)))
+  (when-let* ((file (contexture--outside-file name root)))
+    (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
           ((file-exists-p file) (list 'file file)))))
 
 ;;; Add what a question mentions
@@ -908,9 +906,9 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
 `unknown' if nothing matches, or a text that says why nothing is added."
   (pcase target
     (`(file ,file . ,lines)
-     (cond ((contexture-mention--remote-p file)
+     (cond ((contexture--remote-p file)
             "is on another machine; M-x contexture-add-file adds it")
-           ((not (file-exists-p file)) 'unknown)
+           ((not (and (contexture--outside-file file) (file-exists-p file))) 'unknown)
            ((contexture-mention--held-p file lines items) nil)
            ((file-in-directory-p file (contexture-mention--root))
             (apply #'contexture--file-call file lines))
@@ -942,9 +940,10 @@ It may be the end of a file's name, or a symbol.  See
     (cond ((contexture-mention--item-named-p name items) nil)
           ((cdr places)
            (format "may be %s, so nothing is added" (string-join (sort places #'string<) " or ")))
-          (files (contexture-mention--meaning
-                  `(file ,(expand-file-name (car files) (contexture-mention--root)) ,@lines)
-                  items))
+          (files (if-let* ((file (contexture-mention--listed
+                                  (car files) (contexture-mention--root))))
+                     (contexture-mention--meaning `(file ,file ,@lines) items)
+                   'unknown))
           (definitions
            (cons 'add-item (contexture-symbol--capture
                             name (contexture-symbol--marker (car definitions)))))

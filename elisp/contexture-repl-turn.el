@@ -22,6 +22,8 @@
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function contexture-repl--run-command "contexture-repl" (text))
+(declare-function contexture-tools--named "contexture-tools" (name))
+(declare-function contexture-tools--touches "contexture-tools" (tool))
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
 (declare-function contexture-repl--forget-no-model "contexture-repl" ())
 (declare-function contexture-repl--open "contexture-repl" (session))
@@ -542,6 +544,7 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
                                     (contexture-repl--approval-tool approval)
                                     (contexture-repl--approval-text approval))
                             'face 'contexture-repl-approval 'wrap-prefix "  ")
+                (contexture-repl--approval-place approval)
                 (contexture-repl--approval-details approval)
                 "  " (contexture-repl--approval-button "[y] once" 'once) "  "
                 (contexture-repl--approval-button "[a] always" 'always) "  "
@@ -552,6 +555,21 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
                              'keymap contexture-repl-approval-map)
      block)
     block))
+
+(defun contexture-repl--approval-place (approval)
+  "Return a line with the project in which APPROVAL is asked, and with its Lisp."
+  (let ((project (plist-get contexture-repl--session :project))
+        (touches (and (fboundp 'contexture-tools--touches)
+                      (when-let* ((tool (contexture-tools--named
+                                         (contexture-repl--approval-tool approval))))
+                        (contexture-tools--touches tool)))))
+    (propertize
+     (format "  In %s%s\n"
+             (if project (concat "the project " (contexture--visible
+                                                 (contexture--abbreviate project)))
+               "no project")
+             (if touches (format "; it reaches %s" (contexture--visible touches)) ""))
+     'face 'contexture-repl-tool)))
 
 (defun contexture-repl--approval-details (approval)
   "Return the arguments of APPROVAL as at most 12 indented lines.

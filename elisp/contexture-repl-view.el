@@ -50,8 +50,8 @@
     ("tex" . latex-mode) ("latex" . latex-mode) ("rs" . rust-mode)
     ("ts" . typescript-mode) ("yml" . yaml-mode) ("docker" . dockerfile-mode))
   "Alist from the language named after a code fence to its major mode.
-For another language NAME, the mode is NAME-mode, if that is a major mode
-in which Emacs opens files."
+For another language NAME, the mode is NAME-mode, if that is one of
+`contexture--code-modes'."
   :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
 
 (defconst contexture-repl-markdown--looks
@@ -276,8 +276,8 @@ Then group 1 of the match is the fence, and group 2 the language."
 
 (defun contexture-repl-markdown--mode (language)
   "Return the major mode for LANGUAGE, the word after a code fence, or nil.
-It is one of `contexture-repl-languages', or a mode in which Emacs opens
-files: a model must not choose an arbitrary function to call.  The mode's
+It is one of `contexture-repl-languages' or of `contexture--code-modes': a
+model must not choose an arbitrary function to call.  The mode's
 replacement in `major-mode-remap-alist' comes first, and its tree-sitter
 variant last."
   (let* ((mode (or (cdr (assoc language contexture-repl-languages))
@@ -285,8 +285,7 @@ variant last."
          (known (and mode
                      (not (string-empty-p language))
                      (or (rassq mode contexture-repl-languages)
-                         (rassq mode auto-mode-alist)
-                         (rassq mode interpreter-mode-alist)))))
+                         (memq mode contexture--code-modes)))))
     (when known
       (cl-find-if #'fboundp
                   (list (alist-get mode (bound-and-true-p major-mode-remap-alist))
@@ -306,7 +305,8 @@ variant last."
                                        'contexture-block block))
     (when (contexture-repl--block-mode block)
       (condition-case nil
-          (contexture-repl-markdown--highlight state block beg end)
+          (contexture--inertly
+            (contexture-repl-markdown--highlight state block beg end))
         (error (setf (contexture-repl--block-mode block) nil))))))
 
 (defun contexture-repl-markdown--highlight (state block beg end)
@@ -344,7 +344,7 @@ variant last."
       (with-current-buffer buffer
         (buffer-disable-undo)
         ;; Nobody looks at this buffer, so users' hooks are of no use there.
-        (delay-mode-hooks (let ((inhibit-message t)) (funcall mode)))
+        (let ((inhibit-message t)) (contexture--enter-mode mode))
         (setq buffer-read-only nil)
         (font-lock-set-defaults)))
     (when new
@@ -552,11 +552,9 @@ if it would be on another machine."
   (when (string-match "\\`\\(?:file://\\)?\\(.+?\\)\\(?:\\(?::\\|#L\\)\\([0-9]+\\)[-:0-9L]*\\)?\\'" target)
     (let ((name (match-string 1 target))
           (line (match-string 2 target)))
-      ;; Looking for a file on another machine could take long.
-      (unless (or (file-remote-p default-directory) (file-remote-p name))
-        (let ((file (expand-file-name name)))
-          (and (file-regular-p file)
-               (cons file (and line (string-to-number line)))))))))
+      (when-let* ((file (contexture--outside-file name)))
+        (and (file-regular-p file)
+             (cons file (and line (string-to-number line))))))))
 
 (defun contexture-repl-follow-link (&optional event)
   "Follow the link at point, or at EVENT if that is a click.
@@ -576,7 +574,7 @@ The link is to a file, perhaps at a line, or to a web page."
           ((string-match-p "\\`\\(?:https?://\\|mailto:\\)" target)
            (browse-url target))
           (t (user-error "There is no file %s in %s" target
-                         (abbreviate-file-name default-directory))))))
+                         (contexture--abbreviate default-directory))))))
 
 ;;; What a conversation looks like
 
@@ -971,7 +969,7 @@ fits into WIDTH columns."
          (file (plist-get metadata :filename))
          (start (plist-get metadata :start-line)))
     (cond ((plist-get metadata :symbol))
-          (file (concat (file-name-nondirectory (directory-file-name file))
+          (file (concat (contexture--last-name file)
                         (if start (format ":%s" start) "")))
           ((plist-get metadata :buffer))
           (t (plist-get item :id)))))

@@ -115,7 +115,9 @@ user, once in this Emacs, whether to trust it.  Call THEN in any case."
     (let ((buffer (current-buffer)))
       (contexture-trust--ask
        (directory-file-name
-        (expand-file-name (plist-get contexture-repl--session :project)))
+        (or (contexture--outside-folder (plist-get contexture-repl--session :project))
+            (contexture--user-error "The project %s is no folder of this machine"
+                                    (plist-get contexture-repl--session :project))))
        (delq nil (mapcar #'cdr contexture-repl--untrusted))
        (lambda (trusted)
          (when (buffer-live-p buffer)
@@ -172,7 +174,8 @@ user, once in this Emacs, whether to trust it.  Call THEN in any case."
   (dolist (buffer (contexture-repl--buffers))
     (with-current-buffer buffer
       (let ((own (plist-get contexture-repl--session :project)))
-        (when (and own (file-equal-p own project))
+        (when (and (contexture--outside-folder own)
+                   (file-equal-p (contexture--outside-folder own) project))
           (contexture-repl--ask-templates))))))
 
 ;;;; A template for one question
@@ -410,8 +413,10 @@ It may also fail later; see `contexture-repl--running'."
 (defun contexture-repl--do-add (name)
   "Add the file, directory or symbol NAME, or a file to ask for if it is empty."
   (let* ((name (replace-regexp-in-string "\\`@" "" name))
-         (file (expand-file-name name (contexture-repl--root))))
+         (file (contexture--outside-file name (contexture-repl--root))))
     (cond ((string-empty-p name) (call-interactively #'contexture-add-file))
+          ((contexture--remote-p name) (contexture-add-file name))
+          ((null file) (contexture--user-error "%s is packed, or no file" name))
           ((file-directory-p file) (contexture-add-directory file))
           ((file-exists-p file) (contexture-add-file file))
           (t (contexture-add-symbol name)))))
@@ -670,7 +675,9 @@ Do that only if STATUS says that completion is finished."
                  ("add" (let ((root (contexture-repl--root)))
                           (lambda (string predicate action)
                             (let ((default-directory root))
-                              (completion-file-name-table string predicate action)))))
+                              ;; A part of a name connects to no other machine.
+                              (contexture--inertly
+                                (completion-file-name-table string predicate action))))))
                  ("phase" (cons "off" contexture-repl--phases)))))
     (when table
       (list (if (equal command "tools") ; its last word; names may have blanks
@@ -814,8 +821,8 @@ Signal an error if the code cannot be found."
     (cond ((buffer-live-p buffer)
            (cons (copy-marker (contexture-repl--origin-beg origin))
                  (copy-marker (contexture-repl--origin-end origin) t)))
-          ((and file (file-exists-p file))
-           (setf (contexture-repl--origin-buffer origin) (find-file-noselect file))
+          ((and file (setq buffer (contexture--visit-outside file)))
+           (setf (contexture-repl--origin-buffer origin) buffer)
            (with-current-buffer (contexture-repl--origin-buffer origin)
              (contexture-repl--find-text (contexture-repl--origin-text origin))))
           (t (user-error "The buffer with the old code is gone; copy or insert the new code")))))
@@ -888,10 +895,12 @@ Visit the context's files.  Without a project, take the buffers of files
 below the folder of this conversation."
   (delete-dups
    (append (cl-loop for item in contexture-repl--items
-                    for file = (plist-get (plist-get item :metadata) :filename)
-                    when (and (stringp file) (file-readable-p file)
-                              (not (file-remote-p file)))
-                    collect (find-file-noselect file t))
+                    for name = (plist-get (plist-get item :metadata) :filename)
+                    for file = (contexture--outside-file name)
+                    for buffer = (or (contexture--visited-buffer name)
+                                     (and file (file-exists-p file)
+                                          (contexture--visit-quietly file)))
+                    when buffer collect buffer)
            (contexture--project-buffers (contexture-repl--root)))))
 
 (defun contexture-repl--definition-at (bounds)
@@ -1150,9 +1159,8 @@ SESSION is an entry of the server."
                                            (plist-get session :session))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'contexture-repl-mode)
-        (when-let* ((project (plist-get session :project)))
-          (when (file-directory-p project)
-            (setq default-directory (file-name-as-directory project))))
+        (when-let* ((folder (contexture--outside-folder (plist-get session :project))))
+          (setq default-directory folder))
         (contexture-repl-mode)
         (setq contexture-repl--session session
               contexture-manager (contexture-repl--context session))
@@ -1190,9 +1198,8 @@ That is one name, or the list of the names of its layers."
 (defun contexture-repl--root ()
   "Return the folder to which file names in this conversation are relative.
 That is its project's root or, without a project, `default-directory'."
-  (file-name-as-directory
-   (or (plist-get contexture-repl--session :project)
-       (expand-file-name default-directory))))
+  (or (contexture--outside-folder (plist-get contexture-repl--session :project))
+      (file-name-as-directory (expand-file-name default-directory))))
 
 ;;;; Messages from the log
 

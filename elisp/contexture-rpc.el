@@ -798,6 +798,10 @@ it, even a send of the empty string."
 (defconst contexture--gather-seconds 0.03
   "Number of seconds for which to gather pieces of an answer.")
 
+(defvar contexture--longest-line 268435456
+  "Maximum number of characters of a line from a server.
+A server that sends a longer one is left, since Emacs would grow without end.")
+
 (defconst contexture--piece
   "(:method \"progress\" :params (:id [0-9]+ :kind :\\(?:text\\|reasoning\\) :text \""
   "Regexp for the beginning, before the text, of a line with a piece of an answer.")
@@ -824,7 +828,11 @@ Look at each character once, however long its line becomes."
     (let ((from (goto-char (point-max))))
       (insert chunk)
       (when (search-backward "\n" from t)
-        (oset connection whole (1+ (point)))))))
+        (oset connection whole (1+ (point)))))
+    (when (> (- (point-max) (oref connection whole)) contexture--longest-line)
+      (contexture--went-down
+       connection (format "it sent a line of more than %s characters"
+                          contexture--longest-line)))))
 
 (defun contexture--pieces-p (connection from)
   "Return non-nil if all whole lines after FROM are pieces of an answer.
@@ -1163,18 +1171,69 @@ U+FFFD."
               '("a symbol with a newline in its name cannot be sent")))
     (cons (concat line "\n") contexture--replaced)))
 
+(defconst contexture--deepest 1000
+  "Maximum depth of nesting in a message from a server.
+Emacs reads nested lists by recursion in C, whose stack is short.")
+
+(defconst contexture--wire-syntax
+  (let ((table (make-char-table 'syntax-table (string-to-syntax "_"))))
+    (pcase-dolist (`(,char . ,syntax)
+                   '((?\( . "()") (?\) . ")(") (?\[ . "(]") (?\] . ")[")
+                     (?\" . "\"") (?\\ . "\\")
+                     (?\s . " ") (?\t . " ") (?\n . " ") (?\r . " ")
+                     ;; What needs a closer look.
+                     (?# . "<") (?? . "<") (?\; . "<")))
+      (modify-syntax-entry char syntax table))
+    table)
+  "Syntax table for messages.  Characters that may begin an object are comments.")
+
 (defun contexture--decode (line)
   "Return the message in LINE, a string without its newline.
 Return nil if LINE is empty or a comment.  Signal `contexture-unreadable'
-if it is anything else than a message."
+if it is anything else than a message.  A message has lists, vectors,
+symbols, numbers, and strings without text properties, which could run code
+when they are displayed."
   (unless (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)
-    (let ((message (let ((read-circle nil))
-                     (ignore-errors (car (read-from-string line))))))
+    (let* ((kind (contexture--data-kind line))
+           (message (and kind (ignore-errors (car (read-from-string line))))))
+      (when (eq kind 'propertied)
+        (setq message (contexture--plain message)))
       (unless (and (keywordp (car-safe message))
                    (cl-evenp (or (proper-list-p message) 1)))
         (signal 'contexture-unreadable
                 (list (truncate-string-to-width line 80 nil nil "..."))))
       message)))
+
+(defun contexture--data-kind (line)
+  "Return `plain' if reading LINE makes only plain data that are not too deep.
+Return `propertied' if strings in it may have text properties.  Return nil
+if it is too deep, or has other objects: all of them begin with a `#'."
+  (if (and (< (length line) contexture--deepest)
+           (not (string-match-p "[#?;]" line)))
+      'plain
+    (with-temp-buffer
+      (insert line)
+      (with-syntax-table contexture--wire-syntax
+        ;; After an escape such as \^, a quote does not end a string.
+        (let ((kind (and (not (contexture--escape-p "\\(\\\\+\\)\\(?:[ACHMSs]-\\|\\^\\|N{\\)" line))
+                         'plain))
+              (parse-sexp-lookup-properties nil) (state '(0)))
+          (goto-char (point-min))
+          (while (and kind (not (eobp)))
+            (setq state (parse-partial-sexp (point) (point-max) contexture--deepest
+                                            nil state t))
+            (cond ((>= (car state) contexture--deepest) (setq kind nil))
+                  ((nth 4 state)
+                   ;; Point is after the character that needs a closer look.
+                   (setq kind (pcase (char-before)
+                                (?# (and (looking-at-p "(\"") 'propertied))
+                                ;; At the end of a symbol, not before a character.
+                                (?? (save-excursion
+                                      (goto-char (max (point-min) (- (point) 2)))
+                                      (and (looking-at-p "[a-zA-Z0-9_-]") kind))))
+                         state (copy-sequence state))
+                   (setf (nth 4 state) nil (nth 8 state) nil))))
+          (and (eql 0 (car state)) (not (nth 3 state)) kind))))))
 
 (defun contexture--plain-p (line)
   "Return non-nil if all strings in LINE, a printed message, are plain text.
@@ -1182,7 +1241,7 @@ Return nil in case of doubt: if LINE has the beginning of a string with
 properties, an octal escape, as raw bytes are printed, or a character that
 is not text."
   (not (or (string-search "#(\"" line)
-           (contexture--octal-p line)
+           (contexture--escape-p "\\(\\\\+\\)[0-7]" line)
            (and (/= (length line) (string-bytes line))
                 ;; Raw bytes can only be in the names of symbols, where they do not
                 ;; count.  The regexp is for bytes: Emacs needs some 50 ms to compile
@@ -1193,15 +1252,15 @@ is not text."
                   (string-match-p "\355[\240-\277]\\|\364[\220-\277]\\|[\365-\370]"
                                   bytes))))))
 
-(defun contexture--octal-p (line)
-  "Return non-nil if LINE, a printed message, has an octal escape.
-A backslash of a text is printed as two, so only an odd number of them
-before a digit is an escape."
+(defun contexture--escape-p (regexp line)
+  "Return non-nil if LINE, a printed message, has an escape that REGEXP finds.
+Group 1 of REGEXP has all the backslashes there.  A backslash of a text is
+printed as two, so only an odd number of them is an escape."
   (let ((start 0) found)
     (save-match-data
-      (while (and (not found) (string-match "\\\\+[0-7]" line start))
+      (while (and (not found) (string-match regexp line start))
         (setq start (match-end 0)
-              found (cl-evenp (- start (match-beginning 0))))))
+              found (cl-oddp (- (match-end 1) (match-beginning 1))))))
     found))
 
 (defun contexture--plain (value)

@@ -841,7 +841,7 @@ JSON if its name ends in \".json\"."
            (intern (completing-read (format-prompt "Export as" "markdown")
                                     '("markdown" "json") nil t nil nil "markdown")))))
   (when (and file (file-exists-p file)
-             (not (y-or-n-p (contexture--format "Replace %s? " (abbreviate-file-name file)))))
+             (not (y-or-n-p (contexture--format "Replace %s? " (contexture--abbreviate file)))))
     (user-error "Nothing was written; choose another file"))
   (contexture-session--call
    'export-session
@@ -852,7 +852,7 @@ JSON if its name ends in \".json\"."
            (write-region (plist-get result :text) nil file nil 'silent)
            (contexture--message "Wrote conversation %s (%s) to %s" (plist-get result :session)
                     (contexture-session--many (plist-get result :messages) "message")
-                    (abbreviate-file-name file)))
+                    (contexture--abbreviate file)))
        (contexture-session--show-export result (or format 'markdown))))))
 
 (defun contexture-session--show-export (result format)
@@ -865,7 +865,7 @@ JSON if its name ends in \".json\"."
         (insert (plist-get result :text))
         (contexture--show-hidden))
       (cond ((eq format 'json) (if (fboundp 'js-json-mode) (js-json-mode) (js-mode)))
-            ((fboundp 'markdown-mode) (markdown-mode))
+            ((fboundp 'markdown-mode) (contexture--enter-mode 'markdown-mode))
             (t (text-mode)))
       (setq-local buffer-file-coding-system 'utf-8-unix)
       (set-buffer-modified-p nil)
@@ -1489,7 +1489,7 @@ The request comes last."
   (cond ((and (eq key :created) (numberp value)) (contexture-session--time value))
         ((eq value t) "yes")
         ((keywordp value) (contexture--name value))
-        ((eq key :path) (contexture--visible (abbreviate-file-name value)))
+        ((eq key :path) (contexture--visible (contexture--abbreviate value)))
         ((listp value) (mapconcat (lambda (it) (contexture--name it)) value ", "))
         (t (contexture--format "%s" value))))
 
@@ -1523,7 +1523,7 @@ The request comes last."
   (let ((place (car (contexture-session-import--places))))
     (read-file-name "Import conversations from file or folder: "
                     (and place (file-name-as-directory place))
-                    (and place (abbreviate-file-name place)) t nil)))
+                    (and place (contexture--abbreviate place)) t nil)))
 
 ;;;###autoload
 (defun contexture-session-import (file &optional name)
@@ -1538,8 +1538,10 @@ a name that is taken gets a number."
          (and current-prefix-arg (read-string "Name of the conversation: " nil
                                               'contexture-session-history))))
   (let ((file (expand-file-name file)))
-    (unless (file-readable-p file)
-      (contexture--user-error "Cannot read the file %s" (abbreviate-file-name file)))
+    ;; Reading a pipe would wait without end.
+    (unless (and (file-readable-p file)
+                 (or (file-regular-p file) (file-directory-p file)))
+      (contexture--user-error "Cannot read the file %s" (contexture--abbreviate file)))
     (if (and (not (file-directory-p file)) (equal (file-name-extension file) "json"))
         (contexture-session--call
          'import-session
@@ -1561,7 +1563,7 @@ a name that is taken gets a number."
 (defun contexture-session-import--preview (file)
   "Show which recordings FILE has, and import them if the user agrees.
 FILE is a file or a folder."
-  (contexture--message "Looking at %s..." (abbreviate-file-name file))
+  (contexture--message "Looking at %s..." (contexture--abbreviate file))
   (contexture-session--call
    'import-sessions (contexture-session-import--params file :dry-run t)
    (lambda (found)
@@ -1574,7 +1576,7 @@ FILE is a file or a folder."
        (special-mode)
        (display-buffer (current-buffer)))
      (if (zerop (plist-get found :messages))
-         (contexture--message "There is nothing new to import in %s" (abbreviate-file-name file))
+         (contexture--message "There is nothing new to import in %s" (contexture--abbreviate file))
        (when (contexture--y-or-n-p
               (format "Import %s (%s)? "
                       (contexture--count (plist-get found :messages) "message")
@@ -1606,7 +1608,7 @@ of this project from there."
                   (contexture--visible (or (plist-get file :session)
                                           (plist-get file :error) ""))))
   (insert (format "           %s\n"
-                  (contexture--visible (abbreviate-file-name (plist-get file :path)))))
+                  (contexture--visible (contexture--abbreviate (plist-get file :path)))))
   (when-let* ((started (plist-get file :started)))
     (insert (format-time-string "           %F %R" started)
             (format ", %s, %s\n"

@@ -317,7 +317,7 @@ With a prefix argument, WHOLE, add those of the whole project.  The version
 control program runs in the background."
   (interactive (list (contexture--own-prefix)))
   (require 'vc)
-  (when (file-remote-p default-directory)
+  (when (contexture--remote-p default-directory)
     (user-error "Contexture cannot add differences of files on other machines"))
   (pcase-let* ((`(,backend ,target . ,metadata)
                 (if whole (contexture-sources--diff-of-project)
@@ -343,9 +343,9 @@ for Git, so this function starts Git itself."
     (if (eq backend 'Git)
         (make-process :name "contexture diff" :buffer buffer :noquery t
                       :connection-type 'pipe :sentinel #'ignore
-                      :command (list vc-git-program "--no-pager" "diff"
-                                     "--no-color" "--no-ext-diff" "HEAD" "--"
-                                     target))
+                      :command `(,vc-git-program
+                                 ,@contexture--git-options "diff" "--no-color"
+                                 "--no-ext-diff" "--no-textconv" "HEAD" "--" ,target))
       (vc-call-backend backend 'diff (list target) nil nil buffer t))))
 
 (defun contexture-sources--diff-of-file ()
@@ -356,7 +356,7 @@ Signal an error if it is not under version control."
 with a prefix argument, this command adds the project's differences")))
          (backend (or (vc-backend file)
                       (contexture--user-error "%s is not under version control"
-                                  (abbreviate-file-name file)))))
+                                  (contexture--abbreviate file)))))
     `(,backend ,(expand-file-name file)
                ,@(contexture-sources--buffer-metadata
                   :filename :project :buffer))))
@@ -366,7 +366,7 @@ with a prefix argument, this command adds the project's differences")))
 ROOT is the root of the directory that is under version control."
   (let* ((backend (or (vc-responsible-backend default-directory t)
                       (contexture--user-error "%s is not under version control"
-                                  (abbreviate-file-name default-directory))))
+                                  (contexture--abbreviate default-directory))))
          (root (file-name-as-directory
                 (expand-file-name
                  (vc-call-backend backend 'root default-directory)))))
@@ -417,7 +417,8 @@ prefix argument, ALL, add all errors as one item."
   (unless (compilation-buffer-p (current-buffer))
     (user-error "This is not a compilation buffer"))
   (contexture--widened
-    (compilation--ensure-parse (point-max))
+    ;; This looks at the folders that make says it enters.
+    (contexture--inertly (compilation--ensure-parse (point-max)))
     (if all
         (let ((texts (save-excursion
                        (goto-char (point-min))
@@ -515,7 +516,7 @@ FILE is nil if there is no such file."
                  (`(,name ,directory . ,_)
                   (compilation--file-struct->file-spec
                    (compilation--loc->file-struct loc)))
-                 (file (and (stringp name) (expand-file-name name directory))))
+                 (file (contexture--outside-file name directory)))
       (cons (and file (file-exists-p file) file)
             (compilation--loc->line loc)))))
 
@@ -561,11 +562,11 @@ prefix argument, HIDDEN, include hidden files.  Emacs does not wait;
    (list (read-directory-name "Add directory: " nil default-directory t)
          (contexture-tree--read-mode)
          (contexture--own-prefix)))
-  (when (file-remote-p directory)
+  (when (contexture-outside--taken-p directory)
     (user-error "The server cannot read directories on other machines"))
   (let ((root (file-name-as-directory (expand-file-name directory))))
     (unless (file-directory-p root)
-      (contexture--user-error "%s is not a directory" (abbreviate-file-name root)))
+      (contexture--user-error "%s is not a directory" (contexture--abbreviate root)))
     (contexture-tree--add root (or mode 'files) hidden)))
 
 ;;;###autoload
@@ -697,7 +698,7 @@ The connection has just repeated their calls."
   "Return a phrase for the progress of WALK, from PARAMS.
 PARAMS are those of a notification, or nil at the beginning."
   (format "Adding %s to %s%s (%s cancels)"
-          (abbreviate-file-name (contexture-tree--walk-root walk))
+          (contexture--abbreviate (contexture-tree--walk-root walk))
           (contexture--label (contexture-tree--walk-manager walk))
           (if params
               (format ": %s %s, %s"
@@ -734,7 +735,7 @@ context now."
      (format "Added %s%s of %s (%s) to %s (%s)"
              (if (eq (plist-get result :mode) :listing) "a listing of " "")
              (contexture--count files "file")
-             (abbreviate-file-name (contexture-tree--walk-root walk))
+             (contexture--abbreviate (contexture-tree--walk-root walk))
              (contexture--count (or (plist-get result :tokens) 0) "token")
              (contexture--label (contexture-tree--walk-manager walk))
              size)
@@ -773,7 +774,7 @@ NAMED has plists with `:path' and `:reason'."
   "Show a message that no file of WALK was added because of PROBLEM, an error.
 PROBLEM may also be that the user cancelled WALK."
   (contexture-tree--end walk)
-  (let ((root (abbreviate-file-name (contexture-tree--walk-root walk)))
+  (let ((root (contexture--abbreviate (contexture-tree--walk-root walk)))
         (label (contexture--label (contexture-tree--walk-manager walk))))
     (cond ((contexture-tree--walk-forgotten walk)
            (contexture--message "Gave up on %s; the server may still add its files to %s" root label))
@@ -949,21 +950,28 @@ Let the user choose if there are several definitions."
   "Return the file of the xref ITEM, or its group, and the line if it is known."
   (let* ((location (xref-item-location item))
          (file (xref-location-group location))
+         (root (contexture--project-root))
          (line (ignore-errors (xref-location-line location))))
     (format "%s%s"
             (if (file-name-absolute-p file)
-                (file-relative-name file (contexture--project-root))
+                (contexture--inertly (file-relative-name file root))
               file)
             (if line (format ":%d" line) ""))))
 
 (defun contexture-symbol--marker (item)
   "Return a marker at the xref ITEM, or nil if its source cannot be found.
-Do not let Emacs ask where its own C sources are."
+Do not let Emacs ask where its own C sources are, or connect to a machine
+because a server of a language, or a table of tags, names it."
   (require 'find-func)
   (let ((find-function-C-source-directory
          (or find-function-C-source-directory "/nonexistent")))
     (condition-case nil
-        (xref-location-marker (xref-item-location item))
+        (let* ((location (xref-item-location item))
+               (file (xref-location-group location)))
+          (and (or (contexture--remote-p default-directory)
+                   (not (contexture--remote-p file))
+                   (contexture--visited-buffer file))
+               (xref-location-marker location)))
       (error nil))))
 
 (defun contexture-symbol--imenu ()

@@ -28,7 +28,6 @@
 (require 'cl-lib)
 (require 'contexture-code)
 (require 'contexture-rpc)
-(require 'epa-hook)
 (require 'json)
 (eval-when-compile (require 'subr-x))
 
@@ -40,6 +39,7 @@
 (declare-function contexture-lisp--client-prefix "contexture-lisp" t t)
 (declare-function contexture-lisp--clients "contexture-lisp" ())
 (declare-function contexture-lisp--connection "contexture-lisp" (client))
+(declare-function contexture-lisp--implementation "contexture-lisp" (client connection))
 (declare-function contexture-sources--error-metadata "contexture-sources" ())
 (declare-function contexture-sources--error-params "contexture-sources"
                   (position &optional metadata))
@@ -142,7 +142,8 @@ that ends the work, or nil.
 
 DESCRIPTION tells models what the tool does; it defaults to FUNCTION's
 documentation.  TOUCHES is a phrase for what a call can affect, which the
-user sees when asked for approval.  SECONDS limits the time of a call.
+user sees when asked for approval, or a function that returns one.  SECONDS
+limits the time of a call.
 
 While FUNCTION runs, `contexture-tool-project' is the folder of the
 project.  Models cannot call the tool before `contexture-tools' names it."
@@ -237,9 +238,9 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
   "Return a phrase for PLACE, which is as in `contexture-tools'."
   (pcase place
     (`(session . ,id) (format "in the conversation %s" id))
-    (`(project . ,folder) (format "in the project %s" (abbreviate-file-name folder)))
+    (`(project . ,folder) (format "in the project %s" (contexture--abbreviate folder)))
     (`(agents . ,folder)
-     (format "as other agents in the project %s" (abbreviate-file-name folder)))
+     (format "as other agents in the project %s" (contexture--abbreviate folder)))
     ('agents "as other agents in all projects")
     (_ "everywhere")))
 
@@ -310,7 +311,7 @@ End the calls that an earlier server made."
         :schema (contexture-tools--schema tool)
         ;; For a tool that proposes, Emacs asks the user instead of the server.
         :effect (if (eq (contexture-tools--tool-effect tool) :changes) :changes :reads)
-        :touches (contexture-tools--tool-touches tool)
+        :touches (contexture-tools--touches tool)
         :seconds (contexture-tools--tool-seconds tool)
         :sessions (cl-loop for place in places
                            when (eq (car-safe place) 'session) collect (cdr place))
@@ -318,6 +319,11 @@ End the calls that an earlier server made."
         :everywhere (and (memq t places) t)
         :agent-projects (contexture-tools--folders 'agents places)
         :agents (and (memq 'agents places) t)))
+
+(defun contexture-tools--touches (tool)
+  "Return a phrase for what a call of TOOL can affect, or nil."
+  (let ((touches (contexture-tools--tool-touches tool)))
+    (if (functionp touches) (funcall touches) touches)))
 
 (defun contexture-tools--folders (kind places)
   "Return the folders of those of PLACES that are of KIND.
@@ -355,22 +361,26 @@ KIND is `project' or `agents'."
 
 (defun contexture-tools--called (params)
   "Run the tool that PARAMS, from the server, name, as soon as Emacs is idle.
-If an agent calls a tool that changes something, ask the user first."
+If an agent calls a tool that changes something, or a call names a file that
+may have secrets, ask the user first."
   (let ((number (plist-get params :call))
         (agent (plist-get params :agent))
+        (project (contexture--outside-folder (plist-get params :project)))
         (tool (contexture-tools--named (plist-get params :tool))))
     (condition-case problem
-        (if (not (and tool (contexture-tools--onp tool agent (plist-get params :project))))
+        (if (not (and tool (contexture-tools--onp tool agent project)))
             (error "The user has turned this tool off")
           (let ((call (contexture-tools--make-call
-                       :number number :tool tool :project (plist-get params :project)
+                       :number number :tool tool :project project
                        :agent agent
                        :values (contexture-tools--values
                                 tool (plist-get params :arguments)))))
             (puthash number call contexture-tools--calls)
             (setf (contexture-tools--call-timer call)
                   (contexture--later
-                   (if (and agent (eq (contexture-tools--tool-effect tool) :changes))
+                   (if (if (eq (contexture-tools--tool-effect tool) :changes)
+                           agent        ; else the server has asked
+                         (contexture-tools--secret-of call))
                        #'contexture-tools--ask
                      #'contexture-tools--run)
                    call))))
@@ -385,7 +395,7 @@ must be on in PROJECT, a folder or nil."
         (cl-some (lambda (place) (not (eq (or (car-safe place) place) 'agents))) places)
       (or (memq 'agents places)
           (and project
-               (member (file-name-as-directory project)
+               (member project
                        (mapcar #'file-name-as-directory
                                (contexture-tools--folders 'agents places))))))))
 
@@ -408,6 +418,38 @@ Signal an error if one is missing or of the wrong type."
                           (_ (stringp value))))
              do (error "The argument %s must be of the type %s" name type)
              collect value)))
+
+;;;;; Files with secrets
+
+(defconst contexture-tools--secrets
+  '(".env" ".env.*" ".envrc" ".netrc" "_netrc" ".authinfo*" ".npmrc" ".pypirc" ".pgpass"
+    ".git-credentials" ".htpasswd" "credentials" "credentials.*" "id_rsa*" "id_dsa*" "id_ecdsa*"
+    "id_ed25519*" "*.pem" "*.key" "*.p12" "*.pfx" "*.kdbx" "*.jks")
+  "Globs for the names of files that may have secrets.")
+
+(defun contexture-tools--secret-p (file)
+  "Return non-nil if FILE, a name, is that of a file that may have secrets."
+  (let ((case-fold-search t)
+        (name (contexture--last-name file)))
+    (or (string-match-p "\\(?:\\`\\|/\\)\\.git/config\\'" file)
+        (cl-some (lambda (glob) (string-match-p (wildcard-to-regexp glob) name))
+                 contexture-tools--secrets))))
+
+(defun contexture-tools--secret-of (call)
+  "Return the name of the file that CALL names and that may have secrets, or nil.
+Links are followed, and the name of a buffer stands for its file."
+  (cl-loop
+   with folder = (or (contexture-tools--call-project call) "/")
+   for (argument) in (contexture-tools--tool-arguments (contexture-tools--call-tool call))
+   for value in (contexture-tools--call-values call)
+   thereis
+   (and (eq argument 'file) (stringp value)
+        (cl-find-if
+         #'contexture-tools--secret-p
+         (cl-loop for name in (list value (buffer-file-name (get-buffer value)))
+                  for file = (contexture--outside-file name folder)
+                  when name collect name
+                  when file collect (file-truename file))))))
 
 ;;;;; Questions about the calls of other agents
 
@@ -433,7 +475,7 @@ Signal an error if one is missing or of the wrong type."
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
 
 (defun contexture-tools--ask (call)
-  "Ask the user, in a buffer, whether an agent may make CALL.
+  "Ask the user, in a buffer, whether CALL may be made.
 The selected window stays selected."
   (setf (contexture-tools--call-timer call) nil)
   (let ((buffer (generate-new-buffer "*contexture: question*"))
@@ -451,19 +493,25 @@ The selected window stays selected."
               (kill-buffer))))
     (display-buffer buffer '(nil (inhibit-same-window . t)))
     (contexture--message "%s wants to call %s; y or n in %s decides"
-                         (contexture-tools--call-agent call) tool (buffer-name buffer))))
+                         (contexture-tools--caller call) tool (buffer-name buffer))))
+
+(defun contexture-tools--caller (call)
+  "Return a phrase for who makes CALL."
+  (or (contexture-tools--call-agent call) "The model of a conversation"))
 
 (defun contexture-tools--question (call)
   "Return the text of the question about CALL, with its arguments in full."
   (let* ((tool (contexture-tools--call-tool call))
-         (touches (contexture-tools--tool-touches tool)))
+         (touches (contexture-tools--touches tool)))
     (concat (propertize
              (format "%s wants to call %s in %s.\n"
-                     (contexture--visible (contexture-tools--call-agent call))
+                     (contexture--visible (contexture-tools--caller call))
                      (contexture-tools--tool-name tool)
                      (contexture--visible (or (contexture-tools--call-project call) "no project")))
              'face 'warning)
             (and touches (format "It reaches %s.\n" touches))
+            (when-let* ((file (contexture-tools--secret-of call)))
+              (format "The file %s may have secrets.\n" (contexture--visible file)))
             (substitute-command-keys
              "\\<contexture-tools-question-mode-map>\\[contexture-tools-allow] allows this call, \
 \\[contexture-tools-refuse] refuses it.\n")
@@ -528,7 +576,7 @@ If its tool only reads, and the user's input interrupts it, try again later."
 Return (result TEXT), (problem TEXT) or, if the work goes on, (started)."
   (let* ((tool (contexture-tools--call-tool call))
          (project (contexture-tools--call-project call))
-         (contexture-tool-project (and project (file-name-as-directory project)))
+         (contexture-tool-project project)
          (function (contexture-tools--tool-function tool))
          ;; A question would make the user wait for a model.
          (inhibit-interaction (eq (contexture-tools--tool-effect tool) :reads)))
@@ -610,7 +658,7 @@ Do nothing if no server is connected: then nobody waits for it."
   "Return the folder of the project in which a tool runs, or signal an error."
   (cond ((null contexture-tool-project)
          (error "This conversation has no project, so its model can see nothing in Emacs"))
-        ((file-remote-p contexture-tool-project)
+        ((contexture--remote-p contexture-tool-project)
          (error "The project is on another machine"))
         (contexture-tool-project)))
 
@@ -622,17 +670,16 @@ Do nothing if no server is connected: then nobody waits for it."
     (cl-loop for buffer in (buffer-list)
              for file = (buffer-local-value 'buffer-file-name buffer)
              for true = (buffer-local-value 'buffer-file-truename buffer)
-             when (and file true (not (file-remote-p file))
-                       (not (string-match-p epa-file-name-regexp file))
+             when (and file true (not (contexture-outside--taken-p file))
                        (string-prefix-p project (expand-file-name true)))
              collect buffer)))
 
 (defun contexture-tools-emacs--path (file)
   "Return the full name of FILE, a name relative to the project's folder.
-Signal an error if it is on another machine, without connecting to that."
-  (when (file-remote-p file)
-    (error "%s is on another machine" file))
-  (expand-file-name file (contexture-tools-emacs--project)))
+Signal an error if `contexture--outside-file' refuses it."
+  (let ((project (contexture-tools-emacs--project)))
+    (or (contexture--outside-file file project)
+        (error "%s is on another machine, packed, encrypted, or no file" (contexture--visible file)))))
 
 (defun contexture-tools-emacs--buffer (file)
   "Return the buffer of the project that visits FILE, or signal an error."
@@ -648,7 +695,8 @@ Signal an error if it is on another machine, without connecting to that."
 
 (defun contexture-tools-emacs--name (file)
   "Return the name FILE, relative to the project's folder if it is below that."
-  (let ((name (file-relative-name file (contexture-tools-emacs--project))))
+  (let* ((project (contexture-tools-emacs--project))
+         (name (contexture--inertly (file-relative-name file project))))
     (if (string-prefix-p ".." name) file name)))
 
 (defun contexture-tools-emacs--list (lines nothing)
@@ -723,8 +771,11 @@ FINDER is a generic function of Xref."
                             (xref-location-group location))
                            (if line (format ":%d" line) "")
                            (string-trim (xref-item-summary item)))))
-               (funcall finder backend
-                        (or (and foundp (xref-backend-identifier-at-point backend)) symbol)))
+               (cl-remove-if
+                (lambda (item)
+                  (contexture-tools--secret-p (xref-location-group (xref-item-location item))))
+                (funcall finder backend
+                         (or (and foundp (xref-backend-identifier-at-point backend)) symbol))))
        (format "nothing is known about %s" symbol)))))
 
 (defun contexture-tools-emacs--definitions (symbol file line)
@@ -857,7 +908,9 @@ Return a function that does nothing, since this cannot be stopped."
   "Return the diagnostics of FILE, or of all the project's open files if nil."
   (contexture-tools-emacs--list
    (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
-                            (contexture-tools-emacs--buffers))
+                            (cl-remove-if (lambda (buffer)
+                                            (contexture-tools--secret-p (buffer-file-name buffer)))
+                                          (contexture-tools-emacs--buffers)))
             append (contexture-tools-emacs--in buffer
                      (append
                       (cl-loop for it in (and (bound-and-true-p flymake-mode)
@@ -893,7 +946,7 @@ Return a function that does nothing, since this cannot be stopped."
                   (lambda (buffer)
                     (let ((folder (buffer-local-value 'default-directory buffer)))
                       (and (compilation-buffer-p buffer)
-                           (not (file-remote-p folder))
+                           (not (contexture-outside--taken-p folder))
                            (file-in-directory-p folder project))))
                   (buffer-list))))
     (unless buffer
@@ -909,14 +962,18 @@ Return a function that does nothing, since this cannot be stopped."
 
 (defun contexture-tools-emacs--search (done regexp)
   "Call DONE with the lines of the project's files that match REGEXP.
-REGEXP is an extended one, as for grep.  Return a function that ends the
-search."
+REGEXP is an extended one, as for grep.  Leave out files that may have
+secrets.  Return a function that ends the search."
   (contexture-tools-emacs--lines
    done "nothing matches"
    `(,@(if (contexture-tools-emacs--git-p)
-           '("git" "--no-pager" "grep" "--untracked" "--no-color")
-         '("grep" "-r"))
-     "-nIE" "-e" ,regexp "--" ".")
+           `("git" ,@contexture--git-options "grep" "--no-textconv" "--untracked" "--no-color")
+         `("grep" "-r" "--exclude-dir=.git"
+           ,@(mapcar (lambda (glob) (concat "--exclude=" glob)) contexture-tools--secrets)))
+     "-nIE" "-e" ,regexp "--" "."
+     ,@(and (contexture-tools-emacs--git-p)
+            (mapcar (lambda (glob) (concat ":(exclude,icase,glob)**/" glob))
+                    contexture-tools--secrets)))
    contexture-tools--longest-result))
 
 (defconst contexture-tools-emacs--most-names 4000000
@@ -933,8 +990,8 @@ function that ends the search."
     (contexture-tools-emacs--lines
      done "no file of the project has such a name"
      (if (contexture-tools-emacs--git-p)
-         '("git" "-c" "core.quotePath=off" "ls-files" "--cached" "--others"
-           "--exclude-standard")
+         `("git" ,@contexture--git-options "-c" "core.quotePath=off"
+           "ls-files" "--cached" "--others" "--exclude-standard")
        '("find" "." "-name" ".?*" "-prune" "-o" "-type" "f" "-print"))
      contexture-tools-emacs--most-names
      (lambda (lines)
@@ -1060,9 +1117,7 @@ its text must not, or cannot, be changed."
            (error "%s is outside of the project" file))
           ((cl-intersection (split-string inside "/") vc-directory-exclusion-list
                             :test #'equal)
-           (error "%s belongs to version control" file))
-          ((string-match-p epa-file-name-regexp true)
-           (error "%s is encrypted" file)))
+           (error "%s belongs to version control" file)))
     true))
 
 (defun contexture-tools-change--named (file)
@@ -1088,8 +1143,8 @@ Ask no question, and ignore local variables that are not safe."
            (error "The folder of %s does not exist" file))
           ((> size (or large-file-warning-threshold most-positive-fixnum))
            (error "%s is too large: it has %d bytes" file size))))
-  (let ((enable-local-variables :safe) (enable-local-eval nil) (inhibit-interaction t))
-    (find-file-noselect name t)))
+  (or (contexture--visit-quietly name)
+      (error "%s is no text" file)))
 
 ;;;; Proposing a change
 
@@ -1332,6 +1387,10 @@ long, or has characters that the user could not see."
       (setf (contexture-tools-change--run-from run)
             (copy-marker (process-mark (get-buffer-process buffer))))
       (add-hook 'compilation-filter-hook #'contexture-tools-change--forget-beginning nil t)
+      ;; Drawing the output looks at the folders that it names.
+      (add-function :around (local 'font-lock-fontify-region-function)
+                    (lambda (function &rest arguments)
+                      (contexture--inertly (apply function arguments))))
       (setq-local compilation-exit-message-function
                   (apply-partially #'contexture-tools-change--exited run))
       (add-hook 'compilation-finish-functions
@@ -1349,7 +1408,7 @@ Signal an error if a command is still running there."
   (require 'compile)
   (let* ((default-directory (contexture-tools-emacs--project))
          (name (format "*contexture: command in %s*"
-                       (file-name-nondirectory (directory-file-name default-directory))))
+                       (contexture--last-name default-directory)))
          (process-connection-type nil)
          (compilation-disable-input t)
          (display-buffer-overriding-action '(display-buffer-no-window
@@ -1418,7 +1477,7 @@ FAILURES are the positions of the failures before POSITION, the last first."
         (let* ((to (contexture-tools-change--run-to run))
                (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
                             (min to (line-beginning-position 2)))))
-          (compilation--ensure-parse next)
+          (contexture--inertly (compilation--ensure-parse next))
           (goto-char position)
           (while (< (point) next)
             (when (contexture-sources--message-here) (push (point) failures))
@@ -1514,7 +1573,7 @@ FAILURES are positions in this buffer, which has the output."
                       (goto-char position)
                       (string-trim (buffer-substring-no-properties
                                     (point) (line-end-position))))))
-    (if (or (null file) (string-search (file-name-nondirectory file) text))
+    (if (or (null file) (string-search (contexture--last-name file) text))
         (concat "- " text)
       (format "- %s:%s: %s" (contexture-tools-emacs--name file) (or line "?") text))))
 
@@ -1606,6 +1665,8 @@ the call after SECONDS.  Return a function that stops it."
       (error "An argument has something that is not a Unicode character")))
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
+         (_ (unless (equal (cadr arguments) "LOOK")
+              (contexture-tools-lisp--check client)))
          (call (contexture-tools-lisp--make-call
                 :number (cl-incf contexture-tools-lisp--last) :arguments arguments
                 :client client :connection (contexture-lisp--connection client)
@@ -1733,6 +1794,28 @@ WHY is a sentence, without a full stop, that says why."
       (contexture--later #'contexture-tools-lisp--finish
                          call nil "The connection to the Lisp closed before it answered"))))
 
+;;;; Which Lisp the user was asked about
+
+(defvar contexture-tools-lisp--told nil
+  "Connection to the Lisp that the user is told of in questions, or nil.")
+
+(defun contexture-tools-lisp--touches ()
+  "Return a phrase for what a call can affect, which names the Lisp."
+  (let ((client (car (contexture-lisp--clients))))
+    (setq contexture-tools-lisp--told (and client (contexture-lisp--connection client)))
+    (if (null client) "all that the Lisp can"
+      (format "all that the Lisp can: %s, %s"
+              (contexture-lisp--implementation client contexture-tools-lisp--told)
+              (process-name contexture-tools-lisp--told)))))
+
+(defun contexture-tools-lisp--check (client)
+  "Signal an error unless the user was told of the Lisp that CLIENT now uses."
+  (unless (or (null contexture-tools-lisp--told)
+              (eq contexture-tools-lisp--told (contexture-lisp--connection client)))
+    (contexture-tools-lisp--touches)
+    (contexture-tools--changed)
+    (error "Another Lisp is in use than the one that the user was told of; call again")))
+
 ;;;; What the tools do
 
 (defun contexture-tools-lisp--evaluate (done form package &optional seconds)
@@ -1827,9 +1910,9 @@ context.  Return a function that stops the tests."
        `(("lisp_look" contexture-tools-lisp--look :reads 60
           ((what "definitions, callers, callees, references, binds, sets, macroexpands or \
 specializes (where NAME is defined, called, called from it, read, bound, set, expanded, \
-specialized); describe, arglist, disassemble; apropos; macroexpand-1 or macroexpand (of a form); \
-or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
-           (name "Symbol (with its package, if that differs), form, or part of a name")
+specialized); describe, arglist, disassemble; apropos; or inspect (of a variable's value; * is \
+the value of the last lisp_evaluate)")
+           (name "Symbol (with its package, if that differs), (setf SYMBOL), or part of a name")
            ,contexture-tools-lisp--package
            (path "Numbers of the parts to go to when inspecting, such as \"2 0\"" :optional t))
           "Looks up in the running Lisp image.")
@@ -1839,7 +1922,7 @@ or inspect (of a variable's value; * is the value of the last lisp_evaluate)")
            (seconds "Time limit, 30 if left out, 600 at most" :type integer :optional t))
           "Evaluates forms in the running Lisp image, and returns the output and the values of \
 the last one, or the condition with restarts and backtrace.  (trace f) and (untrace) work: \
-traces are part of the output.")
+traces are part of the output.  (macroexpand-1 '(...)) expands a form.")
          ("lisp_compile" contexture-tools-lisp--compile :changes 180
           ((file "File of the project, unless there is a form" :optional t)
            (definition "Name of a definition in the file, which need not be saved; all of the \
@@ -1855,7 +1938,7 @@ returns the compiler's notes.")
 returns their output and what failed, with backtraces.")))
     (contexture-define-tool name function arguments effect
       :description description :async t :seconds seconds
-      :touches (and (eq effect :changes) "all that the Lisp can"))))
+      :touches (and (eq effect :changes) #'contexture-tools-lisp--touches))))
 
 (provide 'contexture-tools)
 ;;; contexture-tools.el ends here

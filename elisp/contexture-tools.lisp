@@ -309,21 +309,52 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
 
 ;;; Looking up
 
-(defun read-safely (text)
-  "Return the form in TEXT, read without running anything."
-  (let ((*read-eval* nil) (*readtable* (copy-readtable nil)))
-    (read-from-string text)))
+;; A model looks up without asking, so nothing here may run what a model wrote. A model writes only
+;; names and numbers: NAMED finds symbols that exist by PARSE-SYMBOL, which knows no reader macros
+;; and interns nothing. No form is read, expanded or compiled. What is found is printed, and that
+;; calls methods that the image has: PRINT-OBJECT and functions of *PRINT-PPRINT-DISPATCH*,
+;; DESCRIBE-OBJECT, DOCUMENTATION, EMACS-INSPECT, accessors of conditions, and readers of slots by
+;; way of SLOT-VALUE-USING-CLASS. A model can have defined such a method only by LISP_EVALUATE or
+;; LISP_COMPILE, for which the user was asked.
 
 (defun named (name)
-  "Return the symbol with NAME, which is not interned, or the function name (setf SYMBOL)."
-  (if (string-prefix-p "(" name)
-      (read-safely name)
-      (multiple-value-bind (symbol found) (slynk::parse-symbol name)
-        (if found symbol
-            (refuse "There is no symbol ~a in the package ~a" name (package-name *package*))))))
+  "Return the symbol with NAME, which exists, or the function name (setf SYMBOL)."
+  (let ((setf (and (string-prefix-p "(setf " name) (eql (position #\) name) (1- (length name))))))
+    (if setf
+        (list 'setf (named-symbol (string-trim " " (subseq name 6 (1- (length name))))))
+        (named-symbol name))))
+
+(defun named-symbol (name)
+  "Return the symbol with NAME, which exists."
+  (when (find-if (lambda (character) (find character "()'`,;\"#")) name)
+    (refuse "~a is neither a symbol nor (setf SYMBOL); lisp_evaluate works with forms" name))
+  (multiple-value-bind (symbol found) (slynk::parse-symbol name)
+    (if found symbol
+        (refuse "There is no symbol ~a in the package ~a" name (package-name *package*)))))
 
 (defun string-prefix-p (prefix text)
   (eql (mismatch prefix text) (length prefix)))
+
+(defun description (thing)
+  "Return what DESCRIBE prints of THING, or the documentation if DESCRIBE would expand a type."
+  (if #+sbcl (and (symbolp thing)
+                  (not (eq (symbol-package thing) (find-package :cl)))
+                  (eq (sb-int:info :type :kind thing) :defined))
+      #-sbcl nil
+      (format nil "~:{~(~a~): ~a~%~}"
+              (loop for (kind text) on (slynk-backend:describe-symbol-for-emacs thing) by #'cddr
+                    collect (list kind text)))
+      (with-text (stream) (describe thing stream))))
+
+(defun machine-code (name)
+  "Return the machine code of the function called NAME.
+It is compiled already: compiling would expand macros."
+  (let ((function (and (fboundp name) (fdefinition name))))
+    (cond ((null function) (refuse "~a is not a function" name))
+          ((not (compiled-function-p function))
+           (refuse "~a is not compiled; lisp_compile compiles" name))
+          ;; The Lisp prints to *STANDARD-OUTPUT*.
+          (t (with-text (*standard-output*) (disassemble function))))))
 
 (defparameter *finders*
   '(("definitions" . slynk-backend:find-definitions)
@@ -342,13 +373,10 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
     (handler-bind ((error (lambda (condition)
                             (refuse "~a" (cut (slynk::safe-condition-message condition))))))
       (cond (finder (places (funcall finder (named text))))
-            ((string= what "describe") (with-text (stream) (describe (thing text) stream)))
+            ((string= what "describe") (description (thing text)))
             ((string= what "arglist") (text-of (slynk-backend:arglist (named text))))
             ((string= what "apropos") (apropos-text text))
-            ((string= what "disassemble")
-             (with-text (*standard-output*) (disassemble (named text))))
-            ((string= what "macroexpand-1") (expansion (macroexpand-1 (read-safely text))))
-            ((string= what "macroexpand") (expansion (macroexpand (read-safely text))))
+            ((string= what "disassemble") (machine-code (named text)))
             ((string= what "inspect") (inspect-part text path))
             (t (refuse "Nothing can be looked up by ~a" what))))))
 
@@ -358,9 +386,6 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
     (if (and package (not (nth-value 1 (slynk::parse-symbol name))))
         package
         (named name))))
-
-(defun expansion (form)
-  (let ((*print-case* :downcase) (*print-gensym* nil)) (text-of form)))
 
 (defun apropos-text (text)
   "Return the symbols whose names have TEXT and that are defined, with what they are."

@@ -417,6 +417,218 @@ with a name and returns its annotation."
                  (display-sort-function . identity)
                  (cycle-sort-function . identity)))))
 
+;;; Names of files that come from outside
+
+;; Servers, models, results of tools, recorded conversations, compilers and
+;; repositories choose names of files.  Emacs may do a lot with a name: it can
+;; connect to another machine, start a program, or ask for a password, even
+;; if it only looks whether the file exists.  So such a name becomes a file
+;; of this machine in one place, `contexture--outside-file'.  Nothing else
+;; may look at it: that is for drawing, listing and completing as well.
+
+(defconst contexture-outside--longest 4096
+  "Maximum number of characters of a file name from outside.")
+
+(defconst contexture-outside--special
+  "\\`/\\(?:dev\\|proc\\|sys\\|net\\|afs\\)\\(?:/\\|\\'\\)"
+  "Regexp for names of devices and processes, and of other machines' folders.")
+
+(defconst contexture-outside--programs
+  '(archive-mode tar-mode doc-view-mode doc-view-mode-maybe image-mode)
+  "Major modes that start programs, or take a file to pieces, to show a file.")
+
+(defvar contexture-outside--handlers nil
+  "Value of `file-name-handler-alist' outside of `contexture--inertly'.")
+
+(defmacro contexture--inertly (&rest body)
+  "Run BODY, which takes file names apart, without file-name handlers."
+  (declare (indent 0) (debug t))
+  `(let ((contexture-outside--handlers (or file-name-handler-alist
+                                           contexture-outside--handlers))
+         (file-name-handler-alist nil))
+     ,@body))
+
+(defun contexture--abbreviate (name)
+  "Return the file name NAME in its short form, without looking at the file."
+  (if (string-search "\0" name) name
+    (contexture--inertly (abbreviate-file-name name))))
+
+(defun contexture--last-name (path)
+  "Return the last name in PATH, of a file or folder, which may be empty."
+  (contexture--inertly (file-name-nondirectory (directory-file-name path))))
+
+(defun contexture--remote-p (name)
+  "Return non-nil if NAME, or nil, looks like that of a file on another machine.
+No file-name handler is asked, since it might connect."
+  (and name (string-match-p "\\`/[^/:]+:\\|\\`/\\[\\|\\`//[^/]" name)))
+
+(defun contexture-outside--taken-p (name)
+  "Return non-nil if a file-name handler would take the absolute NAME.
+Those that only complete names do not count: they take all short names."
+  (or (contexture--remote-p name)
+      (let ((case-fold-search nil))
+        (cl-loop for (regexp . handler) in (or file-name-handler-alist
+                                               contexture-outside--handlers)
+                 for operations = (and (symbolp handler) (get handler 'operations))
+                 ;; As a folder, an archive is taken.
+                 thereis (and (or (string-match-p regexp name)
+                                  (string-match-p regexp (concat name "/")))
+                              (or (null operations)
+                                  (cl-set-difference
+                                   operations
+                                   '(file-name-completion file-name-all-completions))))))))
+
+(defun contexture--outside-file (name &optional folder within)
+  "Return the file or folder of this machine that NAME means, or nil.
+NAME comes from outside.  It is relative to FOLDER, by default
+`default-directory'.  The value is absolute, and safe to look at and to
+visit; the file need not exist.  It is nil if NAME, expanded or with its
+links followed, would be taken by a file-name handler, as names on other
+machines and those of packed and encrypted files are; if it is a device or
+a pipe; if it has hidden characters; and, with WITHIN, a folder, if it is not
+below that."
+  (let ((folder (or folder default-directory)))
+    (when (and (stringp name) (stringp folder)
+               (< 0 (length name) contexture-outside--longest)
+               (equal name (contexture--visible name))
+               (not (string-match-p "\\`~[^/]\\|[\\\\]" name))
+               (not (contexture-outside--taken-p name))
+               (not (contexture-outside--taken-p folder)))
+      (let ((file (contexture--inertly
+                    (expand-file-name (substring-no-properties name) folder))))
+        (when (contexture-outside--safe-p file)
+          (let ((true (contexture--inertly (ignore-errors (file-truename file)))))
+            (and true
+                 (contexture-outside--safe-p true)
+                 (memq (string-to-char
+                        (or (file-attribute-modes
+                             (contexture--inertly (ignore-errors (file-attributes true))))
+                            "-"))
+                       '(?- ?d))
+                 (or (null within) (contexture-outside--within-p true within))
+                 file)))))))
+
+(defun contexture-outside--safe-p (name)
+  "Return non-nil if Emacs can look at the absolute NAME without side effects."
+  (not (or (contexture-outside--taken-p name)
+           (string-match-p contexture-outside--special name))))
+
+(defun contexture-outside--within-p (true folder)
+  "Return non-nil if TRUE, the true name of a file, is FOLDER or below it."
+  (when-let* ((folder (contexture--outside-file folder "/")))
+    (contexture--inertly
+      (string-prefix-p (file-name-as-directory (file-truename folder))
+                       (file-name-as-directory true)))))
+
+(defun contexture--outside-folder (name)
+  "Return the folder of this machine that NAME, from outside, means, or nil.
+The value ends in a slash.  NAME may be nil."
+  (when-let* ((file (contexture--outside-file name "/")))
+    (and (file-directory-p file) (file-name-as-directory file))))
+
+(defun contexture--visited-buffer (name)
+  "Return the buffer that visits the file NAME, or nil.
+Names are only compared, so NAME may come from outside."
+  (cl-find-if
+   (lambda (buffer)
+     (let ((file (buffer-local-value 'buffer-file-name buffer))
+           (true (buffer-local-value 'buffer-file-truename buffer)))
+       (or (equal name file)
+           (and name true
+                (equal name (contexture--inertly (expand-file-name true)))))))
+   (buffer-list)))
+
+(defun contexture--outside-buffer (name)
+  "Return the buffer that visits the file NAME, from outside, or nil.
+NAME may be nil."
+  (or (and name (contexture--visited-buffer name))
+      (when-let* ((file (contexture--outside-file name)))
+        (find-buffer-visiting file))))
+
+(defun contexture--visit-outside (name)
+  "Return a buffer that visits the file NAME, as the user asked, or nil.
+NAME comes from outside.  If it is on another machine, or packed, show it
+and ask first."
+  (or (contexture--outside-buffer name)
+      (if-let* ((file (contexture--outside-file name)))
+          (and (file-exists-p file) (find-file-noselect file))
+        (and (equal name (contexture--visible name))
+             (equal name (contexture--inertly (expand-file-name name "/")))
+             (string-match-p "\\`/[][[:alnum:]_.@%#|:/+-]+\\'" name)
+             (contexture-outside--taken-p name)
+             (y-or-n-p (format "%s is on another machine, or packed.  Visit it? " name))
+             (find-file-noselect name)))))
+
+(defun contexture--visit-quietly (file)
+  "Return a buffer that visits FILE, a local one, or nil if it is no text.
+FILE need not exist.  The user did not ask for it, so this asks nothing and
+starts no program, and the file chooses no function: of its local variables,
+those that are safe count, but not its mode."
+  (or (find-buffer-visiting file)
+      (and (or (not (file-exists-p file))
+               (and (file-regular-p file) (file-readable-p file)))
+           (not (memq (intern-soft (or (contexture--file-mode file) ""))
+                      contexture-outside--programs))
+           (let* ((vc-handled-backends nil)
+                  (large-file-warning-threshold nil)
+                  (inhibit-interaction t)
+                  (magic-mode-alist nil)
+                  (buffer (let ((enable-local-variables nil))
+                            (find-file-noselect file t))))
+             (with-current-buffer buffer
+               (let ((enable-local-variables :safe)
+                     (enable-local-eval nil)
+                     (ignored-local-variables (append '(mode eval) ignored-local-variables)))
+                 (hack-local-variables)))
+             buffer))))
+
+;;; Modes for texts that come from outside
+
+;; A model names the language of its code.  That must not choose a function to
+;; call: so the modes are those of a list.  Some modes draw code in other
+;; languages within their text, by the modes that the text names, or look for
+;; the files that it names: they are told not to.
+
+(defconst contexture--code-modes
+  '(asm-mode awk-mode bash-ts-mode bat-mode bibtex-mode c++-mode c-mode
+    clojure-mode cmake-mode coffee-mode conf-colon-mode conf-mode conf-space-mode
+    conf-toml-mode conf-unix-mode csharp-mode css-mode cuda-mode d-mode dart-mode
+    diff-mode dockerfile-mode elixir-mode elm-mode emacs-lisp-mode erlang-mode
+    f90-mode fortran-mode fsharp-mode gdscript-mode gfm-mode go-mod-mode go-mode
+    graphql-mode groovy-mode haskell-mode html-mode java-mode javascript-mode
+    js-json-mode js-mode js2-mode json-mode julia-mode kotlin-mode latex-mode
+    lisp-data-mode lisp-mode lua-mode m4-mode makefile-gmake-mode makefile-mode
+    markdown-mode matlab-mode meson-mode nim-mode nix-mode nxml-mode objc-mode
+    ocaml-mode octave-mode org-mode pascal-mode perl-mode php-mode plantuml-mode
+    prolog-mode protobuf-mode purescript-mode python-mode racket-mode rst-mode
+    ruby-mode rust-mode rustic-mode scala-mode scheme-mode scss-mode sgml-mode
+    sh-mode sql-mode swift-mode tcl-mode terraform-mode tex-mode texinfo-mode
+    text-mode toml-mode tuareg-mode typescript-mode verilog-mode vhdl-mode
+    xml-mode yaml-mode zig-mode)
+  "Major modes for code and texts from outside.")
+
+(defvar diff-font-lock-syntax)
+(defvar diff-refine)
+(defvar markdown-fontify-code-blocks-natively)
+(defvar org-modules-loaded)
+(defvar org-src-fontify-natively)
+
+(defun contexture--enter-mode (mode)
+  "Call MODE, a major mode, for a text from outside in this buffer.
+The text chooses no other mode for its parts, and starts no program.  Users'
+hooks do not run."
+  ;; Org would load its links to mail readers, which start programs.
+  (let ((org-modules-loaded t))
+    (delay-mode-hooks (funcall mode)))
+  (setq-local org-src-fontify-natively nil
+              markdown-fontify-code-blocks-natively nil
+              diff-font-lock-syntax nil
+              diff-refine nil))
+
+(defconst contexture--git-options
+  '("--no-pager" "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null")
+  "Options with which Git runs no program that the repository names.")
+
 ;;; What calls and commands share
 
 (defmacro contexture--with-live-buffer (buffer &rest body)
@@ -944,7 +1156,7 @@ server moves the items to the layer of the file."
       :formerly ,(delete-dups
                   (delq nil (list (buffer-name)
                                   (and file (file-name-nondirectory file))
-                                  (and root (abbreviate-file-name root))))))))
+                                  (and root (contexture--abbreviate root))))))))
 
 (defun contexture--emacs-number ()
   "Return a string that identifies this Emacs."
@@ -1060,7 +1272,7 @@ Return nil if the layers are not known yet."
 (defun contexture--project-root ()
   "Return the absolute name of the root of this buffer's project, or nil.
 Remote directories are not searched, since that may take long."
-  (unless (file-remote-p default-directory)
+  (unless (contexture-outside--taken-p default-directory)
     (or (gethash default-directory contexture--project-roots)
         (when-let* ((project (project-current)))
           (puthash default-directory (expand-file-name (project-root project))
@@ -1071,7 +1283,7 @@ Remote directories are not searched, since that may take long."
 Buffers of files on other machines are left out."
   (cl-remove-if-not (lambda (buffer)
                       (let ((file (buffer-file-name buffer)))
-                        (and file (not (file-remote-p file))
+                        (and file (not (contexture-outside--taken-p file))
                              (file-in-directory-p file root))))
                     (buffer-list)))
 
@@ -1079,17 +1291,17 @@ Buffers of files on other machines are left out."
 
 (defun contexture--project-label (project)
   "Return a short label for PROJECT, a folder, such as \"project gptel\"."
-  (let ((folder (directory-file-name project)))
-    (concat "project "
-            (truncate-string-to-width
-             (contexture--visible (if (equal folder "/") folder
-                                    (file-name-nondirectory folder)))
-             20 nil nil "…"))))
+  (concat "project "
+          (truncate-string-to-width
+           (contexture--visible
+            (if (equal project "/") project (contexture--last-name project)))
+           20 nil nil "…")))
 
 (defun contexture--same-project-p (one other)
   "Return non-nil if ONE and OTHER, folders or nil, are the same project."
-  (equal (and one (directory-file-name one))
-         (and other (directory-file-name other))))
+  (contexture--inertly
+    (equal (and one (directory-file-name one))
+           (and other (directory-file-name other)))))
 
 (defun contexture--label (context)
   "Return a phrase for CONTEXT, one name or a list of layers, for messages."
@@ -1274,10 +1486,10 @@ A file is relative to its project, if it is in one."
   (contexture--visible
    (if-let* ((file (plist-get metadata :filename)))
        (let* ((project (plist-get metadata :project))
-              (root (and project (file-name-as-directory project))))
+              (root (and project (contexture--inertly (file-name-as-directory project)))))
          (if (and root (string-prefix-p root file))
              (substring file (length root))
-           (abbreviate-file-name file)))
+           (contexture--abbreviate file)))
      (or (plist-get metadata :buffer) (plist-get metadata :symbol)
          (if (eq (plist-get metadata :origin) :kill) "killed text" "text")))))
 
@@ -1290,7 +1502,7 @@ A file is relative to its project, if it is in one."
 METADATA is the item's, and TIMESTAMP the time when it was added.  The word
 is not the server's STATE for text that was never saved, which cannot match
 its file, and for files on other machines, at which the server cannot look."
-  (cond ((file-remote-p (or (plist-get metadata :filename) "")) "remote")
+  (cond ((contexture--remote-p (or (plist-get metadata :filename) "")) "remote")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item
              (and (eq state :fresh) (plist-get metadata :modified))
@@ -1304,7 +1516,8 @@ its file, and for files on other machines, at which the server cannot look."
 That is so if the text was not saved when it was taken, at TIMESTAMP, and
 its file has not been written since."
   (and (plist-get metadata :modified)
-       (let ((attributes (file-attributes (plist-get metadata :filename))))
+       (let* ((file (contexture--outside-file (plist-get metadata :filename)))
+              (attributes (and file (file-attributes file))))
          (not (and attributes
                    (time-less-p (1+ timestamp) ; it is in whole seconds
                                 (file-attribute-modification-time attributes)))))))
@@ -1547,10 +1760,10 @@ buffer has unsaved edits of FILE, the buffer's text is added instead."
   (let* ((file (expand-file-name file))
          (buffer (find-buffer-visiting file)))
     (cond ((file-directory-p file)
-           (contexture--user-error "%s is a directory" (abbreviate-file-name file)))
+           (contexture--user-error "%s is a directory" (contexture--abbreviate file)))
           ((and buffer (buffer-modified-p buffer))
            (cons 'add-item (contexture--capture-file buffer start end)))
-          ((file-remote-p file)
+          ((contexture--remote-p file)
            (cons 'add-item (contexture--capture-remote file start end)))
           (t
            `(add-file
@@ -1591,8 +1804,7 @@ Emacs reads FILE, which is on another machine, where the server cannot."
 
 (defun contexture--file-mode (file)
   "Return the name of the major mode in which Emacs opens FILE, or nil."
-  (when-let* ((mode (assoc-default (file-local-name file) auto-mode-alist
-                                   #'string-match)))
+  (when-let* ((mode (assoc-default file auto-mode-alist #'string-match)))
     (and (symbolp mode) (symbol-name mode))))
 
 ;;;; Using

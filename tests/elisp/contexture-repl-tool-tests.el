@@ -43,7 +43,7 @@
     (contexture-repl-tool-tests--ask "Note it")
     (let ((shown (contexture-repl-test-shown)))
       (should (string-match-p "Let me note that\\.\n  calls add_text" shown))
-      (should (string-match-p "^The model wants to use add_text: .*\n  {\n" shown))
+      (should (string-match-p "^The model wants to use add_text: .*\n  In no project\n  {\n" shown))
       (should (string-search "(car x)" shown))
       (should (string-suffix-p "  [y] once  [a] always  [n] refuse\n" shown)))
     (should (equal (contexture-repl--mode-line-state) ":approve?"))

@@ -16,7 +16,7 @@
 (defmacro contexture-tools-lisp-real-with (&rest body)
   "Run BODY in a project, with SBCL connected."
   (declare (indent 0) (debug t))
-  `(progn
+  `(let ((contexture-tools-lisp--told nil))
      (contexture-lisp-real-connection)
      (contexture-test-in-directory
       (lambda () ,@body (contexture-lisp-real-settle)))
@@ -26,7 +26,7 @@
 (defmacro contexture-tools-lisp-real-with-model (answers &rest body)
   "Run BODY with a model that says ANSWERS, in a project, with SBCL connected."
   (declare (indent 1) (debug t))
-  `(progn
+  `(let ((contexture-tools-lisp--told nil))
      (contexture-lisp-real-connection)
      (contexture-tools-test-with ,answers ,@body (contexture-lisp-real-settle))))
 
@@ -125,8 +125,7 @@
              ("specializes" "list" "AREA")
              ("apropos" "tota" "^TOTAL: function$")
              ("disassemble" "mean" "TOTAL")
-             ("macroexpand-1" "(when a (unless b c))" "\\`(if a\n *(unless b c))")
-             ("macroexpand" "(when a (unless b c))" "\\`(if a")))
+             ("describe" "(setf cl:car)" "SETF")))
         (apply #'contexture-tools-lisp-real-see (contexture-tools-lisp-real-look what name)
                parts)))))
 
@@ -152,7 +151,9 @@
                      ("There is no package nowhere" "describe" "x" "nowhere")
                      ("Nothing can be looked up by magic" "magic" "x")
                      ("unbound" "inspect" "shapes::total")
-                     ("end of file" "macroexpand" "(when")))
+                     ("neither a symbol nor" "describe" "(when x y)")
+                     ("Nothing can be looked up by macroexpand" "macroexpand" "(when x y)")
+                     ("TOTALS\\|totals" "disassemble" "totals")))
       (contexture-tools-lisp-real-see (apply #'contexture-tools-lisp-real-look arguments) why))
     (should-error (contexture-tools-lisp-real-look "inspect" "*x*" nil "(print 1)"))))
 
@@ -217,8 +218,7 @@
   (contexture-tools-lisp-real-with-model
       '(((call "lisp_test" (:system "story")))
         ((call "lisp_look" (:what "definitions" :name "story:mean" :package "CL-USER"))
-         (call "lisp_look" (:what "macroexpand-1" :name "(story::with-count (c l) c)"
-                                  :package "CL-USER")))
+         (call "lisp_look" (:what "arglist" :name "story::with-count" :package "CL-USER")))
         ((call "lisp_evaluate" (:form "(delete-file \"story.lisp\")" :package "CL-USER")))
         ((call "lisp_evaluate" (:form "(loop)" :package "CL-USER" :seconds 1)))
         ((call "propose_edit" (:file "story.lisp" :old "(/ (reduce #'+ numbers) count)"
@@ -241,7 +241,7 @@
     (contexture-repl-test-wait)
     (contexture-tools-lisp-real-see-results
      '(("ended with 1 failure" "DIVISION-BY-ZERO" "Backtrace:" "(STORY-TESTS:RUN)")
-       ("story\\.lisp:5: (DEFUN") ("(let ((c (length l)))") ("did not allow the call")
+       ("story\\.lisp:5: (DEFUN") ("(COUNT LIST)") ("did not allow the call")
        ("took longer than 1 second, and was stopped" "Backtrace:")
        ("accepted the change") ("\\`Compiled and loaded") ("ended with 0 failures")))
     ;; The failure of the first run left the context with the second.
@@ -465,6 +465,52 @@ Return what the model is told, and how many items the failures became."
           (contexture-tools-lisp-real-look what name)
           (contexture-tools-lisp-real-look what "car" name))))
     (should (equal (contexture-tools-lisp-real-evaluate "*hit*") "=> NIL"))))
+
+(ert-deftest contexture-tools-lisp-real-neither-expands-nor-compiles-when-it-looks-up ()
+  (contexture-tools-lisp-real-with
+    (let ((trace (expand-file-name "written")))
+      (contexture-tools-lisp-real-evaluate
+       (format "(defun cl-user::write-it () (with-open-file (s %S :direction :output \
+:if-exists :supersede) (print 1 s)))
+(defmacro cl-user::evil () (cl-user::write-it) 1)
+(define-compiler-macro cl-user::sly-one (x) (cl-user::write-it) x)
+(define-symbol-macro cl-user::evil-symbol (cl-user::evil))
+(deftype cl-user::evil-type () (cl-user::write-it) 'integer)" trace))
+      (should-not (file-exists-p trace))
+      ;; The macro does what it says.
+      (contexture-tools-lisp-real-evaluate "(macroexpand-1 '(cl-user::evil))")
+      (should (file-exists-p trace))
+      (delete-file trace)
+      (dolist (name '("(cl-user::evil)" "(lambda () (cl-user::evil))"
+                      "#'(lambda () (cl-user::evil))" "(function (lambda () (cl-user::evil)))"
+                      "(setf (cl-user::evil))" "(setf cl-user::evil)" "(setf (lambda () (cl-user::evil)))"
+                      "(setf #.(cl-user::write-it))" "(setf . #.(cl-user::write-it))" "#.(cl-user::write-it)"
+                      "(lambda (&optional (x (cl-user::evil))) x)" "(macro-function (cl-user::evil))"
+                      "(setf |x| (cl-user::evil))" "`,(cl-user::evil)" "cl-user::evil"
+                      "cl-user::evil-symbol" "cl-user::evil-type" "cl-user::sly-one" "EVIL"))
+        (dolist (what '("definitions" "callers" "callees" "references" "binds" "sets" "macroexpands"
+                        "specializes" "describe" "arglist" "disassemble" "apropos" "macroexpand-1"
+                        "macroexpand" "inspect"))
+          (dolist (package '("CL-USER" "SHAPES"))
+            (contexture-tools-lisp-real-look what name package)
+            (should (equal (list what name (file-exists-p trace)) (list what name nil)))))))))
+
+(ert-deftest contexture-tools-lisp-real-interns-nothing-when-it-looks-up ()
+  (contexture-tools-lisp-real-with
+    (dolist (name '("never-seen-1" "(setf never-seen-1)" "(never-seen-1)" "'never-seen-1"))
+      (dolist (what '("describe" "definitions" "arglist" "disassemble" "inspect"))
+        (contexture-tools-lisp-real-look what name "CL-USER")))
+    (should (equal (contexture-tools-lisp-real-evaluate "(find-symbol \"NEVER-SEEN-1\" :cl-user)")
+                   "=> NIL\n=> NIL"))))
+
+(ert-deftest contexture-tools-lisp-real-names-the-lisp-and-takes-no-other ()
+  (contexture-tools-lisp-real-with
+    (should (string-match-p "SBCL" (contexture-tools-lisp--touches)))
+    (should (equal (contexture-tools-lisp-real-evaluate "1") "=> 1"))
+    (setq contexture-tools-lisp--told 'another)
+    (should-error (contexture-tools-lisp-real-evaluate "2"))
+    ;; The next question names the Lisp in use.
+    (should (equal (contexture-tools-lisp-real-evaluate "3") "=> 3"))))
 
 (ert-deftest contexture-tools-lisp-real-takes-odd-texts ()
   (contexture-tools-lisp-real-with

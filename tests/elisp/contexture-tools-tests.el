@@ -366,5 +366,52 @@ What it was called with is in `changed', in an order that has the last first."
     (should (equal (funcall (contexture-tools-test-agent-calls "z")) '("ok" nil)))
     (should (equal changed '("z")))))
 
+;;;; Files with secrets
+
+(ert-deftest contexture-tools-ask-before-a-file-with-secrets ()
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((contexture-tools '(("read_buffer" t) ("read_buffer" agents)))
+           (contexture-tools--calls (make-hash-table))
+           (file (contexture-test-file ".env" "KEY=hush"))
+           given)
+       (make-symbolic-link ".env" "notes.txt")
+       (contexture-test-file "a.el" "(car x)")
+       (cl-letf (((symbol-function 'contexture-tools--give)
+                  (lambda (_number _key text) (push text given)))
+                 ((symbol-function 'contexture--later)
+                  (lambda (function &rest arguments) (apply function arguments) nil)))
+         (contexture-test-visiting (expand-file-name "a.el")
+           (contexture-test-visiting file
+             (dolist (agent '(nil "agent"))
+               (dolist (name (list ".env" "./.env" "notes.txt" file ".ENV" (buffer-name)))
+                 (setq given nil)
+                 (contexture-tools--called
+                  (list :call 1 :tool "read_buffer" :project contexture-ert-directory
+                        :agent agent :arguments (json-encode (list :file name))))
+                 (should-not given)
+                 (with-current-buffer "*contexture: question*"
+                   (should (string-match-p "may have secrets" (buffer-string)))
+                   (contexture-tools-refuse))
+                 (should (string-match-p "did not allow" (car given))))
+               (setq given nil)
+               (contexture-tools--called
+                (list :call 1 :tool "read_buffer" :project contexture-ert-directory
+                      :agent agent :arguments (json-encode (list :file "a.el"))))
+               (should (string-match-p "(car x)" (car given)))))))))))
+
+(ert-deftest contexture-tools-search-no-file-with-secrets ()
+  (dolist (git '(nil t))
+    (contexture-test-in-directory
+     (lambda ()
+       (when git (call-process "git" nil nil nil "init" "-q"))
+       (make-directory "sub/sub" t)
+       (dolist (name '(".env" "sub/.env.local" "sub/sub/server.key" "id_rsa" "a.txt" "sub/b.txt"))
+         (contexture-test-file name "hush"))
+       (let ((seen (contexture-tools-test-seen-later #'contexture-tools-emacs--search "hush")))
+         (should (string-match-p "a.txt" seen))
+         (should (string-match-p "sub/b.txt" seen))
+         (should-not (string-match-p "env\\|key\\|rsa" seen)))))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here

@@ -71,6 +71,111 @@
   (dolist (line '("(:id" "garbage" "(:id)" "(:id . 1)" "\"x" ")" "(a b)" "#1=(:a #1#)"))
     (should-error (contexture--decode line) :type 'contexture-unreadable)))
 
+;;;; Only plain data
+
+(defun contexture-wire-tests--plain-p (value)
+  "Return non-nil if VALUE has nothing but plain data, without properties."
+  (cond ((stringp value)
+         (not (or (text-properties-at 0 value) (next-property-change 0 value))))
+        ((consp value) (and (contexture-wire-tests--plain-p (car value))
+                            (contexture-wire-tests--plain-p (cdr value))))
+        ((vectorp value) (cl-every #'contexture-wire-tests--plain-p value))
+        (t (or (symbolp value) (numberp value)))))
+
+(defun contexture-wire-tests--decoded (line)
+  "Return what LINE means, or `refused'."
+  (condition-case nil (contexture--decode line)
+    (contexture-unreadable 'refused)))
+
+(ert-deftest contexture-wire-drops-text-properties ()
+  (should (equal-including-properties
+           (contexture--decode
+            "(:a #(\"x\" 0 1 (display (when (error \"ran\") . \"y\"))) :b [(#(\"z\" 0 1 (a b)) . 1)])")
+           '(:a "x" :b [("z" . 1)]))))
+
+(ert-deftest contexture-wire-takes-no-objects ()
+  (dolist (text '("#[0 \"\"]" "#s(hash-table)" "#1=(a . #1#)" "#'car" "#&5\"\\37\"" "##"
+                  "#$" "#@4 foo" "?\" #[0 \"\"] \"\"" "'?\" #[0 \"\"] \"\"" ".?\" #[0 \"\"] \"\""
+                  "\"\\^\"\"  #[0 \"\"] \"" "\"\\C-\"\"  #[0 \"\"] \"" "\u00a0?\" #[0 \"\"] \"\""
+                  "\"\\N{\"}\" #[0 \"\"] \""))
+    (dolist (line (list (format "(:a %s)" text) (format "(:a %s :b 1)" text)
+                        (format "(:a (%s))" text)))
+      (should (equal (list line (contexture-wire-tests--decoded line))
+                     (list line 'refused)))))
+  ;; These only look like objects.
+  (dolist (message '((:a "#[0]" :b "?\" #s(x)") (:a "\\^\\C-\"" :b x?) (:a ";" :b [a-b? "#"])))
+    (should (equal (contexture--decode (string-trim (car (contexture--encode message))))
+                   message))))
+
+(ert-deftest contexture-wire-survives-what-is-too-deep ()
+  (should (eq 'refused (contexture-wire-tests--decoded
+                        (concat "(:a " (make-string 5000000 ?\()))))
+  (should (eq 'refused (contexture-wire-tests--decoded
+                        (concat "(:a " (make-string 5000 ?\[) (make-string 5000 ?\]) ")"))))
+  (let ((deep (concat "(:a " (make-string 600 ?\() (make-string 600 ?\)) ")")))
+    (should (consp (contexture-wire-tests--decoded deep)))))
+
+(defun contexture-wire-tests--object (depth)
+  "Return a random object of Emacs, nested at most DEPTH deep."
+  (let ((inner (lambda () (contexture-wire-tests--object (1- depth)))))
+    (pcase (random (if (> depth 0) 18 9))
+      (0 (random 1000))
+      (1 (* 1.5 (random 10)))
+      (2 (intern (apply #'string (cl-loop repeat (1+ (random 5))
+                                          collect (aref "ab?#\\\"'`,.;:-[](){}^ C" (random 21))))))
+      ((or 3 4) (apply #'string (cl-loop repeat (random 8)
+                                         collect (aref "ab?#\\\"';([])^C-N{}\n\u00e9\u202e" (random 20)))))
+      ((or 5 6) (propertize (symbol-name (gensym "#\"?")) 'display
+                            `(when (error "ran") . ,(if (> depth 0) (funcall inner) "y"))))
+      (7 nil)
+      (8 (bool-vector t nil t))
+      (9 (make-marker))
+      (10 (byte-compile '(lambda (x) (list x "#[?\""))))
+      (11 (let ((table (make-hash-table))) (puthash 1 (funcall inner) table) table))
+      (12 (record 'contexture-thing (funcall inner)))
+      (13 (let ((circle (list 1 (funcall inner)))) (setcdr (cdr circle) circle) circle))
+      (14 (vector (funcall inner) (funcall inner)))
+      (15 (cons (funcall inner) (funcall inner)))
+      (16 (list 'quote (funcall inner)))
+      (_ (list (funcall inner) (funcall inner) (funcall inner))))))
+
+(ert-deftest contexture-wire-reads-plain-data-from-whatever-emacs-prints ()
+  (random "contexture")
+  (let ((counts (list 0 0)))
+    (dotimes (_ 4000)
+      (let* ((print-circle (zerop (random 4)))
+             (print-quoted (zerop (random 2)))
+             (print-escape-newlines t)
+             (print-escape-control-characters (zerop (random 2)))
+             (print-integers-as-characters (zerop (random 2)))
+             (object (contexture-wire-tests--object (random 5)))
+             (line (replace-regexp-in-string
+                    "\n" " " (condition-case nil (prin1-to-string (list :a object))
+                               (error "(:a circle)"))))
+             ;; And printed texts that are damaged.
+             (line (if (zerop (random 3)) line
+                     (let ((at (random (length line))))
+                       (concat (substring line 0 at)
+                               (string (aref "\"?#\\^'([;" (random 9)))
+                               (substring line (min (length line) (+ at (random 3))))))))
+             (got (contexture-wire-tests--decoded line)))
+        (cl-incf (nth (if (eq got 'refused) 0 1) counts))
+        (should (equal (list line (contexture-wire-tests--plain-p got)) (list line t)))))
+    ;; It takes some, and refuses some.
+    (should (cl-every (lambda (count) (> count 200)) counts))))
+
+(ert-deftest contexture-wire-leaves-a-server-with-an-endless-line ()
+  (let ((contexture--longest-line 1000)
+        (connection (contexture--new-connection '("true"))))
+    (unwind-protect
+        (progn
+          (oset connection state 'ready)
+          (dotimes (_ 5) (contexture--collect connection (make-string 300 ?x)))
+          (should (eq (oref connection state) 'down))
+          (should (string-match-p "line of more than 1000" (oref connection reason)))
+          (should (<= (buffer-size (oref connection inbox)) 300)))
+      (jsonrpc-shutdown connection))))
+
 (ert-deftest contexture-wire-leaves-the-message-alone ()
   (let* ((text (propertize "x" 'face 'bold))
          (message (list :a text)))

@@ -1,0 +1,596 @@
+;;; contexture-outside-tests.el --- Tests of names from outside  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Some hundred hostile names of files are drawn, listed, completed, imported,
+;; compiled, proposed and visited while every file-name handler and every
+;; start of a program or a connection is a failure that is recorded.  And
+;; the sources are searched for functions that look at files whose names do
+;; not come from the one place that makes such names harmless.
+
+;;; Code:
+
+(require 'contexture-repl-test-helper)
+(require 'contexture-agents)
+(require 'contexture-dashboard)
+(require 'contexture-doctor)
+(require 'contexture-lisp)
+(require 'contexture-mention)
+(require 'contexture-session)
+(require 'contexture-tools)
+(require 'compile)
+(require 'diff-mode)
+(require 'org)
+(require 'xref)
+(require 'tramp)
+(require 'tramp-archive)
+(require 'vc-git)
+
+;;; Names
+
+(defconst contexture-outside-tests--connected
+  '("/ssh:u@localhost:/x.y" "/ssh:$(touch${IFS}X)@localhost:/x.y" "/sudo::/x.y" "/su:root@h:~/x"
+    "/-:h:x" "/scp:[::1]#22:/x" "/ssh:a|sudo:b:/x" "/docker:c:/x" "/adb::/x" "/smb:d%u@h#445:/x"
+    "/ftp:anonymous@h:/x" "/u@h:/x" "/h:x" "/[ssh/u@h]/x" "/[/h]/x" "/[ssh/$(touch${IFS}X)@h]x"
+    "/sshx:`touch${IFS}X`@h:" "/rclone:s:/x" "/method:h:/x.el:12")
+  "Names that connect to another machine or user, in each syntax of TRAMP.")
+
+(defconst contexture-outside-tests--others
+  (append
+   '("~root/x" "~nobody" "~nosuch/../x" "~/../../../ssh:h:/x" "~" "$HOME/x" "${HOME}/../x"
+     "$(touch${IFS}X)" "`touch X`" "%APPDATA%\\x" "a.tar/x" "../a.zip/b" "a.el.gz" "a.el.gz:1"
+     "a.gpg" "a.gpg~" "a.7z" "a.7z/x" "a.tar" "a.tar/" "a.zip" "/tmp/a.tar.gz/x" "a.tbz2" "a.xz"
+     "/dev/tty" "/dev/stdin" "/dev/fd/0" "/proc/self/fd/0" "/proc/self/environ" "/sys/x"
+     "/net/host.invalid/x" "/afs/host.invalid/x" "pipe" "pipe:1" "./pipe" "far" "far:1" "device"
+     "around/x" "around/around/pipe" "C:\\x" "c:/x" "\\\\host\\share\\x" "//host/share/x" "CON" "nul:"
+     "file:///ssh:h:/x" "file://localhost/ssh:h:/x" "file:///etc/../ssh:h:/x" "file:x" "/" "." ".."
+     "/..//../ssh:h:" "" " " "a\0b" "a\nb" "a\eb" "a\rb" "a\u202eb" "a\u200bb" "\u2066/ssh:h:/x"
+     "/ssh:h:/a\nb" "/ssh\u200b:h:/x" "-rf" "--upload-pack=touch X" "a.el|touch X" "a;touch X"
+     "/:/ssh:h:/x" "/:a" "/:~root" "./:/x" "/ssh:h:/../../x" "/a/../ssh:h:/x#L3")
+   (list (make-string 9000 ?a) (concat (apply #'concat (make-list 900 "../")) "ssh:h:/x")
+         (apply #'concat (make-list 2000 "a/"))))
+  "Names that are hostile in other ways, or only look so.")
+
+(defconst contexture-outside-tests--names
+  (let ((bare (mapcar (lambda (name) (substring name 1)) contexture-outside-tests--connected)))
+    (delete-dups
+     (append
+      contexture-outside-tests--connected
+      contexture-outside-tests--others
+      (cl-loop for name in bare
+               append (cl-loop for depth in '(1 2 3 4 5 6 7 9 12 20)
+                               collect (concat (apply #'concat (make-list depth "../")) name)))
+      (cl-loop for name in bare
+               append (cl-loop for before in '("/../" "/tmp/../" "//" "/./" "x/../../../../../../../"
+                                               "~/../../../../../" "/:/" "/tmp//../..//" "/a/b/../../"
+                                               "src/../../../../../../../../" "file:///" "file:///../")
+                               collect (concat before name)))
+      (cl-loop for name in bare for line from 1
+               append (list (format "../../../../../../%s:%d" name line)
+                            (format "/%s#L%d" name line))))))
+  "Hostile names of files.")
+
+;;; The trap
+
+(defvar contexture-outside-tests--caught nil
+  "What was called that must not be, each as (WHAT . ARGUMENTS).")
+
+(defun contexture-outside-tests--catcher (what)
+  "Return a function that records a call of WHAT, and fails."
+  (lambda (&rest arguments)
+    (push (cons what arguments) contexture-outside-tests--caught)
+    (error "%s was called" what)))
+
+(defun contexture-outside-tests--handlers ()
+  "Return `file-name-handler-alist' with handlers that record their calls."
+  (cl-loop for (regexp . handler) in file-name-handler-alist
+           for trap = (make-symbol (format "%s" handler))
+           do (fset trap (contexture-outside-tests--catcher handler))
+           (put trap 'operations (get handler 'operations))
+           collect (cons regexp trap)))
+
+(defconst contexture-outside-tests--starters
+  '(tramp-maybe-open-connection make-process call-process call-process-region start-process
+    start-file-process process-file make-network-process open-network-stream shell-command
+    tramp-file-name-handler tramp-archive-file-name-handler)
+  "Functions that start a program or a connection.")
+
+(defvar contexture-outside-tests--armed nil
+  "Non-nil while no program may be started.")
+
+(dolist (name contexture-outside-tests--starters)
+  (advice-add name :around
+              (lambda (function &rest arguments)
+                (if contexture-outside-tests--armed
+                    (apply (contexture-outside-tests--catcher name) arguments)
+                  (apply function arguments)))
+              '((name . contexture-outside-tests))))
+
+(defmacro contexture-outside-tests--trapped (&rest body)
+  "Run BODY, and return what it called that it must not call."
+  (declare (indent 0) (debug t))
+  `(let ((contexture-outside-tests--caught nil)
+         (file-name-handler-alist (contexture-outside-tests--handlers)))
+     (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) nil))
+               ((symbol-function 'yes-or-no-p) (lambda (&rest _) nil)))
+       (let ((contexture-outside-tests--armed t))
+         ,@body))
+     (reverse contexture-outside-tests--caught)))
+
+(defun contexture-outside-tests--in-project (function)
+  "Call FUNCTION in a project with files of all kinds."
+  (contexture-test-in-directory
+   (lambda ()
+     (make-directory ".git")
+     (make-directory "src")
+     (contexture-test-file "src/a.el" "(defun a ())")
+     (dolist (name '("a.el.gz" "a.gpg" "a.7z" "a.tar" "a.zip" "a.tbz2" "a.xz" "ssh:h:"))
+       (let (file-name-handler-alist) (contexture-test-file name "x")))
+     (call-process "mkfifo" nil nil nil "pipe")
+     (project-current)                  ; which loads version control
+     (let (file-name-handler-alist)
+       (make-symbolic-link "/ssh:u@localhost:/x" "far")
+       (make-symbolic-link "/dev/tty" "device")
+       (make-symbolic-link "." "around"))
+     (funcall function))))
+
+;;; Ways to a file
+
+(defun contexture-outside-tests--drawn (name)
+  "Draw an answer with NAME, as code, as a link and in code; follow its links."
+  (with-temp-buffer
+    (let ((state (contexture-repl-markdown--begin nil)))
+      (contexture-repl-markdown--insert
+       state (format "See `%s` and [it](%s) and <%s> and %s.\n\n" name name name name))
+      (contexture-repl-markdown--insert
+       state (format "```diff\n--- %s\n+++ %s\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n```\n" name name))
+      (contexture-repl-markdown--insert
+       state (format "```org\n#+SETUPFILE: %s\n#+INCLUDE: %s\n[[file:%s]]\n```\n" name name name))
+      (contexture-repl-markdown--end state))
+    (insert (propertize "x" 'contexture-link name))
+    (goto-char (1- (point-max)))
+    (contexture-repl-follow-link)))
+
+(defun contexture-outside-tests--compiled (name)
+  "Parse a compiler's output that names NAME, and look for its errors."
+  (with-temp-buffer
+    (insert (format "make: Entering directory '%s'\n%s:1:2: error: x\na.el:3: y\n\n" name name)
+            (format "In file included from %s:4:\n  File \"%s\", line 3, in f\n" name name)
+            (format "error: z\n  --> %s:5:6\n" name))
+    (compilation-mode)
+    (let ((inhibit-read-only t))
+      (cl-letf (((symbol-function 'contexture--add) #'ignore))
+        (contexture-add-compilation t)
+        (goto-char (point-min))
+        (while (not (eobp))
+          (when (contexture-sources--message-here)
+            (contexture-sources--error-params (point)))
+          (forward-line))))))
+
+(defun contexture-outside-tests--conversation (name)
+  "Open a conversation of a project that an import says is NAME."
+  (cl-letf (((symbol-function 'contexture-repl--request) #'ignore)
+            ((symbol-function 'contexture-repl--ask-providers) #'ignore)
+            ((symbol-function 'contexture-repl--fetch-settings) #'ignore)
+            ((symbol-function 'contexture-repl-redraw) #'ignore))
+    (let ((buffer (contexture-repl--open
+                   (list :id (format "s-%d" (random 1000000000)) :session "x" :project name
+                         :manager "m"))))
+      (unwind-protect
+          (with-current-buffer buffer
+            (contexture-repl--root)
+            (contexture-repl--code-buffers)
+            (contexture-repl--trust-changed contexture-ert-directory)
+            (contexture-trust--project-here)
+            (contexture--project-root))
+        (kill-buffer buffer)))))
+
+(defun contexture-outside-tests--metadata (name)
+  "Return metadata of an item that says it is from the file NAME."
+  (list :filename name :project name :start-line 1 :end-line 1 :modified t :mode "org-mode"
+        :language "text" :origin :region))
+
+(defun contexture-outside-tests--tool (function name &rest arguments)
+  "Call FUNCTION, of a tool, with NAME and ARGUMENTS in the test's project."
+  (let ((contexture-tool-project contexture-ert-directory))
+    (apply function name arguments)))
+
+(defun contexture-outside-tests--typed (name then)
+  "Call THEN in a buffer of the project with NAME typed as a mention."
+  (with-temp-buffer
+    (setq default-directory contexture-ert-directory)
+    (text-mode)
+    (insert "see @\"" name)
+    (funcall then)))
+
+(defconst contexture-outside-tests--ways
+  `((draw . contexture-outside-tests--drawn)
+    (compile . contexture-outside-tests--compiled)
+    (conversation . contexture-outside-tests--conversation)
+    (describe-item . ,(lambda (name)
+                        (let ((metadata (contexture-outside-tests--metadata name)))
+                          (contexture--description metadata)
+                          (contexture--item-state :stale metadata 0)
+                          (contexture--item-state :fresh `(:unsaved t ,@metadata) 0)
+                          (contexture-list-item--mode metadata)
+                          (contexture-repl--item-name (list :metadata metadata)))))
+    (show-item . ,(lambda (name)
+                    (contexture-list-item--display
+                     (list :content (format "--- %s\n+++ %s\n@@ -1,1 +1,1 @@\n-a\n+b\n" name name)
+                           :metadata (append '(:mode "diff-mode")
+                                             (contexture-outside-tests--metadata name))))))
+    (visit-item . ,(lambda (name)
+                     ;; Dired shows folders, by a program.
+                     (unless (contexture--inertly (file-directory-p (expand-file-name name)))
+                       (contexture-list-item--source-buffer
+                        (contexture-outside-tests--metadata name)))))
+    (code-buffers . ,(lambda (name)
+                       (let ((contexture-repl--items
+                              (list (list :metadata (contexture-outside-tests--metadata name)))))
+                         (contexture-repl--code-buffers))))
+    (label . ,(lambda (name)
+                (contexture--project-label name)
+                (contexture--label name)
+                (contexture--same-project-p name contexture-ert-directory)))
+    (agent . ,(lambda (name)
+                (contexture-agents--session-name
+                 (list :agent "a" :agent-session "i" :project name))))
+    (import . ,(lambda (name)
+                 (with-temp-buffer
+                   (contexture-session-import--insert
+                    (list :state :new :session name :path name :messages 1 :tokens 1)))
+                 (contexture-session-views--value :path name)))
+    (trust . ,(lambda (name)
+                (contexture-trust--show (list name))
+                (contexture-trust--finding (list :project name :remote name))))
+    (doctor . ,(lambda (name)
+                 (contexture-doctor--judge-state (list :backup (list :at 0 :path name)))))
+    (unsaved . contexture-live--unsaved)
+    (mention . ,(lambda (name)
+                  (let ((contexture-mention-action 'add))
+                    (dolist (text (list (format "@\"%s\"" name) (concat "@" name)))
+                      (pcase-dolist (`(,_ ,_ . ,target) (contexture-mention-in-string
+                                                         text contexture-ert-directory))
+                        (unless (eq (car target) 'symbol)
+                          (contexture-mention--meaning target nil)))))))
+    (listed . ,(lambda (name)
+                 (contexture-mention--listed name contexture-ert-directory)))
+    (add . ,(lambda (name)
+              (cl-letf (((symbol-function 'contexture-add-file) #'ignore)
+                        ((symbol-function 'contexture-add-directory) #'ignore)
+                        ((symbol-function 'contexture-add-symbol) #'ignore))
+                (unless (string-empty-p name)
+                  (contexture-repl--do-add name)))))
+    (complete . ,(lambda (name)
+                   (contexture-outside-tests--typed
+                    name (lambda ()
+                           (pcase (contexture-repl--complete-argument "add" 6)
+                             (`(,beg ,end ,table . ,_)
+                              (let ((text (buffer-substring beg end)))
+                                (try-completion text table)
+                                (all-completions text table)
+                                (completion-boundaries text table nil ""))))))))
+    (lisp-location . ,(lambda (name)
+                        (cl-letf (((symbol-function 'contexture-lisp--ask)
+                                   (lambda (_client _slot &rest arguments) (car arguments))))
+                          (contexture-lisp--location-buffer nil (list :file name))
+                          (contexture-lisp--location-buffer
+                           nil (list :buffer-and-file name name)))))
+    (xref . ,(lambda (name)
+               (let ((item (xref-make "x" (xref-make-file-location name 1 0)))
+                     (contexture-tool-project contexture-ert-directory))
+                 (contexture-symbol--place item)
+                 (contexture-tools-emacs--name name)
+                 (when (contexture--remote-p name)
+                   (contexture-symbol--marker item)))))
+    (read-buffer . ,(lambda (name)
+                      (contexture-outside-tests--tool
+                       #'contexture-tools-emacs--read-buffer name nil nil)))
+    (outline . ,(lambda (name)
+                  (contexture-outside-tests--tool #'contexture-tools-emacs--outline name)))
+    (diagnostics . ,(lambda (name)
+                      (contexture-outside-tests--tool #'contexture-tools-emacs--diagnostics name)))
+    (propose . ,(lambda (name)
+                  ;; A program compares texts.
+                  (cl-letf ((before (buffer-list))
+                            ((symbol-function 'contexture-review--show) #'ignore))
+                    (unwind-protect
+                        (contexture-outside-tests--tool
+                         (lambda (name)
+                           (contexture-tools-change--propose #'ignore name "new" nil nil))
+                         name)
+                      (dolist (buffer (cl-set-difference (buffer-list) before))
+                        (with-current-buffer buffer (set-buffer-modified-p nil))
+                        (kill-buffer buffer))))))
+    (lisp-compile . ,(lambda (name)
+                       (contexture-outside-tests--tool #'contexture-tools-lisp--saved name)))
+    (called . ,(lambda (name)
+                 (let ((contexture-tools '(("read_buffer" t) ("read_buffer" agents)))
+                       (contexture-tools--calls (make-hash-table)))
+                   (dolist (agent '(nil "agent"))
+                     (contexture-tools--called
+                      (list :call 1 :tool "read_buffer" :project name :agent agent
+                            :arguments (json-encode (list :file name)))))
+                   (let ((call (gethash 1 contexture-tools--calls)))
+                     (contexture-tools--outcome call)
+                     (contexture-tools--question call))))))
+  "What Emacs does with names from outside: a name for it, and the function.")
+
+(ert-deftest contexture-outside-knows-many-names ()
+  (should (> (length contexture-outside-tests--names) 500)))
+
+(ert-deftest contexture-outside-names-are-inert ()
+  (let ((inhibit-message t) (message-log-max nil))
+    (contexture-outside-tests--in-project
+     (lambda ()
+       (let ((here default-directory))
+         (pcase-dolist (`(,way . ,function) contexture-outside-tests--ways)
+           (dolist (name contexture-outside-tests--names)
+             (let ((caught (contexture-outside-tests--trapped
+                             (let ((default-directory here))
+                               (save-current-buffer
+                                 (condition-case nil (funcall function name)
+                                   ((error quit) nil)))))))
+               (should (equal (list way name nil) (list way name caught)))))
+           (when (get-buffer contexture-list--item-buffer)
+             (kill-buffer contexture-list--item-buffer))))))))
+
+(ert-deftest contexture-outside-names-in-the-list-are-inert ()
+  (contexture-test-with-server
+    (make-directory ".git")
+    (contexture-request 'configure-manager '(:manager "m" :max-items 1000))
+    (dolist (name contexture-outside-tests--names)
+      (ignore-errors
+        (contexture-request 'add-item (list :manager "m" :content "x" :type :code
+                                            :metadata (list :filename name :start-line 1
+                                                            :end-line 1 :modified t
+                                                            :project name)))))
+    (contexture-current-connection)
+    (should (equal (contexture-outside-tests--trapped
+                     (save-window-excursion
+                       (contexture-list "m")
+                       (with-current-buffer contexture-list-buffer
+                         (contexture-ert-wait-for contexture-list--items)
+                         (contexture-ert-wait-for (nthcdr 300 contexture-list--items))
+                         (dolist (item contexture-list--items)
+                           (ignore-errors
+                             (funcall (alist-get 'visit-item contexture-outside-tests--ways)
+                                      (plist-get (plist-get item :metadata) :filename)))))))
+                   nil))))
+
+;;; The sources
+
+(defconst contexture-outside-tests--primitives
+  '(file-exists-p file-regular-p file-directory-p file-readable-p file-writable-p file-executable-p
+    file-accessible-directory-p file-symlink-p file-attributes file-modes file-truename
+    file-equal-p file-in-directory-p file-newer-than-file-p directory-files
+    directory-files-recursively file-name-all-completions completion-file-name-table
+    locate-dominating-file find-file find-file-other-window find-file-noselect
+    find-buffer-visiting get-file-buffer insert-file-contents insert-file-contents-literally
+    file-local-copy write-region load load-file copy-file rename-file delete-file make-directory
+    delete-directory set-file-modes make-process call-process call-process-region start-process
+    start-file-process process-file shell-command expand-file-name file-name-directory
+    file-name-nondirectory file-name-as-directory directory-file-name file-relative-name
+    file-remote-p file-local-name abbreviate-file-name project-current vc-backend vc-responsible-backend
+    substitute-in-file-name)
+  "Functions that a file-name handler can take over, or that start a program.")
+
+(defun contexture-outside-tests--uses (form)
+  "Return the primitives that FORM calls or quotes, but not in `contexture--inertly'."
+  (let (found)
+    (cl-labels
+        ((walk (form)
+           (cond ((not (consp form))
+                  (when (vectorp form) (mapc #'walk form)))
+                 ((memq (car form) '(contexture--inertly declare-function)))
+                 ((and (memq (car form) '(function quote pred)) (consp (cdr form))
+                       (symbolp (cadr form)))
+                  (when (memq (cadr form) contexture-outside-tests--primitives)
+                    (cl-pushnew (cadr form) found)))
+                 (t (when (memq (car form) contexture-outside-tests--primitives)
+                      (cl-pushnew (car form) found))
+                    (while (consp form)
+                      (walk (pop form)))
+                    (when form (walk form))))))
+      (walk form))
+    (sort found #'string<)))
+
+(defun contexture-outside-tests--asks-p (form)
+  "Return non-nil if FORM calls the one place that makes a file of a name."
+  (and (consp form)
+       (or (memq (car form) '(contexture--outside-file contexture--outside-folder))
+           (cl-loop while (consp form)
+                    thereis (contexture-outside-tests--asks-p (pop form))))))
+
+(defun contexture-outside-tests--definitions ()
+  "Return an alist from the package's definitions to the primitives that they use.
+Those that take their names from the one place are left out."
+  (cl-loop
+   for file in (directory-files (expand-file-name "elisp" contexture-test-root) t
+                                "\\`contexture[^.]*\\.el\\'")
+   ;; These are for tests.
+   unless (string-match-p "/contexture-ert" file)
+   append (with-temp-buffer
+            (insert-file-contents file)
+            (goto-char (point-min))
+            (cl-loop for form = (condition-case nil (read (current-buffer)) (end-of-file nil))
+                     while form
+                     for uses = (contexture-outside-tests--uses form)
+                     when (and uses (not (contexture-outside-tests--asks-p form)))
+                     collect (cons (let ((name (car-safe (cdr-safe form))))
+                                     (if (eq (car-safe name) 'quote) (cadr name)
+                                       (or (car-safe name) name)))
+                                   uses)))))
+
+(defconst contexture-outside-tests--allowed
+  '(
+    (own
+     "Files and programs of this package, which options or this package name."
+     (contexture-review--compare call-process-region delete-file write-region)
+     (contexture-install--place expand-file-name)
+     (contexture-install--fetched delete-file)
+     (contexture-install--write file-name-directory make-directory set-file-modes write-region)
+     (contexture-install--put rename-file)
+     (contexture-install--offer-cargo expand-file-name)
+     (contexture-repl--file-contents file-readable-p insert-file-contents)
+     (contexture-repl--merge-and-write delete-file expand-file-name rename-file write-region)
+     (contexture--directory file-name-directory)
+     (contexture--server-command expand-file-name)
+     (contexture--server-in expand-file-name)
+     (contexture--find-server file-executable-p)
+     (contexture--open make-process)
+     (contexture--unbroken file-executable-p)
+     (contexture--secret expand-file-name file-readable-p insert-file-contents)
+     (contexture--usual-state-folder expand-file-name)
+     (contexture--server-note expand-file-name file-readable-p insert-file-contents)
+     (contexture--probe-program make-process)
+     (contexture-tools-lisp--source expand-file-name file-name-directory)
+     (contexture-tools-lisp--code insert-file-contents)
+     (contexture-doctor--no-program file-directory-p file-exists-p)
+     (contexture-doctor--judge-folder expand-file-name file-accessible-directory-p file-attributes file-directory-p file-modes file-writable-p)
+     (contexture-doctor--judge-socket file-attributes file-readable-p file-writable-p)
+     (contexture-setup--run call-process expand-file-name)
+     (contexture-files--git locate-dominating-file)
+     (contexture-files--start make-process)
+     (contexture-tools-emacs--git-p locate-dominating-file)
+     (contexture-tools-emacs--lines make-process)
+     (contexture-sources--start-diff make-process)
+     (contexture-symbol--grep expand-file-name make-process))
+    (user
+     "Names that the user typed, chose or set."
+     (contexture-provider--read-script expand-file-name file-regular-p)
+     (contexture-trust--trust directory-file-name expand-file-name)
+     (contexture-setup--read expand-file-name project-current)
+     (contexture--parse-address expand-file-name)
+     (contexture-session-export file-exists-p write-region)
+     (contexture-session-import--project expand-file-name project-current)
+     (contexture-session-import--places directory-file-name expand-file-name file-directory-p)
+     (contexture-session-import--read file-name-as-directory)
+     (contexture-session-import expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
+     (contexture-session-import--params directory-file-name expand-file-name)
+     (contexture-sources--add-dired file-directory-p)
+     (contexture-add-directory expand-file-name file-directory-p file-name-as-directory)
+     (contexture-tools--folders expand-file-name)
+     (contexture-tools--onp file-name-as-directory)
+     (contexture-add-file file-name-nondirectory)
+     (contexture--file-call expand-file-name file-directory-p file-name-directory find-buffer-visiting)
+     (contexture--capture-remote insert-file-contents)
+     (contexture-mention-in-string expand-file-name file-name-as-directory))
+    (emacs
+     "Names of the files of open buffers and of their folders and projects."
+     (contexture-lisp--tell-directory expand-file-name)
+     (contexture-sets--here-p expand-file-name)
+     (contexture-live--track expand-file-name)
+     (contexture-live--names expand-file-name)
+     (contexture-live--file-text insert-file-contents)
+     (contexture-live--held-p insert-file-contents)
+     (contexture-live--renamed expand-file-name file-exists-p)
+     (contexture-live--unsaved expand-file-name)
+     (contexture-mention--root expand-file-name file-name-as-directory)
+     (contexture-mention--tags get-file-buffer)
+     (contexture-sources--diff-of-file expand-file-name vc-backend)
+     (contexture-sources--diff-of-project expand-file-name file-name-as-directory vc-responsible-backend)
+     (contexture-tree--unsaved expand-file-name)
+     (contexture-symbol--in-project project-current)
+     (contexture-tools-emacs--buffers expand-file-name file-name-as-directory file-truename)
+     (contexture-tools-emacs--buffer expand-file-name)
+     (contexture-tools-emacs--compilation file-in-directory-p)
+     (contexture-tools-change--point-out file-relative-name)
+     (contexture-tools-change--compilers expand-file-name file-exists-p)
+     (contexture-tools-change--result file-name-as-directory)
+     (contexture--place-params expand-file-name file-name-directory file-name-nondirectory)
+     (contexture--project-root expand-file-name project-current)
+     (contexture--project-buffers file-in-directory-p)
+     (contexture--buffer-metadata expand-file-name))
+    (checked
+     "Names that the caller took from `contexture--outside-file'."
+     (contexture-repl-follow-link find-file-other-window)
+     (contexture-repl-code--fix-compilation find-file-noselect)
+     (contexture-tools-change--buffer find-buffer-visiting)
+     (contexture-tools-change--file file-relative-name file-truename)
+     (contexture-tools-change--named file-exists-p)
+     (contexture-tools-change--open file-attributes file-directory-p file-exists-p file-name-directory file-regular-p)
+     (contexture-tools-lisp--saved file-readable-p find-buffer-visiting)
+     (contexture--visit-quietly file-exists-p file-readable-p file-regular-p find-buffer-visiting find-file-noselect))
+    )
+  "Definitions that use primitives on other names, with the reason.
+Each is (NAME . PRIMITIVES).")
+
+(ert-deftest contexture-outside-names-come-from-one-place ()
+  (let* ((found (contexture-outside-tests--definitions))
+         (allowed (apply #'append (mapcar #'cddr contexture-outside-tests--allowed))))
+    (should (> (length found) 50))
+    ;; Whoever looks at a file in a new place takes the name from
+    ;; `contexture--outside-file', or says above why it cannot be from outside.
+    (should (equal (cl-set-difference found allowed :test #'equal) nil))
+    (should (equal (cl-set-difference allowed found :test #'equal) nil))))
+
+(ert-deftest contexture-outside-search-of-the-sources-sees-all-uses ()
+  (pcase-dolist (`(,form . ,uses)
+                 '(((lambda (x) (file-exists-p x)) file-exists-p)
+                   ((mapcar #'file-directory-p x) file-directory-p)
+                   ((let ((x `(,@(directory-files y)))) x) directory-files)
+                   ((contexture--inertly (expand-file-name x)))
+                   ((mapcar 'file-exists-p x) file-exists-p)
+                   ((pcase x ((pred file-exists-p) 1)) file-exists-p)))
+    (should (equal (contexture-outside-tests--uses form) uses))))
+
+;;; What is allowed
+
+(ert-deftest contexture-outside-takes-what-is-harmless ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (dolist (name '("src/a.el" "./src/../src/a.el" "no-such.el" "src" "$page.ts" "a b.txt" "é.txt"
+                     "around/src/a.el" "c:/x" "a:b.el"))
+       (should (equal (list name (contexture--outside-file name))
+                      (list name (expand-file-name name)))))
+     (should (equal (contexture--outside-file "~/x") (expand-file-name "~/x")))
+     (should (contexture--outside-file "/etc/passwd"))
+     (should-not (contexture--outside-file "/etc/passwd" nil default-directory))
+     (should-not (contexture--outside-file "../x" nil default-directory))
+     (should (contexture--outside-file "src/a.el" nil default-directory))
+     (make-symbolic-link "/etc" "out")
+     (should-not (contexture--outside-file "out/passwd" nil default-directory))
+     (should (contexture--outside-file "out/passwd"))
+     (should (equal (contexture--outside-folder "src")
+                    nil))
+     (should (equal (contexture--outside-folder (expand-file-name "src"))
+                    (expand-file-name "src/"))))))
+
+(ert-deftest contexture-outside-visits-what-is-open-and-asks-before-it-connects ()
+  (let (asked visited)
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (push text asked) nil))
+              ((symbol-function 'find-file-noselect) (lambda (name &rest _) (push name visited))))
+      (with-temp-buffer
+        (setq buffer-file-name "/ssh:u@h:/open.el")
+        (should (eq (contexture--visit-outside "/ssh:u@h:/open.el") (current-buffer)))
+        (setq buffer-file-name nil))
+      (should-not asked)
+      (should-not (contexture--visit-outside "/ssh:u@host.invalid:/x.el"))
+      (should (string-match-p "/ssh:u@host.invalid:/x.el" (car asked)))
+      (setq asked nil)
+      ;; A shell would read these.
+      (should-not (contexture--visit-outside "/ssh:$(touch${IFS}X)@h:/x.el"))
+      (should-not (contexture--visit-outside "/a/../ssh:h:/x.el"))
+      (should-not asked)
+      (should-not visited))))
+
+(ert-deftest contexture-outside-lets-no-file-choose-a-mode-unasked ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let ((file (contexture-test-file
+                  "b.txt" "-*- mode: contexture-outside-tests; fill-column: 33 -*-" "text"))
+           ran)
+       (cl-letf (((symbol-function 'contexture-outside-tests-mode) (lambda () (setq ran t))))
+         (with-current-buffer (contexture--visit-quietly file)
+           (should-not ran)
+           (should (eq major-mode 'text-mode))
+           (should (= fill-column 33))
+           (kill-buffer)))
+       (should-not (contexture--visit-quietly (expand-file-name "a.zip")))
+       (should-not (contexture--visit-quietly (expand-file-name "pipe")))))))
+
+(provide 'contexture-outside-tests)
+;;; contexture-outside-tests.el ends here
