@@ -1256,7 +1256,7 @@ is not text."
   "Return non-nil if LINE, a printed message, has an escape that REGEXP finds.
 Group 1 of REGEXP has all the backslashes there.  A backslash of a text is
 printed as two, so only an odd number of them is an escape."
-  (let ((start 0) found)
+  (let ((case-fold-search nil) (start 0) found)
     (save-match-data
       (while (and (not found) (string-match regexp line start))
         (setq start (match-end 0)

@@ -103,7 +103,8 @@
       (should (equal (list line (contexture-wire-tests--decoded line))
                      (list line 'refused)))))
   ;; These only look like objects.
-  (dolist (message '((:a "#[0]" :b "?\" #s(x)") (:a "\\^\\C-\"" :b x?) (:a ";" :b [a-b? "#"])))
+  (dolist (message '((:a "#[0]" :b "?\" #s(x)") (:a "\\^\\C-\"" :b x?) (:a ";" :b [a-b? "#"])
+                     (:a "#\n{{ x }}\n^\\n{" :b "a\tS-\rM-")))
     (should (equal (contexture--decode (string-trim (car (contexture--encode message))))
                    message))))
 
