@@ -918,5 +918,74 @@ PLACES is how often a change was accepted there."
           (contexture-test-message message (contexture-review-ediff)))
         (should (= places accepted))))))
 
+;;;; Changes with more lines than the window
+
+(defmacro contexture-repl-code-tests--long (old new &rest body)
+  "Run BODY in a buffer with OLD lines for which NEW lines are proposed.
+PART is the only part of the change."
+  (declare (indent 2) (debug t))
+  `(contexture-test-in-directory
+    (lambda ()
+      (contexture-test-visiting
+          (contexture-test-file "long.txt"
+                                (mapconcat (lambda (number) (format "old %d" number))
+                                           (number-sequence 1 ,old) "\n"))
+        (set-window-buffer nil (current-buffer))
+        (let ((review (contexture-review--begin (point-min) (point-max))))
+          (contexture-review--show
+           review (mapconcat (lambda (number) (format "new %d\n" number))
+                             (number-sequence 1 ,new) "")
+           t)
+          (let ((part (car (contexture-review--parts review))))
+            (ignore part)
+            ,@body))))))
+
+(defun contexture-repl-code-tests--scroll (command done)
+  "Call COMMAND, which scrolls, after its hook, until DONE returns non-nil."
+  (cl-loop repeat 100
+           until (funcall done)
+           do (run-hooks 'pre-command-hook)
+           (ignore-error (beginning-of-buffer end-of-buffer)
+             (call-interactively command))
+           finally (should (funcall done))))
+
+(ert-deftest contexture-review-scrolls-through-every-line ()
+  (dolist (lines '((60 . 60) (60 . 120) (1 . 300) (30 . 10)))
+    (contexture-repl-code-tests--long (car lines) (cdr lines)
+      (goto-char (point-min))
+      (set-window-start nil (point-min))
+      (let ((seen nil))
+        (contexture-repl-code-tests--scroll
+         #'contexture-review-scroll-up
+         (lambda ()
+           (let ((shown (split-string (overlay-get part 'after-string) "\n" t)))
+             (should (<= (length shown) (window-body-height)))
+             (setq seen (append (mapcar #'substring-no-properties shown) seen))
+             (not (contexture-review--unseen part)))))
+        (dotimes (number (cdr lines))
+          (should (member (format "new %d" (1+ number)) seen)))
+        (contexture-repl-code-tests--scroll
+         #'contexture-review-scroll-down
+         (lambda () (string-match-p "\\`\n?new 1\n" (overlay-get part 'after-string))))))))
+
+(ert-deftest contexture-review-accepts-unseen-lines-only-after-a-question ()
+  (contexture-repl-code-tests--long 60 60
+    (goto-char (point-min))
+    (set-window-start nil (point-min))
+    (let ((before (buffer-string)) asked)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (setq asked prompt) nil)))
+        (dolist (command '(contexture-review-accept contexture-review-accept-part))
+          (setq asked nil)
+          (should-error (call-interactively command) :type 'user-error)
+          (should (string-search "not been in view" asked))))
+      (should (equal before (buffer-string)))
+      (should (= (window-start) (save-excursion (goto-char (1- (overlay-end part)))
+                                                (line-beginning-position))))
+      (contexture-repl-code-tests--scroll #'contexture-review-scroll-up
+                                          (lambda () (not (contexture-review--unseen part))))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) (ert-fail "asked"))))
+        (call-interactively #'contexture-review-accept))
+      (should (string-search "new 60" (buffer-string))))))
+
 (provide 'contexture-repl-code-tests)
 ;;; contexture-repl-code-tests.el ends here
