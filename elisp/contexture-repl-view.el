@@ -898,13 +898,13 @@ Return nil if ID is nil or not the id of a message."
 
 (defun contexture-repl--context-text ()
   "Return the text of the line above the prompt.
-It has the project, and the items of the context with their tokens."
+It says whose items are sent, and has these items with their tokens."
   (let* ((total (if contexture-repl--items
                     (contexture--size (length contexture-repl--items)
                                       (contexture--tokens-to-send contexture-repl--items))
                   "empty; @ or /add adds something"))
-         (project (plist-get contexture-repl--session :project))
-         (label (if project (concat (contexture--project-label project) "  ") ""))
+         (label (contexture-repl--sources-label))
+         (label (if (string-empty-p label) "" (concat label "  ")))
          (chips (contexture-repl--chips (- (contexture-repl--width) (length total)
                                            (string-width label) 12))))
     (propertize (concat "Context: " label chips (if (string-empty-p chips) "" "  ") total)
@@ -912,6 +912,13 @@ It has the project, and the items of the context with their tokens."
                 'mouse-face 'highlight
                 'help-echo "mouse-1, RET: list the items"
                 'keymap contexture-repl-context-map)))
+
+(defun contexture-repl--sources-label ()
+  "Return a phrase for the contexts whose items this conversation sends.
+The shared one and the conversation's own are left out."
+  (let* ((own (plist-get contexture-repl--session :manager))
+         (others (remove contexture--shared (remove own (ensure-list contexture-manager)))))
+    (mapconcat #'contexture--label others " and ")))
 
 (defun contexture-repl--width ()
   "Return the width of a window that shows this buffer, or else 80.

@@ -913,6 +913,15 @@ to these, too."
   :type 'boolean
   :group 'contexture-repl)
 
+(defcustom contexture-repl-continue nil
+  "Non-nil means that the commands about code go on in the last conversation.
+They are those that make the question themselves, such as
+`contexture-explain-code' and `contexture-rewrite'.  Otherwise they begin a
+new conversation, so that the model sees no earlier questions.  A prefix
+argument lets you name the conversation to go on in."
+  :type 'boolean
+  :group 'contexture-repl)
+
 (defcustom contexture-repl-hide-markup t
   "Non-nil means hide the asterisks, backquotes and other markup of answers.
 This is for conversations opened from now on; `contexture-repl-toggle-markup'
@@ -1034,7 +1043,7 @@ none has that name, start one for this project."
   (let ((project (contexture-repl--project-here)))
     (pop-to-buffer (contexture-repl--buffer session))
     (when (< (point) contexture-repl--input) (goto-char (point-max)))
-    (contexture-repl--tell-project (current-buffer) project "This is")))
+    (contexture-repl--tell-project (current-buffer) project)))
 
 (defun contexture-repl--buffer (&optional session)
   "Return the buffer of the conversation called SESSION; start it if needed.
@@ -1080,15 +1089,22 @@ server."
                     (contexture--ask 'list-sessions (and project (list :project project))))
         (contexture-repl--make-session nil))))
 
-(defun contexture-repl--tell-project (buffer project beginning)
-  "Show a message if BUFFER's conversation does not belong to PROJECT.
-PROJECT is a root or nil.  The message begins with BEGINNING."
+(defun contexture-repl--belongs-text (buffer project)
+  "Return a phrase for the project of BUFFER's conversation, if not PROJECT.
+PROJECT is a root or nil."
   (let ((own (contexture-repl--project-of buffer)))
-    (unless (contexture--same-project-p own project)
+    (if (contexture--same-project-p own project) ""
+      (concat ", which belongs to "
+              (if own (contexture--project-label own) "no project")))))
+
+(defun contexture-repl--tell-project (buffer project)
+  "Show a message if BUFFER's conversation does not belong to PROJECT.
+PROJECT is a root or nil."
+  (let ((text (contexture-repl--belongs-text buffer project)))
+    (unless (string-empty-p text)
       (contexture--message
-       "%s conversation %s, which belongs to %s" beginning
-       (plist-get (buffer-local-value 'contexture-repl--session buffer) :session)
-       (if own (contexture--project-label own) "no project")))))
+       "This is conversation %s%s"
+       (plist-get (buffer-local-value 'contexture-repl--session buffer) :session) text))))
 
 (defun contexture-repl--make-session (name)
   "Return the server's entry for the conversation called NAME.
@@ -1435,7 +1451,7 @@ Start it if there is none of that name."
   (interactive (list (contexture-repl--read-session)))
   (let ((project (contexture-repl--project-here)))
     (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session)))
-    (contexture-repl--tell-project (current-buffer) project "This is")))
+    (contexture-repl--tell-project (current-buffer) project)))
 
 ;;; Ask about code from its buffer
 
@@ -1447,6 +1463,9 @@ Start it if there is none of that name."
 ;; code, as `contexture-rewrite' does while the answer comes in.
 
 ;;;; The code to ask about
+
+(defvar-local contexture-repl-code--waiting nil
+  "Questions to ask when no other is being answered, each as (TEXT . ORIGIN).")
 
 (defun contexture-repl-code--bounds ()
   "Return the bounds of the region, or else of the definition around point.
@@ -1505,10 +1524,9 @@ only if that is also the conversation's."
 
 (defun contexture-repl-code--ask (template bounds session &rest fields)
   "Ask the question that TEMPLATE makes of the code between BOUNDS.
-SESSION is the name of the conversation to ask in, or nil for that of
-`contexture-repl'.  FIELDS are further fields of TEMPLATE, keywords and
-values."
-  (let* ((buffer (contexture-repl-code--session session))
+SESSION is the name of the conversation to ask in, or nil for a new one.
+FIELDS are further fields of TEMPLATE, keywords and values."
+  (let* ((buffer (contexture-repl-code--idle (contexture-repl-code--clean session)))
          (taken (contexture-repl-code--take bounds buffer))
          (language (contexture-repl-code--language))
          (fields (apply #'contexture--plist
@@ -1533,26 +1551,63 @@ values."
             (contexture-repl-code--submit
              (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
     (setq deactivate-mark t)
-    (display-buffer buffer)
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--show buffer)))
 
-(defun contexture-repl-code--session (&optional session)
-  "Return the buffer of the conversation to ask in, called SESSION.
-If SESSION is nil, that is the one that `contexture-repl' shows.  Signal an
-error if a question is still being answered there."
-  (let ((buffer (contexture-repl--buffer session)))
-    (with-current-buffer buffer (contexture-repl--check-idle))
-    buffer))
+(defun contexture-repl-code--clean (&optional session)
+  "Return the buffer of the conversation called SESSION or, if nil, of a new one.
+A conversation without questions counts as new.  If `contexture-repl-continue'
+is non-nil, it is the one that `contexture-repl' shows instead."
+  (let ((last (contexture-repl--last-of (contexture-repl--project-here))))
+    (cond ((or session contexture-repl-continue) (contexture-repl--buffer session))
+          ((and last (contexture-repl--unused-p last)) last)
+          (t (contexture-repl--open (contexture-repl--make-session nil))))))
+
+(defun contexture-repl--unused-p (buffer)
+  "Return non-nil if nothing was asked in BUFFER's conversation or is at its prompt."
+  (with-current-buffer buffer
+    (and (eql 0 (plist-get contexture-repl--session :messages))
+         (= 0 contexture-repl--log-length)
+         (null contexture-repl--messages)
+         (null contexture-repl-code--waiting)
+         (not (contexture-repl--busy-p))
+         (string-blank-p (contexture-repl--text)))))
+
+(defun contexture-repl-code--idle (buffer)
+  "Return BUFFER, of a conversation.
+Signal an error if a question is still being answered there."
+  (with-current-buffer buffer (contexture-repl--check-idle))
+  buffer)
 
 (defun contexture-repl-code--read-session (prefix)
   "Ask for the name of the conversation to use if PREFIX is non-nil.
 PREFIX is a prefix argument; without it, return nil."
   (and prefix (contexture-repl--read-session)))
 
-(defun contexture-repl-code--tell-project (buffer)
-  "Show a message if BUFFER's conversation is of another project than this buffer.
-The user has just asked a question in BUFFER."
-  (contexture-repl--tell-project buffer (contexture-repl--project-here) "Asked in"))
+(defun contexture-repl-code--tell (buffer project)
+  "Say in which conversation, that of BUFFER, something was just asked.
+Name the items and the earlier messages that go along, and its project if
+that is not PROJECT, from where it was asked."
+  (with-current-buffer buffer
+    (let ((totals (contexture--totals-of contexture-manager))
+          (whose (contexture-repl--sources-label))
+          (before (max 0 (1- (length contexture-repl--messages)))))
+      (contexture--message
+       "Asked in conversation %s%s, with %s%s"
+       (plist-get contexture-repl--session :session)
+       (contexture-repl--belongs-text buffer project)
+       (if (< 0 (or (car totals) 0))
+           (concat (contexture--size (car totals) (cdr totals))
+                   (if (string-empty-p whose) "" (concat " of " whose)))
+         "no items")
+       (if (= before 0) ""
+         (format " and %s before" (contexture--count before "message")))))))
+
+(defun contexture-repl-code--show (buffer)
+  "Show and select BUFFER, of a conversation in which something was just asked."
+  (let ((project (contexture-repl--project-here)))
+    (pop-to-buffer buffer)
+    (goto-char (point-max))
+    (contexture-repl-code--tell buffer project)))
 
 (defun contexture-repl-code--submit (text origin)
   "Ask TEXT, with code from ORIGIN, in this conversation.
@@ -1567,7 +1622,8 @@ If another question is being answered, put TEXT at the prompt instead."
 (defun contexture-explain-code (&optional question session)
   "Have a model explain the region or the definition around point.
 With a prefix argument, ask QUESTION about it instead; with two, also
-choose the conversation SESSION, by default the last one of this project."
+choose the conversation SESSION to go on in.  Otherwise see
+`contexture-repl-continue'."
   (interactive
    (list (and current-prefix-arg (read-string "Question about this code: " nil
                                                 'contexture-question-history))
@@ -1580,24 +1636,24 @@ choose the conversation SESSION, by default the last one of this project."
 (defun contexture-document-defun (&optional session)
   "Have a model document the region or the definition around point.
 `contexture-repl-apply' in the conversation then proposes the change.  With
-a prefix argument, choose the conversation SESSION, by default the last one
-of this project."
+a prefix argument, choose the conversation SESSION to go on in; otherwise
+see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "document" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-review-code (&optional session)
   "Have a model review the region or the definition around point.
-With a prefix argument, choose the conversation SESSION, by default the
-last one of this project."
+With a prefix argument, choose the conversation SESSION to go on in;
+otherwise see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "review" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-write-tests (&optional session)
   "Have a model write tests for the region or the definition around point.
-With a prefix argument, choose the conversation SESSION, by default the
-last one of this project."
+With a prefix argument, choose the conversation SESSION to go on in;
+otherwise see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "write-tests" (contexture-repl-code--bounds) session))
 
@@ -1607,7 +1663,7 @@ last one of this project."
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
 diagnostics at point, or what you type.  In a compilation, the model fixes
 the code that the error at point names.  With a prefix argument, choose the
-conversation SESSION, by default the last one of the project of the code."
+conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (list nil (contexture-repl-code--read-session current-prefix-arg)))
   (if (and (null error) (derived-mode-p 'compilation-mode))
       (contexture-repl-code--fix-compilation session)
@@ -1628,7 +1684,7 @@ conversation SESSION, by default the last one of the project of the code."
 
 (defun contexture-repl-code--fix-compilation (session)
   "Have a model fix the code that the error at point of this compilation names.
-SESSION is the name of the conversation to ask in, or nil for the usual one."
+SESSION is the name of the conversation to ask in, or nil for a new one."
   (let* ((position (or (contexture-sources--error-position)
                        (user-error "There is no compilation error at point")))
          (text (string-trim-right (contexture-sources--error-text position)))
@@ -1671,24 +1727,20 @@ SESSION is the conversation's name, or nil for the usual one."
        (concat (contexture-repl--text) (car taken) "\n\n")))
     (pop-to-buffer buffer)
     (goto-char (point-max))
-    (contexture-repl--tell-project buffer project "This is")))
+    (contexture-repl--tell-project buffer project)))
 
 (defun contexture-repl-code--ask-plainly (question bounds session)
   "Ask QUESTION about the code between BOUNDS, without a template.
 SESSION is the name of the conversation to ask in, or nil for the usual one."
-  (let* ((buffer (contexture-repl-code--session session))
+  (let* ((buffer (contexture-repl-code--idle (contexture-repl--buffer session)))
          (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) question)
     (setq deactivate-mark t)
     (with-current-buffer buffer
       (contexture-repl--ask (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))
-    (display-buffer buffer)
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--show buffer)))
 
 ;;;; Rewriting
-
-(defvar-local contexture-repl-code--waiting nil
-  "Questions to ask when no other is being answered, each as (TEXT . ORIGIN).")
 
 ;;;###autoload
 (defun contexture-rewrite (instruction &optional session)
@@ -1697,7 +1749,7 @@ INSTRUCTION says how.  The new code is shown at that place while it comes
 in; \\<contexture-review-map>there, \\[contexture-review-accept] accepts it \
 and \\[contexture-review-reject] rejects it.  You need not
 wait to ask for further changes.  With a prefix argument, choose the
-conversation SESSION, by default the last one of this project."
+conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
                       (list (read-string "Rewrite this code how? " nil
@@ -1707,7 +1759,7 @@ conversation SESSION, by default the last one of this project."
     (user-error "Say how to rewrite the code"))
   (contexture-review--check)
   (let* ((bounds (contexture-repl-code--bounds))
-         (buffer (contexture-repl--buffer session))
+         (buffer (contexture-repl-code--clean session))
          (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) instruction)
     (contexture-repl-code--rewrite
@@ -1716,7 +1768,7 @@ conversation SESSION, by default the last one of this project."
 the rewritten code, and nothing but it, in one fenced block.\n\n%s"
              (contexture-repl-code--sentence instruction) (car taken))
      (cdr taken))
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--tell buffer (contexture-repl--project-here))))
 
 ;;;###autoload
 (defalias 'contexture-rewrite-region #'contexture-rewrite)

@@ -1099,6 +1099,8 @@ Buffers of files on other machines are left out."
         ((equal context contexture--shared) "the shared context")
         ((gethash context contexture--labels)
          (contexture--visible (gethash context contexture--labels)))
+        ((string-match "\\`project:\\(.+\\)" context)
+         (contexture--project-label (match-string 1 context)))
         ((get-buffer context) (concat "buffer " (contexture--visible context)))
         ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
         (t (contexture--visible context))))
