@@ -228,19 +228,20 @@ NAME tells it apart from others; HELP says what it does."
   (mapconcat (lambda (name)
                (if (string-prefix-p "*session " name) "the conversation's own context"
                  (contexture--label name)))
-             (or (delete-dups (delq nil (contexture--pluck :manager items)))
+             (or (plist-get session :managers)
+                 (delete-dups (delq nil (contexture--pluck :manager items)))
                  (list (plist-get session :manager)))
              " and "))
 
 (defun contexture-dashboard--whereabouts (stats)
   "Return a phrase that says where the messages counted in STATS are."
-  (let* ((rolled-back (apply #'- (plist-get stats :log)
+  (let* ((taken-back (apply #'- (plist-get stats :log)
                              (mapcar (lambda (key) (or (plist-get stats key) 0))
                                      '(:items :pruned :summarized))))
          (parts (cl-loop for (number . words)
                          in `((,(plist-get stats :pruned) . "pruned")
                               (,(plist-get stats :summarized) . "in a summary")
-                              (,rolled-back . "rolled back")
+                              (,taken-back . "taken back")
                               (,(plist-get stats :pinned) . "pinned"))
                          when (> (or number 0) 0)
                          collect (format "%s %s" (contexture--number number)

@@ -56,6 +56,9 @@ Nil means keep nothing."
 (defvar contexture-repl--new-history nil
   "Texts sent since the history file was last written, the newest first.")
 
+(defvar contexture-repl--used nil
+  "Ids of conversations, the last used first; nil before the file was read.")
+
 (defvar contexture-repl--read nil
   "Non-nil once the history was read from its file.")
 
@@ -165,7 +168,8 @@ If TEXT is empty, nothing was chosen."
 
 (defun contexture-repl--file-contents ()
   "Return the contents of the history file, or nil if it cannot be read.
-They are a plist of :history, :drafts and :sessions; the last has settings."
+They are a plist of :history, :drafts, :sessions, which has settings, and
+:used, the ids of the conversations used last."
   (when (and contexture-repl-history-file (file-readable-p contexture-repl-history-file))
     (condition-case nil
         (with-temp-buffer
@@ -206,12 +210,18 @@ The arguments are as for `contexture-repl--save'; signal an error on failure."
       (condition-case problem
           (progn
             (write-region (prin1-to-string (list :history history :drafts drafts
-                                                 :sessions sessions))
+                                                 :sessions sessions
+                                                 :used (contexture-repl--merged-used
+                                                        (plist-get contents :used))))
                           nil new nil 'quiet)
             (rename-file new file t))
         (error (ignore-errors (delete-file new))
                (signal (car problem) (cdr problem)))))
     (setq contexture-repl--new-history nil)))
+
+(defun contexture-repl--merged-used (others)
+  "Return the ids of the conversations used here, then those of OTHERS."
+  (seq-take (seq-uniq (append contexture-repl--used others)) 200))
 
 (defun contexture-repl--with-entry (key value alist)
   "Return ALIST with (KEY . VALUE) first, or without KEY if VALUE is nil.
@@ -236,13 +246,13 @@ Keep at most 200 entries."
 (defconst contexture-repl--kept-usages 50
   "Maximum number of answers of a conversation whose usage is saved.")
 
-(defun contexture-repl--keep-usage (id text)
-  "Add TEXT, the usage of the answer with ID, to the settings to be saved.
-The server's log does not have the usage.  Do nothing if ID is nil."
+(defun contexture-repl--keep-usage (id model text)
+  "Add MODEL and TEXT, the usage of the answer with ID, to the saved settings.
+The server's log has neither of them.  Do nothing if ID is nil."
   (when id
     (setq contexture-repl--settings
           (plist-put contexture-repl--settings :usage
-                     (seq-take (cons (cons (contexture-repl--usage-key id) text)
+                     (seq-take (cons (list (contexture-repl--usage-key id) model text)
                                      (plist-get contexture-repl--settings :usage))
                                contexture-repl--kept-usages)))))
 
@@ -1127,23 +1137,44 @@ Show an error as a message."
   "Buffers of conversations, the last used first.
 Opening a conversation and asking in it count as use.")
 
+(defun contexture-repl--used ()
+  "Return the ids of the conversations that were used, the last used first."
+  (or contexture-repl--used
+      (setq contexture-repl--used (plist-get (contexture-repl--file-contents) :used))))
+
 (defun contexture-repl--note-used (buffer)
   "Record that BUFFER, of a conversation, was used last; return BUFFER."
   (setq contexture-repl--recent
         (cons buffer (cl-remove-if-not #'buffer-live-p
                                        (remq buffer contexture-repl--recent))))
+  (let ((id (plist-get (buffer-local-value 'contexture-repl--session buffer) :id)))
+    (unless (equal id (car (contexture-repl--used)))
+      (setq contexture-repl--used
+            (seq-take (cons id (remove id contexture-repl--used)) 200))
+      (contexture-repl--save)))
   buffer)
 
 (defun contexture-repl--ask (text &optional origin)
   "Ask TEXT, which has code from ORIGIN, in the conversation of this buffer.
-ORIGIN is nil if TEXT was written at the prompt."
+ORIGIN is nil if TEXT was written at the prompt.  The model is sent the
+conversation, so this waits until the buffer shows it."
+  (if contexture-repl--loaded (contexture-repl--ask-now text origin)
+    (let ((mine (setq contexture-repl--preparing (cons 'log text))))
+      (push (lambda ()
+              (when (eq mine contexture-repl--preparing)
+                (setq contexture-repl--preparing nil)
+                (contexture-repl--ask-now text origin)))
+            contexture-repl--once-loaded))))
+
+(defun contexture-repl--ask-now (text origin)
+  "Ask TEXT as `contexture-repl--ask' does; the conversation is drawn."
   (contexture-repl--note-used (current-buffer))
   (contexture-repl--remember text)
   (contexture-repl--show-end)
   (let ((turn (contexture-repl--make-turn
                :buffer (current-buffer) :text text
                :key (contexture--make-request-key)
-               :question (contexture-repl--add-message :user text :origin origin))))
+               :question (contexture-repl--add-message :user text nil :origin origin))))
     (setq contexture-repl--turn turn)
     (when (and (string-match-p "\\`conversation-[0-9]+\\'"
                                (plist-get contexture-repl--session :session))
@@ -1370,7 +1401,7 @@ If a slash command made the call, put that back at the prompt."
       (contexture-repl--retitle answer model))
     (contexture-repl--add-results answer (plist-get result :tool-calls)))
   (contexture-repl--note (contexture-repl--result-text result))
-  (contexture-repl--keep-usage (plist-get result :id)
+  (contexture-repl--keep-usage (plist-get result :id) (plist-get result :model)
                                (contexture-repl--result-text result))
   (when-let* ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
@@ -1569,11 +1600,14 @@ M-x contexture-configure-provider looks it up again. Then, " again))
       (_ (contexture--capitalized again)))))
 
 (defun contexture-repl--unanswered-text ()
-  "Return the text to save: the question without an answer, and the draft."
-  (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
-            (cdr contexture-repl--preparing))
-          (if (string-blank-p (contexture-repl--text)) ""
-            (concat "\n\n" (contexture-repl--text)))))
+  "Return the text to save: the question of which nothing came, and the draft."
+  (let ((question (cond ((null contexture-repl--turn) (cdr contexture-repl--preparing))
+                        ((not (or (contexture-repl--turn-answer contexture-repl--turn)
+                                  (contexture-repl--turn-pending contexture-repl--turn)))
+                         (contexture-repl--turn-text contexture-repl--turn)))))
+    (string-join (cl-remove-if #'string-blank-p
+                               (list (or question "") (contexture-repl--text)))
+                 "\n\n")))
 
 ;;;; Cancelling
 

@@ -638,6 +638,12 @@ called with the answer so far and with `more', `done' or `failed'."
 (defvar-local contexture-repl--session nil
   "The server's entry for the conversation of this buffer, a plist.")
 
+(defvar-local contexture-repl--loaded nil
+  "Non-nil once the conversation's log was drawn in this buffer.")
+
+(defvar-local contexture-repl--once-loaded nil
+  "Functions to call without arguments when the log is drawn, the last one first.")
+
 (defvar-local contexture-repl--messages nil
   "Messages that are shown, the newest first.")
 
@@ -752,10 +758,11 @@ See `contexture-repl--change'."
 
 ;;;; Messages
 
-(defun contexture-repl--add-message (role text &rest slots)
+(defun contexture-repl--add-message (role text heading &rest slots)
   "Draw TEXT, said by ROLE, as the last message, and return the message.
+HEADING is the name of the model that said it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
-  (let ((message (apply #'contexture-repl--begin-message role slots)))
+  (let ((message (apply #'contexture-repl--begin-message role heading slots)))
     (contexture-repl--add-text message text)
     message))
 
@@ -791,14 +798,15 @@ Its Markdown is drawn when the text is first seen."
                                              'contexture-repl-undrawn))
       (contexture-repl--draw-seen position))))
 
-(defun contexture-repl--begin-message (role &rest slots)
+(defun contexture-repl--begin-message (role &optional heading &rest slots)
   "Draw the heading of a new message of ROLE, and return the message.
+HEADING is the name of the model that says it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
   (let ((message (apply #'contexture-repl--make-message :role role slots))
         (name (pcase role
                 (:user "You")
                 (:assistant
-                 (contexture--visible (or (contexture-repl--model) "Model")))
+                 (contexture--visible (or heading (contexture-repl--model) "Model")))
                 (:tool "Tool")
                 (_ (capitalize (contexture--name role))))))
     (contexture-repl--changing

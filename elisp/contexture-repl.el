@@ -1053,8 +1053,16 @@ buffer of the last conversation of its project."
    (cond (session (contexture-repl--open (contexture-repl--make-session session)))
          ((contexture--in-asking-buffer
             (and (derived-mode-p 'contexture-repl-mode) (current-buffer))))
-         ((contexture-repl--last-of (contexture-repl--project-here)))
-         (t (contexture-repl--open (contexture-repl--usual-session))))))
+         (t (contexture-repl--last-used)))))
+
+(defun contexture-repl--last-used ()
+  "Return the buffer of the last conversation here, opened again if needed.
+If there is none, start one."
+  (let ((last (contexture-repl--last-of (contexture-repl--project-here))))
+    (if (and last (equal (plist-get (buffer-local-value 'contexture-repl--session last) :id)
+                         (car (contexture-repl--used))))
+        last
+      (contexture-repl--open (contexture-repl--usual-session)))))
 
 (defun contexture-repl--project-here ()
   "Return the root of this buffer's project, or nil.
@@ -1078,15 +1086,16 @@ If PROJECT is nil, return that of the last conversation without a project."
               contexture-repl--recent))
 
 (defun contexture-repl--usual-session ()
-  "Return the last conversation of this buffer's project, or a new one.
-Without a project, return the last conversation that has none.  Skip
-conversations that were imported from agents.  The value is an entry of the
-server."
-  (let ((project (contexture-repl--project-here)))
-    (or (cl-find-if (lambda (session)
-                      (not (or (plist-get session :source)
-                               (and (not project) (plist-get session :project)))))
-                    (contexture--ask 'list-sessions (and project (list :project project))))
+  "Return the conversation of this buffer's project used last, or a new one.
+Without a project, it is one that has none.  Of those that nobody used here,
+skip conversations that were imported from agents.  The value is an entry of
+the server."
+  (let* ((project (contexture-repl--project-here))
+         (all (cl-remove-if (lambda (session) (and (not project) (plist-get session :project)))
+                            (contexture--ask 'list-sessions
+                                             (and project (list :project project))))))
+    (or (cl-some (lambda (id) (contexture--entry :id id all)) (contexture-repl--used))
+        (cl-find-if-not (lambda (session) (plist-get session :source)) all)
         (contexture-repl--make-session nil))))
 
 (defun contexture-repl--belongs-text (buffer project)
@@ -1109,15 +1118,7 @@ PROJECT is a root or nil."
 (defun contexture-repl--make-session (name)
   "Return the server's entry for the conversation called NAME.
 Start the conversation if needed; if NAME is nil, start a new one."
-  (let ((context (unless contexture-repl-own-context
-                   (contexture--in-asking-buffer
-                     (or (contexture--fixed-context)
-                         (contexture--pluck
-                          :manager
-                          (cl-remove-if-not (lambda (layer)
-                                              (memq (plist-get layer :layer)
-                                                    '(:everywhere :project)))
-                                            (contexture--layers))))))))
+  (let ((context (contexture--conversation-context)))
     (contexture--ask
      'open-session
      (contexture--plist :name name
@@ -1160,7 +1161,8 @@ SESSIONS are the server's entries; return \"\" if none has NAME."
 (defun contexture-repl--open (session)
   "Return the buffer of the conversation SESSION; create it if needed.
 SESSION is an entry of the server."
-  (let* ((id (plist-get session :id))
+  (let* ((session (contexture-repl--with-items session))
+         (id (plist-get session :id))
          (buffer (or (contexture-repl--buffer-of id)
                      (generate-new-buffer (contexture-repl--buffer-name
                                            (plist-get session :session))))))
@@ -1179,6 +1181,22 @@ SESSION is an entry of the server."
         (contexture-repl--fetch-settings)
         (contexture-repl--ask-templates)))
     (contexture-repl--note-used buffer)))
+
+(defun contexture-repl--with-items (session)
+  "Return SESSION, an entry; if it was imported, have it send its project's items.
+Agents know nothing of contexts, so an imported conversation has none yet."
+  (let ((project (plist-get session :project)))
+    (if (or contexture-repl-own-context (null project) (plist-get session :managers)
+            (null (plist-get session :source)))
+        session
+      (let ((names (contexture--pluck
+                    :manager (plist-get (contexture--ask 'open-layers (list :root project))
+                                        :layers))))
+        (contexture--ask 'configure-session
+                         (list :session (plist-get session :id) :managers names
+                               :request-key (contexture--make-request-key)))
+        (plist-put (copy-sequence session) :managers
+                   (append names (list (plist-get session :manager))))))))
 
 (defun contexture-repl--context (session)
   "Return the context of the conversation SESSION, an entry of the server.
@@ -1218,16 +1236,28 @@ The text at the prompt stays.  With a prefix argument, ALL, show all
 messages, not only the last `contexture-repl-shown-messages'.  While a
 question is being answered, the messages stay as they are."
   (interactive "P")
-  (unless (contexture-repl--busy-p)
+  (unless (contexture-repl--answering-p)
     (contexture-repl--request
      'get-messages
      (append (list :session (contexture-repl--session-id))
              (unless all (list :limit contexture-repl-shown-messages)))
      (lambda (messages)
-       (unless (contexture-repl--busy-p)
-         (contexture-repl--draw-log messages)))))
+       (unless (contexture-repl--answering-p)
+         (contexture-repl--draw-log messages)
+         (setq contexture-repl--loaded t)
+         (mapc #'funcall (nreverse (cl-shiftf contexture-repl--once-loaded nil)))))
+     (lambda (problem)
+       (contexture-repl--show-problem problem)
+       (setq contexture-repl--once-loaded nil)
+       (when (eq (car contexture-repl--preparing) 'log)
+         (contexture-repl--give-back (cdr (cl-shiftf contexture-repl--preparing nil)))))))
   (contexture-repl--fetch-items)
   (contexture-repl--fetch-stats))
+
+(defun contexture-repl--answering-p ()
+  "Return non-nil if a turn is being answered or prepared beside this log."
+  (and (contexture-repl--busy-p)
+       (not (eq (car contexture-repl--preparing) 'log))))
 
 (defvar contexture-repl--called nil
   "Alist from the ids of tool calls to names of tools, while a log is drawn.
@@ -1253,7 +1283,7 @@ The newest come first, since some models reuse ids.")
       (contexture-repl--draw-logged message)
       (when-let* ((key (contexture-repl--usage-key (plist-get message :id)))
                   (usages (plist-get contexture-repl--settings :usage))
-                  (usage (cdr (assoc key usages))))
+                  (usage (nth 2 (assoc key usages))))
         (contexture-repl--note usage))))
   (contexture-repl--note-no-model)
   (contexture-repl--draw-context))
@@ -1277,12 +1307,20 @@ A model's text after the use of a tool belongs to the answer before it."
            (setf (contexture-repl--message-id last) (plist-get message :id))
            (unless (string-empty-p content)
              (contexture-repl--add-text last content)))
-          (t (setq last (contexture-repl--add-message role content
-                                                      :id (plist-get message :id)))))
+          (t (setq last (contexture-repl--add-message
+                         role content (contexture-repl--model-of (plist-get message :id))
+                         :id (plist-get message :id)))))
     (dolist (call (plist-get message :tool-calls))
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
             contexture-repl--called)
       (contexture-repl--draw-tool-call call))))
+
+(defun contexture-repl--model-of (id)
+  "Return the name of the model that gave the answer with ID.
+That is \"Model\" if it is not known, and not the model that is in use now."
+  (or (nth 1 (assoc (contexture-repl--usage-key id)
+                    (plist-get contexture-repl--settings :usage)))
+      "Model"))
 
 (defun contexture-repl--draw-logged-result (tool content)
   "Draw a line for CONTENT, the result of TOOL, with CONTENT as details.
@@ -1590,7 +1628,8 @@ that is not PROJECT, from where it was asked."
   (with-current-buffer buffer
     (let ((totals (contexture--totals-of contexture-manager))
           (whose (contexture-repl--sources-label))
-          (before (max 0 (1- (length contexture-repl--messages)))))
+          (before (if contexture-repl--loaded (max 0 (1- (length contexture-repl--messages)))
+                    (or (plist-get contexture-repl--session :messages) 0))))
       (contexture--message
        "Asked in conversation %s%s, with %s%s"
        (plist-get contexture-repl--session :session)

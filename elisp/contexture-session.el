@@ -214,17 +214,22 @@ non-nil, there is no default; allow a new name, too, and return that."
 ;;;###autoload
 (defun contexture-session-open (session &optional manager)
   "Make SESSION the current conversation; start it if it does not exist.
-SESSION is a name.  With a prefix argument, a new conversation has the items
-of this buffer's context, MANAGER, which is a name or a list of layers."
+SESSION is a name.  A new conversation has the items of this buffer's
+project and those for everywhere, as with `contexture-repl'.  With a prefix
+argument, it has all items of this buffer's context, MANAGER, which is a name
+or a list of layers."
   (interactive
    (list (contexture-session--name (contexture-session--read "Open conversation" t))
          (and current-prefix-arg (contexture-current-context))))
-  (contexture-session--call
-   'open-session
-   (contexture--plist :name session
-                      (if (listp manager) :managers :manager) manager
-                      :project (contexture--project-root))
-   #'contexture-session--tell-opened))
+  (contexture--with-layers
+   (lambda ()
+     (let ((manager (or manager (contexture--conversation-context))))
+       (contexture-session--call
+        'open-session
+        (contexture--plist :name session
+                           (if (listp manager) :managers :manager) manager
+                           :project (contexture--project-root))
+        #'contexture-session--tell-opened)))))
 
 (defun contexture-session--tell-opened (session)
   "Tell the user that SESSION, an entry, is the current conversation now.
@@ -232,12 +237,15 @@ Also tell the functions that watch notifications."
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
       (contexture--message "Started conversation %s%s" (plist-get session :session)
-               (let ((context (or (plist-get session :managers)
-                                  (plist-get session :manager))))
-                 (if (and (stringp context) (string-prefix-p "*session " context))
-                     ""
-                   (concat ", which has the items of "
-                           (contexture--label context)))))
+               (let ((others (cl-remove-if (lambda (name)
+                                             (or (equal name contexture--shared)
+                                                 (string-prefix-p "*session " name)))
+                                           (or (plist-get session :managers)
+                                               (list (plist-get session :manager))))))
+                 (if others
+                     (concat ", which has the items of "
+                             (mapconcat #'contexture--label others " and "))
+                   "")))
     (contexture--message "Conversation %s is open (%s)" (plist-get session :session)
              (contexture-session--size session))))
 
@@ -245,9 +253,7 @@ Also tell the functions that watch notifications."
 (defun contexture-session-new (&optional name manager)
   "Start a conversation called NAME, and make it the current one.
 If NAME is empty, the server chooses a name; if there is a conversation
-called NAME, open that.  With a prefix argument, a new conversation has the
-items of this buffer's context, MANAGER, which is a name or a list of
-layers."
+called NAME, open that.  MANAGER is as for `contexture-session-open'."
   (interactive
    (list (read-string "Start conversation (empty for an automatic name): " nil
                       'contexture-session-history)

@@ -1042,6 +1042,18 @@ The layers are in order, from general to specific."
     (or (contexture--fixed-context)
         (contexture--pluck :manager (contexture--layers)))))
 
+(defun contexture--conversation-context ()
+  "Return the contexts, a name or a list, whose items a new conversation sends.
+They are those of this buffer without the one of its file.  Return nil if a
+new conversation has only items of its own; see `contexture-repl-own-context'."
+  (unless (bound-and-true-p contexture-repl-own-context)
+    (contexture--in-asking-buffer
+      (or (contexture--fixed-context)
+          (contexture--pluck
+           :manager (cl-remove-if-not (lambda (layer)
+                                        (memq (plist-get layer :layer) '(:everywhere :project)))
+                                      (contexture--layers)))))))
+
 (defun contexture--known-context ()
   "Return the value of `contexture-current-context', but ask no server for it.
 Return nil if the layers are not known yet."

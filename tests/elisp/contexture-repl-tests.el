@@ -97,7 +97,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-keeps-what-some-answers-took ()
   (contexture-repl-test-with nil
     (dotimes (number 60)
-      (contexture-repl--keep-usage (format "msg-%d" number) "much"))
+      (contexture-repl--keep-usage (format "msg-%d" number) "m" "much"))
     (should (= (length (plist-get contexture-repl--settings :usage))
                contexture-repl--kept-usages))))
 
@@ -339,14 +339,106 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-previous-input 1)
     (should (equal (contexture-repl--text) "Q1"))))
 
-(ert-deftest contexture-repl-killed-while-answered-keeps-the-question ()
-  (contexture-repl-test-with '(("One" hang))
-    (contexture-repl-test-begin "Count" "One")
-    (contexture-repl-test-type "more")
-    (kill-buffer)
-    (should-not contexture-repl--turns)
-    (contexture-repl-test-open "talk")
-    (should (equal (contexture-repl--text) "Count\n\nmore"))))
+(ert-deftest contexture-repl-killed-while-answered-keeps-the-question-once ()
+  (dolist (case '(("One" "" "more")     ; the question stays with what came
+                  (nil "Count" "Count\n\nmore")))
+    (contexture-repl-test-with `((,@(ensure-list (car case)) hang))
+      (contexture-repl-test-begin "Count" (or (car case) "Count"))
+      (contexture-repl-test-type "more")
+      (kill-buffer)
+      (should-not contexture-repl--turns)
+      (contexture-repl-test-open "talk")
+      (should (equal (contexture-repl--text) (nth 2 case)))
+      (when (car case)
+        (contexture-ert-wait-for (string-search "One" (contexture-repl-test-shown)))
+        (should (string-search "Count" (contexture-repl-test-shown)))))))
+
+(defmacro contexture-repl-tests--reopened (how &rest body)
+  "Run BODY as after a restart of Emacs, or only without the buffer, as HOW says."
+  (declare (indent 1) (debug t))
+  `(progn
+     (contexture-repl-test-wait)
+     (kill-buffer)
+     (let ((contexture-repl--recent (and (eq ,how 'killed) contexture-repl--recent))
+           (contexture-repl--used (and (eq ,how 'killed) contexture-repl--used)))
+       ,@body)))
+
+(ert-deftest contexture-repl-shows-the-conversation-in-which-it-asks ()
+  (dolist (how '(killed restarted))
+    (dolist (ask (list (lambda () (contexture-send-region "Third?"))
+                       (lambda () (contexture-explain-code "Third?" "talk"))
+                       (lambda () (contexture-rewrite "Third?" "talk"))))
+      (contexture-repl-test-with '(("First.") ("Second.") ("Third."))
+        (contexture-repl-test-send "First?")
+        (contexture-repl-test-send "Second?")
+        (contexture-repl-tests--reopened how
+          (contexture-test-visiting (contexture-test-file "a.el" "(defun f (x)" "  (car x))")
+            (goto-char (point-min))
+            (save-current-buffer (funcall ask)))
+          (with-current-buffer "*contexture: talk*"
+            (contexture-ert-wait-for (string-search "Third." (contexture-repl-test-shown)))
+            (contexture-repl-test-wait)
+            (let ((at 0))
+              (dolist (message (contexture-repl-test-log))
+                (should (setq at (string-search (cadr message) (contexture-repl-test-shown)
+                                                at)))))))))))
+
+(ert-deftest contexture-repl-heads-answers-by-the-model-that-gave-them ()
+  (contexture-repl-test-with '(("First."))
+    (contexture-repl-test-send "First?")
+    (contexture-request 'add-message '(:session "talk" :role :assistant :content "Other."))
+    (contexture-repl-tests--reopened 'restarted
+      (contexture-repl-test-open "talk")
+      (contexture-repl-switch-model "another")
+      (contexture-repl-redraw)
+      (contexture-repl-test-wait)
+      (should (string-search "scripted\nFirst." (contexture-repl-test-shown)))
+      (should (string-search "Model\nOther." (contexture-repl-test-shown)))
+      (should-not (string-search "another\n" (contexture-repl-test-shown))))))
+
+(ert-deftest contexture-repl-opens-the-conversation-that-was-used-last ()
+  (dolist (how '(killed restarted))
+    (contexture-repl-test-with '(("A"))
+      (contexture-repl-test-open "other")
+      (contexture-repl-test-wait)
+      (contexture-repl-test-open "talk")
+      (contexture-request 'add-message '(:session "other" :content "by someone else"))
+      (contexture-repl-tests--reopened how
+        (with-temp-buffer
+          (setq default-directory contexture-ert-directory)
+          (contexture-repl)
+          (should (equal "talk" (plist-get contexture-repl--session :session))))))))
+
+(ert-deftest contexture-repl-sends-the-items-that-its-line-names ()
+  (dolist (start '(contexture-repl contexture-session-new import))
+    (contexture-repl-test-with nil
+      (let* ((file (contexture-repl-test-project "one"))
+             (root (file-name-directory file))
+             (contexture-scope 'project)
+             (session '(:name "new" :current nil)))
+        (contexture-test-visiting file
+          (contexture-test-message "^Added " (contexture-add-file file))
+          (pcase start
+            ('contexture-repl nil)
+            ('contexture-session-new (contexture-test-message "items of project one"
+                                       (contexture-session-new "new")))
+            (_ (setq session (contexture-request 'open-session
+                                                 (list :name "new" :project root)))
+               (cl-letf* ((ask (symbol-function 'contexture--ask))
+                          ((symbol-function 'contexture--ask)
+                           (lambda (method params)
+                             (let ((result (funcall ask method params)))
+                               (if (eq method 'open-session)
+                                   (append result '(:source "a.jsonl"))
+                                 result)))))
+                 (save-window-excursion (contexture-repl "new")))))
+          (contexture-repl-test-open "new")
+          (contexture-repl-test-wait)
+          (should (string-match-p "\\`Context: project one  \\[a.el .*1 item"
+                                  (contexture-repl-test-context)))
+          (should (equal contexture-manager
+                         (plist-get (contexture-request 'open-session '(:name "new"))
+                                    :managers))))))))
 
 
 (ert-deftest contexture-repl-leaves-nothing-behind ()
