@@ -171,12 +171,12 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--settings (plist-get data :settings))
                    (contexture-dashboard--warning (plist-get data :stats))
                    (contexture-dashboard--buttons data)
-                   (contexture-dashboard--quality (plist-get data :quality))
                    (contexture-dashboard--window data)
                    (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
                    (contexture-dashboard--usage (plist-get data :usage))
-                   (contexture-dashboard--agents (plist-get data :agents))))))
+                   (contexture-dashboard--agents (plist-get data :agents))
+                   (contexture-dashboard--quality (plist-get data :quality))))))
 
 (defun contexture-dashboard--gone ()
   "Return the text of the dashboard when its conversation was deleted."
@@ -367,7 +367,8 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
 ;;;; Quality
 
 (defun contexture-dashboard--quality (quality)
-  "Return the section on QUALITY, with its parts and their reasons."
+  "Return the section on QUALITY, with its parts and their reasons.
+It is the last one: the figures are for who sets the weights."
   (concat
    (contexture-dashboard--heading "Quality")
    (mapconcat

@@ -352,8 +352,11 @@ For DETAILS and PROPERTIES, see `contexture-repl--fold'."
 Leave out DETAILS that are nil, blank or the end of LINE."
   (let* ((details (string-trim-right (or details "")))
          (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
-         (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
-                       'contexture-note t properties)))
+         (fixed (apply #'contexture-repl--fixed
+                       'face (or (plist-get properties 'face) 'contexture-repl-tool)
+                       'contexture-note t
+                       (cl-loop for (name value) on properties by #'cddr
+                                unless (eq name 'face) append (list name value)))))
     (concat
      (apply #'propertize (concat (if foldp "+ " "  ") line "\n")
             'wrap-prefix "    "
@@ -591,7 +594,7 @@ If there is more, a last line names the key that shows all of it."
                 (contexture-repl--approval-text approval) "\n\n"
                 (contexture-repl--approval-arguments approval) "\n")
         (goto-char (point-min)))
-      (display-buffer (current-buffer)))))
+      (pop-to-buffer (current-buffer)))))
 
 (defun contexture-repl--approval-button (label decision)
   "Return LABEL as a button for DECISION: `once', `always' or `refuse'."
@@ -1355,11 +1358,19 @@ call cannot even be made, call FAILURE at once and return nil."
        (funcall failure (list :message (contexture--problem-text problem)))
        nil))))
 
+(defun contexture-repl--note-error (text &optional advice)
+  "Draw TEXT, what an error says, in one line, and ADVICE below it.
+If TEXT is longer, the line ends in dots, and unfolds to the whole text."
+  (let* ((whole (concat "Error: " text))
+         (line (contexture-repl--one-line whole (- (contexture-repl--width) 8))))
+    (if (equal line whole) (contexture-repl--note whole 'contexture-repl-error)
+      (contexture-repl--draw-fold line text 'face 'contexture-repl-error))
+    (when advice (contexture-repl--note advice 'contexture-repl-error))))
+
 (defun contexture-repl--show-problem (problem)
   "Show PROBLEM, the error of a call, at the end of the conversation.
 If a slash command made the call, put that back at the prompt."
-  (contexture-repl--note (concat "Error: " (contexture--error-text problem))
-                         'contexture-repl-error)
+  (contexture-repl--note-error (contexture--error-text problem))
   (when (eq (car contexture-repl--running) (current-buffer))
     (contexture-repl--give-back (cdr contexture-repl--running))))
 
@@ -1567,10 +1578,9 @@ If no model is set up, show only the remark about that, and only once."
   (let* ((data (plist-get problem :data))
          (kind (plist-get data :kind)))
     (if (or (not (eq kind :unconfigured)) (plist-get data :provider))
-        (contexture-repl--note
-         (format "Error: %s\n%s" (contexture--error-text problem)
-                 (contexture-repl--advice kind (plist-get problem :code)))
-         'contexture-repl-error)
+        (contexture-repl--note-error
+         (contexture--error-text problem)
+         (contexture-repl--advice kind (plist-get problem :code)))
       (contexture-repl--forget-no-model)
       (contexture-repl--note
        (concat contexture-repl--no-model " Then, " (contexture-repl--advice nil nil))

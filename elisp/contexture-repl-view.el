@@ -1037,11 +1037,12 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                 (truncate-string-to-width (plist-get contexture-repl--session :session)
                                           24 nil nil "…")
                 'contexture-repl-switch-session "switch to another conversation")
-               "  "
-               (contexture-repl--header-part
-                (or (contexture-repl--model) "no model chosen")
-                'contexture-repl-switch-model "choose another model")
                "  ")
+         ;; Without a model, the count says so.
+         (when-let* ((model (contexture-repl--model)))
+           (list (contexture-repl--header-part
+                  model 'contexture-repl-switch-model "choose another model")
+                 "  "))
          (contexture-repl--header-tools)
          ;; The count of what would be sent now.
          (list (contexture-repl--escape

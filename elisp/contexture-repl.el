@@ -577,11 +577,11 @@ question, \\[contexture-repl-branch] branches into a new conversation,\n\
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
-Interactively, TEXT is the text at the prompt.  Nothing is sent, but what
-TEXT names with `@' is added to the context."
+Interactively, TEXT is the text at the prompt or, if that is empty,
+\"(your question)\".  Nothing is sent, but what TEXT names with `@' is added
+to the context."
   (interactive
-   (list (if (string-blank-p (contexture-repl--text))
-             (user-error "Write something at the prompt first")
+   (list (if (string-blank-p (contexture-repl--text)) "(your question)"
            (string-trim (contexture-repl--text)))))
   (contexture-repl--add-mentions text)
   (contexture-repl--request
@@ -612,7 +612,7 @@ TEXT names with `@' is added to the context."
         (insert "\n" (contexture-repl--pretty payload))
         (contexture--show-hidden)
         (goto-char (point-min)))
-      (display-buffer (current-buffer)))))
+      (pop-to-buffer (current-buffer)))))
 
 ;;;; Completion
 
@@ -1477,9 +1477,11 @@ Changes made in this buffer are shown already."
      (contexture-repl--draw-context))
    #'ignore))
 
-(defun contexture-repl--resized (_window)
-  "Redraw the line above the prompt for the width of the window."
-  (contexture-repl--draw-context))
+(defun contexture-repl--resized (window)
+  "Redraw the line above the prompt in the buffer of WINDOW for its width.
+In a new frame, Emacs calls this in another buffer."
+  (with-current-buffer (window-buffer window)
+    (contexture-repl--draw-context)))
 
 ;;;; Choosing
 

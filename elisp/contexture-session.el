@@ -724,7 +724,7 @@ are parameters of `get-messages'."
          (apply #'insert (mapcar #'contexture-session--message-text messages))
          (contexture--show-hidden)
          (goto-char (point-min)))
-       (display-buffer buffer)))))
+       (pop-to-buffer buffer)))))
 
 ;;;; Searching
 
@@ -1108,7 +1108,7 @@ It is a text, or a plist that has the text as `:content'."
         (insert (if (stringp summary) summary (plist-get summary :content)))
         (contexture--show-hidden))
       (goto-char (point-min)))
-    (display-buffer buffer)))
+    (pop-to-buffer buffer)))
 
 ;;;; Going back to another view
 
@@ -1470,7 +1470,7 @@ If STATUS is empty or \"all\", list all."
       (contexture-session-views--insert view)
       (contexture--show-hidden)
       (goto-char (point-min)))
-    (display-buffer (current-buffer))))
+    (pop-to-buffer (current-buffer))))
 
 (defun contexture-session-views--insert (view)
   "Insert all data of VIEW: first the short values, then the long texts.

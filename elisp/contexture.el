@@ -685,6 +685,13 @@ connects, and the server keeps them until it ends.  The plist has
   :type '(alist :key-type (string :tag "Name")
                 :value-type (plist :tag "Settings")))
 
+(defun contexture--providers-set (_variable _value operation _buffer)
+  "Send the server what changed in `contexture-providers', after OPERATION set it."
+  (when (and (eq operation 'set) (fboundp 'contexture-provider--tell-changed))
+    (contexture--later #'contexture-provider--tell-changed)))
+
+(add-variable-watcher 'contexture-providers #'contexture--providers-set)
+
 (defvar contexture-providers-hook nil
   "Normal hook run each time the server has accepted one of `contexture-providers'.")
 

@@ -635,5 +635,72 @@ no file and no symbol known here matches @nix; it is only text"
     (with-temp-buffer
       (should (equal (plist-get (contexture-repl--usual-session) :session) "b")))))
 
+(ert-deftest contexture-repl-says-once-that-there-is-no-model ()
+  (contexture-repl-test-with nil
+    (contexture-repl-test-wait)
+    (contexture-ert-wait-for (string-search "no model" (contexture-repl-test-header)))
+    (should (= 1 (cl-count-if (lambda (part) (string-search "no model" part))
+                              (cl-remove-if-not #'stringp header-line-format))))))
+
+(ert-deftest contexture-repl-is-drawn-for-a-window-from-any-buffer ()
+  (contexture-repl-test-with nil
+    (let ((window (selected-window)))
+      (should (eq (window-buffer window) (current-buffer)))
+      (contexture-repl--changing
+        (delete-region contexture-repl--tail (+ 3 contexture-repl--tail)))
+      (with-temp-buffer (contexture-repl--resized window))
+      (should (string-prefix-p "Context: " (contexture-repl-test-context))))))
+
+(ert-deftest contexture-repl-shows-an-error-in-one-line ()
+  (contexture-repl-test-with nil
+    (contexture-repl--note-error (concat "first " (make-string 300 ?x) " last"))
+    (contexture-repl-test-goto "Error: first")
+    (should (string-suffix-p "..." (buffer-substring-no-properties (point) (line-end-position))))
+    (should (< (- (line-end-position) (line-beginning-position)) (contexture-repl--width)))
+    (should (eq 'contexture-repl-error (get-text-property (point) 'face)))
+    (should (invisible-p (save-excursion (search-forward " last"))))
+    (should (eq #'contexture-repl-toggle-details (key-binding (kbd "RET"))))
+    (contexture-repl-toggle-details)
+    (should-not (invisible-p (1- (save-excursion (search-forward " last")))))))
+
+(ert-deftest contexture-repl-dry-run-needs-no-question ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-request 'add-message '(:session "talk" :content "Said before"))
+    (call-interactively #'contexture-repl-dry-run)
+    (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
+    (contexture-test-settle)
+    (with-current-buffer contexture-repl-dry-run-buffer
+      (should (string-search "Said before" (buffer-string)))
+      (should (string-search "(your question)" (buffer-string)))
+      (should (eq (window-buffer) (current-buffer)))
+      (kill-buffer))))
+
+(ert-deftest contexture-providers-take-effect-when-they-are-set ()
+  (contexture-repl-test-with '(("A"))
+    (setq contexture-providers
+          (append contexture-providers
+                  (list (list "second" :kind 'ollama :model "m2"
+                              :base-url (contexture-ert-model-url)))))
+    (contexture-ert-wait-for
+        (cl-find "second" (contexture-request 'list-providers) :test #'equal
+                 :key (lambda (it) (plist-get it :name))))))
+
+(ert-deftest contexture-commands-select-the-buffer-that-they-show ()
+  (let (found)
+    (dolist (file (directory-files (file-name-directory (locate-library "contexture"))
+                                   t "\\`contexture.*\\.el\\'"))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "(display-buffer " nil t)
+          (save-excursion
+            (re-search-backward "^(def[a-z-]+ \\([^ ]+\\)")
+            (push (match-string 1) found)))))
+    ;; These show something beside a question, or after the user went elsewhere.
+    (should (equal (sort (delete-dups found) #'string<)
+                   '("contexture-list-item--edit" "contexture-repl-code--watch"
+                     "contexture-session-import--preview" "contexture-setup-agent"
+                     "contexture-tools--ask" "contexture-tools-change--point-out"
+                     "contexture-trust--show")))))
+
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here
