@@ -559,7 +559,8 @@ With a prefix argument, add that many frames."
   "Have a model explain the error of the Lisp debugger.
 Add the error to the context of the buffer with its source, as
 `contexture-lisp-add-error' does, and ask in a new conversation there; see
-`contexture-repl-continue'.  If several debuggers are open, call this in the one with the error."
+`contexture-repl-continue'.  If several debuggers are open, call this in
+the one with the error."
   (interactive)
   (contexture-lisp--add-error
    (or (cl-find-if (lambda (client)

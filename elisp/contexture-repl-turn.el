@@ -1170,7 +1170,8 @@ conversation, so this waits until the buffer shows it."
             contexture-repl--once-loaded))))
 
 (defun contexture-repl--ask-now (text origin)
-  "Ask TEXT as `contexture-repl--ask' does; the conversation is drawn."
+  "Ask TEXT, with code from ORIGIN, as `contexture-repl--ask' does.
+The conversation is drawn."
   (contexture-repl--note-used (current-buffer))
   (contexture-repl--remember text)
   (contexture-repl--show-end)

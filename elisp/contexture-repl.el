@@ -1644,7 +1644,7 @@ that is not PROJECT, from where it was asked."
          (format " and %s before" (contexture--count before "message")))))))
 
 (defun contexture-repl-code--show (buffer)
-  "Show and select BUFFER, of a conversation in which something was just asked."
+  "Show and select BUFFER, of a conversation; something was just asked there."
   (let ((project (contexture-repl--project-here)))
     (pop-to-buffer buffer)
     (goto-char (point-max))
