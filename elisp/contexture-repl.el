@@ -495,12 +495,12 @@ a name lists the checkpoints" name))))))))))
 
 (defun contexture-repl--roll-back-to (id)
   "Go back to the checkpoint ID, and redraw the conversation."
-  (contexture-repl--request
-   'rollback (list :session (contexture-repl--session-id) :checkpoint id
-                   :request-key (contexture--make-request-key))
+  (contexture-repl--roll-back
+   id
    (lambda (result)
      (contexture-session--report-rolled-back result)
-     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
+     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))
+   #'contexture-repl--show-problem))
 
 (defun contexture-repl--checkpoints ()
   "Return the checkpoints of this conversation, the newest first."
@@ -1429,6 +1429,10 @@ This is a value of `filter-buffer-substring-function'."
       (cond ((eq method 'context-changed)
              (when (contexture--of-context-p (plist-get params :manager)
                                              contexture-manager)
+               (unless (plist-get params :own)
+                 (contexture-repl--tell-of-others
+                  (contexture--name (plist-get params :method))
+                  (contexture--label (plist-get params :manager))))
                (unless contexture-repl--items-timer
                  (let ((buffer (current-buffer)))
                    (setq contexture-repl--items-timer
@@ -1448,6 +1452,26 @@ This is a value of `filter-buffer-substring-function'."
                 (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
             (t (contexture-repl--session-changed params))))))
 
+(defconst contexture-repl--told-of-others
+  '(("chat" . "asked in %s; the answer is shown")
+    ("add-message" . "added a message to %s")
+    ("rollback" . "rolled %s back")
+    ("undo-rollback" . "undid a rollback of %s")
+    ("undo-session" . "undid the last change of %s")
+    ("redo-session" . "redid a change of %s")
+    ("remove-items" . "removed items of %s")
+    ("undo" . "undid a change of the items of %s")
+    ("redo" . "redid a change of the items of %s")
+    ("clear-context" . "removed all items of %s"))
+  "Alist from methods that others call to phrases about a conversation or context.")
+
+(defun contexture-repl--tell-of-others (method what)
+  "Say in one line that another client called METHOD, a name, on WHAT.
+Say nothing if WHAT is shown nowhere."
+  (when-let* (((get-buffer-window nil 'visible))
+              (phrase (cdr (assoc method contexture-repl--told-of-others))))
+    (contexture--message "Another client %s" (contexture--format phrase what))))
+
 (defun contexture-repl--session-changed (params)
   "Show a change of this conversation that the notification PARAMS reports.
 Changes made in this buffer are shown already."
@@ -1466,6 +1490,9 @@ Changes made in this buffer are shown already."
                  ((or "add-message" "chat")
                   (and (= contexture-repl--asking 0) (> now before))))
                (not (contexture-repl--busy-p)))
+      (unless (memq (intern method) contexture--own-session-calls)
+        (contexture-repl--tell-of-others
+         method (concat "conversation " (plist-get contexture-repl--session :session))))
       (contexture-repl-redraw))))
 
 (defun contexture-repl--fetch-items ()
@@ -1603,7 +1630,7 @@ is non-nil, it is the one that `contexture-repl' shows instead."
           (t (contexture-repl--open (contexture-repl--make-session nil))))))
 
 (defun contexture-repl--unused-p (buffer)
-  "Return non-nil if nothing was asked in BUFFER's conversation or is at its prompt."
+  "Return non-nil if BUFFER's conversation has no messages and no draft."
   (with-current-buffer buffer
     (and (eql 0 (plist-get contexture-repl--session :messages))
          (= 0 contexture-repl--log-length)

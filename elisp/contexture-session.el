@@ -99,8 +99,15 @@ Leave out entries that are nil."
 (defun contexture-session--call (method params success)
   "Call METHOD with PARAMS; then call SUCCESS with the result.
 Show an error, with a command that helps if there is one."
-  (contexture-request-async method params
-                            :success success :error #'contexture-session--show-error))
+  (let ((answered (lambda (then result)
+                    (setq contexture--own-session-calls
+                          (remq method contexture--own-session-calls))
+                    (funcall then result))))
+    (push method contexture--own-session-calls)
+    (contexture-request-async
+     method params
+     :success (apply-partially answered success)
+     :error (apply-partially answered #'contexture-session--show-error))))
 
 (defun contexture-session--show-error (problem)
   "Show PROBLEM, the error of a call, with a command that helps if there is one."

@@ -646,6 +646,10 @@ Do nothing in an Emacs without tool bars."
   "Call FUNCTION with ARGS as soon as Emacs waits for input; return the timer."
   (apply #'run-at-time 0 nil function args))
 
+(defvar contexture--own-session-calls nil
+  "Methods of calls of this Emacs about conversations that are not answered yet.
+What the server announces meanwhile is not another client's change.")
+
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
 Outside of commands there is no last event, which `y-or-n-p' takes for one of

@@ -702,5 +702,37 @@ no file and no symbol known here matches @nix; it is only text"
                      "contexture-tools--ask" "contexture-tools-change--point-out"
                      "contexture-trust--show")))))
 
+(ert-deftest contexture-repl-tells-what-others-did-in-one-line ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-repl-test-send "Q")
+    (pcase-dolist (`(,method ,said . ,params)
+                   '((context-changed "^Another client undid a change of the items of "
+                                      :method :undo)
+                     (context-changed "^Another client removed items of " :method :remove-items)
+                     (context-changed nil :method :remove-items :own t)
+                     (session-changed "^Another client asked in conversation .*; the answer is shown"
+                                      :method :chat :messages 9)
+                     (session-changed "^Another client rolled conversation .* back"
+                                      :method :rollback)
+                     (session-changed "^Another client undid the last change of conversation "
+                                      :method :undo-session)))
+      (let (told)
+        (cl-letf (((symbol-function 'contexture--message)
+                   (lambda (&rest arguments) (push (apply #'format arguments) told))))
+          (contexture-repl--changed
+           method (append params (list :manager (plist-get contexture-repl--session :manager)
+                                       :id (contexture-repl--session-id)))))
+        (should (equal (length told) (if said 1 0)))
+        (when said (should (string-match-p said (car told))))
+        (contexture-repl-test-wait)))
+    ;; What this Emacs does is told by its command.
+    (let (told)
+      (cl-letf (((symbol-function 'contexture--message)
+                 (lambda (&rest arguments) (push (apply #'format arguments) told))))
+        (contexture-session-undo)
+        (contexture-ert-wait-for told)
+        (contexture-repl-test-wait))
+      (should-not (cl-find-if (lambda (it) (string-search "Another client" it)) told)))))
+
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here
