@@ -28,6 +28,7 @@
 (eval-when-compile (require 'subr-x))
 
 (autoload 'contexture-session--report-rolled-back "contexture-session")
+(autoload 'contexture-session--send-no-memories "contexture-session")
 (declare-function contexture-trust--ask "contexture-doctor" (project templates then))
 (declare-function compilation-buffer-p "compile" (buffer))
 (defvar contexture-mention-mode)
@@ -353,6 +354,8 @@ Emacs does not wait for the answers."
   '(("context" nil "list the items of the context" contexture-list)
     ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
+    ("memories" "WORDS" "put what is remembered of them at the prompt"
+     contexture-repl--do-memories)
     ("clear" nil "remove all items; /undo brings them back" contexture-clear)
     ("undo" nil "undo the last change to the context" contexture-undo)
     ("redo" nil "redo the change that was undone last" contexture-redo)
@@ -435,6 +438,18 @@ It may also fail later; see `contexture-repl--running'."
         (_ (contexture--user-error "%d items are called %s; /drop one of the ids %s"
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
+
+(defun contexture-repl--do-memories (words)
+  "Put the memories that match WORDS at the prompt, where they can be edited."
+  (when (string-empty-p words)
+    (user-error "Say what the memories are to be about, as in /memories port"))
+  (contexture-repl--request
+   'ground-query (list :query words :session (contexture-repl--session-id))
+   (lambda (found)
+     (if (null (plist-get found :memories))
+         (contexture--message "No memory matches %s" words)
+       (contexture-repl--set-text (concat (contexture-repl--text)
+                                          (plist-get found :summary) "\n\n"))))))
 
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
@@ -1118,13 +1133,16 @@ PROJECT is a root or nil."
 (defun contexture-repl--make-session (name)
   "Return the server's entry for the conversation called NAME.
 Start the conversation if needed; if NAME is nil, start a new one."
-  (let ((context (contexture--conversation-context)))
-    (contexture--ask
-     'open-session
-     (contexture--plist :name name
-                        (if (listp context) :managers :manager) context
-                        :project (contexture-repl--project-here)
-                        :request-key (contexture--make-request-key)))))
+  (let* ((context (contexture--conversation-context))
+         (session (contexture--ask
+                   'open-session
+                   (contexture--plist :name name
+                                      (if (listp context) :managers :manager) context
+                                      :project (contexture-repl--project-here)
+                                      :request-key (contexture--make-request-key)))))
+    (when (plist-get session :created-now)
+      (contexture-session--send-no-memories session))
+    session))
 
 (defun contexture-repl--read-session ()
   "Ask for the name of a conversation, which need not exist; return it or nil.

@@ -238,9 +238,17 @@ or a list of layers."
                            :project (contexture--project-root))
         #'contexture-session--tell-opened)))))
 
+(defun contexture-session--send-no-memories (session)
+  "Have SESSION, an entry of a new conversation, send no memories by itself.
+The user would not see them before they are sent; /memories shows them."
+  (contexture-session--call
+   'configure-session (list :session (plist-get session :id) :grounding-memories 0) #'ignore))
+
 (defun contexture-session--tell-opened (session)
   "Tell the user that SESSION, an entry, is the current conversation now.
 Also tell the functions that watch notifications."
+  (when (plist-get session :created-now)
+    (contexture-session--send-no-memories session))
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
       (contexture--message "Started conversation %s%s" (plist-get session :session)

@@ -702,6 +702,20 @@ no file and no symbol known here matches @nix; it is only text"
                      "contexture-tools--ask" "contexture-tools-change--point-out"
                      "contexture-trust--show")))))
 
+(ert-deftest contexture-repl-sends-no-memory-that-is-not-at-the-prompt ()
+  (dolist (start (list (lambda () (contexture-repl "new"))
+                       (lambda () (contexture-test-message "Started" (contexture-session-new "new")))))
+    (contexture-repl-test-with '(("A") ("B"))
+      (contexture-request 'remember '(:content "the port is 8080" :scope :everywhere))
+      (save-window-excursion (funcall start))
+      (contexture-repl-test-open "new")
+      (contexture-repl-test-send "which port?")
+      (should-not (string-search "8080" (format "%S" (contexture-ert-shown))))
+      (contexture-repl-test-send "/memories port")
+      (contexture-ert-wait-for (string-search "8080" (contexture-repl--text)))
+      (contexture-repl-test-send "which port?")
+      (should (string-search "8080" (format "%S" (contexture-ert-shown)))))))
+
 (ert-deftest contexture-repl-tells-what-others-did-in-one-line ()
   (contexture-repl-test-with '(("A"))
     (contexture-repl-test-send "Q")
