@@ -1323,10 +1323,14 @@ A model's text after the use of a tool belongs to the answer before it."
             content))
           (going-on
            (setf (contexture-repl--message-id last) (plist-get message :id))
+           ;; Its model is known by the last message of the answer.
+           (when-let* ((model (contexture-repl--model-of (plist-get message :id))))
+             (contexture-repl--retitle last model))
            (unless (string-empty-p content)
              (contexture-repl--add-text last content)))
           (t (setq last (contexture-repl--add-message
-                         role content (contexture-repl--model-of (plist-get message :id))
+                         role content
+                         (or (contexture-repl--model-of (plist-get message :id)) "Model")
                          :id (plist-get message :id)))))
     (dolist (call (plist-get message :tool-calls))
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
@@ -1334,11 +1338,10 @@ A model's text after the use of a tool belongs to the answer before it."
       (contexture-repl--draw-tool-call call))))
 
 (defun contexture-repl--model-of (id)
-  "Return the name of the model that gave the answer with ID.
-That is \"Model\" if it is not known, and not the model that is in use now."
-  (or (nth 1 (assoc (contexture-repl--usage-key id)
-                    (plist-get contexture-repl--settings :usage)))
-      "Model"))
+  "Return the name of the model that gave the answer with ID, or nil if unknown.
+It need not be the model that is in use now."
+  (nth 1 (assoc (contexture-repl--usage-key id)
+                (plist-get contexture-repl--settings :usage))))
 
 (defun contexture-repl--draw-logged-result (tool content)
   "Draw a line for CONTENT, the result of TOOL, with CONTENT as details.
