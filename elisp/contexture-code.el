@@ -664,7 +664,8 @@ OUTER is the definition around it, or nil."
 BEFORE and AFTER are the texts of these lines around the part that would
 be replaced; TEXT is the new text of that part, as far as it has come.
 KEYS is the overlay with the keymap, which also holds directly below PLACE.
-PARTS are overlays of the parts that are neither accepted nor rejected.
+PARTS are overlays of the parts that are neither accepted nor rejected; each
+has its new text, the lines of that, and which of them a window has shown.
 STATE is `coming', `ready' or `ended'; HEADING is the text above PLACE.
 SHOWN is the time when the change was last drawn, and ACCEPTED the number
 of parts that were accepted.  AGAIN is a function that asks once more, with
@@ -672,6 +673,10 @@ a remark; CANCEL is one that stops the text that is coming; DECIDED is one
 to call once the user has decided about all parts."
   place keys before after (text "") parts (state 'coming) (heading "") (shown 0) (accepted 0)
   again cancel decided)
+
+(defface contexture-review-more '((t :inherit shadow))
+  "Face of the lines that say how many new lines are not shown."
+  :group 'contexture)
 
 (defconst contexture-review--draw-seconds 0.2
   "Minimum number of seconds between redraws of a change that is still coming.")
@@ -701,6 +706,8 @@ Each is called with a marker at the beginning of the changed lines.")
 
 (defvar contexture-review--elsewhere-map
   (let ((map (make-sparse-keymap)))
+    (define-key map [remap scroll-up-command] #'contexture-review-scroll-up)
+    (define-key map [remap scroll-down-command] #'contexture-review-scroll-down)
     (map-keymap
      (lambda (event command)
        (let ((key (vector ?\C-c event)))
@@ -765,6 +772,7 @@ stops the new text; DECIDED one to call once the user has decided.
           (overlay-put place 'line-prefix ""))
         (setq contexture-review--all (append contexture-review--all (list review))
               contexture-review--in-buffer t)
+        (add-hook 'pre-command-hook #'contexture-review--note-seen nil t)
         (contexture-review--title review "Waiting for the change")
         (contexture-review--retitle)
         review))))
@@ -788,7 +796,8 @@ stops the new text; DECIDED one to call once the user has decided.
   (setf (contexture-review--state review) 'ended)
   (setq contexture-review--all (delq review contexture-review--all))
   (contexture--with-live-buffer (contexture-review--buffer review)
-    (setq contexture-review--in-buffer (and (contexture-review--open-here) t)))
+    (unless (setq contexture-review--in-buffer (and (contexture-review--open-here) t))
+      (remove-hook 'pre-command-hook #'contexture-review--note-seen t)))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--keys review))
   (delete-overlay (contexture-review--place review))
@@ -930,15 +939,160 @@ LINES are the lines of the new text.  The value is as for
                    (if (not bare) text
                      (concat (and (= from to) (not (string-empty-p text)) "\n")
                              (string-remove-suffix "\n" text))))
-      (overlay-put overlay 'after-string
-                   (propertize (contexture--visible
-                                (if bare (concat "\n" (string-remove-suffix "\n" text)) text)
-                                t)
-                               'face 'diff-added)))
+      (overlay-put overlay 'contexture-bare bare))
+    (overlay-put overlay 'contexture-lines (contexture-review--rows text))
+    (overlay-put overlay 'contexture-seen
+                 (make-bool-vector (length (overlay-get overlay 'contexture-lines)) nil))
+    (contexture-review--show-lines overlay 0)
     (overlay-put overlay 'contexture-old (buffer-substring-no-properties from to))
     (overlay-put overlay 'face 'diff-removed)
     (overlay-put overlay 'priority 101)
     overlay))
+
+;;;; More lines than the window has
+
+;; New text is no text of the buffer, so a window cannot begin within it.
+;; Of a part with more lines than the window, some are shown at a time, and
+;; the commands that scroll go on to the next.  What a window has shown is
+;; recorded, so that nothing is accepted unseen by mistake.
+
+(defconst contexture-review--longest-row 400
+  "Maximum number of columns of new text in one piece; longer lines are divided.")
+
+(defconst contexture-review--other-rows 5
+  "Number of lines of a window that are left for other than new text.
+They have the title, an old line, and what says that there are more lines.")
+
+(defun contexture-review--rows (text)
+  "Return the lines of TEXT as they are shown, in a list."
+  (let (rows)
+    (dolist (line (split-string (contexture--visible (string-remove-suffix "\n" text) t) "\n"))
+      (while (> (length line) contexture-review--longest-row)
+        (push (substring line 0 contexture-review--longest-row) rows)
+        (setq line (substring line contexture-review--longest-row)))
+      (push line rows))
+    (if (string-empty-p text) nil (nreverse rows))))
+
+(defun contexture-review--height (row)
+  "Return the number of lines that a window with this buffer needs for ROW."
+  (let ((width (max 1 (if-let* ((window (get-buffer-window nil t)))
+                          (window-max-chars-per-line window)
+                        (frame-width)))))
+    (max 1 (ceiling (string-width row) width))))
+
+(defun contexture-review--room ()
+  "Return the number of lines for new text in a window with this buffer."
+  (let ((window (get-buffer-window nil t)))
+    (max 3 (- (if window (window-body-height window) (frame-height))
+              contexture-review--other-rows))))
+
+(defun contexture-review--show-lines (part first)
+  "Show those lines of PART that have room, from that with the index FIRST."
+  (let* ((lines (overlay-get part 'contexture-lines))
+         (count (length lines))
+         (first (max 0 (min first (1- count))))
+         (room (contexture-review--room))
+         (last first)
+         (more (lambda (number where key)
+                 (if (<= number 0) ""
+                   (propertize (format "-- %s %s; %s shows %s\n" (contexture--count number "new line")
+                                       where key (if (= number 1) "it" "them"))
+                               'face 'contexture-review-more)))))
+    (while (and (< last count)
+                (or (= last first) (>= room (contexture-review--height (nth last lines)))))
+      (setq room (- room (contexture-review--height (nth last lines)))
+            last (1+ last)))
+    (overlay-put part 'contexture-shown (cons first last))
+    (let ((text (concat
+                 (funcall more first "above" "M-v")
+                 (mapconcat (lambda (line) (propertize (concat line "\n") 'face 'diff-added))
+                            (cl-subseq lines first last) "")
+                 (funcall more (- count last) "below" "C-v"))))
+      (overlay-put part 'after-string
+                   (if (overlay-get part 'contexture-bare)
+                       (concat "\n" (substring text 0 (max 0 (1- (length text)))))
+                     text)))))
+
+(defun contexture-review--parts-here ()
+  "Return the parts of all changes that are proposed in this buffer."
+  (cl-mapcan (lambda (review) (copy-sequence (contexture-review--parts review)))
+             (contexture-review--open-here)))
+
+(defun contexture-review--rows-above (part)
+  "Return the number of lines between the top of the window and PART's new text.
+Return nil if that begins above the window or below it."
+  (let ((end (overlay-end part)))
+    (when (and (<= (window-start) end) (<= end (window-end nil noninteractive)))
+      (if noninteractive                ; where nothing is drawn
+          (count-screen-lines (window-start) end)
+        (when-let* ((place (posn-at-point (max (point-min) (1- end)))))
+          (1+ (cdr (posn-actual-col-row place))))))))
+
+(defun contexture-review--note-seen ()
+  "Record which new lines of this buffer the selected window shows."
+  (when (eq (window-buffer) (current-buffer))
+    (dolist (part (contexture-review--parts-here))
+      (when-let* ((above (contexture-review--rows-above part)))
+        (pcase-let ((`(,first . ,last) (overlay-get part 'contexture-shown))
+                    (room (- (window-body-height) above)))
+          (when (> first 0) (cl-decf room))
+          (cl-loop for index from first below last
+                   for line in (nthcdr first (overlay-get part 'contexture-lines))
+                   do (cl-decf room (contexture-review--height line))
+                   while (>= room 0)
+                   do (aset (overlay-get part 'contexture-seen) index t)))))))
+
+(defun contexture-review--unseen (part)
+  "Return the index of the first line of PART that no window has shown, or nil."
+  (cl-position nil (overlay-get part 'contexture-seen)))
+
+(defun contexture-review--check-seen (parts)
+  "Ask whether to accept PARTS if a window has not shown all their new lines.
+If the user wants to see them first, show them, and end the command."
+  (contexture-review--note-seen)
+  (when-let* ((part (cl-find-if #'contexture-review--unseen parts)))
+    (let ((count (apply #'+ (mapcar (lambda (it) (cl-count nil (overlay-get it 'contexture-seen)))
+                                    parts))))
+      (unless (contexture--y-or-n-p
+               (format "%s of the change %s not been in view; accept anyway? "
+                       (contexture--count count "line") (if (= count 1) "has" "have")))
+        (contexture-review--show-at part (contexture-review--unseen part))
+        (user-error "Nothing was accepted; C-v shows what follows")))))
+
+(defun contexture-review--show-at (part index)
+  "Show the lines of PART from that with INDEX on, below the last old line."
+  (contexture-review--show-lines part index)
+  (goto-char (max (overlay-start part) (1- (overlay-end part))))
+  (forward-line 0)
+  (set-window-start nil (point)))
+
+(defun contexture-review--scroll (up command)
+  "Show the next new lines in view if UP, else the ones before, or call COMMAND."
+  (contexture-review--note-seen)
+  (let* ((part (cl-find-if #'contexture-review--rows-above (contexture-review--parts-here)))
+         (lines (and part (overlay-get part 'contexture-lines)))
+         (shown (and part (overlay-get part 'contexture-shown)))
+         (unseen (and part up (cl-position nil (overlay-get part 'contexture-seen)
+                                           :start (car shown) :end (cdr shown)))))
+    (cond ((and unseen (not (and (= unseen (car shown)) ; a line too long to be all in view
+                                 (<= (contexture-review--rows-above part) 1))))
+           (contexture-review--show-at part unseen))
+          ((and part up (< (cdr shown) (length lines)))
+           (contexture-review--show-at part (cdr shown)))
+          ((and part (not up) (> (car shown) 0))
+           (contexture-review--show-at
+            part (max 0 (- (car shown) (contexture-review--room)))))
+          (t (call-interactively command)))))
+
+(defun contexture-review-scroll-up ()
+  "Scroll on, also through new text that has more lines than the window."
+  (interactive)
+  (contexture-review--scroll t #'scroll-up-command))
+
+(defun contexture-review-scroll-down ()
+  "Scroll back, also through new text that has more lines than the window."
+  (interactive)
+  (contexture-review--scroll nil #'scroll-down-command))
 
 (defun contexture-review--say-where (review)
   "Say where REVIEW proposes a change, unless its beginning is in view."
@@ -1102,8 +1256,12 @@ Signal an error if the lines of one of them were edited."
       (run-hook-with-args 'contexture-review-accepted-functions place))))
 
 (defun contexture-review-accept ()
-  "Make the change that is proposed at point, or what is left of it."
-  (interactive "*")
+  "Make the change that is proposed at point, or what is left of it.
+Ask first if some of its new lines have not been in view."
+  (interactive
+   (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
+     (contexture-review--part review)
+     (ignore (contexture-review--check-seen (contexture-review--parts review)))))
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
     (contexture-review--apply parts)
@@ -1126,8 +1284,11 @@ Stop it if it is still coming."
       (contexture-review--tell review))))
 
 (defun contexture-review-accept-part ()
-  "Make the part of the proposed change at point, or the next one."
-  (interactive "*")
+  "Make the part of the proposed change at point, or the next one.
+Ask first if some of its new lines have not been in view."
+  (interactive
+   (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
+     (ignore (contexture-review--check-seen (list (contexture-review--part review))))))
   (let* ((review (contexture-review--here))
          (part (contexture-review--part review)))
     (contexture-review--apply (list part))

@@ -171,12 +171,12 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--settings (plist-get data :settings))
                    (contexture-dashboard--warning (plist-get data :stats))
                    (contexture-dashboard--buttons data)
-                   (contexture-dashboard--quality (plist-get data :quality))
                    (contexture-dashboard--window data)
                    (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
                    (contexture-dashboard--usage (plist-get data :usage))
-                   (contexture-dashboard--agents (plist-get data :agents))))))
+                   (contexture-dashboard--agents (plist-get data :agents))
+                   (contexture-dashboard--quality (plist-get data :quality))))))
 
 (defun contexture-dashboard--gone ()
   "Return the text of the dashboard when its conversation was deleted."
@@ -228,19 +228,20 @@ NAME tells it apart from others; HELP says what it does."
   (mapconcat (lambda (name)
                (if (string-prefix-p "*session " name) "the conversation's own context"
                  (contexture--label name)))
-             (or (delete-dups (delq nil (contexture--pluck :manager items)))
+             (or (plist-get session :managers)
+                 (delete-dups (delq nil (contexture--pluck :manager items)))
                  (list (plist-get session :manager)))
              " and "))
 
 (defun contexture-dashboard--whereabouts (stats)
   "Return a phrase that says where the messages counted in STATS are."
-  (let* ((rolled-back (apply #'- (plist-get stats :log)
+  (let* ((taken-back (apply #'- (plist-get stats :log)
                              (mapcar (lambda (key) (or (plist-get stats key) 0))
                                      '(:items :pruned :summarized))))
          (parts (cl-loop for (number . words)
                          in `((,(plist-get stats :pruned) . "pruned")
                               (,(plist-get stats :summarized) . "in a summary")
-                              (,rolled-back . "rolled back")
+                              (,taken-back . "taken back")
                               (,(plist-get stats :pinned) . "pinned"))
                          when (> (or number 0) 0)
                          collect (format "%s %s" (contexture--number number)
@@ -366,7 +367,8 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
 ;;;; Quality
 
 (defun contexture-dashboard--quality (quality)
-  "Return the section on QUALITY, with its parts and their reasons."
+  "Return the section on QUALITY, with its parts and their reasons.
+It is the last one: the figures are for who sets the weights."
   (concat
    (contexture-dashboard--heading "Quality")
    (mapconcat

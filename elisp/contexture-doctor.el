@@ -242,14 +242,26 @@ PHRASE says whether their settings are saved.")
 
 ;;;; Telling a server
 
+(defvar contexture-provider--told nil
+  "Entries of `contexture-providers' that the server in use was sent.")
+
 (defun contexture-provider--tell-all (connection)
   "Send all providers to CONNECTION's server, in order."
+  (setq contexture-provider--told nil)
   (dolist (entry contexture-providers)
     (contexture-provider--tell connection entry)))
+
+(defun contexture-provider--tell-changed ()
+  "Send the server in use those providers that have changed since it was told."
+  (when (contexture-running-p)
+    (dolist (entry contexture-providers)
+      (unless (member entry contexture-provider--told)
+        (contexture-provider--tell contexture--connection entry)))))
 
 (defun contexture-provider--tell (connection entry)
   "Send ENTRY of `contexture-providers' to CONNECTION's server.
 If its key must be looked up first, the entry is sent after that."
+  (push entry contexture-provider--told)
   (condition-case problem
       (let* ((params (contexture-provider--params entry))
              (place (contexture-provider--place entry))

@@ -44,7 +44,9 @@
 (autoload 'contexture-sources--buffer-metadata "contexture-sources")
 (autoload 'contexture-sources--params "contexture-sources")
 (autoload 'contexture-defun-at-point "contexture-code")
-(autoload 'contexture-repl-code--session "contexture-repl")
+(autoload 'contexture-repl-code--clean "contexture-repl")
+(autoload 'contexture-repl-code--idle "contexture-repl")
+(autoload 'contexture-repl-code--show "contexture-repl")
 (autoload 'contexture-repl-code--submit "contexture-repl")
 
 ;;; Add what a running Lisp knows
@@ -553,8 +555,9 @@ With a prefix argument, add that many frames."
 (defun contexture-lisp-explain-error ()
   "Have a model explain the error of the Lisp debugger.
 Add the error to the context of the buffer with its source, as
-`contexture-lisp-add-error' does, and ask in the conversation there.  If
-several debuggers are open, call this in the one with the error."
+`contexture-lisp-add-error' does, and ask in a new conversation there; see
+`contexture-repl-continue'.  If several debuggers are open, call this in
+the one with the error."
   (interactive)
   (contexture-lisp--add-error
    (or (cl-find-if (lambda (client)
@@ -563,10 +566,10 @@ several debuggers are open, call this in the one with the error."
        (car (contexture-lisp--clients))
        (user-error "Neither SLIME nor SLY is connected to a Lisp"))
    nil (lambda (&rest _)
-         (let ((session (contexture-repl-code--session)))
+         (let ((session (contexture-repl-code--idle (contexture-repl-code--clean))))
            (with-current-buffer session
              (contexture-repl-code--submit contexture-lisp--error-question nil))
-           (display-buffer session)))))
+           (contexture-repl-code--show session)))))
 
 ;;;###autoload
 (defun contexture-lisp-add-inspector ()

@@ -1449,7 +1449,7 @@ If its source is gone, show the item's text."
              (when as-of (and reason (concat ": " reason))))))
     (setq-local view-inhibit-help-message t)
     (view-mode-enter nil #'ignore)
-    (display-buffer (current-buffer))))
+    (pop-to-buffer (current-buffer))))
 
 (defun contexture-list-item--insert (item)
   "Replace this buffer's text with that of ITEM, in the major mode for it."

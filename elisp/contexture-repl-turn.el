@@ -58,6 +58,9 @@ Nil means keep nothing."
 (defvar contexture-repl--new-history nil
   "Texts sent since the history file was last written, the newest first.")
 
+(defvar contexture-repl--used nil
+  "Ids of conversations, the last used first; nil before the file was read.")
+
 (defvar contexture-repl--read nil
   "Non-nil once the history was read from its file.")
 
@@ -167,7 +170,8 @@ If TEXT is empty, nothing was chosen."
 
 (defun contexture-repl--file-contents ()
   "Return the contents of the history file, or nil if it cannot be read.
-They are a plist of :history, :drafts and :sessions; the last has settings."
+They are a plist of :history, :drafts, :sessions, which has settings, and
+:used, the ids of the conversations used last."
   (when (and contexture-repl-history-file (file-readable-p contexture-repl-history-file))
     (condition-case nil
         (with-temp-buffer
@@ -208,12 +212,18 @@ The arguments are as for `contexture-repl--save'; signal an error on failure."
       (condition-case problem
           (progn
             (write-region (prin1-to-string (list :history history :drafts drafts
-                                                 :sessions sessions))
+                                                 :sessions sessions
+                                                 :used (contexture-repl--merged-used
+                                                        (plist-get contents :used))))
                           nil new nil 'quiet)
             (rename-file new file t))
         (error (ignore-errors (delete-file new))
                (signal (car problem) (cdr problem)))))
     (setq contexture-repl--new-history nil)))
+
+(defun contexture-repl--merged-used (others)
+  "Return the ids of the conversations used here, then those of OTHERS."
+  (seq-take (seq-uniq (append contexture-repl--used others)) 200))
 
 (defun contexture-repl--with-entry (key value alist)
   "Return ALIST with (KEY . VALUE) first, or without KEY if VALUE is nil.
@@ -238,13 +248,13 @@ Keep at most 200 entries."
 (defconst contexture-repl--kept-usages 50
   "Maximum number of answers of a conversation whose usage is saved.")
 
-(defun contexture-repl--keep-usage (id text)
-  "Add TEXT, the usage of the answer with ID, to the settings to be saved.
-The server's log does not have the usage.  Do nothing if ID is nil."
+(defun contexture-repl--keep-usage (id model text)
+  "Add MODEL and TEXT, the usage of the answer with ID, to the saved settings.
+The server's log has neither of them.  Do nothing if ID is nil."
   (when id
     (setq contexture-repl--settings
           (plist-put contexture-repl--settings :usage
-                     (seq-take (cons (cons (contexture-repl--usage-key id) text)
+                     (seq-take (cons (list (contexture-repl--usage-key id) model text)
                                      (plist-get contexture-repl--settings :usage))
                                contexture-repl--kept-usages)))))
 
@@ -344,8 +354,11 @@ For DETAILS and PROPERTIES, see `contexture-repl--fold'."
 Leave out DETAILS that are nil, blank or the end of LINE."
   (let* ((details (string-trim-right (or details "")))
          (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
-         (fixed (apply #'contexture-repl--fixed 'face 'contexture-repl-tool
-                       'contexture-note t properties)))
+         (fixed (apply #'contexture-repl--fixed
+                       'face (or (plist-get properties 'face) 'contexture-repl-tool)
+                       'contexture-note t
+                       (cl-loop for (name value) on properties by #'cddr
+                                unless (eq name 'face) append (list name value)))))
     (concat
      (apply #'propertize (concat (if foldp "+ " "  ") line "\n")
             'wrap-prefix "    "
@@ -599,7 +612,7 @@ If there is more, a last line names the key that shows all of it."
                 (contexture-repl--approval-text approval) "\n\n"
                 (contexture-repl--approval-arguments approval) "\n")
         (goto-char (point-min)))
-      (display-buffer (current-buffer)))))
+      (pop-to-buffer (current-buffer)))))
 
 (defun contexture-repl--approval-button (label decision)
   "Return LABEL as a button for DECISION: `once', `always' or `refuse'."
@@ -1145,23 +1158,45 @@ Show an error as a message."
   "Buffers of conversations, the last used first.
 Opening a conversation and asking in it count as use.")
 
+(defun contexture-repl--used ()
+  "Return the ids of the conversations that were used, the last used first."
+  (or contexture-repl--used
+      (setq contexture-repl--used (plist-get (contexture-repl--file-contents) :used))))
+
 (defun contexture-repl--note-used (buffer)
   "Record that BUFFER, of a conversation, was used last; return BUFFER."
   (setq contexture-repl--recent
         (cons buffer (cl-remove-if-not #'buffer-live-p
                                        (remq buffer contexture-repl--recent))))
+  (let ((id (plist-get (buffer-local-value 'contexture-repl--session buffer) :id)))
+    (unless (equal id (car (contexture-repl--used)))
+      (setq contexture-repl--used
+            (seq-take (cons id (remove id contexture-repl--used)) 200))
+      (contexture-repl--save)))
   buffer)
 
 (defun contexture-repl--ask (text &optional origin)
   "Ask TEXT, which has code from ORIGIN, in the conversation of this buffer.
-ORIGIN is nil if TEXT was written at the prompt."
+ORIGIN is nil if TEXT was written at the prompt.  The model is sent the
+conversation, so this waits until the buffer shows it."
+  (if contexture-repl--loaded (contexture-repl--ask-now text origin)
+    (let ((mine (setq contexture-repl--preparing (cons 'log text))))
+      (push (lambda ()
+              (when (eq mine contexture-repl--preparing)
+                (setq contexture-repl--preparing nil)
+                (contexture-repl--ask-now text origin)))
+            contexture-repl--once-loaded))))
+
+(defun contexture-repl--ask-now (text origin)
+  "Ask TEXT, with code from ORIGIN, as `contexture-repl--ask' does.
+The conversation is drawn."
   (contexture-repl--note-used (current-buffer))
   (contexture-repl--remember text)
   (contexture-repl--show-end)
   (let ((turn (contexture-repl--make-turn
                :buffer (current-buffer) :text text
                :key (contexture--make-request-key)
-               :question (contexture-repl--add-message :user text :origin origin))))
+               :question (contexture-repl--add-message :user text nil :origin origin))))
     (setq contexture-repl--turn turn)
     (when (and (string-match-p "\\`conversation-[0-9]+\\'"
                                (plist-get contexture-repl--session :session))
@@ -1342,11 +1377,19 @@ call cannot even be made, call FAILURE at once and return nil."
        (funcall failure (list :message (contexture--problem-text problem)))
        nil))))
 
+(defun contexture-repl--note-error (text &optional advice)
+  "Draw TEXT, what an error says, in one line, and ADVICE below it.
+If TEXT is longer, the line ends in dots, and unfolds to the whole text."
+  (let* ((whole (concat "Error: " text))
+         (line (contexture-repl--one-line whole (- (contexture-repl--width) 8))))
+    (if (equal line whole) (contexture-repl--note whole 'contexture-repl-error)
+      (contexture-repl--draw-fold line text 'face 'contexture-repl-error))
+    (when advice (contexture-repl--note advice 'contexture-repl-error))))
+
 (defun contexture-repl--show-problem (problem)
   "Show PROBLEM, the error of a call, at the end of the conversation.
 If a slash command made the call, put that back at the prompt."
-  (contexture-repl--note (concat "Error: " (contexture--error-text problem))
-                         'contexture-repl-error)
+  (contexture-repl--note-error (contexture--error-text problem))
   (when (eq (car contexture-repl--running) (current-buffer))
     (contexture-repl--give-back (cdr contexture-repl--running))))
 
@@ -1388,7 +1431,7 @@ If a slash command made the call, put that back at the prompt."
       (contexture-repl--retitle answer model))
     (contexture-repl--add-results answer (plist-get result :tool-calls)))
   (contexture-repl--note (contexture-repl--result-text result))
-  (contexture-repl--keep-usage (plist-get result :id)
+  (contexture-repl--keep-usage (plist-get result :id) (plist-get result :model)
                                (contexture-repl--result-text result))
   (when-let* ((text (contexture-repl--management-text result)))
     (contexture-repl--note text))
@@ -1554,10 +1597,9 @@ If no model is set up, show only the remark about that, and only once."
   (let* ((data (plist-get problem :data))
          (kind (plist-get data :kind)))
     (if (or (not (eq kind :unconfigured)) (plist-get data :provider))
-        (contexture-repl--note
-         (format "Error: %s\n%s" (contexture--error-text problem)
-                 (contexture-repl--advice kind (plist-get problem :code)))
-         'contexture-repl-error)
+        (contexture-repl--note-error
+         (contexture--error-text problem)
+         (contexture-repl--advice kind (plist-get problem :code)))
       (contexture-repl--forget-no-model)
       (contexture-repl--note
        (concat contexture-repl--no-model " Then, " (contexture-repl--advice nil nil))
@@ -1587,11 +1629,14 @@ M-x contexture-configure-provider looks it up again. Then, " again))
       (_ (contexture--capitalized again)))))
 
 (defun contexture-repl--unanswered-text ()
-  "Return the text to save: the question without an answer, and the draft."
-  (concat (if contexture-repl--turn (contexture-repl--turn-text contexture-repl--turn)
-            (cdr contexture-repl--preparing))
-          (if (string-blank-p (contexture-repl--text)) ""
-            (concat "\n\n" (contexture-repl--text)))))
+  "Return the text to save: the question of which nothing came, and the draft."
+  (let ((question (cond ((null contexture-repl--turn) (cdr contexture-repl--preparing))
+                        ((not (or (contexture-repl--turn-answer contexture-repl--turn)
+                                  (contexture-repl--turn-pending contexture-repl--turn)))
+                         (contexture-repl--turn-text contexture-repl--turn)))))
+    (string-join (cl-remove-if #'string-blank-p
+                               (list (or question "") (contexture-repl--text)))
+                 "\n\n")))
 
 ;;;; Cancelling
 

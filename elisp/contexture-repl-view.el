@@ -636,6 +636,12 @@ called with the answer so far and with `more', `done' or `failed'."
 (defvar-local contexture-repl--session nil
   "The server's entry for the conversation of this buffer, a plist.")
 
+(defvar-local contexture-repl--loaded nil
+  "Non-nil once the conversation's log was drawn in this buffer.")
+
+(defvar-local contexture-repl--once-loaded nil
+  "Functions to call without arguments when the log is drawn, the last one first.")
+
 (defvar-local contexture-repl--messages nil
   "Messages that are shown, the newest first.")
 
@@ -750,10 +756,11 @@ See `contexture-repl--change'."
 
 ;;;; Messages
 
-(defun contexture-repl--add-message (role text &rest slots)
+(defun contexture-repl--add-message (role text heading &rest slots)
   "Draw TEXT, said by ROLE, as the last message, and return the message.
+HEADING is the name of the model that said it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
-  (let ((message (apply #'contexture-repl--begin-message role slots)))
+  (let ((message (apply #'contexture-repl--begin-message role heading slots)))
     (contexture-repl--add-text message text)
     message))
 
@@ -789,14 +796,15 @@ Its Markdown is drawn when the text is first seen."
                                              'contexture-repl-undrawn))
       (contexture-repl--draw-seen position))))
 
-(defun contexture-repl--begin-message (role &rest slots)
+(defun contexture-repl--begin-message (role &optional heading &rest slots)
   "Draw the heading of a new message of ROLE, and return the message.
+HEADING is the name of the model that says it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
   (let ((message (apply #'contexture-repl--make-message :role role slots))
         (name (pcase role
                 (:user "You")
                 (:assistant
-                 (contexture--visible (or (contexture-repl--model) "Model")))
+                 (contexture--visible (or heading (contexture-repl--model) "Model")))
                 (:tool "Tool")
                 (_ (capitalize (contexture--name role))))))
     (contexture-repl--changing
@@ -896,13 +904,13 @@ Return nil if ID is nil or not the id of a message."
 
 (defun contexture-repl--context-text ()
   "Return the text of the line above the prompt.
-It has the project, and the items of the context with their tokens."
+It says whose items are sent, and has these items with their tokens."
   (let* ((total (if contexture-repl--items
                     (contexture--size (length contexture-repl--items)
                                       (contexture--tokens-to-send contexture-repl--items))
                   "empty; @ or /add adds something"))
-         (project (plist-get contexture-repl--session :project))
-         (label (if project (concat (contexture--project-label project) "  ") ""))
+         (label (contexture-repl--sources-label))
+         (label (if (string-empty-p label) "" (concat label "  ")))
          (chips (contexture-repl--chips (- (contexture-repl--width) (length total)
                                            (string-width label) 12))))
     (propertize (concat "Context: " label chips (if (string-empty-p chips) "" "  ") total)
@@ -910,6 +918,13 @@ It has the project, and the items of the context with their tokens."
                 'mouse-face 'highlight
                 'help-echo "mouse-1, RET: list the items"
                 'keymap contexture-repl-context-map)))
+
+(defun contexture-repl--sources-label ()
+  "Return a phrase for the contexts whose items this conversation sends.
+The shared one and the conversation's own are left out."
+  (let* ((own (plist-get contexture-repl--session :manager))
+         (others (remove contexture--shared (remove own (ensure-list contexture-manager)))))
+    (mapconcat #'contexture--label others " and ")))
 
 (defun contexture-repl--width ()
   "Return the width of a window that shows this buffer, or else 80.
@@ -1020,11 +1035,12 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                 (truncate-string-to-width (plist-get contexture-repl--session :session)
                                           24 nil nil "…")
                 'contexture-repl-switch-session "switch to another conversation")
-               "  "
-               (contexture-repl--header-part
-                (or (contexture-repl--model) "no model chosen")
-                'contexture-repl-switch-model "choose another model")
                "  ")
+         ;; Without a model, the count says so.
+         (when-let* ((model (contexture-repl--model)))
+           (list (contexture-repl--header-part
+                  model 'contexture-repl-switch-model "choose another model")
+                 "  "))
          (contexture-repl--header-tools)
          ;; The count of what would be sent now.
          (list (contexture-repl--escape

@@ -28,6 +28,7 @@
 (eval-when-compile (require 'subr-x))
 
 (autoload 'contexture-session--report-rolled-back "contexture-session")
+(autoload 'contexture-session--send-no-memories "contexture-session")
 (declare-function contexture-trust--ask "contexture-doctor" (project templates then))
 (declare-function compilation-buffer-p "compile" (buffer))
 (defvar contexture-mention-mode)
@@ -356,6 +357,8 @@ Emacs does not wait for the answers."
   '(("context" nil "list the items of the context" contexture-list)
     ("add" "FILE or SYMBOL" "add a file or a definition" contexture-repl--do-add)
     ("drop" "ITEM" "remove an item of the context" contexture-repl--do-drop)
+    ("memories" "WORDS" "put what is remembered of them at the prompt"
+     contexture-repl--do-memories)
     ("clear" nil "remove all items; /undo brings them back" contexture-clear)
     ("undo" nil "undo the last change to the context" contexture-undo)
     ("redo" nil "redo the change that was undone last" contexture-redo)
@@ -441,6 +444,18 @@ It may also fail later; see `contexture-repl--running'."
                        (length found) name
                        (mapconcat (lambda (it) (plist-get it :id)) found ", ")))))))
 
+(defun contexture-repl--do-memories (words)
+  "Put the memories that match WORDS at the prompt, where they can be edited."
+  (when (string-empty-p words)
+    (user-error "Say what the memories are to be about, as in /memories port"))
+  (contexture-repl--request
+   'ground-query (list :query words :session (contexture-repl--session-id))
+   (lambda (found)
+     (if (null (plist-get found :memories))
+         (contexture--message "No memory matches %s" words)
+       (contexture-repl--set-text (concat (contexture-repl--text)
+                                          (plist-get found :summary) "\n\n"))))))
+
 (defun contexture-repl--do-retry (_)
   "Ask the last question again."
   (let ((contexture-repl--running nil)) ; only the question goes back to the prompt
@@ -500,12 +515,12 @@ a name lists the checkpoints" name))))))))))
 
 (defun contexture-repl--roll-back-to (id)
   "Go back to the checkpoint ID, and redraw the conversation."
-  (contexture-repl--request
-   'rollback (list :session (contexture-repl--session-id) :checkpoint id
-                   :request-key (contexture--make-request-key))
+  (contexture-repl--roll-back
+   id
    (lambda (result)
      (contexture-session--report-rolled-back result)
-     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))))
+     (let ((contexture-repl--running nil)) (contexture-repl-redraw)))
+   #'contexture-repl--show-problem))
 
 (defun contexture-repl--checkpoints ()
   "Return the checkpoints of this conversation, the newest first."
@@ -582,11 +597,11 @@ question, \\[contexture-repl-branch] branches into a new conversation,\n\
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
-Interactively, TEXT is the text at the prompt.  Nothing is sent, but what
-TEXT names with `@' is added to the context."
+Interactively, TEXT is the text at the prompt or, if that is empty,
+\"(your question)\".  Nothing is sent, but what TEXT names with `@' is added
+to the context."
   (interactive
-   (list (if (string-blank-p (contexture-repl--text))
-             (user-error "Write something at the prompt first")
+   (list (if (string-blank-p (contexture-repl--text)) "(your question)"
            (string-trim (contexture-repl--text)))))
   (contexture-repl--add-mentions text)
   (contexture-repl--request
@@ -617,7 +632,7 @@ TEXT names with `@' is added to the context."
         (insert "\n" (contexture-repl--pretty payload))
         (contexture--show-hidden)
         (goto-char (point-min)))
-      (display-buffer (current-buffer)))))
+      (pop-to-buffer (current-buffer)))))
 
 ;;;; Completion
 
@@ -922,6 +937,15 @@ to these, too."
   :type 'boolean
   :group 'contexture-repl)
 
+(defcustom contexture-repl-continue nil
+  "Non-nil means that the commands about code go on in the last conversation.
+They are those that make the question themselves, such as
+`contexture-explain-code' and `contexture-rewrite'.  Otherwise they begin a
+new conversation, so that the model sees no earlier questions.  A prefix
+argument lets you name the conversation to go on in."
+  :type 'boolean
+  :group 'contexture-repl)
+
 (defcustom contexture-repl-hide-markup t
   "Non-nil means hide the asterisks, backquotes and other markup of answers.
 This is for conversations opened from now on; `contexture-repl-toggle-markup'
@@ -1043,7 +1067,7 @@ none has that name, start one for this project."
   (let ((project (contexture-repl--project-here)))
     (pop-to-buffer (contexture-repl--buffer session))
     (when (< (point) contexture-repl--input) (goto-char (point-max)))
-    (contexture-repl--tell-project (current-buffer) project "This is")))
+    (contexture-repl--tell-project (current-buffer) project)))
 
 (defun contexture-repl--buffer (&optional session)
   "Return the buffer of the conversation called SESSION; start it if needed.
@@ -1053,8 +1077,16 @@ buffer of the last conversation of its project."
    (cond (session (contexture-repl--open (contexture-repl--make-session session)))
          ((contexture--in-asking-buffer
             (and (derived-mode-p 'contexture-repl-mode) (current-buffer))))
-         ((contexture-repl--last-of (contexture-repl--project-here)))
-         (t (contexture-repl--open (contexture-repl--usual-session))))))
+         (t (contexture-repl--last-used)))))
+
+(defun contexture-repl--last-used ()
+  "Return the buffer of the last conversation here, opened again if needed.
+If there is none, start one."
+  (let ((last (contexture-repl--last-of (contexture-repl--project-here))))
+    (if (and last (equal (plist-get (buffer-local-value 'contexture-repl--session last) :id)
+                         (car (contexture-repl--used))))
+        last
+      (contexture-repl--open (contexture-repl--usual-session)))))
 
 (defun contexture-repl--project-here ()
   "Return the root of this buffer's project, or nil.
@@ -1078,45 +1110,48 @@ If PROJECT is nil, return that of the last conversation without a project."
               contexture-repl--recent))
 
 (defun contexture-repl--usual-session ()
-  "Return the last conversation of this buffer's project, or a new one.
-Without a project, return the last conversation that has none.  Skip
-conversations that were imported from agents.  The value is an entry of the
-server."
-  (let ((project (contexture-repl--project-here)))
-    (or (cl-find-if (lambda (session)
-                      (not (or (plist-get session :source)
-                               (and (not project) (plist-get session :project)))))
-                    (contexture--ask 'list-sessions (and project (list :project project))))
+  "Return the conversation of this buffer's project used last, or a new one.
+Without a project, it is one that has none.  Of those that nobody used here,
+skip conversations that were imported from agents.  The value is an entry of
+the server."
+  (let* ((project (contexture-repl--project-here))
+         (all (cl-remove-if (lambda (session) (and (not project) (plist-get session :project)))
+                            (contexture--ask 'list-sessions
+                                             (and project (list :project project))))))
+    (or (cl-some (lambda (id) (contexture--entry :id id all)) (contexture-repl--used))
+        (cl-find-if-not (lambda (session) (plist-get session :source)) all)
         (contexture-repl--make-session nil))))
 
-(defun contexture-repl--tell-project (buffer project beginning)
-  "Show a message if BUFFER's conversation does not belong to PROJECT.
-PROJECT is a root or nil.  The message begins with BEGINNING."
+(defun contexture-repl--belongs-text (buffer project)
+  "Return a phrase for the project of BUFFER's conversation, if not PROJECT.
+PROJECT is a root or nil."
   (let ((own (contexture-repl--project-of buffer)))
-    (unless (contexture--same-project-p own project)
+    (if (contexture--same-project-p own project) ""
+      (concat ", which belongs to "
+              (if own (contexture--project-label own) "no project")))))
+
+(defun contexture-repl--tell-project (buffer project)
+  "Show a message if BUFFER's conversation does not belong to PROJECT.
+PROJECT is a root or nil."
+  (let ((text (contexture-repl--belongs-text buffer project)))
+    (unless (string-empty-p text)
       (contexture--message
-       "%s conversation %s, which belongs to %s" beginning
-       (plist-get (buffer-local-value 'contexture-repl--session buffer) :session)
-       (if own (contexture--project-label own) "no project")))))
+       "This is conversation %s%s"
+       (plist-get (buffer-local-value 'contexture-repl--session buffer) :session) text))))
 
 (defun contexture-repl--make-session (name)
   "Return the server's entry for the conversation called NAME.
 Start the conversation if needed; if NAME is nil, start a new one."
-  (let ((context (unless contexture-repl-own-context
-                   (contexture--in-asking-buffer
-                     (or (contexture--fixed-context)
-                         (contexture--pluck
-                          :manager
-                          (cl-remove-if-not (lambda (layer)
-                                              (memq (plist-get layer :layer)
-                                                    '(:everywhere :project)))
-                                            (contexture--layers))))))))
-    (contexture--ask
-     'open-session
-     (contexture--plist :name name
-                        (if (listp context) :managers :manager) context
-                        :project (contexture-repl--project-here)
-                        :request-key (contexture--make-request-key)))))
+  (let* ((context (contexture--conversation-context))
+         (session (contexture--ask
+                   'open-session
+                   (contexture--plist :name name
+                                      (if (listp context) :managers :manager) context
+                                      :project (contexture-repl--project-here)
+                                      :request-key (contexture--make-request-key)))))
+    (when (plist-get session :created-now)
+      (contexture-session--send-no-memories session))
+    session))
 
 (defun contexture-repl--read-session ()
   "Ask for the name of a conversation, which need not exist; return it or nil.
@@ -1153,7 +1188,8 @@ SESSIONS are the server's entries; return \"\" if none has NAME."
 (defun contexture-repl--open (session)
   "Return the buffer of the conversation SESSION; create it if needed.
 SESSION is an entry of the server."
-  (let* ((id (plist-get session :id))
+  (let* ((session (contexture-repl--with-items session))
+         (id (plist-get session :id))
          (buffer (or (contexture-repl--buffer-of id)
                      (generate-new-buffer (contexture-repl--buffer-name
                                            (plist-get session :session))))))
@@ -1171,6 +1207,22 @@ SESSION is an entry of the server."
         (contexture-repl--fetch-settings)
         (contexture-repl--ask-templates)))
     (contexture-repl--note-used buffer)))
+
+(defun contexture-repl--with-items (session)
+  "Return SESSION, an entry; if it was imported, have it send its project's items.
+Agents know nothing of contexts, so an imported conversation has none yet."
+  (let ((project (plist-get session :project)))
+    (if (or contexture-repl-own-context (null project) (plist-get session :managers)
+            (null (plist-get session :source)))
+        session
+      (let ((names (contexture--pluck
+                    :manager (plist-get (contexture--ask 'open-layers (list :root project))
+                                        :layers))))
+        (contexture--ask 'configure-session
+                         (list :session (plist-get session :id) :managers names
+                               :request-key (contexture--make-request-key)))
+        (plist-put (copy-sequence session) :managers
+                   (append names (list (plist-get session :manager))))))))
 
 (defun contexture-repl--context (session)
   "Return the context of the conversation SESSION, an entry of the server.
@@ -1209,16 +1261,28 @@ The text at the prompt stays.  With a prefix argument, ALL, show all
 messages, not only the last `contexture-repl-shown-messages'.  While a
 question is being answered, the messages stay as they are."
   (interactive "P")
-  (unless (contexture-repl--busy-p)
+  (unless (contexture-repl--answering-p)
     (contexture-repl--request
      'get-messages
      (append (list :session (contexture-repl--session-id))
              (unless all (list :limit contexture-repl-shown-messages)))
      (lambda (messages)
-       (unless (contexture-repl--busy-p)
-         (contexture-repl--draw-log messages)))))
+       (unless (contexture-repl--answering-p)
+         (contexture-repl--draw-log messages)
+         (setq contexture-repl--loaded t)
+         (mapc #'funcall (nreverse (cl-shiftf contexture-repl--once-loaded nil)))))
+     (lambda (problem)
+       (contexture-repl--show-problem problem)
+       (setq contexture-repl--once-loaded nil)
+       (when (eq (car contexture-repl--preparing) 'log)
+         (contexture-repl--give-back (cdr (cl-shiftf contexture-repl--preparing nil)))))))
   (contexture-repl--fetch-items)
   (contexture-repl--fetch-stats))
+
+(defun contexture-repl--answering-p ()
+  "Return non-nil if a turn is being answered or prepared beside this log."
+  (and (contexture-repl--busy-p)
+       (not (eq (car contexture-repl--preparing) 'log))))
 
 (defvar contexture-repl--called nil
   "Alist from the ids of tool calls to names of tools, while a log is drawn.
@@ -1244,7 +1308,7 @@ The newest come first, since some models reuse ids.")
       (contexture-repl--draw-logged message)
       (when-let* ((key (contexture-repl--usage-key (plist-get message :id)))
                   (usages (plist-get contexture-repl--settings :usage))
-                  (usage (cdr (assoc key usages))))
+                  (usage (nth 2 (assoc key usages))))
         (contexture-repl--note usage))))
   (contexture-repl--note-no-model)
   (contexture-repl--draw-context))
@@ -1266,14 +1330,25 @@ A model's text after the use of a tool belongs to the answer before it."
             content))
           (going-on
            (setf (contexture-repl--message-id last) (plist-get message :id))
+           ;; Its model is known by the last message of the answer.
+           (when-let* ((model (contexture-repl--model-of (plist-get message :id))))
+             (contexture-repl--retitle last model))
            (unless (string-empty-p content)
              (contexture-repl--add-text last content)))
-          (t (setq last (contexture-repl--add-message role content
-                                                      :id (plist-get message :id)))))
+          (t (setq last (contexture-repl--add-message
+                         role content
+                         (or (contexture-repl--model-of (plist-get message :id)) "Model")
+                         :id (plist-get message :id)))))
     (dolist (call (plist-get message :tool-calls))
       (push (cons (plist-get call :id) (contexture-repl--tool-name call))
             contexture-repl--called)
       (contexture-repl--draw-tool-call call))))
+
+(defun contexture-repl--model-of (id)
+  "Return the name of the model that gave the answer with ID, or nil if unknown.
+It need not be the model that is in use now."
+  (nth 1 (assoc (contexture-repl--usage-key id)
+                (plist-get contexture-repl--settings :usage))))
 
 (defun contexture-repl--draw-logged-result (tool content)
   "Draw a line for CONTENT, the result of TOOL, with CONTENT as details.
@@ -1382,6 +1457,10 @@ This is a value of `filter-buffer-substring-function'."
       (cond ((eq method 'context-changed)
              (when (contexture--of-context-p (plist-get params :manager)
                                              contexture-manager)
+               (unless (plist-get params :own)
+                 (contexture-repl--tell-of-others
+                  (contexture--name (plist-get params :method))
+                  (contexture--label (plist-get params :manager))))
                (unless contexture-repl--items-timer
                  (let ((buffer (current-buffer)))
                    (setq contexture-repl--items-timer
@@ -1401,6 +1480,26 @@ This is a value of `filter-buffer-substring-function'."
                 (contexture-repl--failed-managing-text params) 'contexture-repl-error)))
             (t (contexture-repl--session-changed params))))))
 
+(defconst contexture-repl--told-of-others
+  '(("chat" . "asked in %s; the answer is shown")
+    ("add-message" . "added a message to %s")
+    ("rollback" . "rolled %s back")
+    ("undo-rollback" . "undid a rollback of %s")
+    ("undo-session" . "undid the last change of %s")
+    ("redo-session" . "redid a change of %s")
+    ("remove-items" . "removed items of %s")
+    ("undo" . "undid a change of the items of %s")
+    ("redo" . "redid a change of the items of %s")
+    ("clear-context" . "removed all items of %s"))
+  "Alist from methods that others call to phrases about a conversation or context.")
+
+(defun contexture-repl--tell-of-others (method what)
+  "Say in one line that another client called METHOD, a name, on WHAT.
+Say nothing if WHAT is shown nowhere."
+  (when-let* (((get-buffer-window nil 'visible))
+              (phrase (cdr (assoc method contexture-repl--told-of-others))))
+    (contexture--message "Another client %s" (contexture--format phrase what))))
+
 (defun contexture-repl--session-changed (params)
   "Show a change of this conversation that the notification PARAMS reports.
 Changes made in this buffer are shown already."
@@ -1419,6 +1518,9 @@ Changes made in this buffer are shown already."
                  ((or "add-message" "chat")
                   (and (= contexture-repl--asking 0) (> now before))))
                (not (contexture-repl--busy-p)))
+      (unless (memq (intern method) contexture--own-session-calls)
+        (contexture-repl--tell-of-others
+         method (concat "conversation " (plist-get contexture-repl--session :session))))
       (contexture-repl-redraw))))
 
 (defun contexture-repl--fetch-items ()
@@ -1430,9 +1532,11 @@ Changes made in this buffer are shown already."
      (contexture-repl--draw-context))
    #'ignore))
 
-(defun contexture-repl--resized (_window)
-  "Redraw the line above the prompt for the width of the window."
-  (contexture-repl--draw-context))
+(defun contexture-repl--resized (window)
+  "Redraw the line above the prompt in the buffer of WINDOW for its width.
+In a new frame, Emacs calls this in another buffer."
+  (with-current-buffer (window-buffer window)
+    (contexture-repl--draw-context)))
 
 ;;;; Choosing
 
@@ -1442,7 +1546,7 @@ Start it if there is none of that name."
   (interactive (list (contexture-repl--read-session)))
   (let ((project (contexture-repl--project-here)))
     (switch-to-buffer (contexture-repl--open (contexture-repl--make-session session)))
-    (contexture-repl--tell-project (current-buffer) project "This is")))
+    (contexture-repl--tell-project (current-buffer) project)))
 
 ;;; Ask about code from its buffer
 
@@ -1454,6 +1558,9 @@ Start it if there is none of that name."
 ;; code, as `contexture-rewrite' does while the answer comes in.
 
 ;;;; The code to ask about
+
+(defvar-local contexture-repl-code--waiting nil
+  "Questions to ask when no other is being answered, each as (TEXT . ORIGIN).")
 
 (defun contexture-repl-code--bounds ()
   "Return the bounds of the region, or else of the definition around point.
@@ -1512,10 +1619,9 @@ only if that is also the conversation's."
 
 (defun contexture-repl-code--ask (template bounds session &rest fields)
   "Ask the question that TEMPLATE makes of the code between BOUNDS.
-SESSION is the name of the conversation to ask in, or nil for that of
-`contexture-repl'.  FIELDS are further fields of TEMPLATE, keywords and
-values."
-  (let* ((buffer (contexture-repl-code--session session))
+SESSION is the name of the conversation to ask in, or nil for a new one.
+FIELDS are further fields of TEMPLATE, keywords and values."
+  (let* ((buffer (contexture-repl-code--idle (contexture-repl-code--clean session)))
          (taken (contexture-repl-code--take bounds buffer))
          (language (contexture-repl-code--language))
          (fields (apply #'contexture--plist
@@ -1540,26 +1646,64 @@ values."
             (contexture-repl-code--submit
              (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
     (setq deactivate-mark t)
-    (display-buffer buffer)
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--show buffer)))
 
-(defun contexture-repl-code--session (&optional session)
-  "Return the buffer of the conversation to ask in, called SESSION.
-If SESSION is nil, that is the one that `contexture-repl' shows.  Signal an
-error if a question is still being answered there."
-  (let ((buffer (contexture-repl--buffer session)))
-    (with-current-buffer buffer (contexture-repl--check-idle))
-    buffer))
+(defun contexture-repl-code--clean (&optional session)
+  "Return the buffer of the conversation called SESSION or, if nil, of a new one.
+A conversation without questions counts as new.  If `contexture-repl-continue'
+is non-nil, it is the one that `contexture-repl' shows instead."
+  (let ((last (contexture-repl--last-of (contexture-repl--project-here))))
+    (cond ((or session contexture-repl-continue) (contexture-repl--buffer session))
+          ((and last (contexture-repl--unused-p last)) last)
+          (t (contexture-repl--open (contexture-repl--make-session nil))))))
+
+(defun contexture-repl--unused-p (buffer)
+  "Return non-nil if BUFFER's conversation has no messages and no draft."
+  (with-current-buffer buffer
+    (and (eql 0 (plist-get contexture-repl--session :messages))
+         (= 0 contexture-repl--log-length)
+         (null contexture-repl--messages)
+         (null contexture-repl-code--waiting)
+         (not (contexture-repl--busy-p))
+         (string-blank-p (contexture-repl--text)))))
+
+(defun contexture-repl-code--idle (buffer)
+  "Return BUFFER, of a conversation.
+Signal an error if a question is still being answered there."
+  (with-current-buffer buffer (contexture-repl--check-idle))
+  buffer)
 
 (defun contexture-repl-code--read-session (prefix)
   "Ask for the name of the conversation to use if PREFIX is non-nil.
 PREFIX is a prefix argument; without it, return nil."
   (and prefix (contexture-repl--read-session)))
 
-(defun contexture-repl-code--tell-project (buffer)
-  "Show a message if BUFFER's conversation is of another project than this buffer.
-The user has just asked a question in BUFFER."
-  (contexture-repl--tell-project buffer (contexture-repl--project-here) "Asked in"))
+(defun contexture-repl-code--tell (buffer project)
+  "Say in which conversation, that of BUFFER, something was just asked.
+Name the items and the earlier messages that go along, and its project if
+that is not PROJECT, from where it was asked."
+  (with-current-buffer buffer
+    (let ((totals (contexture--totals-of contexture-manager))
+          (whose (contexture-repl--sources-label))
+          (before (if contexture-repl--loaded (max 0 (1- (length contexture-repl--messages)))
+                    (or (plist-get contexture-repl--session :messages) 0))))
+      (contexture--message
+       "Asked in conversation %s%s, with %s%s"
+       (plist-get contexture-repl--session :session)
+       (contexture-repl--belongs-text buffer project)
+       (if (< 0 (or (car totals) 0))
+           (concat (contexture--size (car totals) (cdr totals))
+                   (if (string-empty-p whose) "" (concat " of " whose)))
+         "no items")
+       (if (= before 0) ""
+         (format " and %s before" (contexture--count before "message")))))))
+
+(defun contexture-repl-code--show (buffer)
+  "Show and select BUFFER, of a conversation; something was just asked there."
+  (let ((project (contexture-repl--project-here)))
+    (pop-to-buffer buffer)
+    (goto-char (point-max))
+    (contexture-repl-code--tell buffer project)))
 
 (defun contexture-repl-code--submit (text origin)
   "Ask TEXT, with code from ORIGIN, in this conversation.
@@ -1574,7 +1718,8 @@ If another question is being answered, put TEXT at the prompt instead."
 (defun contexture-explain-code (&optional question session)
   "Have a model explain the region or the definition around point.
 With a prefix argument, ask QUESTION about it instead; with two, also
-choose the conversation SESSION, by default the last one of this project."
+choose the conversation SESSION to go on in.  Otherwise see
+`contexture-repl-continue'."
   (interactive
    (list (and current-prefix-arg (read-string "Question about this code: " nil
                                                 'contexture-question-history))
@@ -1587,24 +1732,24 @@ choose the conversation SESSION, by default the last one of this project."
 (defun contexture-document-defun (&optional session)
   "Have a model document the region or the definition around point.
 `contexture-repl-apply' in the conversation then proposes the change.  With
-a prefix argument, choose the conversation SESSION, by default the last one
-of this project."
+a prefix argument, choose the conversation SESSION to go on in; otherwise
+see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "document" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-review-code (&optional session)
   "Have a model review the region or the definition around point.
-With a prefix argument, choose the conversation SESSION, by default the
-last one of this project."
+With a prefix argument, choose the conversation SESSION to go on in;
+otherwise see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "review" (contexture-repl-code--bounds) session))
 
 ;;;###autoload
 (defun contexture-write-tests (&optional session)
   "Have a model write tests for the region or the definition around point.
-With a prefix argument, choose the conversation SESSION, by default the
-last one of this project."
+With a prefix argument, choose the conversation SESSION to go on in;
+otherwise see `contexture-repl-continue'."
   (interactive (list (contexture-repl-code--read-session current-prefix-arg)))
   (contexture-repl-code--ask "write-tests" (contexture-repl-code--bounds) session))
 
@@ -1614,7 +1759,7 @@ last one of this project."
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
 diagnostics at point, or what you type.  In a compilation, the model fixes
 the code that the error at point names.  With a prefix argument, choose the
-conversation SESSION, by default the last one of the project of the code."
+conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (list nil (contexture-repl-code--read-session current-prefix-arg)))
   (if (and (null error) (derived-mode-p 'compilation-mode))
       (contexture-repl-code--fix-compilation session)
@@ -1635,7 +1780,7 @@ conversation SESSION, by default the last one of the project of the code."
 
 (defun contexture-repl-code--fix-compilation (session)
   "Have a model fix the code that the error at point of this compilation names.
-SESSION is the name of the conversation to ask in, or nil for the usual one."
+SESSION is the name of the conversation to ask in, or nil for a new one."
   (let* ((position (or (contexture-sources--error-position)
                        (user-error "There is no compilation error at point")))
          (text (string-trim-right (contexture-sources--error-text position)))
@@ -1678,24 +1823,20 @@ SESSION is the conversation's name, or nil for the usual one."
        (concat (contexture-repl--text) (car taken) "\n\n")))
     (pop-to-buffer buffer)
     (goto-char (point-max))
-    (contexture-repl--tell-project buffer project "This is")))
+    (contexture-repl--tell-project buffer project)))
 
 (defun contexture-repl-code--ask-plainly (question bounds session)
   "Ask QUESTION about the code between BOUNDS, without a template.
 SESSION is the name of the conversation to ask in, or nil for the usual one."
-  (let* ((buffer (contexture-repl-code--session session))
+  (let* ((buffer (contexture-repl-code--idle (contexture-repl--buffer session)))
          (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) question)
     (setq deactivate-mark t)
     (with-current-buffer buffer
       (contexture-repl--ask (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))
-    (display-buffer buffer)
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--show buffer)))
 
 ;;;; Rewriting
-
-(defvar-local contexture-repl-code--waiting nil
-  "Questions to ask when no other is being answered, each as (TEXT . ORIGIN).")
 
 ;;;###autoload
 (defun contexture-rewrite (instruction &optional session)
@@ -1704,7 +1845,7 @@ INSTRUCTION says how.  The new code is shown at that place while it comes
 in; \\<contexture-review-map>there, \\[contexture-review-accept] accepts it \
 and \\[contexture-review-reject] rejects it.  You need not
 wait to ask for further changes.  With a prefix argument, choose the
-conversation SESSION, by default the last one of this project."
+conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
                       (list (read-string "Rewrite this code how? " nil
@@ -1714,7 +1855,7 @@ conversation SESSION, by default the last one of this project."
     (user-error "Say how to rewrite the code"))
   (contexture-review--check)
   (let* ((bounds (contexture-repl-code--bounds))
-         (buffer (contexture-repl--buffer session))
+         (buffer (contexture-repl-code--clean session))
          (taken (contexture-repl-code--take bounds buffer)))
     (setf (contexture-repl--origin-name (cdr taken)) instruction)
     (contexture-repl-code--rewrite
@@ -1723,7 +1864,7 @@ conversation SESSION, by default the last one of this project."
 the rewritten code, and nothing but it, in one fenced block.\n\n%s"
              (contexture-repl-code--sentence instruction) (car taken))
      (cdr taken))
-    (contexture-repl-code--tell-project buffer)))
+    (contexture-repl-code--tell buffer (contexture-repl--project-here))))
 
 ;;;###autoload
 (defalias 'contexture-rewrite-region #'contexture-rewrite)

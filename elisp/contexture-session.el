@@ -99,8 +99,15 @@ Leave out entries that are nil."
 (defun contexture-session--call (method params success)
   "Call METHOD with PARAMS; then call SUCCESS with the result.
 Show an error, with a command that helps if there is one."
-  (contexture-request-async method params
-                            :success success :error #'contexture-session--show-error))
+  (let ((answered (lambda (then result)
+                    (setq contexture--own-session-calls
+                          (remq method contexture--own-session-calls))
+                    (funcall then result))))
+    (push method contexture--own-session-calls)
+    (contexture-request-async
+     method params
+     :success (apply-partially answered success)
+     :error (apply-partially answered #'contexture-session--show-error))))
 
 (defun contexture-session--show-error (problem)
   "Show PROBLEM, the error of a call, with a command that helps if there is one."
@@ -214,30 +221,46 @@ non-nil, there is no default; allow a new name, too, and return that."
 ;;;###autoload
 (defun contexture-session-open (session &optional manager)
   "Make SESSION the current conversation; start it if it does not exist.
-SESSION is a name.  With a prefix argument, a new conversation has the items
-of this buffer's context, MANAGER, which is a name or a list of layers."
+SESSION is a name.  A new conversation has the items of this buffer's
+project and those for everywhere, as with `contexture-repl'.  With a prefix
+argument, it has all items of this buffer's context, MANAGER, which is a name
+or a list of layers."
   (interactive
    (list (contexture-session--name (contexture-session--read "Open conversation" t))
          (and current-prefix-arg (contexture-current-context))))
+  (contexture--with-layers
+   (lambda ()
+     (let ((manager (or manager (contexture--conversation-context))))
+       (contexture-session--call
+        'open-session
+        (contexture--plist :name session
+                           (if (listp manager) :managers :manager) manager
+                           :project (contexture--project-root))
+        #'contexture-session--tell-opened)))))
+
+(defun contexture-session--send-no-memories (session)
+  "Have SESSION, an entry of a new conversation, send no memories by itself.
+The user would not see them before they are sent; /memories shows them."
   (contexture-session--call
-   'open-session
-   (contexture--plist :name session
-                      (if (listp manager) :managers :manager) manager
-                      :project (contexture--project-root))
-   #'contexture-session--tell-opened))
+   'configure-session (list :session (plist-get session :id) :grounding-memories 0) #'ignore))
 
 (defun contexture-session--tell-opened (session)
   "Tell the user that SESSION, an entry, is the current conversation now.
 Also tell the functions that watch notifications."
+  (when (plist-get session :created-now)
+    (contexture-session--send-no-memories session))
   (contexture-session--announce session "open-session")
   (if (plist-get session :created-now)
       (contexture--message "Started conversation %s%s" (plist-get session :session)
-               (let ((context (or (plist-get session :managers)
-                                  (plist-get session :manager))))
-                 (if (and (stringp context) (string-prefix-p "*session " context))
-                     ""
-                   (concat ", which has the items of "
-                           (contexture--label context)))))
+               (let ((others (cl-remove-if (lambda (name)
+                                             (or (equal name contexture--shared)
+                                                 (string-prefix-p "*session " name)))
+                                           (or (plist-get session :managers)
+                                               (list (plist-get session :manager))))))
+                 (if others
+                     (concat ", which has the items of "
+                             (mapconcat #'contexture--label others " and "))
+                   "")))
     (contexture--message "Conversation %s is open (%s)" (plist-get session :session)
              (contexture-session--size session))))
 
@@ -245,9 +268,7 @@ Also tell the functions that watch notifications."
 (defun contexture-session-new (&optional name manager)
   "Start a conversation called NAME, and make it the current one.
 If NAME is empty, the server chooses a name; if there is a conversation
-called NAME, open that.  With a prefix argument, a new conversation has the
-items of this buffer's context, MANAGER, which is a name or a list of
-layers."
+called NAME, open that.  MANAGER is as for `contexture-session-open'."
   (interactive
    (list (read-string "Start conversation (empty for an automatic name): " nil
                       'contexture-session-history)
@@ -718,7 +739,7 @@ are parameters of `get-messages'."
          (apply #'insert (mapcar #'contexture-session--message-text messages))
          (contexture--show-hidden)
          (goto-char (point-min)))
-       (display-buffer buffer)))))
+       (pop-to-buffer buffer)))))
 
 ;;;; Searching
 
@@ -1102,7 +1123,7 @@ It is a text, or a plist that has the text as `:content'."
         (insert (if (stringp summary) summary (plist-get summary :content)))
         (contexture--show-hidden))
       (goto-char (point-min)))
-    (display-buffer buffer)))
+    (pop-to-buffer buffer)))
 
 ;;;; Going back to another view
 
@@ -1464,7 +1485,7 @@ If STATUS is empty or \"all\", list all."
       (contexture-session-views--insert view)
       (contexture--show-hidden)
       (goto-char (point-min)))
-    (display-buffer (current-buffer))))
+    (pop-to-buffer (current-buffer))))
 
 (defun contexture-session-views--insert (view)
   "Insert all data of VIEW: first the short values, then the long texts.

@@ -858,6 +858,10 @@ Do nothing in an Emacs without tool bars."
   "Call FUNCTION with ARGS as soon as Emacs waits for input; return the timer."
   (apply #'run-at-time 0 nil function args))
 
+(defvar contexture--own-session-calls nil
+  "Methods of calls of this Emacs about conversations that are not answered yet.
+What the server announces meanwhile is not another client's change.")
+
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
 Outside of commands there is no last event, which `y-or-n-p' takes for one of
@@ -896,6 +900,13 @@ connects, and the server keeps them until it ends.  The plist has
 `contexture-configure-provider' asks for the parts that are needed."
   :type '(alist :key-type (string :tag "Name")
                 :value-type (plist :tag "Settings")))
+
+(defun contexture--providers-set (_variable _value operation _buffer)
+  "Send the server what changed in `contexture-providers', after OPERATION set it."
+  (when (and (eq operation 'set) (fboundp 'contexture-provider--tell-changed))
+    (contexture--later #'contexture-provider--tell-changed)))
+
+(add-variable-watcher 'contexture-providers #'contexture--providers-set)
 
 (defvar contexture-providers-hook nil
   "Normal hook run each time the server has accepted one of `contexture-providers'.")
@@ -1254,6 +1265,18 @@ The layers are in order, from general to specific."
     (or (contexture--fixed-context)
         (contexture--pluck :manager (contexture--layers)))))
 
+(defun contexture--conversation-context ()
+  "Return the contexts, a name or a list, whose items a new conversation sends.
+They are those of this buffer without the one of its file.  Return nil if a
+new conversation has only items of its own; see `contexture-repl-own-context'."
+  (unless (bound-and-true-p contexture-repl-own-context)
+    (contexture--in-asking-buffer
+      (or (contexture--fixed-context)
+          (contexture--pluck
+           :manager (cl-remove-if-not (lambda (layer)
+                                        (memq (plist-get layer :layer) '(:everywhere :project)))
+                                      (contexture--layers)))))))
+
 (defun contexture--known-context ()
   "Return the value of `contexture-current-context', but ask no server for it.
 Return nil if the layers are not known yet."
@@ -1311,6 +1334,8 @@ Buffers of files on other machines are left out."
         ((equal context contexture--shared) "the shared context")
         ((gethash context contexture--labels)
          (contexture--visible (gethash context contexture--labels)))
+        ((string-match "\\`project:\\(.+\\)" context)
+         (contexture--project-label (match-string 1 context)))
         ((get-buffer context) (concat "buffer " (contexture--visible context)))
         ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
         (t (contexture--visible context))))

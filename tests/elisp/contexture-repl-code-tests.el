@@ -62,7 +62,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 (ert-deftest contexture-repl-code-explains-the-definition-at-point ()
   (contexture-repl-code-tests--with '(("It takes the first."))
-    (contexture-explain-code)
+    (save-current-buffer (contexture-explain-code))
     (let ((asked (contexture-repl-code-tests--asked)))
       (should (string-prefix-p "Explain the code below" asked))
       (should (string-search "a.el:3-4:\n```elisp\n(defun f (x)\n  (car x))\n```" asked)))
@@ -80,7 +80,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
                      (plist-get (contexture-request 'open-session) :session))
                     (current-buffer))))
         (setq contexture-repl-code-tests--seen nil)
-        (funcall ask)
+        (save-current-buffer (funcall ask))
         (contexture-repl-code-tests--asked)
         (with-current-buffer talk
           (contexture-ert-wait-for
@@ -88,7 +88,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 (ert-deftest contexture-repl-code-explains-with-a-question ()
   (contexture-repl-code-tests--with '(("Because."))
-    (contexture-explain-code "Why car?")
+    (save-current-buffer (contexture-explain-code "Why car?"))
     (should (string-search "The question is: Why car?"
                            (contexture-repl-code-tests--asked)))))
 
@@ -97,16 +97,16 @@ SESSION is the buffer of the conversation, and point is in the definition."
     (transient-mark-mode)
     (goto-char (point-min))
     (push-mark (line-end-position) t t)
-    (contexture-review-code)
+    (save-current-buffer (contexture-review-code))
     (let ((asked (contexture-repl-code-tests--asked)))
       (should (string-prefix-p "Review the code below" asked))
       (should (string-search "```elisp\n;; top\n```" asked)))))
 
 (ert-deftest contexture-repl-code-documents-and-tests ()
   (contexture-repl-code-tests--with '(("Doc.") ("Tests."))
-    (contexture-document-defun)
+    (save-current-buffer (contexture-document-defun))
     (should (string-prefix-p "Write the documentation" (contexture-repl-code-tests--asked)))
-    (contexture-write-tests)
+    (save-current-buffer (contexture-write-tests))
     (should (string-search "framework that is usual in elisp"
                            (contexture-repl-code-tests--asked)))))
 
@@ -147,12 +147,12 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 (ert-deftest contexture-repl-code-sends-a-question-about-the-region ()
   (contexture-repl-code-tests--with '(("Yes."))
-    (contexture-send-region "Is it fast?")
+    (save-current-buffer (contexture-send-region "Is it fast?"))
     (should (string-prefix-p "Is it fast?\n\nFrom " (contexture-repl-code-tests--asked)))))
 
 (ert-deftest contexture-repl-code-puts-the-region-behind-the-prompt ()
   (contexture-repl-code-tests--with nil
-    (contexture-send-region "")
+    (save-current-buffer (contexture-send-region ""))
     (with-current-buffer session
       (should (string-match-p "\\`From .*\n```elisp\n(defun f (x)\n  (car x))\n```\n\n\\'"
                               (contexture-repl--text))))
@@ -164,13 +164,14 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 (ert-deftest contexture-repl-code-waits-for-no-answer-that-comes ()
   (contexture-repl-code-tests--with '(("One" hang))
-    (contexture-explain-code)
+    (save-current-buffer (contexture-explain-code))
     (contexture-ert-wait-for (with-current-buffer session (contexture-repl--busy-p)))
-    (contexture-test-user-error "still being answered" (contexture-explain-code))))
+    (contexture-test-user-error "still being answered"
+      (save-current-buffer (contexture-explain-code nil "talk")))))
 
 (ert-deftest contexture-repl-code-inserts-the-last-response ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-explain-code)
+    (save-current-buffer (contexture-explain-code))
     (contexture-repl-code-tests--asked)
     (goto-char (point-max))
     (contexture-insert-last-response)
@@ -220,29 +221,54 @@ asked, and the question."
     (let ((asked (contexture-repl-code-tests--asked)))
       (append (contexture-repl-code-tests--talk) (list asked)))))
 
-(ert-deftest contexture-repl-code-asks-in-the-conversation-of-the-project ()
-  (contexture-repl-code-tests--in-projects '(("A") ("B") ("C") ("D") ("E") ("F"))
-    (should (equal (car (contexture-repl-code-tests--ask-in
-                         one #'contexture-send-region "Is it slow?"))
-                   "one"))
-    (should (equal (car (contexture-repl-code-tests--ask-in
-                         two #'contexture-send-region "Is it fast?"))
-                   "two"))
-    ;; Those of "one", though "two" was used last, and the other way round.
-    (dolist (ask `((,#'contexture-rewrite "use cdr") (,#'contexture-explain-code)))
+(ert-deftest contexture-repl-code-begins-a-new-conversation ()
+  (contexture-repl-code-tests--in-projects (make-list 9 '("A"))
+    (contexture-repl-code-tests--ask-in one #'contexture-send-region "Is it slow?")
+    (pcase-dolist (`(,_ ,name . ,ask)
+                   `((W "use cdr" ,#'contexture-rewrite "use cdr")
+                     (E "Explain a.el:1-2" ,#'contexture-explain-code)
+                     (O "Document a.el:1-2" ,#'contexture-document-defun)
+                     (V "Review a.el:1-2" ,#'contexture-review-code)
+                     (F "Fix error a.el:1-2" ,#'contexture-fix-error "It fails")
+                     (T "Write tests a.el:1-2" ,#'contexture-write-tests)))
       (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in one ask) 0 2)
-                     '("one" "Is it slow?")))
-      (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in two ask) 0 2)
-                     '("two" "Is it fast?"))))
-    (let ((asked (lambda (name)
-                   (cl-loop for message in (contexture-request 'get-messages
-                                                               (list :session name))
-                            when (eq (plist-get message :role) :user)
-                            collect (plist-get message :content)))))
-      (should (= (length (funcall asked "Is it slow?")) 3))
-      (should (cl-notany (lambda (text) (string-search "defun two" text))
-                         (funcall asked "Is it slow?")))
-      (should-not (funcall asked "talk")))))
+                     (list "one" name)))
+      (with-current-buffer (car contexture-repl--recent)
+        (should (= 1 (cl-count :user (contexture-repl-test-log) :key #'car)))))
+    ;; Unless a conversation is named, or the option says so.
+    (let ((contexture-repl-continue t))
+      (contexture-repl-code-tests--ask-in one #'contexture-review-code)
+      (with-current-buffer (car contexture-repl--recent)
+        (should (= 2 (cl-count :user (contexture-repl-test-log) :key #'car)))))
+    (contexture-repl-code-tests--ask-in one #'contexture-review-code "Is it slow?")
+    (with-current-buffer (car contexture-repl--recent)
+      (should (equal "Is it slow?" (plist-get contexture-repl--session :session)))
+      (should (= 2 (cl-count :user (contexture-repl-test-log) :key #'car))))))
+
+(ert-deftest contexture-repl-code-asks-in-the-conversation-of-the-project ()
+  (let ((contexture-repl-continue t))
+    (contexture-repl-code-tests--in-projects '(("A") ("B") ("C") ("D") ("E") ("F"))
+      (should (equal (car (contexture-repl-code-tests--ask-in
+                           one #'contexture-send-region "Is it slow?"))
+                     "one"))
+      (should (equal (car (contexture-repl-code-tests--ask-in
+                           two #'contexture-send-region "Is it fast?"))
+                     "two"))
+      ;; Those of "one", though "two" was used last, and the other way round.
+      (dolist (ask `((,#'contexture-rewrite "use cdr") (,#'contexture-explain-code)))
+        (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in one ask) 0 2)
+                       '("one" "Is it slow?")))
+        (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in two ask) 0 2)
+                       '("two" "Is it fast?"))))
+      (let ((asked (lambda (name)
+                     (cl-loop for message in (contexture-request 'get-messages
+                                                                 (list :session name))
+                              when (eq (plist-get message :role) :user)
+                              collect (plist-get message :content)))))
+        (should (= (length (funcall asked "Is it slow?")) 3))
+        (should (cl-notany (lambda (text) (string-search "defun two" text))
+                           (funcall asked "Is it slow?")))
+        (should-not (funcall asked "talk"))))))
 
 (ert-deftest contexture-repl-code-sends-the-items-of-the-project ()
   (contexture-repl-code-tests--in-projects '(("A") ("B"))
@@ -307,13 +333,13 @@ asked, and the question."
     (should (string-prefix-p "Slow?\n\nFrom a.el:1-2:\n"
                              (nth 2 (contexture-repl-code-tests--ask-in
                                      one #'contexture-send-region "Slow?"))))
-    (contexture-test-message "^Asked in conversation Slow\\?, which belongs to project one$"
+    (contexture-test-message "^Asked in conversation Slow\\?, which belongs to project one, with no items and 2 messages before$"
       (let ((asked (contexture-repl-code-tests--ask-in
                     two #'contexture-send-region "Fast?" "Slow?")))
         (should (equal (car asked) "one"))
         (should (string-prefix-p (format "Fast?\n\nFrom %s:1-2:\n" (abbreviate-file-name two))
                                  (nth 2 asked)))))
-    (contexture-test-message "^Asked in conversation talk, which belongs to no project$"
+    (contexture-test-message "^Asked in conversation talk, which belongs to no project, with no items"
       (contexture-repl-code-tests--ask-in two #'contexture-rewrite "use cdr" "talk"))
     (contexture-repl-code-tests--at two
       (contexture-test-message "^This is conversation Slow\\?, which belongs to project one$"
@@ -337,9 +363,9 @@ asked, and the question."
       (contexture-repl-test-open "of one")
       (should (equal (contexture-repl-test-context)
                      "Context: project one  empty; @ or /add adds something"))
-      (setq contexture-repl--session
-            (plist-put (copy-sequence contexture-repl--session)
-                       :project (concat "/" (make-string 40 ?p) "/"))
+      (setq contexture-manager
+            (list "*shared*" (concat "project:/" (make-string 40 ?p) "/")
+                  (plist-get contexture-repl--session :manager))
             contexture-repl--items
             (cl-loop repeat 40 collect
                      (list :id "ctx-1" :tokens 12345 :state :stale
@@ -725,7 +751,7 @@ asked, and the question."
 
 (ert-deftest contexture-repl-block-applies-where-the-code-is-by-now ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-document-defun)
+    (save-current-buffer (contexture-document-defun))
     (contexture-repl-code-tests--asked)
     (goto-char (point-min))
     (insert ";; new\n")
@@ -739,7 +765,7 @@ asked, and the question."
 (ert-deftest contexture-repl-block-finds-code-in-a-file-opened-again ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
     (let ((file buffer-file-name))
-      (contexture-document-defun)
+      (save-current-buffer (contexture-document-defun))
       (contexture-repl-code-tests--asked)
       (kill-buffer)
       (contexture-repl-code-tests--apply session)
@@ -772,7 +798,7 @@ asked, and the question."
     (let ((folder default-directory))
       (with-current-buffer session (setq default-directory folder)))
     (search-backward "(car")
-    (contexture-explain-code)
+    (save-current-buffer (contexture-explain-code))
     (contexture-repl-code-tests--asked)
     (contexture-repl-code-tests--apply session)
     (contexture-review-accept)
@@ -781,7 +807,7 @@ asked, and the question."
     ;; What is nowhere else takes the place of the code that was asked about.
     (goto-char (point-min))
     (search-forward "(car")
-    (contexture-explain-code)
+    (save-current-buffer (contexture-explain-code nil "talk"))
     (contexture-repl-code-tests--asked)
     (contexture-repl-code-tests--apply session)
     (contexture-review-accept)
@@ -811,7 +837,7 @@ asked, and the question."
 
 (ert-deftest contexture-repl-block-respects-a-read-only-buffer ()
   (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
-    (contexture-document-defun)
+    (save-current-buffer (contexture-document-defun))
     (contexture-repl-code-tests--asked)
     (setq buffer-read-only t)
     (should-error (contexture-repl-code-tests--apply session) :type 'buffer-read-only)))
@@ -917,6 +943,75 @@ PLACES is how often a change was accepted there."
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))
           (contexture-test-message message (contexture-review-ediff)))
         (should (= places accepted))))))
+
+;;;; Changes with more lines than the window
+
+(defmacro contexture-repl-code-tests--long (old new &rest body)
+  "Run BODY in a buffer with OLD lines for which NEW lines are proposed.
+PART is the only part of the change."
+  (declare (indent 2) (debug t))
+  `(contexture-test-in-directory
+    (lambda ()
+      (contexture-test-visiting
+          (contexture-test-file "long.txt"
+                                (mapconcat (lambda (number) (format "old %d" number))
+                                           (number-sequence 1 ,old) "\n"))
+        (set-window-buffer nil (current-buffer))
+        (let ((review (contexture-review--begin (point-min) (point-max))))
+          (contexture-review--show
+           review (mapconcat (lambda (number) (format "new %d\n" number))
+                             (number-sequence 1 ,new) "")
+           t)
+          (let ((part (car (contexture-review--parts review))))
+            (ignore part)
+            ,@body))))))
+
+(defun contexture-repl-code-tests--scroll (command done)
+  "Call COMMAND, which scrolls, after its hook, until DONE returns non-nil."
+  (cl-loop repeat 100
+           until (funcall done)
+           do (run-hooks 'pre-command-hook)
+           (ignore-error (beginning-of-buffer end-of-buffer)
+             (call-interactively command))
+           finally (should (funcall done))))
+
+(ert-deftest contexture-review-scrolls-through-every-line ()
+  (dolist (lines '((60 . 60) (60 . 120) (1 . 300) (30 . 10)))
+    (contexture-repl-code-tests--long (car lines) (cdr lines)
+      (goto-char (point-min))
+      (set-window-start nil (point-min))
+      (let ((seen nil))
+        (contexture-repl-code-tests--scroll
+         #'contexture-review-scroll-up
+         (lambda ()
+           (let ((shown (split-string (overlay-get part 'after-string) "\n" t)))
+             (should (<= (length shown) (window-body-height)))
+             (setq seen (append (mapcar #'substring-no-properties shown) seen))
+             (not (contexture-review--unseen part)))))
+        (dotimes (number (cdr lines))
+          (should (member (format "new %d" (1+ number)) seen)))
+        (contexture-repl-code-tests--scroll
+         #'contexture-review-scroll-down
+         (lambda () (string-match-p "\\`\n?new 1\n" (overlay-get part 'after-string))))))))
+
+(ert-deftest contexture-review-accepts-unseen-lines-only-after-a-question ()
+  (contexture-repl-code-tests--long 60 60
+    (goto-char (point-min))
+    (set-window-start nil (point-min))
+    (let ((before (buffer-string)) asked)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (setq asked prompt) nil)))
+        (dolist (command '(contexture-review-accept contexture-review-accept-part))
+          (setq asked nil)
+          (should-error (call-interactively command) :type 'user-error)
+          (should (string-search "not been in view" asked))))
+      (should (equal before (buffer-string)))
+      (should (= (window-start) (save-excursion (goto-char (1- (overlay-end part)))
+                                                (line-beginning-position))))
+      (contexture-repl-code-tests--scroll #'contexture-review-scroll-up
+                                          (lambda () (not (contexture-review--unseen part))))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) (ert-fail "asked"))))
+        (call-interactively #'contexture-review-accept))
+      (should (string-search "new 60" (buffer-string))))))
 
 (provide 'contexture-repl-code-tests)
 ;;; contexture-repl-code-tests.el ends here

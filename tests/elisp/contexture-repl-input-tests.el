@@ -428,7 +428,7 @@
     (contexture-repl-input-tests--elsewhere
       (contexture-request 'add-context (list :manager contexture-manager :content "one"))
       (contexture-ert-wait-for (string-search "1 item" (contexture-repl-test-context)))
-      (contexture-repl--resized nil)
+      (contexture-repl--resized (get-buffer-window session))
       (should (equal (contexture-repl--text) "my precious draft"))
       (should (= (window-point (get-buffer-window session)) (point-max))))))
 

@@ -81,6 +81,7 @@ MORE, a property list, replaces parts of the result."
          (contexture-repl--turns nil)
          (contexture-repl--unknown nil)
          (contexture-repl--recent nil)
+         (contexture-repl--used nil)
          (kill-emacs-hook kill-emacs-hook))
     (save-window-excursion
       (funcall function))))

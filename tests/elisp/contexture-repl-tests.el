@@ -97,7 +97,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-keeps-what-some-answers-took ()
   (contexture-repl-test-with nil
     (dotimes (number 60)
-      (contexture-repl--keep-usage (format "msg-%d" number) "much"))
+      (contexture-repl--keep-usage (format "msg-%d" number) "m" "much"))
     (should (= (length (plist-get contexture-repl--settings :usage))
                contexture-repl--kept-usages))))
 
@@ -339,14 +339,106 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-repl-previous-input 1)
     (should (equal (contexture-repl--text) "Q1"))))
 
-(ert-deftest contexture-repl-killed-while-answered-keeps-the-question ()
-  (contexture-repl-test-with '(("One" hang))
-    (contexture-repl-test-begin "Count" "One")
-    (contexture-repl-test-type "more")
-    (kill-buffer)
-    (should-not contexture-repl--turns)
-    (contexture-repl-test-open "talk")
-    (should (equal (contexture-repl--text) "Count\n\nmore"))))
+(ert-deftest contexture-repl-killed-while-answered-keeps-the-question-once ()
+  (dolist (case '(("One" "" "more")     ; the question stays with what came
+                  (nil "Count" "Count\n\nmore")))
+    (contexture-repl-test-with `((,@(ensure-list (car case)) hang))
+      (contexture-repl-test-begin "Count" (or (car case) "Count"))
+      (contexture-repl-test-type "more")
+      (kill-buffer)
+      (should-not contexture-repl--turns)
+      (contexture-repl-test-open "talk")
+      (should (equal (contexture-repl--text) (nth 2 case)))
+      (when (car case)
+        (contexture-ert-wait-for (string-search "One" (contexture-repl-test-shown)))
+        (should (string-search "Count" (contexture-repl-test-shown)))))))
+
+(defmacro contexture-repl-tests--reopened (how &rest body)
+  "Run BODY as after a restart of Emacs, or only without the buffer, as HOW says."
+  (declare (indent 1) (debug t))
+  `(progn
+     (contexture-repl-test-wait)
+     (kill-buffer)
+     (let ((contexture-repl--recent (and (eq ,how 'killed) contexture-repl--recent))
+           (contexture-repl--used (and (eq ,how 'killed) contexture-repl--used)))
+       ,@body)))
+
+(ert-deftest contexture-repl-shows-the-conversation-in-which-it-asks ()
+  (dolist (how '(killed restarted))
+    (dolist (ask (list (lambda () (contexture-send-region "Third?"))
+                       (lambda () (contexture-explain-code "Third?" "talk"))
+                       (lambda () (contexture-rewrite "Third?" "talk"))))
+      (contexture-repl-test-with '(("First.") ("Second.") ("Third."))
+        (contexture-repl-test-send "First?")
+        (contexture-repl-test-send "Second?")
+        (contexture-repl-tests--reopened how
+          (contexture-test-visiting (contexture-test-file "a.el" "(defun f (x)" "  (car x))")
+            (goto-char (point-min))
+            (save-current-buffer (funcall ask)))
+          (with-current-buffer "*contexture: talk*"
+            (contexture-ert-wait-for (string-search "Third." (contexture-repl-test-shown)))
+            (contexture-repl-test-wait)
+            (let ((at 0))
+              (dolist (message (contexture-repl-test-log))
+                (should (setq at (string-search (cadr message) (contexture-repl-test-shown)
+                                                at)))))))))))
+
+(ert-deftest contexture-repl-heads-answers-by-the-model-that-gave-them ()
+  (contexture-repl-test-with '(("First."))
+    (contexture-repl-test-send "First?")
+    (contexture-request 'add-message '(:session "talk" :role :assistant :content "Other."))
+    (contexture-repl-tests--reopened 'restarted
+      (contexture-repl-test-open "talk")
+      (contexture-repl-switch-model "another")
+      (contexture-repl-redraw)
+      (contexture-repl-test-wait)
+      (should (string-search "scripted\nFirst." (contexture-repl-test-shown)))
+      (should (string-search "Model\nOther." (contexture-repl-test-shown)))
+      (should-not (string-search "another\n" (contexture-repl-test-shown))))))
+
+(ert-deftest contexture-repl-opens-the-conversation-that-was-used-last ()
+  (dolist (how '(killed restarted))
+    (contexture-repl-test-with '(("A"))
+      (contexture-repl-test-open "other")
+      (contexture-repl-test-wait)
+      (contexture-repl-test-open "talk")
+      (contexture-request 'add-message '(:session "other" :content "by someone else"))
+      (contexture-repl-tests--reopened how
+        (with-temp-buffer
+          (setq default-directory contexture-ert-directory)
+          (contexture-repl)
+          (should (equal "talk" (plist-get contexture-repl--session :session))))))))
+
+(ert-deftest contexture-repl-sends-the-items-that-its-line-names ()
+  (dolist (start '(contexture-repl contexture-session-new import))
+    (contexture-repl-test-with nil
+      (let* ((file (contexture-repl-test-project "one"))
+             (root (file-name-directory file))
+             (contexture-scope 'project)
+             (session '(:name "new" :current nil)))
+        (contexture-test-visiting file
+          (contexture-test-message "^Added " (contexture-add-file file))
+          (pcase start
+            ('contexture-repl nil)
+            ('contexture-session-new (contexture-test-message "items of project one"
+                                       (contexture-session-new "new")))
+            (_ (setq session (contexture-request 'open-session
+                                                 (list :name "new" :project root)))
+               (cl-letf* ((ask (symbol-function 'contexture--ask))
+                          ((symbol-function 'contexture--ask)
+                           (lambda (method params)
+                             (let ((result (funcall ask method params)))
+                               (if (eq method 'open-session)
+                                   (append result '(:source "a.jsonl"))
+                                 result)))))
+                 (save-window-excursion (contexture-repl "new")))))
+          (contexture-repl-test-open "new")
+          (contexture-repl-test-wait)
+          (should (string-match-p "\\`Context: project one  \\[a.el .*1 item"
+                                  (contexture-repl-test-context)))
+          (should (equal contexture-manager
+                         (plist-get (contexture-request 'open-session '(:name "new"))
+                                    :managers))))))))
 
 
 (ert-deftest contexture-repl-leaves-nothing-behind ()
@@ -542,6 +634,119 @@ no file and no symbol known here matches @nix; it is only text"
              (lambda (&rest _) '((:session "a" :source "a.jsonl") (:session "b")))))
     (with-temp-buffer
       (should (equal (plist-get (contexture-repl--usual-session) :session) "b")))))
+
+(ert-deftest contexture-repl-says-once-that-there-is-no-model ()
+  (contexture-repl-test-with nil
+    (contexture-repl-test-wait)
+    (contexture-ert-wait-for (string-search "no model" (contexture-repl-test-header)))
+    (should (= 1 (cl-count-if (lambda (part) (string-search "no model" part))
+                              (cl-remove-if-not #'stringp header-line-format))))))
+
+(ert-deftest contexture-repl-is-drawn-for-a-window-from-any-buffer ()
+  (contexture-repl-test-with nil
+    (let ((window (selected-window)))
+      (should (eq (window-buffer window) (current-buffer)))
+      (contexture-repl--changing
+        (delete-region contexture-repl--tail (+ 3 contexture-repl--tail)))
+      (with-temp-buffer (contexture-repl--resized window))
+      (should (string-prefix-p "Context: " (contexture-repl-test-context))))))
+
+(ert-deftest contexture-repl-shows-an-error-in-one-line ()
+  (contexture-repl-test-with nil
+    (contexture-repl--note-error (concat "first " (make-string 300 ?x) " last"))
+    (contexture-repl-test-goto "Error: first")
+    (should (string-suffix-p "..." (buffer-substring-no-properties (point) (line-end-position))))
+    (should (< (- (line-end-position) (line-beginning-position)) (contexture-repl--width)))
+    (should (eq 'contexture-repl-error (get-text-property (point) 'face)))
+    (should (invisible-p (save-excursion (search-forward " last"))))
+    (should (eq #'contexture-repl-toggle-details (key-binding (kbd "RET"))))
+    (contexture-repl-toggle-details)
+    (should-not (invisible-p (1- (save-excursion (search-forward " last")))))))
+
+(ert-deftest contexture-repl-dry-run-needs-no-question ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-request 'add-message '(:session "talk" :content "Said before"))
+    (call-interactively #'contexture-repl-dry-run)
+    (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
+    (contexture-test-settle)
+    (with-current-buffer contexture-repl-dry-run-buffer
+      (should (string-search "Said before" (buffer-string)))
+      (should (string-search "(your question)" (buffer-string)))
+      (should (eq (window-buffer) (current-buffer)))
+      (kill-buffer))))
+
+(ert-deftest contexture-providers-take-effect-when-they-are-set ()
+  (contexture-repl-test-with '(("A"))
+    (setq contexture-providers
+          (append contexture-providers
+                  (list (list "second" :kind 'ollama :model "m2"
+                              :base-url (contexture-ert-model-url)))))
+    (contexture-ert-wait-for
+        (cl-find "second" (contexture-request 'list-providers) :test #'equal
+                 :key (lambda (it) (plist-get it :name))))))
+
+(ert-deftest contexture-commands-select-the-buffer-that-they-show ()
+  (let (found)
+    (dolist (file (directory-files (file-name-directory (locate-library "contexture"))
+                                   t "\\`contexture.*\\.el\\'"))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "(display-buffer " nil t)
+          (save-excursion
+            (re-search-backward "^(def[a-z-]+ \\([^ ]+\\)")
+            (push (match-string 1) found)))))
+    ;; These show something beside a question, or after the user went elsewhere.
+    (should (equal (sort (delete-dups found) #'string<)
+                   '("contexture-list-item--edit" "contexture-repl-code--watch"
+                     "contexture-session-import--preview" "contexture-setup-agent"
+                     "contexture-tools--ask" "contexture-tools-change--point-out"
+                     "contexture-trust--show")))))
+
+(ert-deftest contexture-repl-sends-no-memory-that-is-not-at-the-prompt ()
+  (dolist (start (list (lambda () (contexture-repl "new"))
+                       (lambda () (contexture-test-message "Started" (contexture-session-new "new")))))
+    (contexture-repl-test-with '(("A") ("B"))
+      (contexture-request 'remember '(:content "the port is 8080" :scope :everywhere))
+      (save-window-excursion (funcall start))
+      (contexture-repl-test-open "new")
+      (contexture-repl-test-send "which port?")
+      (should-not (string-search "8080" (format "%S" (contexture-ert-shown))))
+      (contexture-repl-test-send "/memories port")
+      (contexture-ert-wait-for (string-search "8080" (contexture-repl--text)))
+      (contexture-repl-test-send "which port?")
+      (should (string-search "8080" (format "%S" (contexture-ert-shown)))))))
+
+(ert-deftest contexture-repl-tells-what-others-did-in-one-line ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-repl-test-send "Q")
+    (pcase-dolist (`(,method ,said . ,params)
+                   '((context-changed "^Another client undid a change of the items of "
+                                      :method :undo)
+                     (context-changed "^Another client removed items of " :method :remove-items)
+                     (context-changed nil :method :remove-items :own t)
+                     (session-changed "^Another client asked in conversation .*; the answer is shown"
+                                      :method :chat :messages 9)
+                     (session-changed "^Another client rolled conversation .* back"
+                                      :method :rollback)
+                     (session-changed "^Another client undid the last change of conversation "
+                                      :method :undo-session)))
+      (let (told)
+        (cl-letf (((symbol-function 'contexture--message)
+                   (lambda (&rest arguments) (push (apply #'format arguments) told))))
+          (contexture-repl--changed
+           method (append params (list :manager (plist-get contexture-repl--session :manager)
+                                       :id (contexture-repl--session-id)))))
+        (should (equal (length told) (if said 1 0)))
+        (when said (should (string-match-p said (car told))))
+        (contexture-repl-test-wait)))
+    ;; What this Emacs does is told by its command.
+    (let (told)
+      (cl-letf (((symbol-function 'contexture--message)
+                 (lambda (&rest arguments) (push (apply #'format arguments) told))))
+        (contexture-session-undo)
+        (contexture-ert-wait-for told)
+        (contexture-repl-test-wait))
+      (should-not (cl-find-if (lambda (it) (string-search "Another client" it)) told)))))
 
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here

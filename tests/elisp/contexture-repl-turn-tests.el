@@ -64,7 +64,7 @@
 (ert-deftest contexture-repl-keeps-an-answer-that-broke-off ()
   (contexture-repl-test-with '(("Half of" (error bad-request "it went away")))
     (contexture-repl-test-send "All?")
-    (should (string-match-p "Half of\nError: .*it went away.*\n" (contexture-repl-test-shown)))
+    (should (string-match-p "Half of\n\\+ Error: .*\n.*it went away.*\n" (contexture-repl-test-shown)))
     (should (equal (contexture-repl--text) "All?"))))
 
 (ert-deftest contexture-repl-has-the-server-forget-what-was-not-answered ()

@@ -71,7 +71,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-session-open-begins-a-session ()
   (contexture-session-tests--with
-    (contexture-test-message "Started conversation work$"
+    (contexture-test-message "^Started conversation work, which has the items of "
       (contexture-session-tests--answering '("work")
         (call-interactively #'contexture-session-open)))
     (should (equal (plist-get (contexture-session-tests--current) :session) "work"))))

@@ -82,7 +82,7 @@ ANSWERS, a form, are the keys that are pressed in turn."
 (ert-deftest contexture-trust-is-asked-for-by-questions-about-code ()
   (contexture-trust-test-with (list ?y)
     (let (text)
-      (cl-letf (((symbol-function 'contexture-repl-code--session)
+      (cl-letf (((symbol-function 'contexture-repl-code--clean)
                  (lambda (_) (current-buffer)))
                 ((symbol-function 'contexture-repl-code--take)
                  (lambda (&rest _) (cons "(+ 1 2)" (contexture-repl--make-origin))))
