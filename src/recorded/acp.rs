@@ -122,7 +122,7 @@ impl Turn {
                 let blocks: Vec<Block> = serde_json::from_str(prompt.get())?;
                 self.finish(into);
                 into.end_calls(time);
-                into.user(prompt_text(&blocks), time);
+                into.user(&prompt_text(&blocks), time);
             }
             Record { update: Some(update), .. } => {
                 return self.update(serde_json::from_str(update.get())?, time, into);

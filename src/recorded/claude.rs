@@ -159,7 +159,7 @@ fn user(
                 into.leave_out("meta", "text that the agent itself added");
             }
         }
-        () => into.user(said, time),
+        () => into.user(&said, time),
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ fn attached(
     match (&*attachment.kind, attachment.prompt, attachment.content) {
         ("queued_command", Some(prompt), _) if is_typed => {
             let said = text_of(Some(prompt), into)?;
-            into.user(said, time);
+            into.user(&said, time);
         }
         ("file", _, Some(content)) => {
             let file: Option<Attached> = serde_json::from_str(content.get()).ok();
@@ -246,7 +246,7 @@ fn attached(
             match text {
                 Some(text) => {
                     let name = attachment.filename.unwrap_or_default();
-                    into.user(format!("[attached file: {name}]\n{text}"), time);
+                    into.user(&format!("[attached file: {name}]\n{text}"), time);
                 }
                 None => into.leave_out("file attachment", "the file has no text"),
             }

@@ -25,6 +25,8 @@ struct Record<'a> {
 struct Meta {
     id: Option<String>,
     cwd: Option<String>,
+    thread_source: Option<String>,
+    source: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -60,20 +62,6 @@ struct Output<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// Beginnings of texts that Codex itself adds in the user's name.
-const ADDED: &[&str] = &[
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions",
-    "<collaboration_mode>",
-    "<apps_instructions>",
-    "<skills_instructions>",
-    "<skill>",
-    "<turn_aborted>",
-    "<subagent_notification>",
-    "# AGENTS.md instructions",
-];
-
 /// Adds what the line `text` says to `into`. Fails if the line is malformed.
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
@@ -84,12 +72,16 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             let meta: Meta = serde_json::from_str(payload.get())?;
             Gathered::note_once(&mut about.id, meta.id.as_deref());
             Gathered::note_once(&mut about.project, meta.cwd.as_deref());
+            let spawned = meta.source.is_some_and(|source| source.get("subagent").is_some());
+            if into.is_empty() && (spawned || meta.thread_source.as_deref() == Some("subagent")) {
+                into.mark.is_subagent = true;
+            }
         }
         (Some("response_item"), Some(payload)) => return item(payload.get(), time, into),
         (Some("compacted"), Some(payload)) => {
             let compacted: Compacted = serde_json::from_str(payload.get())?;
             match compacted.message {
-                Some(summary) if into.is_empty() => into.user(summary, time),
+                Some(summary) if into.is_empty() => into.agent(&summary, Vec::new(), time, false),
                 _ => into.leave_out("compacted", "a summary of messages that are recorded in full"),
             }
         }
@@ -139,20 +131,15 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
     }
     let mut said = String::new();
     for part in parts {
-        if role == "user" && ADDED.iter().any(|start| part.trim_start().starts_with(start)) {
+        if role == "user" {
             Gathered::note_once(&mut into.mark.about.project, folder_of(&part));
-            into.leave_out("instructions", "text that the agent itself added");
-        } else {
-            join(&mut said, &part);
         }
+        join(&mut said, &part);
     }
     match role {
-        "user" if said.trim().is_empty() => {}
-        "user" => {
-            into.end_calls(time);
-            into.user(said, time);
-        }
-        _ => into.agent(&said, Vec::new(), time, false),
+        "user" => into.user(&said, time),
+        // Nothing may stand between a call and its result.
+        _ => into.agent(&said, Vec::new(), time, into.is_waiting()),
     }
     Ok(())
 }
@@ -166,13 +153,9 @@ fn call(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::
         true if item.input.is_some() => format!("{{\"input\":{given}}}"),
         true => serde_json::from_str(given)?,
     };
-    let id = item.call_id.clone().unwrap_or_else(|| format!("line-{}", into.line));
-    let call = into.call(&id, name, arguments);
+    let call = into.call(item.call_id.as_deref().unwrap_or_default(), name, arguments);
     // Calls in a row are one answer of the model, with the text before them.
     into.agent("", vec![call], time, true);
-    if item.call_id.is_none() {
-        into.end_calls(time);
-    }
     Ok(())
 }
 
@@ -182,7 +165,11 @@ fn output_text(raw: &RawValue) -> serde_json::Result<String> {
         return match (output.output, output.content) {
             (Some(text), _) => Ok(text),
             (None, Some(content)) => output_text(content),
-            (None, None) => Ok(raw.get().to_owned()),
+            (None, None) => {
+                let (_, blocks) = content(Some(raw))?;
+                let text = blocks.first().and_then(Block::as_text).map(Cow::into_owned);
+                Ok(text.unwrap_or_else(|| raw.get().to_owned()))
+            }
         };
     }
     let (mut text, blocks) = content(Some(raw))?;

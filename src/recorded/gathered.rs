@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::json::join;
 use super::report::{Report, clipped};
+use super::said::{Said, is_command, separated, title};
 use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
 use crate::session::message::{Role, ToolCall};
 
@@ -25,6 +26,8 @@ pub(super) struct Gathered {
     pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
     last: Option<RecordedMessage>,
+    /// What the user said while calls waited for their results, which come first.
+    held: Vec<RecordedMessage>,
     /// Number of messages with each hash so far, in a reading from the beginning; `None` in a
     /// reading that continues.
     equal: Option<HashMap<u64, u64>>,
@@ -95,16 +98,33 @@ impl Gathered {
         }
     }
 
-    /// Adds a message from the user, unless it is blank.
-    pub(super) fn user(&mut self, content: String, time: Option<i64>) {
-        if content.trim().is_empty() {
+    /// Adds what the user said in a turn. What a program put into the turn is left out. What a
+    /// subagent was asked is the word of the agent that asked.
+    pub(super) fn user(&mut self, content: &str, time: Option<i64>) {
+        let Said { by_user, summary, has_other } = separated(content);
+        if !summary.is_empty() && self.is_empty() {
+            return self.agent(&summary, Vec::new(), time, false);
+        }
+        if has_other {
+            self.leave_out("text in the user's turn", "text that a program added");
+        }
+        if by_user.trim().is_empty() {
             return;
         }
-        let is_question = !content.trim_start().starts_with(['<', '[']);
-        if self.mark.about.question.is_none() && is_question {
-            self.mark.about.question = Some(clipped(&content));
+        let known = self.mark.about.question.as_deref();
+        if known.is_none_or(is_command)
+            && let Some(title) = title(&by_user)
+        {
+            self.mark.about.question = Some(clipped(title));
         }
-        self.push(message(Role::User, content, time));
+        let role = if self.mark.is_subagent { Role::Assistant } else { Role::User };
+        let said = message(role, by_user, time);
+        if self.waits_for_nobody() {
+            self.end_calls(time);
+            self.push(said);
+        } else {
+            self.held.push(said);
+        }
     }
 
     /// Adds text and calls of the agent: to the last message if `goes_on` is true and that message
@@ -118,6 +138,10 @@ impl Gathered {
     ) {
         if content.trim().is_empty() && calls.is_empty() {
             return;
+        }
+        if !goes_on && (self.waits_for_nobody() || !self.held.is_empty()) {
+            let waiting = |told: &str| !calls.iter().any(|call| call.id == told);
+            self.end_calls_that(waiting, time);
         }
         match &mut self.last {
             Some(last) if goes_on && last.role == Role::Assistant => {
@@ -133,9 +157,10 @@ impl Gathered {
     }
 
     /// Returns a call, and marks the call as waiting for its result. If another call has the same
-    /// id, adds the number of the line to the id. Replaces an id that is too long.
+    /// id, adds the number of the line to the id. Replaces an id that is empty or
+    /// too long.
     pub(super) fn call(&mut self, id: &str, name: &str, arguments: String) -> ToolCall {
-        let mut told = match id.len() <= LONGEST_ID {
+        let mut told = match (1..=LONGEST_ID).contains(&id.len()) {
             true => id.to_owned(),
             false => format!("line-{}", self.line),
         };
@@ -150,8 +175,12 @@ impl Gathered {
     /// Adds the result of the call with this id. If no such call waits, keeps the result on its
     /// own, and reports it.
     pub(super) fn result(&mut self, id: &str, content: String, time: Option<i64>) {
-        let told = match self.mark.open.iter().position(|(recorded, _)| recorded == id) {
+        let waiting = self.mark.open.iter().position(|(recorded, _)| recorded == id);
+        let told = match waiting {
             Some(at) => self.mark.open.remove(at).1,
+            None if self.mark.calls.contains(&hash(&[id])) => {
+                return self.leave_out("tool result", "its call has a result already");
+            }
             None => {
                 self.report.note(
                     "tool result",
@@ -163,16 +192,58 @@ impl Gathered {
         };
         let result = message(Role::Tool, content, time);
         self.push(RecordedMessage { tool_call_id: Some(told), ..result });
+        if waiting.is_some() && self.waits_for_nobody() {
+            self.end_calls(time);
+        }
+    }
+
+    /// Returns whether a call waits for its result.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waits_for_nobody()
+    }
+
+    /// Returns whether the calls without a result are only those that the recording gives no id, so
+    /// that no result can come.
+    fn waits_for_nobody(&self) -> bool {
+        self.mark.open.iter().all(|(recorded, _)| recorded.is_empty())
+    }
+
+    /// Adds what the user said while calls waited for their results.
+    fn tell_held(&mut self) {
+        for message in std::mem::take(&mut self.held) {
+            self.push(message);
+        }
     }
 
     /// Adds a placeholder result to every call that has none although the conversation has
     /// continued.
     pub(super) fn end_calls(&mut self, time: Option<i64>) {
-        for (_, told) in std::mem::take(&mut self.mark.open) {
+        self.end_calls_that(|_| true, time);
+    }
+
+    /// Adds a placeholder result to the call that was told with this id.
+    pub(super) fn end_call(&mut self, told: &str, time: Option<i64>) {
+        self.end_calls_that(|other| other == told, time);
+    }
+
+    fn end_calls_that(&mut self, is_over: impl Fn(&str) -> bool, time: Option<i64>) {
+        let open = std::mem::take(&mut self.mark.open);
+        let (over, open) = open.into_iter().partition::<Vec<_>, _>(|(_, told)| is_over(told));
+        self.mark.open = open;
+        for (_, told) in over {
             self.report.note("tool call", "its result is not in the recording", self.line);
             let result = message(Role::Tool, NO_RESULT.to_owned(), time);
             self.push(RecordedMessage { tool_call_id: Some(told), ..result });
         }
+        self.tell_held();
+    }
+
+    /// Ends a part of the recording. What the user said while calls waited comes after them.
+    pub(super) fn pause(&mut self) {
+        if !self.held.is_empty() || self.waits_for_nobody() {
+            self.end_calls(None);
+        }
+        self.finish();
     }
 
     /// Adds text to the last message if that message is a tool's result. Returns whether it is one.

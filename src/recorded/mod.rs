@@ -16,6 +16,7 @@ mod lines;
 mod mark;
 mod reader;
 mod report;
+mod said;
 mod specstory;
 mod time;
 
@@ -141,6 +142,12 @@ pub enum ReadError {
          acp`, a rollout of Codex, or Markdown of SpecStory"
     )]
     Unknown,
+    /// The text seems to be another program's.
+    #[error("the file seems to be a session of {program}, whose recordings cannot be read")]
+    Other {
+        /// Name of the program.
+        program: &'static str,
+    },
     /// Reading the source failed.
     #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),

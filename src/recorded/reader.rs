@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
 use super::gathered::Gathered;
 use super::json::without_lone_surrogates;
 use super::lines::{Line, Lines};
-use super::specstory::Markdown;
+use super::specstory::{Markdown, is_markdown};
+use super::time::seconds_in_name;
 use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Usage};
 use super::{acp, claude, codex};
 
@@ -17,6 +21,8 @@ pub struct Reader<R> {
     markdown: Markdown,
     turn: acp::Turn,
     has_ended: bool,
+    /// Program that seems to have written the recording, if its recordings cannot be read.
+    other: Option<&'static str>,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -28,7 +34,14 @@ impl<R: BufRead> Reader<R> {
             markdown: Markdown::default(),
             turn: acp::Turn::default(),
             has_ended: false,
+            other: None,
         }
+    }
+
+    /// Tells the reader the name of the recording's file, whose time counts if Markdown
+    /// tells none.
+    pub fn set_file_name(&mut self, name: &str) {
+        self.markdown.file_time = seconds_in_name(name);
     }
 
     /// Returns the format, once it is known.
@@ -62,7 +75,7 @@ impl<R: BufRead> Reader<R> {
     /// been read but not returned yet.
     pub fn pause(&mut self) -> Vec<RecordedMessage> {
         self.turn.finish(&mut self.gathered);
-        self.gathered.finish();
+        self.gathered.pause();
         self.gathered.ready.drain(..).collect()
     }
 
@@ -100,7 +113,10 @@ impl<R: BufRead> Reader<R> {
             self.step()?;
             if self.format().is_none() && (self.has_ended || self.lines.count > MOST_UNKNOWN_LINES)
             {
-                return Err(ReadError::Unknown);
+                return Err(match self.other {
+                    Some(program) => ReadError::Other { program },
+                    None => ReadError::Unknown,
+                });
             }
         }
     }
@@ -122,7 +138,7 @@ impl<R: BufRead> Reader<R> {
             Line::End => {
                 self.markdown.end(&mut self.gathered);
                 self.turn.finish(&mut self.gathered);
-                self.gathered.finish();
+                self.gathered.pause();
                 self.has_ended = true;
             }
         }
@@ -134,7 +150,7 @@ impl<R: BufRead> Reader<R> {
     fn is_complete(&self) -> bool {
         self.format() == Some(Format::Specstory)
             || self.format().is_none()
-            || serde_json::from_slice::<serde::de::IgnoredAny>(&self.lines.text).is_ok()
+            || serde_json::from_slice::<IgnoredAny>(&self.lines.text).is_ok()
     }
 
     fn read_line(&mut self) {
@@ -144,17 +160,26 @@ impl<R: BufRead> Reader<R> {
         }
         let text = text.trim_matches(['\u{feff}', '\n', '\r', '\0']);
         if self.gathered.mark.format.is_none() {
-            self.gathered.mark.format = recognize(text);
+            match recognize(text) {
+                Some(Sign::Format(format)) => {
+                    self.gathered.mark.format = Some(format);
+                    if format != Format::Specstory {
+                        self.markdown.leave_out(&mut self.gathered);
+                    }
+                }
+                Some(Sign::Other(program)) => self.other = self.other.or(Some(program)),
+                None => {}
+            }
         }
         match self.gathered.mark.format {
-            Some(Format::Specstory) => self.markdown.line(text, &mut self.gathered),
+            // Markdown may begin with its title.
+            None | Some(Format::Specstory) => self.markdown.line(text),
             _ if text.trim().is_empty() => {}
             Some(Format::ClaudeCode) => json_line(text, claude::record, &mut self.gathered),
             Some(Format::Codex) => json_line(text, codex::record, &mut self.gathered),
             Some(Format::Acp) => {
                 json_line(text, |it, into| self.turn.record(it, into), &mut self.gathered);
             }
-            None => self.gathered.leave_out("line", "before the first record"),
         }
     }
 }
@@ -181,37 +206,75 @@ const CLAUDE: &[&str] =
 /// Kinds of items that Codex writes without an envelope.
 const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
 
-/// Returns the format of the recording, if this line shows it.
-fn recognize(line: &str) -> Option<Format> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Any {
-        #[serde(rename = "type")]
-        kind: Option<String>,
-        #[serde(rename = "record_type")]
-        record_type: Option<serde::de::IgnoredAny>,
-        payload: Option<serde::de::IgnoredAny>,
-        session_id: Option<serde::de::IgnoredAny>,
-        uuid: Option<serde::de::IgnoredAny>,
-        message: Option<serde::de::IgnoredAny>,
-        id: Option<serde::de::IgnoredAny>,
-        acp: Option<serde::de::IgnoredAny>,
-        timestamp: Option<serde::de::IgnoredAny>,
+/// What a line tells about the program that wrote the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Format(Format),
+    /// A program whose recordings cannot be read.
+    Other(&'static str),
+}
+
+/// A record as far as it shows its format.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Any<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "record_type")]
+    record_type: Option<IgnoredAny>,
+    payload: Option<IgnoredAny>,
+    session_id: Option<IgnoredAny>,
+    uuid: Option<IgnoredAny>,
+    is_sidechain: Option<IgnoredAny>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    role: Option<IgnoredAny>,
+    content: Option<IgnoredAny>,
+    #[serde(rename = "call_id")]
+    call_id: Option<IgnoredAny>,
+    summary: Option<IgnoredAny>,
+    version: Option<IgnoredAny>,
+    cwd: Option<IgnoredAny>,
+    id: Option<IgnoredAny>,
+    acp: Option<IgnoredAny>,
+    timestamp: Option<IgnoredAny>,
+}
+
+/// The members by which agents' messages differ.
+#[derive(serde::Deserialize)]
+struct AnyMessage {
+    content: Option<IgnoredAny>,
+    parts: Option<IgnoredAny>,
+}
+
+/// Returns what this line tells about the recording's format. Several members decide together,
+/// since many agents write records with a `type` and a `message`.
+fn recognize(line: &str) -> Option<Sign> {
+    if is_markdown(line) {
+        return Some(Sign::Format(Format::Specstory));
     }
-    if line.starts_with("<!--") && line.contains("SpecStory") {
-        return Some(Format::Specstory);
-    }
-    let any: Any = serde_json::from_str(line).ok()?;
-    let kind = any.kind.as_deref();
-    match kind {
-        Some(_) if any.payload.is_some() => Some(Format::Codex),
-        Some("user" | "assistant") if any.message.is_some() => Some(Format::ClaudeCode),
-        Some(kind) if CODEX.contains(&kind) => Some(Format::Codex),
-        Some(kind) if CLAUDE.contains(&kind) => Some(Format::ClaudeCode),
-        Some(_) if any.session_id.is_some() || any.uuid.is_some() => Some(Format::ClaudeCode),
-        None if any.acp.is_some() => Some(Format::Acp),
-        None if any.record_type.is_some() => Some(Format::Codex),
-        None if any.id.is_some() && any.timestamp.is_some() => Some(Format::Codex),
-        _ => None,
-    }
+    let any: Any<'_> = serde_json::from_str(line).ok()?;
+    let message = any.message.and_then(|raw| serde_json::from_str::<AnyMessage>(raw.get()).ok());
+    let has_parts = message.as_ref().is_some_and(|message| message.parts.is_some());
+    let has_content = message.is_some_and(|message| message.content.is_some());
+    let of_claude = any.session_id.is_some() || any.uuid.is_some();
+    let is_item = any.role.is_some() && any.content.is_some() || any.call_id.is_some();
+    let format = match any.kind.as_deref() {
+        Some("session_start") if any.id.is_some() => return Some(Sign::Other("Droid")),
+        Some("session") if any.version.is_some() && any.cwd.is_some() => {
+            return Some(Sign::Other("pi or OpenClaw"));
+        }
+        Some(_) if has_parts && of_claude => return Some(Sign::Other("Qwen Code")),
+        Some(_) if any.payload.is_some() => Format::Codex,
+        Some("user" | "assistant") if has_content => Format::ClaudeCode,
+        Some("reasoning") if any.summary.is_some() || any.content.is_some() => Format::Codex,
+        Some(kind) if CODEX.contains(&kind) && is_item => Format::Codex,
+        Some(kind) if CLAUDE.contains(&kind) => Format::ClaudeCode,
+        Some(_) if of_claude && any.is_sidechain.is_some() => Format::ClaudeCode,
+        None if any.acp.is_some() => Format::Acp,
+        None if any.record_type.is_some() => Format::Codex,
+        None if any.id.is_some() && any.timestamp.is_some() => Format::Codex,
+        _ => return None,
+    };
+    Some(Sign::Format(format))
 }

@@ -1,102 +1,330 @@
 //! SpecStory's Markdown: headings that name speakers, and below each heading, texts, thoughts and
 //! uses of tools.
+//!
+//! The Markdown of several programs and ages differs, and parts of it are never closed. What ends a
+//! part is therefore the layout: a heading, a rule, or the tag that closes the use of a tool. A
+//! fence hides a heading only if the fence is closed before the next turn.
 
-mod tool;
+mod block;
 
-use super::LARGEST_MESSAGE;
 use super::gathered::Gathered;
 use super::json::join;
 use super::report::clipped;
-use super::time::seconds;
+use super::time::{seconds, seconds_in_title};
 use crate::session::message::ToolCall;
 
-/// The part of a recording below one heading, up to the line that was read last.
+/// Maximum size of a recording in Markdown, in bytes. The rest of a larger one is cut off, and the
+/// report says so.
+const LARGEST_MARKDOWN: usize = 256 << 20;
+
+/// The lines of a recording that were read so far.
 #[derive(Default)]
 pub(super) struct Markdown {
-    speaker: Option<Speaker>,
-    text: String,
-    /// Number of the line with the heading.
-    heading: u64,
+    lines: Vec<String>,
+    bytes: usize,
     is_cut: bool,
-    /// True inside the block of a tool, where a line in a fence is not a heading.
-    in_tool: bool,
-    in_fence: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Speaker {
-    is_user: bool,
-    is_subagent: bool,
-    time: Option<i64>,
+    /// Time in the name of the file; `None` if it has none.
+    pub(super) file_time: Option<i64>,
 }
 
 impl Markdown {
-    /// Reads the next line. A heading ends the part before it.
-    pub(super) fn line(&mut self, line: &str, into: &mut Gathered) {
-        self.follow_fence(line);
-        if !self.in_fence
-            && let Some(speaker) = speaker(line)
-        {
-            self.end(into);
-            *self = Self { speaker: Some(speaker), heading: into.line, ..Self::default() };
-            if let Some(time) = speaker.time {
-                into.mark.about.started.get_or_insert(time);
-            }
-            return;
-        }
-        if self.speaker.is_none() {
-            return before_the_first(line, into);
-        }
-        self.is_cut |= self.text.len() > 2 * LARGEST_MESSAGE;
+    /// Reads the next line.
+    pub(super) fn line(&mut self, line: &str) {
+        self.is_cut |= self.bytes + line.len() > LARGEST_MARKDOWN;
         if !self.is_cut {
-            self.text.push_str(line);
-            self.text.push('\n');
+            self.bytes += line.len() + 1;
+            self.lines.push(line.to_owned());
         }
     }
 
-    /// Ends the part, and adds its messages.
-    pub(super) fn end(&mut self, into: &mut Gathered) {
-        let Some(speaker) = self.speaker.take() else { return };
-        let line = std::mem::replace(&mut into.line, self.heading);
-        let text = without_rule(&self.text);
-        if self.is_cut {
-            into.leave_out("text", "longer than the limit; cut off");
+    /// Counts the lines so far as left out, since the recording is in another format.
+    pub(super) fn leave_out(&mut self, into: &mut Gathered) {
+        let line = into.line;
+        for (at, _) in self.lines.drain(..).enumerate().filter(|(_, line)| !is_blank(line)) {
+            into.line = at as u64 + 1;
+            into.leave_out("line", "before the first record");
         }
-        match speaker {
-            Speaker { is_subagent: true, .. } => {
-                into.leave_out("sidechain", "the conversation of a subagent");
-            }
-            Speaker { is_user: true, time, .. } => into.user(text.trim().to_owned(), time),
-            Speaker { time, .. } => agent(text, self.heading, time, into),
-        }
-        self.text.clear();
         into.line = line;
     }
 
-    /// Notes where blocks of tools, and the fences in these blocks, begin and end. Other fences are
-    /// not followed, since one that is never closed would hide all later headings.
-    fn follow_fence(&mut self, line: &str) {
-        if !self.in_fence && tool::begins(line) {
-            self.in_tool = true;
-        } else if self.in_tool && line.starts_with("```") {
-            self.in_fence = !self.in_fence;
-        } else if self.in_tool && !self.in_fence && line.contains("</tool-use>") {
-            self.in_tool = false;
+    /// Adds the messages of the whole recording.
+    pub(super) fn end(&mut self, into: &mut Gathered) {
+        let lines = std::mem::take(&mut self.lines);
+        if lines.is_empty() {
+            return;
+        }
+        if self.is_cut {
+            into.leave_out("text", "longer than the limit; cut off");
+        }
+        let lines = lines.iter().map(String::as_str).collect();
+        let document = Document { lines, last: None, is_dated: false };
+        document.read(self.file_time, into);
+    }
+}
+
+/// Returns whether a line shows that a recording is Markdown of SpecStory.
+pub(super) fn is_markdown(line: &str) -> bool {
+    let is_comment = line.starts_with("<!--");
+    (is_comment && (line.contains("SpecStory") || line.contains(" Session ")))
+        || line.trim_end() == "## SpecStory"
+        || speaker(line).is_some()
+}
+
+/// Who spoke, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Speaker {
+    who: Who,
+    time: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    User,
+    Agent,
+    Subagent,
+    /// A heading without a name, below which the oldest version shows the use of a tool.
+    Tool,
+}
+
+/// A recording, and what its headings told so far.
+struct Document<'a> {
+    lines: Vec<&'a str>,
+    /// Speaker of the last turn.
+    last: Option<Speaker>,
+    /// True if a heading so far had a time.
+    is_dated: bool,
+}
+
+/// A part of a turn.
+enum Piece {
+    Text(String),
+    Thought,
+    Use(block::ToolUse),
+}
+
+impl<'a> Document<'a> {
+    fn read(mut self, file_time: Option<i64>, into: &mut Gathered) {
+        let mut at = self.header(into);
+        let first = self.turn_at(at, false).and_then(|speaker| speaker.time);
+        let started = &mut into.mark.about.started;
+        *started = started.or(first).or(file_time);
+        while let Some(speaker) = self.turn_at(at, false) {
+            into.line = at as u64 + 1;
+            self.is_dated |= speaker.time.is_some();
+            let known = self.last.and_then(|last| last.time).or(into.mark.about.started);
+            let speaker = Speaker { time: speaker.time.or(known), ..speaker };
+            self.last = Some(speaker);
+            let (pieces, next) = self.pieces(at + 1, speaker.who);
+            tell(&pieces, speaker, at + 1, into);
+            at = next;
+        }
+    }
+
+    /// Reads the lines before the first turn: the recording's title, time and id. Returns the
+    /// number of the line with the first turn.
+    fn header(&self, into: &mut Gathered) -> usize {
+        let first = (0..self.lines.len()).find(|at| self.turn_at(*at, false).is_some());
+        let first = first.unwrap_or(self.lines.len());
+        let about = &mut into.mark.about;
+        for line in &self.lines[..first] {
+            let heading = line.strip_prefix("# ").or_else(|| line.strip_prefix("## "));
+            if let Some(title) = heading.filter(|title| *title != "SpecStory") {
+                let (title, time) = seconds_in_title(title);
+                about.started = time.or(about.started);
+                if !title.is_empty() {
+                    about.title = Some(clipped(&decoded(title)));
+                }
+            } else if let Some((_, rest)) = line.split_once(" Session ") {
+                let id = rest.split(' ').next();
+                let id = id.filter(|id| line.starts_with("<!--") && id.len() >= 8);
+                Gathered::note_once(&mut about.id, id);
+            }
+        }
+        first
+    }
+
+    /// Returns the speaker of the turn that begins with a line; `None` if none begins there.
+    /// `in_fence` tells whether a fence before the line may still be open. Such a line begins a turn
+    /// only if the layout or its time says so.
+    fn turn_at(&self, at: usize, in_fence: bool) -> Option<Speaker> {
+        let speaker = speaker(self.lines.get(at)?)?;
+        if at > 0 && !is_blank(self.lines[at - 1]) {
+            return None;
+        }
+        if !in_fence {
+            return Some(speaker);
+        }
+        let last = self.last.as_ref();
+        match (speaker.time, self.is_dated) {
+            (Some(time), _) => last.and_then(|last| last.time).is_none_or(|before| time >= before),
+            // In some recordings only the user's headings have a time.
+            (None, true) => {
+                speaker.who == Who::Agent
+                    && last.is_some_and(|last| last.who == Who::User)
+                    && self.follows_end(at)
+            }
+            (None, false) => self.follows_end(at),
+        }
+        .then_some(speaker)
+    }
+
+    /// Returns whether the last line before this one that is not blank ends a part.
+    fn follows_end(&self, at: usize) -> bool {
+        let before = self.lines[..at].iter().rev().find(|line| !is_blank(line));
+        before.is_none_or(|line| *line == RULE || block::is_end(line))
+    }
+
+    /// Returns whether a line is a rule with blank lines around it.
+    fn is_rule(&self, at: usize) -> bool {
+        let blank = |at: Option<usize>| {
+            at.and_then(|at| self.lines.get(at)).is_none_or(|line| is_blank(line))
+        };
+        self.lines[at] == RULE && blank(at.checked_sub(1)) && blank(Some(at + 1))
+    }
+
+    /// Reads the parts of a turn from a line on. Returns them, and the line after the turn.
+    fn pieces(&self, mut at: usize, who: Who) -> (Vec<Piece>, usize) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut text = Text::default();
+        if who == Who::Tool {
+            let (used, next) = block::nameless(self, at);
+            pieces.push(Piece::Use(used));
+            at = next;
+        }
+        while at < self.lines.len() && self.turn_at(at, false).is_none() {
+            let line = self.lines[at];
+            if who != Who::User && line.starts_with("<think>") {
+                text.end(&mut pieces);
+                let (thought, next) = self.thought(at, &mut text);
+                pieces.extend(thought);
+                at = next;
+            } else if who != Who::User && block::begins(self, at) {
+                text.end(&mut pieces);
+                let (used, next) = block::read(self, at);
+                pieces.push(Piece::Use(used));
+                at = next;
+            } else if self.is_rule(at) {
+                text.rule();
+                at += 1;
+            } else {
+                let next = fence(line).and_then(|fence| self.closed(at, fence)).unwrap_or(at) + 1;
+                self.lines[at..next].iter().for_each(|line| text.line(line));
+                at = next;
+            }
+        }
+        text.end(&mut pieces);
+        (pieces, at)
+    }
+
+    /// Returns the line that closes the fence which a line opens; `None` if a turn begins before.
+    fn closed(&self, at: usize, fence: usize) -> Option<usize> {
+        let inside = (at + 1..self.lines.len()).take_while(|at| self.turn_at(*at, true).is_none());
+        inside.into_iter().find(|at| closes(self.lines[*at], fence))
+    }
+
+    /// Reads a thought. Returns it, unless it is blank, and the line after it. What stands behind it
+    /// on its last line becomes text.
+    fn thought(&self, at: usize, text: &mut Text) -> (Option<Piece>, usize) {
+        let end = (at + 1..self.lines.len())
+            .find(|next| self.turn_at(*next, true).is_some())
+            .unwrap_or(self.lines.len());
+        let last = (at..end).find(|at| self.lines[*at].contains("</think>"));
+        let next = last.map_or(end, |last| last + 1);
+        let is_blank = match last {
+            Some(last) if last == at => {
+                let (thought, rest) = self.lines[at].split_once("</think>").unwrap_or_default();
+                if !rest.trim().is_empty() {
+                    text.line(rest);
+                }
+                thought.trim_start_matches("<think>").trim().is_empty()
+            }
+            _ => false,
+        };
+        ((!is_blank).then_some(Piece::Thought), next)
+    }
+}
+
+/// A horizontal rule, which ends a part.
+const RULE: &str = "---";
+
+/// Text that is being read. A rule in it is kept only between two texts.
+#[derive(Default)]
+struct Text {
+    text: String,
+    rules: usize,
+}
+
+impl Text {
+    fn line(&mut self, line: &str) {
+        if !is_blank(line) {
+            for _ in 0..std::mem::take(&mut self.rules) {
+                self.text.push_str("---\n\n");
+            }
+        }
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// A rule directly after the beginning of a part ends the part before it.
+    fn rule(&mut self) {
+        self.rules += usize::from(!is_blank(&self.text));
+    }
+
+    fn end(&mut self, pieces: &mut Vec<Piece>) {
+        let Self { text, .. } = std::mem::take(self);
+        if !is_blank(&text) {
+            pieces.push(Piece::Text(text));
         }
     }
 }
 
-/// Reads a line before the first speaker's heading: the recording's title, time or id.
-fn before_the_first(line: &str, into: &mut Gathered) {
-    let about = &mut into.mark.about;
-    if let Some(title) = line.strip_prefix("# ") {
-        match seconds(title) {
-            Some(time) => about.started = about.started.or(Some(time)),
-            None => about.title = Some(clipped(title)),
+/// Adds what the parts of a turn say. The text stays before the calls that follow it.
+fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered) {
+    let time = speaker.time;
+    if speaker.who == Who::Subagent {
+        into.leave_out("sidechain", "the conversation of a subagent");
+        return;
+    }
+    let (mut said, mut calls) = (String::new(), Calls::new());
+    let mut count = 0;
+    for piece in pieces {
+        match piece {
+            Piece::Thought => {
+                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            }
+            Piece::Text(text) if speaker.who == Who::User => join(&mut said, text.trim()),
+            Piece::Text(text) => {
+                if !calls.is_empty() {
+                    done(&mut said, &mut calls, time, into);
+                }
+                join(&mut said, text.trim());
+            }
+            Piece::Use(used) => {
+                count += 1;
+                let id = format!("line-{heading}-{count}");
+                let call = into.call(&id, &used.name, used.arguments());
+                calls.push((call, id, used.result.clone()));
+            }
         }
-    } else if let Some((_, rest)) = line.split_once(" Session ") {
-        let id = rest.split(' ').next().filter(|id| line.starts_with("<!--") && id.len() >= 8);
-        Gathered::note_once(&mut about.id, id);
+    }
+    match speaker.who {
+        Who::User => into.user(&said, time),
+        _ => done(&mut said, &mut calls, time, into),
+    }
+}
+
+/// Calls, each with its id in the recording and its result, if there is one.
+type Calls = Vec<(ToolCall, String, Option<String>)>;
+
+/// Adds what the agent said, its calls, and their results.
+fn done(said: &mut String, calls: &mut Calls, time: Option<i64>, into: &mut Gathered) {
+    let told = calls.iter().map(|(call, ..)| call.clone()).collect();
+    into.agent(&std::mem::take(said), told, time, false);
+    for (call, id, result) in calls.drain(..) {
+        match result {
+            Some(result) => into.result(&id, result, time),
+            None => into.end_call(&call.id, time),
+        }
     }
 }
 
@@ -104,60 +332,55 @@ fn before_the_first(line: &str, into: &mut Gathered) {
 /// names; `None` for other lines.
 fn speaker(line: &str) -> Option<Speaker> {
     let inner = line.trim_end().strip_prefix("_**")?.strip_suffix("**_")?;
-    let is_user = inner.starts_with("User");
-    if !is_user && !inner.starts_with("Agent") && !inner.starts_with("Assistant") {
-        return None;
-    }
+    let word: &str = inner.split([' ', '(']).next().unwrap_or_default();
+    let is_subagent = inner.contains("sidechain");
+    let who = match word {
+        "" if inner.is_empty() => Who::Tool,
+        "User" | "Agent" | "Assistant" if is_subagent => Who::Subagent,
+        "User" => Who::User,
+        "Agent" | "Assistant" => Who::Agent,
+        _ => return None,
+    };
     let words: Vec<&str> = inner.split([' ', '(', ')']).filter(|word| !word.is_empty()).collect();
     let two = || words.windows(2).find_map(|pair| seconds(&pair.join(" ")));
     let time = words.iter().find_map(|word| seconds(word)).or_else(two);
-    Some(Speaker { is_user, is_subagent: inner.contains("sidechain"), time })
+    Some(Speaker { who, time })
 }
 
-/// Returns a text without the horizontal rule at its end.
-fn without_rule(text: &str) -> &str {
-    let text = text.trim_end();
-    text.strip_suffix("\n---").or_else(|| (text == "---").then_some("")).unwrap_or(text)
+/// Returns the number of characters of the fence that a line opens; `None` for other lines.
+fn fence(line: &str) -> Option<usize> {
+    let line = line.trim_start();
+    let count = line.bytes().take_while(|byte| *byte == b'`').count();
+    (count >= 3 && !line[count..].contains('`')).then_some(count)
 }
 
-/// Reads what an agent said, thought and did below one heading.
-fn agent(text: &str, heading: u64, time: Option<i64>, into: &mut Gathered) {
-    let mut said = String::new();
-    let mut done: Vec<(ToolCall, String, String)> = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        if let Some((thought, after)) = thought(rest) {
-            if !thought.trim().is_empty() {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
-            }
-            rest = after;
-        } else if tool::begins(line) {
-            let (used, after) = tool::read(rest);
-            let id = format!("line-{heading}-{}", done.len() + 1);
-            let call = into.call(&id, &used.name, used.arguments());
-            done.push((call, id, used.result));
-            rest = after;
-        } else {
-            said.push_str(line);
-            said.push('\n');
-            rest = below;
-        }
+/// Returns whether a line closes a fence of so many characters.
+fn closes(line: &str, fence: usize) -> bool {
+    let line = line.trim();
+    line.len() >= fence && line.bytes().all(|byte| byte == b'`')
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty()
+}
+
+/// Returns a text with the entities of HTML that SpecStory writes decoded.
+fn decoded(text: &str) -> String {
+    const ENTITIES: [(&str, &str); 8] = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&#96;", "`"),
+        ("&#124;", "|"),
+        ("&amp;", "&"),
+    ];
+    let mut text = text.to_owned();
+    for (entity, letter) in
+        ENTITIES.iter().filter(|(entity, _)| text.contains(entity)).collect::<Vec<_>>()
+    {
+        text = text.replace(entity, letter);
     }
-    let mut content = String::new();
-    join(&mut content, said.trim());
-    let (calls, results): (Vec<_>, Vec<_>) =
-        done.into_iter().map(|(call, id, result)| (call, (id, result))).unzip();
-    into.agent(&content, calls, time, false);
-    for (id, result) in results {
-        into.result(&id, result, time);
-    }
-}
-
-/// Splits a text that begins with a thought into the thought and the rest; `None` for other texts.
-fn thought(text: &str) -> Option<(&str, &str)> {
-    let inner = text.strip_prefix("<think>")?;
-    let (thought, after) = inner.split_once("</think>").unwrap_or((inner, ""));
-    Some((thought, after.strip_prefix('\n').unwrap_or(after)))
+    text
 }

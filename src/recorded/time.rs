@@ -1,6 +1,8 @@
 //! Times as recordings write them.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// Returns the Unix seconds of a time such as `2026-02-11T20:36:45.693Z`. A space may stand in
 /// place of the `T`, and the seconds may be missing. Returns `None` for other texts.
@@ -11,4 +13,70 @@ pub(super) fn seconds(text: &str) -> Option<i64> {
         format!("{minutes}:00Z").parse::<Timestamp>().ok()
     };
     text.parse::<Timestamp>().ok().or_else(seconds_left_out).map(Timestamp::as_second)
+}
+
+/// Returns the Unix seconds of a time without a zone, such as `2025-04-30 13:02:42` or
+/// `3/11/2025, 8:11:06 PM`. The zone counts as UTC, since the recording does not tell it.
+fn zoneless(text: &str) -> Option<i64> {
+    const FORMATS: [&str; 5] = [
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%d %H:%M",
+        "%m/%d/%Y, %I:%M:%S %p",
+        "%m/%d/%Y, %H:%M:%S",
+        "%d.%m.%Y, %H:%M:%S",
+    ];
+    // Some systems write a narrow space before AM and PM.
+    let text = text.trim().replace('\u{202f}', " ");
+    let time = FORMATS.iter().find_map(|format| DateTime::strptime(format, &text).ok())?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
+}
+
+/// Splits a title such as `Ports (2025-12-02 12:49Z)` into its text and its time.
+pub(super) fn seconds_in_title(title: &str) -> (&str, Option<i64>) {
+    let title = title.trim();
+    let read = |text: &str| seconds(text).or_else(|| zoneless(text));
+    if let Some(time) = read(title) {
+        return ("", Some(time));
+    }
+    let split = title.strip_suffix(')').and_then(|rest| rest.rsplit_once('('));
+    match split.map(|(text, time)| (text, read(time))) {
+        Some((text, Some(time))) => (text.trim(), Some(time)),
+        _ => (title, None),
+    }
+}
+
+/// Returns the Unix seconds of the time with which the name of a file begins, as in
+/// `2025-12-02_12-49Z-ports.md` and `2025-12-02_12-49-08Z.md`.
+pub(super) fn seconds_in_name(name: &str) -> Option<i64> {
+    let (date, rest) = (name.get(..10)?, name.get(11..)?);
+    let time: String = rest.chars().take_while(|it| it.is_ascii_digit() || *it == '-').collect();
+    let parts: Vec<&str> = time.split('-').filter(|part| part.len() == 2).collect();
+    let (hour, minute) = (parts.first()?, parts.get(1)?);
+    let second = parts.get(2).copied().unwrap_or("00");
+    seconds(&format!("{date}T{hour}:{minute}:{second}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_and_names_tell_times() {
+        let at = |text| seconds(text);
+        assert_eq!(
+            seconds_in_title("Ports (2025-12-02 12:49Z)"),
+            ("Ports", at("2025-12-02T12:49:00Z"))
+        );
+        assert_eq!(seconds_in_title("A (2025-04-30 13:02:42)"), ("A", at("2025-04-30T13:02:42Z")));
+        assert_eq!(
+            seconds_in_title("A (3/11/2025, 8:11:06 PM)"),
+            ("A", at("2025-03-11T20:11:06Z"))
+        );
+        assert_eq!(seconds_in_title("2025-07-19 22:41:03Z"), ("", at("2025-07-19T22:41:03Z")));
+        assert_eq!(seconds_in_title("Why (f(x))"), ("Why (f(x))", None));
+        assert_eq!(seconds_in_name("2025-12-02_12-49Z-ports.md"), at("2025-12-02T12:49:00Z"));
+        assert_eq!(seconds_in_name("2026-05-04_13-00-07Z-x.md"), at("2026-05-04T13:00:07Z"));
+        assert_eq!(seconds_in_name("ports.md"), None);
+        assert_eq!(seconds_in_name("größe-12-02.md"), None);
+    }
 }

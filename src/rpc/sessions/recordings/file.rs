@@ -94,7 +94,9 @@ pub(super) fn import_file(
         let tried = try_import(call, path, project, is_dry);
         match tried {
             Err(Stopped::Overtaken) => {}
-            Err(Stopped::Read(ReadError::Unknown)) if !is_named => return Ok(None),
+            Err(Stopped::Read(ReadError::Unknown | ReadError::Other { .. })) if !is_named => {
+                return Ok(None);
+            }
             Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
             Err(Stopped::File(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
             Err(Stopped::Call(error)) => return Err(error),
@@ -139,6 +141,9 @@ fn try_import(
         messages: 0,
         tokens: 0,
     };
+    if let Some(name) = recording.path().file_name() {
+        import.reader.set_file_name(&name.to_string_lossy());
+    }
     match import.run(project)? {
         true => import.shown(session.map(|(_, name)| name)).map(Some).map_err(Stopped::Call),
         false => Ok(None),
