@@ -51,7 +51,7 @@ fn budgets_are_checked() {
             ("list-memories", ""),
             ("usage-log", ""),
             ("list-revisions", ""),
-            ("explain-context", ""),
+            ("explain-window", ""),
         ] {
             client.ok(method, &format!("({params} :limit {limit})"));
         }
@@ -190,7 +190,7 @@ fn ids_of_other_kinds_are_refused_by_name() {
         }
         let error = client.fails("forget", &format!("(:id \"mem-{number}\")"));
         assert_eq!(error.kind(), "no-such-memory", "{}", error.message);
-        for method in ["restore-session", "delete-session", "switch-session"] {
+        for method in ["restore-session", "delete-session", "open-session"] {
             let error = client.fails(method, &format!("(:session \"ses-{number}\")"));
             assert_eq!(error.kind(), "no-such-session", "{}", error.message);
         }
