@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::skips::may_use;
 use crate::support::*;
+use crate::tiers::may_use;
 
 const PAGE: &str = include_str!("../browser/page.html");
 /// What of it may come from a browser without asking first; see `ways` in the page.

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::docs::page;
 use crate::schema::document;
-use crate::skips::may_use;
 use crate::support::*;
+use crate::tiers::may_use;
 
 /// Arguments of the server for a recorded conversation; see `tests/wire/README.md`.
 const RECORDED: [&str; 7] =

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use crate::agents_over_http::Site;
 use crate::mcp::{Agent, project};
-use crate::skips::may_use;
 use crate::support::*;
+use crate::tiers::may_use;
 
 const CLIENTS: &str = "clients of MCP (scripts/mcp-clients)";
 

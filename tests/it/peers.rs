@@ -8,8 +8,9 @@ use contexture::internals::value::Value;
 use contexture::internals::value::sexp;
 
 use crate::scripted;
-use crate::skips::{may_use, skipped};
+use crate::skips::skipped;
 use crate::support::*;
+use crate::tiers::may_use;
 
 fn tests_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
