@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup mcp-clients setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
+.PHONY: help setup setup-all setup-bench setup-demo build build-demo check test test-all demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -12,8 +12,10 @@ help: ## list these targets
 setup: ## install the system packages that build, test and docs need
 	@scripts/setup test demo
 
-mcp-clients: ## install clients of MCP that others wrote, for the tests, from npm and PyPI
+setup-all: ## install what `make test-all` needs besides: clients that others wrote, and Emacs 30.1
+	@scripts/setup test all demo bench
 	@scripts/mcp-clients
+	@((EUID != 0)) || scripts/emacs30 root
 
 setup-bench:
 	@scripts/setup test bench
@@ -24,13 +26,14 @@ setup-demo:
 build: ## compile the server for use, into target/release
 	cargo build --release --locked
 
-test: setup ## check and test everything; ends with one line of counts
-	@scripts/test
+check: ## check the formatting, and lint and test the server
+	@scripts/test check
 
-test-emacs30: ## test the Emacs package with Emacs 30.1 and Debian 13, compiled and as native code
-	@scripts/emacs30 root
-	cargo build --locked
-	@scripts/emacs30 && scripts/emacs30 native
+test: setup ## check and test the server and the Emacs package; ends with one line of counts
+	@scripts/test most
+
+test-all: setup-all ## test everything, also what is slow: before a release
+	@scripts/test all
 
 build-demo:
 	cargo build --locked

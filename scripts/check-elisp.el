@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; Loaded by scripts/check-elisp, with the directory to check as the
-;; last argument.
+;; Loaded by scripts/check-elisp, with the directory to check and the
+;; directory for the compiled files as the last arguments.
 
 ;;; Code:
 
@@ -22,24 +22,23 @@
   (cl-incf check-findings)
   (princ (format "%s: %s\n" check text)))
 
-(defun check-compile (files)
+(defun check-compile (files folder)
   "Byte-compile each of FILES in an Emacs of its own, and report the warnings.
-In one Emacs, a file could use what another happened to load before it."
-  (let ((directory (make-temp-file "check-elisp" t)))
-    (unwind-protect
-        (dolist (file files)
-          (with-temp-buffer
-            (unless (zerop (call-process
-                            (expand-file-name invocation-name invocation-directory) nil t nil
-                            "-Q" "--batch" "-L" (file-name-directory file)
-                            "--eval" (format "(setq byte-compile-dest-file-function (lambda (_) %S))"
-                                             (expand-file-name "file.elc" directory))
-                            "-f" "batch-byte-compile" file))
-              (check-report "byte-compile" (concat file " does not compile")))
-            (goto-char (point-min))
-            (while (re-search-forward "^.*:\\(?:[0-9]+:\\)* *\\(?:Warning\\|Error\\): .*$" nil t)
-              (check-report "byte-compile" (match-string 0)))))
-      (delete-directory directory t))))
+In one Emacs, a file could use what another happened to load before it.
+Copy FILES to FOLDER, and compile them there: each Emacs then loads the
+compiled files of those before it, which is quicker."
+  (dolist (file files)
+    (copy-file file (file-name-as-directory folder) t t))
+  (dolist (file files)
+    (with-temp-buffer
+      (unless (zerop (call-process
+                      (expand-file-name invocation-name invocation-directory) nil t nil
+                      "-Q" "--batch" "-L" folder "-f" "batch-byte-compile"
+                      (expand-file-name (file-name-nondirectory file) folder)))
+        (check-report "byte-compile" (concat file " does not compile")))
+      (goto-char (point-min))
+      (while (re-search-forward "^.*:\\(?:[0-9]+:\\)* *\\(?:Warning\\|Error\\): .*$" nil t)
+        (check-report "byte-compile" (match-string 0))))))
 
 (defun check-docstrings (files)
   "Report what checkdoc says of FILES."
@@ -125,12 +124,12 @@ It is in no archive that is always there, so it may be missing."
           (check-report "relint" (buffer-string))))
     (princ "check-elisp: without relint (Debian: apt-get install elpa-relint)\n")))
 
-(let* ((directory (car (last command-line-args-left)))
+(pcase-let* ((`(,directory ,folder) (last command-line-args-left 2))
        (files (directory-files directory t "\\.el\\'")))
   (setq command-line-args-left nil
         load-prefer-newer t)
   (push directory load-path)
-  (check-compile files)
+  (check-compile files folder)
   (check-docstrings files)
   (check-package files)
   (check-declarations files)

@@ -20,6 +20,13 @@ A suite may load another for what it defines; that one's tests are not
 its own."
   (equal contexture-suite (symbol-file (ert-test-name test) 'ert--test)))
 
+(defun contexture-why-skipped (condition)
+  "Return the reason in CONDITION, with which a test was skipped."
+  (pcase condition
+    (`(ert-test-skipped ,(and (pred stringp) reason)) reason)
+    (`(ert-test-skipped ((skip-unless ,form) . ,_)) (format "not %S" form))
+    (_ (format "%S" (cdr condition)))))
+
 (pcase-let ((`(,regexp ,suite) (cdr (member "--" command-line-args-left))))
   (setq command-line-args-left nil
         load-prefer-newer t
@@ -27,6 +34,12 @@ its own."
         contexture-suite suite)
   (load suite nil t)
   (let ((stats (ert-run-tests-batch `(and ,regexp (satisfies contexture-in-suite-p)))))
+    (seq-doseq (test (ert--stats-tests stats))
+      (let ((result (ert-test-most-recent-result test)))
+        (when (ert-test-skipped-p result)
+          (princ (format "Skipped: %s: %s\n" (ert-test-name test)
+                         (contexture-why-skipped
+                          (ert-test-result-with-condition-condition result)))))))
     (princ (format "Suite: %d passed, %d failed, %d skipped\n"
                    (ert-stats-completed-expected stats)
                    (ert-stats-completed-unexpected stats)

@@ -326,4 +326,14 @@ impl Folders {
             home: xdg.home_dir().to_owned(),
         })
     }
+
+    /// Returns folders that are all below one folder, whatever the environment says.
+    pub(crate) fn below(folder: &Path) -> Self {
+        Self {
+            state: folder.join("state/contexture"),
+            config_file: folder.join("config/contexture/config.toml"),
+            runtime: folder.join("run/contexture"),
+            home: folder.join("home"),
+        }
+    }
 }

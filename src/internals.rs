@@ -5,7 +5,7 @@
 
 #[cfg(feature = "cli")]
 pub mod cli {
-    pub use crate::cli::main;
+    pub use crate::cli::{main, serve_within};
 }
 pub mod context {
     pub mod change {

@@ -31,7 +31,7 @@ pub(super) struct Setup {
     pub(super) state: Option<PathBuf>,
     /// Settings of the REPLs for SLY and SLIME.
     pub(super) repl: ReplSettings,
-    fixed_time: Option<FixedTime>,
+    pub(super) fixed_time: Option<FixedTime>,
 }
 
 impl Common {

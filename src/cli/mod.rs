@@ -20,6 +20,7 @@ mod schema;
 mod serve;
 mod setup;
 mod trust;
+mod within;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ use clap::{Parser, Subcommand};
 use self::clock::FixedTime;
 use crate::config::Settings;
 use crate::visible::visible_lines;
+
+pub use self::within::serve_within;
 
 /// Context engine for language models, for Emacs and other clients.
 #[derive(Debug, Parser)]

@@ -107,10 +107,9 @@
 
 (defun contexture-lisp-tests--run-slime (&optional file)
   "Run FILE with SLIME."
-  (contexture-lisp-tests--run
-   "slime" (or (contexture-lisp-tests--slime)
-               (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))
-   file))
+  (contexture-test-use-clients "SLIME and SBCL (Debian: slime, cl-swank, sbcl)"
+                               (and (contexture-lisp-tests--slime) (executable-find "sbcl")))
+  (contexture-lisp-tests--run "slime" (contexture-lisp-tests--slime) file))
 
 (defun contexture-lisp-tests--run-sly (&optional file)
   "Run FILE with SLY."
@@ -128,10 +127,9 @@
 ;; With keys, a screen, and a model that says what is written: connecting,
 ;; streaming, completing, interrupting, quitting and connecting again.
 (ert-deftest contexture-lisp-plays-slime-in-a-terminal ()
-  (unless (and (contexture-lisp-tests--slime) (executable-find "sbcl"))
-    (ert-skip "There is no SLIME (Debian: slime, cl-swank, sbcl)"))
-  (unless (executable-find "tmux")
-    (ert-skip "There is no tmux"))
+  (contexture-test-use-clients "SLIME, SBCL and tmux (Debian: slime, cl-swank, sbcl, tmux)"
+                               (and (contexture-lisp-tests--slime) (executable-find "sbcl")
+                                    (executable-find "tmux")))
   (contexture-ert-with-files nil
     (let ((script (expand-file-name "scripts/screens-slime" contexture-test-root))
           (process-environment (cons (concat "CONTEXTURE_BIN=" contexture-test-binary)

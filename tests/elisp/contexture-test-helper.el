@@ -81,6 +81,18 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   (contexture-ert-write-file
    name (mapconcat (lambda (line) (concat line "\n")) lines "")))
 
+(defun contexture-test-use-clients (clients installed)
+  "Skip the running test unless it may use CLIENTS, which others wrote.
+INSTALLED says whether they are there.  CONTEXTURE_TESTS is the tier of
+scripts/test: `all' installs them, so they have to be there, and the
+quicker tiers leave such tests to it."
+  (pcase (getenv "CONTEXTURE_TESTS")
+    ("all" (unless installed
+             (ert-fail (format "There is no %s, which `make setup-all' installs" clients))))
+    ('nil (unless installed
+            (ert-skip (format "There is no %s" clients))))
+    (_ (ert-skip (format "`make test-all' runs it, with %s" clients)))))
+
 (defun contexture-test-item-ids ()
   "Return the ids of the items that have a place in this buffer."
   (mapcar #'contexture-live--item-id

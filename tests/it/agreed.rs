@@ -37,7 +37,7 @@ fn needed(method: &str) -> &'static str {
 fn fields_are_checked_against_the_type_whatever_entries_there_are() {
     let document = document();
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"s\")");
     for (method, of) in document["methods"].as_object().unwrap() {
         // Lists of models come from a server, and are no entries with members.
@@ -58,7 +58,7 @@ fn fields_are_checked_against_the_type_whatever_entries_there_are() {
 #[test]
 fn fields_of_one_of_several_lists_leave_the_others_empty() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"s\")");
     client.ok("add-message", "(:content \"a\")");
     client.ok("add-item", "(:content \"x\" :manager \"*session 1*\")");
@@ -71,7 +71,7 @@ fn fields_of_one_of_several_lists_leave_the_others_empty() {
 fn the_schema_says_which_members_brief_leaves_out() {
     let document = document();
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.dialect = Dialect::Json;
     client.ok("open-session", "(:name \"s\")");
     client.ok("add-message", "(:content \"a\")");
@@ -182,7 +182,7 @@ fn a_repeated_chat_says_that_the_server_ended() {
 #[test]
 fn messages_name_parameters_and_methods_as_the_dialect_spells_them() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.dialect = Dialect::Json;
     client.ok("ping", "nil");
     let calls = [
@@ -213,7 +213,7 @@ fn messages_name_parameters_and_methods_as_the_dialect_spells_them() {
 #[test]
 fn a_path_of_a_parameter_is_printed_plainly() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("ping", "nil");
     let id = client.send("list-items", "(:types (:zzz))");
     let line = client.line().unwrap();
@@ -247,7 +247,7 @@ fn an_open_approval_is_told_and_listed_to_all_clients() {
 #[test]
 fn a_subscription_by_name_is_for_the_name_and_one_by_id_for_the_session() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
     client.ok("subscribe", "(:topics (:session-changed) :sessions (\"a\"))");
     client.ok("rename-session", "(:session \"ses-1\" :name \"b\")");
@@ -263,7 +263,7 @@ fn a_subscription_by_name_is_for_the_name_and_one_by_id_for_the_session() {
 #[test]
 fn restoring_a_session_that_is_not_deleted_says_that_nothing_was_done() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
     assert!(is_nil(&client.ok("restore-session", "(:session \"a\")")["restored"]));
     client.ok("delete-session", "(:session \"a\")");
@@ -274,7 +274,7 @@ fn restoring_a_session_that_is_not_deleted_says_that_nothing_was_done() {
 #[test]
 fn turns_count_the_log_in_one_place_and_the_conversation_in_the_other() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
     client.ok("add-message", "(:content \"1\")");
     client.ok("checkpoint", "nil");
@@ -304,7 +304,7 @@ fn a_limit_counts_only_what_is_asked_for() {
 #[test]
 fn filters_pass_over_ids_that_do_not_exist_and_changes_fail() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
     client.ok("add-message", "(:content \"1\")");
     client.ok("add-item", "(:content \"1\")");
@@ -336,7 +336,7 @@ fn filters_pass_over_ids_that_do_not_exist_and_changes_fail() {
 #[test]
 fn the_first_page_has_the_newest_and_says_that_a_limit_was_hit() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     client.ok("initialize", "nil");
     client.ok("open-session", "(:name \"a\")");
     for number in 0..3 {
@@ -385,7 +385,7 @@ fn the_answer_to_an_addition_does_not_look_at_the_file() {
 #[test]
 fn numbers_are_kept_as_the_document_says() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     let metadata = "(:a 1e3 :b 1.0 :c 123456789012345678901234567890 :d ?a :e 1.50 :f 5.)";
     client.ok("add-item", &format!("(:content \"x\" :metadata {metadata})"));
     client.send("list-items", "nil");

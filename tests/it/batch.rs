@@ -84,7 +84,7 @@ fn a_batch_that_fails_before_the_engine_changes_nothing_either() {
 #[test]
 fn a_repeated_batch_is_answered_by_its_key_and_changes_nothing() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     for more in [":request-key \"k\"", ":atomic t :request-key \"l\""] {
         let calls = [
             call("add-context", &format!("(:content {more:?} :manager \"m\" :brief t)")),

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::skips::skipped;
 use crate::support::*;
+use crate::tiers::may_use;
 
 const PAGE: &str = include_str!("../browser/page.html");
 /// What of it may come from a browser without asking first; see `ways` in the page.
@@ -156,8 +156,9 @@ fn page(targets: &Json, messages: &Json, done: Sender<Json>) -> u16 {
 
 #[test]
 fn no_web_page_executes_anything() {
-    if !Command::new("chromium").arg("--version").output().is_ok_and(|out| out.status.success()) {
-        return skipped("there is no chromium");
+    let version = Command::new("chromium").arg("--version").output();
+    if !may_use("chromium", version.is_ok_and(|out| out.status.success())) {
+        return;
     }
     let mut targets =
         [Target::new("open", &[]), Target::new("secret", &["--secret-file", "SECRET"])];

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::docs::page;
 use crate::schema::document;
-use crate::skips::skipped;
 use crate::support::*;
+use crate::tiers::may_use;
 
 /// Arguments of the server for a recorded conversation; see `tests/wire/README.md`.
 const RECORDED: [&str; 7] =
@@ -36,16 +36,17 @@ fn the_client_in_python_holds_conversations() {
 
 #[test]
 fn the_client_in_typescript_is_typed_and_holds_conversations() {
-    let Some(compiler) = found("tsc").filter(|_| found("node").is_some()) else {
-        return skipped("there is no tsc, or no node");
-    };
+    let compiler = found("tsc").filter(|_| found("node").is_some());
+    if !may_use("compiler of TypeScript (node-typescript)", compiler.is_some()) {
+        return;
+    }
     let talk = Conversations::new();
     let folder = talk.home.path("ts");
     std::fs::create_dir(&folder).unwrap();
     let client = generated("node", &["clients/typescript/generate"]);
     std::fs::write(folder.join("contexture_client.ts"), client).unwrap();
     std::fs::copy(source("tests/clients/test_client.ts"), folder.join("test_client.ts")).unwrap();
-    let mut compile = Command::new(compiler);
+    let mut compile = Command::new(compiler.unwrap());
     compile.args(["--strict", "--target", "es2020", "--module", "commonjs", "test_client.ts"]);
     succeed(compile.current_dir(&folder));
     let mut command = Command::new("node");

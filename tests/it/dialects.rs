@@ -151,7 +151,7 @@ fn a_secret_that_nobody_asked_for_is_ignored() {
         client.write(ping.as_bytes());
         assert_eq!(client.line().unwrap(), pong);
     }
-    let mut stdio = home.ephemeral(&["--secret-file", &secret]);
+    let mut stdio = home.ephemeral_program(&["--secret-file", &secret]);
     stdio.write(ping.as_bytes());
     assert_eq!(stdio.line().unwrap(), pong);
 }

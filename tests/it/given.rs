@@ -59,7 +59,7 @@ fn an_empty_list_chooses_nothing() {
 #[test]
 fn false_and_empty_metadata_can_be_said_in_lisp() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     let add = "(:content \"x\" :live t :metadata (:filename \"/a\" :k 1))";
     let id = client.ok("add-context", add)["id"].as_str().unwrap().to_owned();
     for no in [":false", ":json-false"] {

@@ -7,14 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::agents_over_http::Site;
-use crate::mcp::project;
-use crate::skips::skipped;
+use crate::mcp::{Agent, project};
 use crate::support::*;
+use crate::tiers::may_use;
 
-const NO_CLIENTS: &str = "there are no clients of scripts/mcp-clients";
+const CLIENTS: &str = "clients of MCP (scripts/mcp-clients)";
 
-/// The folder into which `scripts/mcp-clients` installs, if it did.
+/// The folder into which `scripts/mcp-clients` installs, if it did, and if its clients are to run.
+#[track_caller]
 fn clients() -> Option<PathBuf> {
+    let installed = installed();
+    if may_use(CLIENTS, installed.is_some()) { installed } else { None }
+}
+
+fn installed() -> Option<PathBuf> {
     let cache = || {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))
@@ -89,7 +95,7 @@ fn relayed(client: TcpStream, host: &str, honest: &str, from: &str) -> std::io::
 
 #[test]
 fn the_conformance_suite_finds_what_a_server_without_its_samples_can_have() {
-    let Some(folder) = clients() else { return skipped(NO_CLIENTS) };
+    let Some(folder) = clients() else { return };
     let home = Home::new();
     let site = Site::new(&home);
     let url = format!("http://{}/mcp?project={}", relay(&site), project(&home).display());
@@ -103,6 +109,33 @@ fn the_conformance_suite_finds_what_a_server_without_its_samples_can_have() {
     assert!(said.contains("✓ dns-rebinding-protection: 2 passed"), "{said}");
 }
 
+/// A call of every tool of a project where nothing is marked, and a part of its answer.
+fn calls() -> Vec<Json> {
+    let Json::Array(calls) = read_json(include_str!("../mcp/calls.json")) else { panic!() };
+    calls
+}
+
+/// The clients of others expect these answers, too. This test needs none of them.
+#[test]
+fn every_tool_answers_as_the_clients_expect() {
+    let home = Home::new();
+    let mut agent = Agent::with(&home, &[]);
+    let listed = agent.ok("tools/list", &serde_json::json!({}));
+    let tools = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]);
+    let mut tools: Vec<&str> = tools.map(|name| name.as_str().unwrap()).collect();
+    let mut called = Vec::new();
+    for call in calls() {
+        let params = serde_json::json!({ "name": call["tool"], "arguments": call["arguments"] });
+        let said = agent.ok("tools/call", &params)["content"][0]["text"].take();
+        let expected = call["says"].as_str().unwrap();
+        assert!(said.as_str().unwrap().contains(expected), "{call}: {said}");
+        called.push(call["tool"].as_str().unwrap().to_owned());
+    }
+    tools.sort_unstable();
+    called.sort_unstable();
+    assert_eq!(tools, called);
+}
+
 /// Calls every tool, and lists resources and prompts, by the Inspector with these arguments.
 fn inspect(folder: &Path, home: &Home, server: &[&str]) {
     // It fails if a tool's answer is an error, as that of `handoff` is without a session.
@@ -112,20 +145,16 @@ fn inspect(folder: &Path, home: &Home, server: &[&str]) {
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     };
     let tools = ask(&["--method", "tools/list"]);
-    let calls = [
-        ("context", None, "nothing is marked"),
-        ("remember", Some("text=The port is 8080."), "mem-1"),
-        ("search", Some("query=port"), "mem-1"),
-        ("read", Some("what=src/port.rs"), "8080"),
-        ("explain", None, "in full"),
-        ("handoff", None, "no session"),
-    ];
-    for (name, argument, expected) in calls {
+    for call in calls() {
+        let name = call["tool"].as_str().unwrap();
         assert!(tools.contains(&format!("\"name\": \"{name}\"")), "{tools}");
         let mut arguments = vec!["--method", "tools/call", "--tool-name", name];
-        arguments.extend(argument.iter().flat_map(|argument| ["--tool-arg", argument]));
+        let given = call["arguments"].as_object().unwrap();
+        let given: Vec<_> =
+            given.iter().map(|(name, it)| format!("{name}={}", it.as_str().unwrap())).collect();
+        arguments.extend(given.iter().flat_map(|it| ["--tool-arg", it]));
         let said = ask(&arguments);
-        assert!(said.contains(expected), "{name}: {said}");
+        assert!(said.contains(call["says"].as_str().unwrap()), "{name}: {said}");
     }
     for (list, expected) in [("resources/list", "contexture://"), ("prompts/list", "handoff")] {
         let said = ask(&["--method", list]);
@@ -135,7 +164,7 @@ fn inspect(folder: &Path, home: &Home, server: &[&str]) {
 
 #[test]
 fn the_inspector_uses_every_tool_over_stdio() {
-    let Some(folder) = clients() else { return skipped(NO_CLIENTS) };
+    let Some(folder) = clients() else { return };
     let home = Home::new();
     let state = home.path("state");
     let server = [env!("CARGO_BIN_EXE_contexture"), "--state", state.to_str().unwrap(), "mcp"];
@@ -144,7 +173,7 @@ fn the_inspector_uses_every_tool_over_stdio() {
 
 #[test]
 fn the_inspector_uses_every_tool_over_http() {
-    let Some(folder) = clients() else { return skipped(NO_CLIENTS) };
+    let Some(folder) = clients() else { return };
     let home = Home::new();
     let site = Site::new(&home);
     let url = format!("http://{}/mcp?project={}", relay(&site), project(&home).display());
@@ -153,12 +182,8 @@ fn the_inspector_uses_every_tool_over_http() {
 
 #[test]
 fn the_official_client_for_python_uses_every_tool_in_both_eras() {
-    let installed = clients().map(|folder| folder.join("python/bin/python3"));
-    let python = installed.filter(|it| it.exists()).unwrap_or_else(|| "python3".into());
-    let probe = Command::new(&python).args(["-c", "from mcp import Client"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        return skipped("there is no mcp 2 for python3");
-    }
+    let Some(folder) = clients() else { return };
+    let python = folder.join("python/bin/python3");
     let home = Home::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
     let mut python = Command::new(python);

@@ -10,6 +10,7 @@ use contexture::internals::value::sexp;
 use crate::scripted;
 use crate::skips::skipped;
 use crate::support::*;
+use crate::tiers::may_use;
 
 fn tests_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -60,8 +61,8 @@ fn the_script_calls_every_method_about_context() {
 #[test]
 fn epc_of_emacs_runs_the_script() {
     let probe = ["--batch", "-f", "package-initialize", "--eval", "(require 'epc)"];
-    if !succeeds(Command::new("emacs").args(probe)) {
-        return skipped("there is no elpa-epc");
+    if !may_use("EPC of Emacs (elpa-epc)", succeeds(Command::new("emacs").args(probe))) {
+        return;
     }
     let home = Home::new();
     let mut emacs = Command::new("emacs");
@@ -76,8 +77,9 @@ fn epc_of_emacs_runs_the_script() {
 fn epc_of_python_runs_the_script() {
     // The one that belongs to the Debian package.
     let python = "/usr/bin/python3";
-    if !succeeds(Command::new(python).args(["-c", "import epc.client, sexpdata"])) {
-        return skipped("there is no python3-epc");
+    let installed = succeeds(Command::new(python).args(["-c", "import epc.client, sexpdata"]));
+    if !may_use("EPC of Python (python3-epc)", installed) {
+        return;
     }
     let home = Home::new();
     let server = home.listening(&["--ephemeral"]);
@@ -106,8 +108,10 @@ fn converse(directory: &Path, function: &str) {
 
 #[test]
 fn slime_holds_a_conversation() {
-    let Some(directory) = slime() else { return skipped("there is no SLIME") };
-    converse(&directory, "repl-script-slime");
+    let directory = slime();
+    if may_use("SLIME (slime)", directory.is_some()) {
+        converse(&directory.unwrap(), "repl-script-slime");
+    }
 }
 
 #[test]

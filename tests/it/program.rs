@@ -275,7 +275,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     std::fs::create_dir_all(home.path("config/contexture")).unwrap();
     std::fs::write(home.path("config/contexture/config.toml"), "max-items = 3\n").unwrap();
     let limit = |mut client: Client| client.ok("server-info", "nil")["limits"]["max_items"].clone();
-    assert_eq!(limit(home.ephemeral(&[])), 3);
+    assert_eq!(limit(home.ephemeral_program(&[])), 3);
     let mut command = home.command(&["serve", "--stdio", "--ephemeral"]);
     command.env("CONTEXTURE_MAX_ITEMS", "4");
     assert_eq!(limit(Client::over_stdio(command, Dialect::Native)), 4);

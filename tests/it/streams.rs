@@ -291,7 +291,7 @@ fn an_answer_of_ten_megabytes_is_kept_whole() {
         _ => saying("short"),
     });
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     configure(&mut client, &model);
     client.ok("open-session", "(:name \"s\")");
     assert!(text(&client.ok("chat", "(:content \"hi\")")["content"]) == long);

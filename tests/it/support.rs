@@ -8,8 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use contexture::internals::cli::serve_within;
 use contexture::internals::value::Value;
 use contexture::internals::value::json::{from_json, to_json};
 use contexture::internals::value::sexp;
@@ -113,11 +115,28 @@ impl Home {
         Client::over_stdio(self.command(&all), Dialect::Native)
     }
 
-    /// A server that keeps nothing, over stdio.
-    pub(crate) fn ephemeral(&self, args: &[&str]) -> Client {
+    /// A program that serves over stdio and keeps nothing.
+    pub(crate) fn ephemeral_program(&self, args: &[&str]) -> Client {
         let mut all = vec!["--ephemeral"];
         all.extend(args);
         self.stdio(&all)
+    }
+
+    /// A server that keeps nothing, in this process.
+    pub(crate) fn ephemeral(&self, args: &[&str]) -> Client {
+        let (near, far) = UnixStream::pair().unwrap();
+        let home = self.path("");
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        let serving = std::thread::spawn(move || {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let variables = [("CONTEXTURE_TOKENIZER", "estimate")];
+            let served = serve_within(&home, &variables, &args, far);
+            served.map_err(|error| error.to_string())
+        });
+        let reader = near.try_clone().unwrap();
+        let mut client = Client::new(None, Writer::Unix(near), reader, Dialect::Native);
+        client.serving = Some(serving);
+        client
     }
 
     /// A server in the background that listens on a Unix socket and on TCP.
@@ -297,6 +316,8 @@ impl Failure {
 /// One end of a conversation. A thread reads what comes, so the server never waits for the test.
 pub(crate) struct Client {
     pub(crate) process: Option<Process>,
+    /// The server, if it runs in this process.
+    serving: Option<JoinHandle<Result<(), String>>>,
     pub(crate) dialect: Dialect,
     writer: Option<Writer>,
     lines: Receiver<String>,
@@ -371,7 +392,8 @@ impl Client {
             }
         });
         let writer = Some(writer);
-        Self { process, dialect, writer, lines, set_aside: Vec::new(), last_id: 0 }
+        let (serving, set_aside) = (None, Vec::new());
+        Self { process, serving, dialect, writer, lines, set_aside, last_id: 0 }
     }
 
     /// Calls a method with a plist and gives its result, which must be one.
@@ -532,8 +554,20 @@ impl Client {
     pub(crate) fn end(mut self) {
         self.close();
         while self.line().is_some() {}
+        if let Some(serving) = self.serving.take() {
+            return serving.join().unwrap().unwrap();
+        }
         let status = self.process().wait();
         assert!(status.success(), "{status}: {}", self.process().end_and_log());
+    }
+}
+
+impl Drop for Client {
+    /// Ends a server in this process: the thread that reads would keep the stream open.
+    fn drop(&mut self) {
+        if let (Some(_), Some(Writer::Unix(stream))) = (&self.serving, &self.writer) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 }
 

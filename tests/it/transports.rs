@@ -358,11 +358,11 @@ fn a_state_folder_has_one_owner() {
 #[test]
 fn an_ephemeral_server_keeps_nothing() {
     let home = Home::new();
-    let mut client = home.ephemeral(&[]);
+    let mut client = home.ephemeral_program(&[]);
     client.add("*shared*", "x");
     client.end();
     assert!(!home.path("state").exists());
-    assert!(home.ephemeral(&[]).contents("*shared*").is_empty());
+    assert!(home.ephemeral_program(&[]).contents("*shared*").is_empty());
     let said = home.fail(&["serve", "--stdio", "--ephemeral", "--state", "/nowhere"]);
     assert!(said.contains("--ephemeral keeps no state"), "{said}");
 }

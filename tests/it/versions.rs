@@ -316,7 +316,7 @@ fn a_batch_compares_versions_and_an_atomic_one_fails_whole() {
 #[test]
 fn a_repeated_call_is_answered_with_the_version_of_then() {
     let home = Home::new();
-    let mut client = home.stdio(&[]);
+    let mut client = home.ephemeral(&[]);
     let add = "(:manager \"m\" :content \"x\" :request-key \"k\" :if-version 0)";
     let first = client.ok("add-item", add);
     client.add("m", "later");

@@ -4,7 +4,9 @@ Usage: client.py PROGRAM PROJECT STATE
 """
 
 import asyncio
+import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -14,14 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 PROGRAM, PROJECT, STATE = sys.argv[1:]
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-CALLS = [
-    ("context", {}, "nothing is marked"),
-    ("remember", {"text": "The port is 8080."}, "mem-1"),
-    ("search", {"query": "port"}, "mem-1"),
-    ("read", {"what": "src/port.rs"}, "8080"),
-    ("explain", {}, "in full"),
-    ("handoff", {}, "no session"),
-]
+with open(pathlib.Path(__file__).with_name("calls.json")) as file:
+    CALLS = [(call["tool"], call["arguments"], call["says"]) for call in json.load(file)]
 
 
 ENVIRONMENT = {**os.environ, "CONTEXTURE_TOKENIZER": "estimate", "XDG_RUNTIME_DIR": STATE}
