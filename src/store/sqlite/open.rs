@@ -30,6 +30,7 @@ const SCHEMA: &[&str] = &[
     include_str!("../schema/009.sql"),
     include_str!("../schema/010.sql"),
     include_str!("../schema/011.sql"),
+    include_str!("../schema/012.sql"),
 ];
 /// Database that the migrations create from nothing, compressed by zstd. A new store in memory is a
 /// copy of this database, because the migrations would take up most of a server's start. A test
