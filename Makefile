@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup mcp-clients setup-bench setup-demo build build-demo test test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
+.PHONY: help setup mcp-clients setup-bench setup-demo build build-demo test test-all test-emacs30 demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -26,6 +26,11 @@ build: ## compile the server for use, into target/release
 
 test: setup ## check and test everything; ends with one line of counts
 	@scripts/test
+
+test-all: test build-demo ## the same, and the cases of model servers in the folder WIRE_CASES, if given
+	@if [ -n '$(WIRE_CASES)' ]; then \
+	  cd '$(WIRE_CASES)' && PYTHONDONTWRITEBYTECODE=1 CONTEXTURE='$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/contexture' python3 run.py; \
+	fi
 
 test-emacs30: ## test the Emacs package with Emacs 30.1 and Debian 13, compiled and as native code
 	@scripts/emacs30 root
