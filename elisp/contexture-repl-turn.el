@@ -1552,9 +1552,7 @@ RESULT is that of `chat'."
                  (plist-get usage :output))
        "")
      (if cost (concat ", cost " (contexture-repl--cost-text cost)) "")
-     (pcase (plist-get result :stop-reason)
-       (:length "; cut off at the maximum length of an answer; ask the model to go on")
-       (_ "")))))
+     (if-let* ((ending (plist-get result :ending))) (concat "; " ending) ""))))
 
 (defconst contexture-repl--cancelling "Cancelling..."
   "Message shown until the server has stopped an answer.")

@@ -62,7 +62,9 @@ fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String>
         Some(Stop::Length) => Some(format!(
             "{name} was cut off before its {what} were complete; raise the provider's max-tokens"
         )),
-        Some(Stop::Refused) => Some(format!("{name} refused to finish its {what}")),
+        Some(Stop::Refused | Stop::Filtered) => {
+            Some(format!("{name} refused to finish its {what}"))
+        }
         _ => None,
     }
 }

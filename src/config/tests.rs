@@ -121,7 +121,7 @@ fn the_problem_with_embeddings_is_reported() {
     refused("[embeddings]\nurl = \"http://x\"", "missing field `model`");
     refused(&with("url = \"localhost:1\""), "[embeddings] url must begin with http://");
     refused(&with("url = \"http:///v1\""), "url must be an address");
-    refused(&with("url = \"http://h/v1?key=k\""), "url must be an address");
+    refused(&with("url = \"http://h/v1?key=k\""), "url must not contain a key");
     refused(&with("url = \"http://h:99999/v1\""), "url must be an address (invalid port number)");
     refused(&with("url = \"http://[::1/v1\""), "url must be an address (invalid IPv6 address)");
     refused(&with("url = \"http://a b/v1\""), "url must be an address");

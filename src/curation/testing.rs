@@ -35,6 +35,7 @@ pub(crate) fn said(number: u64, role: Role, content: &str) -> Message {
         phase: None,
         tool_calls: Vec::new(),
         tool_call_id: None,
+        opaque: None,
         pinned: false,
         tokens: crate::tokens::Counter::count(&Estimate, content),
         counted_by: "estimate",

@@ -78,6 +78,8 @@ pub struct Part {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
+    /// Data that the model's server wants back with a message that is shown whole.
+    pub opaque: Option<Arc<serde_json::Value>>,
     /// Cost in tokens.
     pub tokens: u64,
 }
@@ -220,6 +222,7 @@ fn part_of(history: &History<'_>, shown: &Shown) -> Part {
         message: Some(message.number),
         tool_calls: message.tool_calls.clone(),
         tool_call_id: message.tool_call_id.clone(),
+        opaque: message.opaque.clone().filter(|_| matches!(shown, Shown::Whole(_))),
         tokens,
     }
 }
@@ -233,6 +236,7 @@ impl Part {
             message: None,
             tool_calls: Vec::new(),
             tool_call_id: None,
+            opaque: None,
             tokens,
         }
     }

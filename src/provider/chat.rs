@@ -74,8 +74,8 @@ pub enum StreamEvent {
     Call(ToolCall),
     /// Token usage known so far. A later report takes precedence over an earlier one.
     Usage(Usage),
-    /// Data that the provider wants back as [`ChatMessage::opaque`], together with the results of
-    /// the answer's calls. Comes only in answers with calls, before their end.
+    /// Data that the provider wants back with the answer, as [`ChatMessage::opaque`]. Comes before
+    /// the end.
     Opaque(serde_json::Value),
     /// End of the answer.
     Stopped(Stop),
@@ -116,10 +116,39 @@ pub enum Stop {
     Length,
     /// The model waits for the results of its tool calls.
     Calls,
-    /// The provider stopped the answer, for example by a content filter.
+    /// The model refused to answer.
     Refused,
+    /// A filter of the provider stopped the answer, or refused the question.
+    Filtered,
+    /// The model made a call that its server could not read.
+    Malformed,
+    /// The server paused the answer.
+    Paused,
     /// Any other reason, in the provider's words.
     Other(String),
+}
+
+impl Stop {
+    /// Returns why an answer is not whole, as a phrase to show; `None` for a usual end.
+    pub fn ending(&self) -> Option<String> {
+        let phrase = match self {
+            Self::Finished | Self::Calls => return None,
+            Self::Length => "cut off at the maximum length of an answer; ask the model to go on",
+            Self::Refused => "the model refused to answer",
+            Self::Filtered => "a filter of the provider stopped the answer",
+            Self::Malformed => {
+                "the model made a tool call that its server could not read; ask again"
+            }
+            Self::Paused => "the server paused the answer; ask the model to go on",
+            Self::Other(reason) => return Some(format!("the server ended the answer: {reason}")),
+        };
+        Some(phrase.to_owned())
+    }
+
+    /// Returns whether the calls of an answer that ended so have arrived whole.
+    pub fn has_whole_calls(&self) -> bool {
+        matches!(self, Self::Finished | Self::Calls | Self::Other(_))
+    }
 }
 
 /// A request to a model.
@@ -164,8 +193,7 @@ pub struct ChatMessage {
     /// Id of the call that this message answers.
     pub tool_call_id: Option<String>,
     /// Data that came as [`StreamEvent::Opaque`], such as signatures of reasoning. Several
-    /// providers refuse the rest of a turn without it. No provider needs it after the turn, so it
-    /// is not stored.
+    /// providers refuse later requests without it. It goes back only to the server that sent it.
     pub opaque: Option<serde_json::Value>,
 }
 
@@ -289,7 +317,7 @@ pub struct Response {
     pub reasoning: String,
     /// Tool calls.
     pub calls: Vec<ToolCall>,
-    /// Data that the provider wants back with the results of the calls.
+    /// Data that the provider wants back with the answer.
     pub opaque: Option<serde_json::Value>,
     /// Token usage.
     pub usage: Usage,

@@ -1,28 +1,25 @@
 //! HTTP requests to one server: keys, retries, and the meaning of refusals.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
-use reqwest::{Client, Response, redirect};
+use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
 use tokio::sync::{Mutex, OnceCell};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+use super::attempts::{Attempts, Failed, LATE};
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
-use super::refusal::{Again, Refusal, wanted_pause};
+use super::refusal::{Again, Refusal, in_a_line, wanted_pause};
 use super::secret::{KeySource, Secret};
+use crate::visible::visible_path;
 
-/// Maximum number of attempts if the failure may pass. A server that is loading or overloaded, or
-/// that says when to try again, is tried again until the time is up.
-const ATTEMPTS: u32 = 3;
-/// Wait before the second attempt, and the shortest wait that a server can ask for. Each later wait
-/// is twice as long, up to [`LONGEST_WAIT`], unless the server says otherwise.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Longest wait between attempts if the server does not say when it is ready.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Maximum number of redirects to follow.
+const MOST_REDIRECTS: usize = 5;
 /// Maximum time to establish a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a refusal to read.
@@ -45,6 +42,8 @@ pub(super) struct Endpoint {
     source: KeySource,
     key_header: KeyHeader,
     headers: &'static [(&'static str, &'static str)],
+    /// File with further certificates to trust.
+    ca_file: Option<PathBuf>,
     shared: Arc<Shared>,
 }
 
@@ -58,21 +57,6 @@ struct Shared {
     client: OnceCell<Client>,
 }
 
-/// The failure of one attempt.
-struct Failed {
-    error: ProviderError,
-    again: Again,
-    /// True if the server closed a connection without an answer, as happens with idle connections.
-    /// The request is then sent once more on a new connection.
-    is_closed: bool,
-}
-
-impl From<ProviderError> for Failed {
-    fn from(error: ProviderError) -> Self {
-        Self { error, again: Again::Never, is_closed: false }
-    }
-}
-
 impl Endpoint {
     pub(super) fn new(provider: String, model: String, source: KeySource) -> Self {
         Self {
@@ -81,6 +65,7 @@ impl Endpoint {
             source,
             key_header: KeyHeader::Bearer,
             headers: &[],
+            ca_file: None,
             shared: Arc::default(),
         }
     }
@@ -97,6 +82,11 @@ impl Endpoint {
         headers: &'static [(&'static str, &'static str)],
     ) -> Self {
         Self { key_header, headers, ..self }
+    }
+
+    /// Sets the file with further certificates to trust.
+    pub(super) fn trusting(self, ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, ..self }
     }
 
     pub(super) fn provider(&self) -> &str {
@@ -124,9 +114,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends a POST request with the JSON `body`, or a GET request if there is none. Retries until
-    /// the server accepts, the failure is final, the attempts are used up, or the time is up. Also
-    /// returns the key that was sent, because the server's messages may repeat it.
+    /// Sends a POST request with the JSON `body`, or a GET request if there is none, and tries again
+    /// as [`Attempts`] says. Also returns the key that was sent, because the server's
+    /// messages may repeat it.
     pub(super) async fn ask(
         &self,
         url: &str,
@@ -134,42 +124,13 @@ impl Endpoint {
         until: Instant,
         on_wait: &OnWait,
     ) -> Result<(Response, Option<Secret>), ProviderError> {
-        let (mut wait, mut attempt, mut may_reopen) = (FIRST_WAIT, 0, true);
-        let mut before = String::new();
+        let mut attempts = Attempts::new(until);
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
-            let Failed { error, again, is_closed } = match asked {
-                Ok(Ok(answered)) => return Ok(answered),
-                Ok(Err(failed)) => failed,
-                Err(_) => {
-                    let late = self.late();
-                    let what = format!("{before}{}", late.what);
-                    return Err(ProviderError { what, ..late });
-                }
-            };
-            before = format!("{}; when asked again, ", error.what);
-            if is_closed && may_reopen {
-                may_reopen = false;
-                continue;
+            match asked.unwrap_or_else(|_| Err(self.late().into())) {
+                Ok(answered) => return Ok(answered),
+                Err(failed) => attempts.wait(failed, on_wait).await?,
             }
-            attempt += 1;
-            let goes_on = match again {
-                Again::Never => false,
-                Again::Soon => attempt < ATTEMPTS,
-                Again::UntilReady => true,
-            };
-            let pause = error.retry_after.map_or(wait, |pause| pause.max(FIRST_WAIT));
-            // The sum of now and the server's pause could overflow.
-            let left = until.saturating_duration_since(Instant::now());
-            if !goes_on || pause >= left {
-                return Err(error);
-            }
-            // Leaves out the error's advice, which may be to try again.
-            let ProviderError { provider, what, .. } = &error;
-            let pause_s = pause.as_secs_f64();
-            on_wait.tell(&format!("{provider}: {what}; trying again in {pause_s:.1} s"));
-            sleep(pause).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
@@ -196,32 +157,46 @@ impl Endpoint {
 
     /// Returns the error of an answer that did not arrive in time.
     pub(super) fn late(&self) -> ProviderError {
-        self.error(ErrorKind::Unavailable, "no answer came in time")
+        self.error(ErrorKind::Unavailable, LATE)
     }
 
-    async fn ask_once(
+    /// Sends a request once. A key from a command that the server refuses is fetched again, and
+    /// sent if it is another one.
+    pub(super) async fn ask_once(
         &self,
         url: &str,
         body: Option<Vec<u8>>,
     ) -> Result<(Response, Option<Secret>), Failed> {
         let key = self.key().await?;
-        let client = self.shared.client.get_or_try_init(|| async { client(url) }).await;
-        let client = client.map_err(|error| {
-            let what = format!("cannot set up connections: {}", deepest(&error));
-            self.error(ErrorKind::Unconfigured, what)
-        })?;
+        match self.send(url, body.clone(), key.as_ref()).await {
+            Err(Failed { status: Some(401), .. })
+                if matches!(self.source, KeySource::Command(_)) => {}
+            sent => return sent.map(|response| (response, key)),
+        }
+        let newer = self.key().await?;
+        let sent = self.send(url, body, newer.as_ref()).await;
+        sent.map(|response| (response, newer))
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        body: Option<Vec<u8>>,
+        key: Option<&Secret>,
+    ) -> Result<Response, Failed> {
+        let client = self.shared.client.get_or_try_init(|| async { self.client(url) }).await?;
         let request = match body {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
-        let request = request.headers(self.headers(key.as_ref())?);
+        let request = request.headers(self.headers(key)?);
         let response = request.send().await.map_err(|error| {
             let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
-            Failed { error: self.broken(error), again: Again::Soon, is_closed }
+            Failed { is_closed, ..Failed::from(self.broken(error)).with(Again::Soon) }
         })?;
         match response.status().is_success() {
-            true => Ok((response, key)),
-            false => Err(self.refused(response, key).await),
+            true => Ok(response),
+            false => Err(self.refused(response, key, url).await),
         }
     }
 
@@ -237,6 +212,9 @@ impl Endpoint {
     fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // A stream must not wait until a part of it is worth compressing. Answers that are
+        // compressed all the same are read.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in self.headers {
             headers.insert(*name, HeaderValue::from_static(value));
         }
@@ -254,9 +232,17 @@ impl Endpoint {
         Ok(headers)
     }
 
-    async fn refused(&self, mut response: Response, key: Option<Secret>) -> Failed {
-        let status = response.status().as_u16();
-        let pause = response.headers().get(RETRY_AFTER).and_then(wanted_pause);
+    async fn refused(&self, mut response: Response, key: Option<&Secret>, url: &str) -> Failed {
+        let status = response.status();
+        let pause = wanted_pause(response.headers());
+        let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
+        let place = match (status.is_redirection(), location) {
+            (true, Some(location)) => format!(", which points to {}", in_a_line(location, key)),
+            _ if matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) => {
+                format!(" at {}", url.split('?').next().unwrap_or_default())
+            }
+            _ => String::new(),
+        };
         let (mut body, mut is_cut) = (Vec::new(), true);
         while body.len() <= LONGEST_REFUSAL {
             // A refusal that breaks off is still useful.
@@ -267,19 +253,29 @@ impl Endpoint {
         }
         body.truncate(LONGEST_REFUSAL);
         let mut body = String::from_utf8_lossy(&body).into_owned();
-        if let Some(key) = key.as_ref().filter(|_| is_cut) {
+        if let Some(key) = key.filter(|_| is_cut) {
             body = key.hidden_in_beginning(&body);
         }
-        let refusal = Refusal::read(status, &body, pause, key.as_ref());
-        let Refusal { kind, said, overflow, pause, again } = refusal;
-        if kind == ErrorKind::Authentication {
+        let status = status.as_u16();
+        let refusal = Refusal::read(status, &body, pause, key);
+        if refusal.kind == ErrorKind::Authentication {
             // The command or the variable may return another key next time.
             *self.shared.key.lock().await = None;
         }
-        let told = if said.is_empty() { String::new() } else { format!(": {said}") };
-        let error = self.error(kind, format!("it answered {status}{told}"));
-        let error = ProviderError { retry_after: pause, overflow: overflow.map(Box::new), ..error };
-        Failed { error, again, is_closed: false }
+        let told = if refusal.said.is_empty() { "" } else { ": " };
+        let what = format!("it answered {status}{place}{told}{}", refusal.said);
+        Failed { status: Some(status), ..self.failed(refusal, what) }
+    }
+
+    /// Returns the failure of a refusal, told as `what`.
+    pub(super) fn failed(&self, refusal: Refusal, what: String) -> Failed {
+        let error = ProviderError {
+            retry_after: refusal.pause,
+            overflow: refusal.overflow.map(Box::new),
+            ..self.error(refusal.kind, what)
+        };
+        let (again, refusal) = (refusal.again, Some(Box::new(refusal)));
+        Failed { error, again, is_closed: false, status: None, refusal }
     }
 
     /// Returns the error of a failed connection. Leaves out reqwest's mention of the address, which
@@ -299,18 +295,53 @@ fn deepest(error: &dyn std::error::Error) -> String {
     deepest.to_string()
 }
 
-fn client(url: &str) -> reqwest::Result<Client> {
-    // Only the first call in a process has an effect. All calls install the same cryptography.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = match url.starts_with("https:") {
-        true => Client::builder(),
-        // A local server must not depend on the system's certificates, which may not exist.
-        false => Client::builder().tls_certs_only([]),
-    };
-    builder
-        .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIME)
-        // Redirects are not followed: a key is only for the server it was given for.
-        .redirect(redirect::Policy::none())
-        .build()
+impl Endpoint {
+    fn client(&self, url: &str) -> Result<Client, ProviderError> {
+        let wrong = |what: String| self.error(ErrorKind::Unconfigured, what);
+        // Only the first call in a process has an effect. All calls install the same cryptography.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = match url.starts_with("https:") {
+            true => Client::builder(),
+            // A local server must not depend on the system's certificates, which may not exist.
+            false => Client::builder().tls_certs_only([]),
+        };
+        if is_loopback(url) {
+            builder = builder.no_proxy();
+        }
+        if let Some(file) = &self.ca_file {
+            let failed = |why: String| wrong(format!("ca-file {}: {why}", visible_path(file)));
+            let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+            let found =
+                Certificate::from_pem_bundle(&text).map_err(|error| failed(deepest(&error)))?;
+            if found.is_empty() {
+                return Err(failed("it has no certificates".to_owned()));
+            }
+            builder = builder.tls_certs_merge(found);
+        }
+        let built = builder
+            .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIME)
+            .redirect(redirect::Policy::custom(redirected))
+            .build();
+        built.map_err(|error| wrong(format!("cannot set up connections: {}", deepest(&error))))
+    }
+}
+
+/// Follows a redirect that keeps method and body, and only on the same server: a key is only for
+/// the server it was given for.
+fn redirected(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+    let is_same = |one: &Url| one.origin() == attempt.url().origin();
+    let follows = keeps.contains(&attempt.status())
+        && attempt.previous().len() <= MOST_REDIRECTS
+        && attempt.previous().iter().all(is_same);
+    if follows { attempt.follow() } else { attempt.stop() }
+}
+
+/// Returns whether an address is on this machine.
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_named = host == "localhost" || host.ends_with(".localhost");
+    is_named || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -3,6 +3,7 @@
 use reqwest::Url;
 use serde_json::{Value, json};
 
+use super::address::Address;
 use super::chat::Limit;
 use super::family::Family;
 
@@ -30,27 +31,27 @@ const FIELDS: &[&str] = &[
 
 /// Returns the addresses to try, in order. Interfaces that only local servers have are tried only
 /// if the base address begins with `http:`.
-pub(super) fn places(family: Family, base: &str, model: &str) -> Vec<Place> {
-    let base = base.trim_end_matches('/');
-    let root = base.trim_end_matches("/v1").trim_end_matches("/v1beta");
+pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<Place> {
+    let base = address.versioned();
+    let root = base.trim_end_matches("/v1");
     let get = |url: String, read| Place { url, body: None, read };
     match family {
         Family::Ollama => vec![
-            get(format!("{root}/api/ps"), of_loaded),
+            get(address.endpoint("/api/ps"), of_loaded),
             Place {
-                url: format!("{root}/api/show"),
+                url: address.endpoint("/api/show"),
                 body: Some(json!({ "model": model })),
                 read: of_shown,
             },
         ],
         Family::Gemini => {
             let model = model.strip_prefix("models/").unwrap_or(model);
-            vec![get(format!("{root}/v1beta/models/{model}"), of_entry)]
+            vec![get(address.endpoint(&format!("/models/{model}")), of_entry)]
         }
-        Family::Anthropic => vec![get(format!("{root}/v1/models/{model}"), of_entry)],
+        Family::Anthropic => vec![get(address.endpoint(&format!("/models/{model}")), of_entry)],
         Family::Openai => {
-            let mut places = vec![get(format!("{base}/models"), of_list)];
-            if is_near(base) {
+            let mut places = vec![get(address.models(), of_list)];
+            if is_near(&base) {
                 places.push(get(format!("{root}/props"), of_props));
                 places.push(get(format!("{root}/api/v0/models"), of_studio));
                 places.push(get(format!("{root}/model/info"), of_list));
@@ -135,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn check(family: Family, path: &str, said: Value, expected: Option<(u64, bool)>) {
-        let places = places(family, "http://h/v1", "m");
+        let places = places(family, &Address::new(family, "http://h/v1"), "m");
         let place = places.iter().find(|place| place.url == format!("http://h{path}")).unwrap();
         let found = (place.read)(&said, "m").map(|limit| (limit.tokens, limit.may_change));
         assert_eq!(found, expected, "{said}");
@@ -183,7 +184,8 @@ mod tests {
             check(Family::Openai, "/v1/models", said, None);
         }
         check(Family::Ollama, "/api/show", json!({"parameters": 7}), None);
-        let far = places(Family::Openai, "https://api.example.com/v1", "m");
+        let far = Address::new(Family::Openai, "https://api.example.com/v1");
+        let far = places(Family::Openai, &far, "m");
         assert_eq!(far.len(), 1, "only the list is asked of others");
     }
 }

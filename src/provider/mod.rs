@@ -3,6 +3,10 @@
 //! Each kind of server has a module of its own, behind traits that hide HTTP. Nothing here uses the
 //! engine, the store or the configuration file. Keys are read when needed and kept only in memory.
 
+#[cfg(feature = "providers")]
+mod address;
+#[cfg(feature = "providers")]
+mod attempts;
 pub mod chat;
 pub(crate) mod embed;
 mod error;
@@ -11,6 +15,8 @@ mod family;
 #[cfg(feature = "providers")]
 mod http;
 #[cfg(feature = "providers")]
+mod learned;
+#[cfg(feature = "providers")]
 mod limits;
 #[cfg(feature = "providers")]
 mod lines;
@@ -18,7 +24,11 @@ mod normal;
 mod origin;
 mod overflow;
 #[cfg(feature = "providers")]
+mod plain;
+#[cfg(feature = "providers")]
 mod refusal;
+#[cfg(feature = "providers")]
+mod reply;
 pub mod scripted;
 #[cfg(feature = "providers")]
 #[doc(hidden)]
@@ -39,7 +49,10 @@ pub(crate) use self::origin::Origin;
 pub use self::overflow::Overflow;
 #[cfg(feature = "providers")]
 #[doc(hidden)]
-pub use self::served::{HttpProvider, Times};
+pub use self::reply::Times;
+#[cfg(feature = "providers")]
+#[doc(hidden)]
+pub use self::served::HttpProvider;
 
 /// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
 pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;

@@ -21,6 +21,8 @@ use self::call::{Ids, name, object};
 use super::chat::{ChatMessage, Request};
 use crate::session::message::Role;
 
+/// Name under which the ids of calls that the server gave are kept.
+pub(super) const IDS: &str = "ids";
 /// Filler for a message that must exist but has no text.
 const NOTHING: &str = "…";
 /// Text of a missing result.
@@ -39,6 +41,8 @@ pub(super) struct Form {
     /// True if a user message may directly follow results. Other kinds of servers require an
     /// assistant message in between.
     pub(super) joins_results: bool,
+    /// False if the model takes no messages with calls and results, which then become texts.
+    pub(super) takes_calls: bool,
 }
 
 /// Converts a request to normal form.
@@ -155,10 +159,14 @@ struct Speakers {
 impl Speakers {
     fn add(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
         match said.role {
-            Role::Assistant if !said.tool_calls.is_empty() => self.calls(at, said, results, all),
-            Role::Tool if results.placed[at] => {}
+            Role::Assistant if !said.tool_calls.is_empty() && self.form.takes_calls => {
+                self.calls(at, said, results, all);
+            }
+            Role::Tool if results.placed[at] && self.form.takes_calls => {}
             _ if is_blank(&said.content) => {}
-            Role::Assistant => self.assistant(at, said),
+            Role::Assistant => {
+                self.assistant(at, &ChatMessage { tool_calls: Vec::new(), ..said.clone() });
+            }
             Role::User => self.user(at, &said.content),
             Role::Tool => self.user(at, &format!("Result of a tool:\n{}", said.content).into()),
             Role::System => self.note(at, &said.content),
@@ -168,9 +176,11 @@ impl Speakers {
     /// Adds an answer with tool calls, and their results.
     fn calls(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
         let is_kept = said.kept(self.form.family).is_some();
+        let given = said.kept(IDS).and_then(|ids| ids.as_array());
         let mut own = said.clone();
         for call in &mut own.tool_calls {
-            call.id = self.ids.of(&call.id, is_kept);
+            let is_given = given.is_some_and(|ids| ids.iter().any(|id| *id == *call.id));
+            call.id = self.ids.of(&call.id, is_given);
             call.name = if is_kept { call.name.clone() } else { name(&call.name) };
             call.arguments = object(&call.arguments);
         }

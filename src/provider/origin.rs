@@ -13,6 +13,20 @@ use crate::visible::visible_path;
 /// Name of the kind of provider that plays a script.
 pub(super) const SCRIPTED: &str = "scripted";
 
+/// How a server is asked, and how its answers are read.
+#[cfg(feature = "providers")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Serving {
+    /// File with certificates to trust besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Maximum time for an answer to begin, in seconds.
+    pub first_byte: Option<u64>,
+    /// Maximum time between two parts of an answer, in seconds.
+    pub silence: Option<u64>,
+    /// True if answers begin within reasoning.
+    pub thinks: bool,
+}
+
 /// The source of a provider's answers.
 #[derive(Debug, Clone)]
 pub enum Origin {
@@ -27,6 +41,8 @@ pub enum Origin {
         key: KeySource,
         /// Window size in tokens to request.
         context: Option<u64>,
+        /// How the server is asked.
+        serving: Serving,
     },
     /// A script file.
     Script(PathBuf),

@@ -1,9 +1,11 @@
-//! Interprets refusals, the error responses of servers: their kind, the server's message, and
-//! whether to try again.
+//! Interprets refusals: error responses of servers, and errors within answers. Says their kind, the
+//! server's message, and whether to try again.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use reqwest::header::HeaderValue;
+use regex::Regex;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use super::error::ErrorKind;
@@ -12,13 +14,19 @@ use super::secret::Secret;
 
 /// Maximum number of characters of a refusal to show.
 const REFUSAL_TOLD: usize = 300;
+/// Maximum depth of errors within errors.
+const DEEPEST: usize = 6;
+/// Maximum number of errors in a list to show.
+const MOST_ERRORS: usize = 3;
 
 /// An interpreted refusal.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) kind: ErrorKind,
     /// The server's message, on one line and without the key.
     pub(super) said: String,
+    /// Message, codes and parameter, in lower case, from which to learn what is refused.
+    pub(super) words: String,
     /// Token counts, if the request was too long.
     pub(super) overflow: Option<Overflow>,
     /// Time that the server asks clients to wait.
@@ -38,8 +46,25 @@ pub(super) enum Again {
     UntilReady,
 }
 
+/// The facts that a refusal has in its members.
+#[derive(Default)]
+struct Facts {
+    /// Codes and types, in lower case; the outermost come first.
+    codes: Vec<String>,
+    /// Status within the body.
+    status: Option<u16>,
+    /// Parameter that the refusal is about.
+    param: String,
+}
+
 impl Refusal {
-    /// Interprets a refusal with `status`. `pause` comes from the headers.
+    /// Creates a refusal of a kind for which the same request is not sent again.
+    pub(super) fn new(kind: ErrorKind, said: String) -> Self {
+        let words = String::new();
+        Self { kind, said, words, overflow: None, pause: None, again: Again::Never }
+    }
+
+    /// Interprets a response with `status`. `pause` comes from the headers.
     pub(super) fn read(
         status: u16,
         body: &str,
@@ -47,88 +72,259 @@ impl Refusal {
         key: Option<&Secret>,
     ) -> Self {
         let json: Option<Value> = serde_json::from_str(body).ok();
-        // Gemini may wrap the error in a list.
-        let json = json.map(|json| json.get(0).cloned().unwrap_or(json));
-        let whole = message(json.as_ref()).unwrap_or(body);
-        let pause = pause.or_else(|| json.as_ref().and_then(gemini_pause));
-        let said = in_a_line(whole, key);
-        let kind = match is_quota(status, body, json.as_ref(), pause) {
+        Self::of(Some(status), json.as_ref(), body, pause, key)
+    }
+
+    /// Returns the error that an event or a whole answer tells, if it is one.
+    pub(super) fn in_answer(said: &Value) -> Option<Self> {
+        const ANSWERS: &[&str] = &["choices", "candidates", "delta", "content", "content_block"];
+        let is_told = match &said["error"] {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Object(error) => !error.is_empty(),
+            _ => true,
+        };
+        let is_named = said["object"] == "error" || said["type"] == "error";
+        let is_only = || {
+            let names = ["message", "detail", "msg", "error_msg", "errors"];
+            let is_message = |name: &&str| {
+                !said[*name].is_null() && !(*name == "message" && said[*name].is_object())
+            };
+            names.iter().any(is_message) && ANSWERS.iter().all(|name| said[*name].is_null())
+        };
+        (is_told || is_named || is_only()).then(|| {
+            let refusal = Self::of(None, Some(said), "", None, None);
+            Self { said: format!("the answer broke off: {}", refusal.said), ..refusal }
+        })
+    }
+
+    fn of(
+        status: Option<u16>,
+        json: Option<&Value>,
+        body: &str,
+        pause: Option<Duration>,
+        key: Option<&Secret>,
+    ) -> Self {
+        let mut facts = Facts::default();
+        let message = json.and_then(|json| facts.message(json, DEEPEST));
+        let whole = in_words(&untagged(message.as_deref().unwrap_or(body)));
+        let whole = match whole.is_empty() && status.is_none() {
+            true => "no reason given".to_owned(),
+            false => whole,
+        };
+        let status = status.or(facts.status);
+        let words = format!("{whole} {} {}", facts.param, facts.codes.join(" ")).to_lowercase();
+        let pause = pause.or_else(|| json.and_then(pause_in)).or_else(|| pause_in_words(&words));
+        let kind = match is_quota(status, &words, body, json, pause) {
             true => ErrorKind::QuotaExhausted,
-            false => kind_of(status, &in_words(whole)),
+            false => facts.kind(status, &whole, &words),
         };
         let too_long = kind == ErrorKind::ContextTooLong;
-        let overflow =
-            too_long.then(|| Overflow::read_body(json.as_ref(), &in_words(whole))).flatten();
-        let again = again(status, kind, &said, pause);
-        Self { kind, said, overflow, pause, again }
+        let overflow = too_long.then(|| Overflow::read_body(json, &whole)).flatten();
+        let again = again(status, kind, &words, pause);
+        Self { kind, said: in_a_line(&whole, key), words, overflow, pause, again }
     }
 }
 
-fn again(status: u16, kind: ErrorKind, said: &str, pause: Option<Duration>) -> Again {
-    let said = said.to_lowercase();
-    let is_loading = said.contains("loading") || said.contains("overloaded");
+impl Facts {
+    /// Collects the facts, and returns the message. What a proxy wraps comes after its own words.
+    fn message(&mut self, said: &Value, depth: usize) -> Option<String> {
+        match said {
+            _ if depth == 0 => None,
+            Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+                let inner = serde_json::from_str::<Value>(text).ok();
+                let inner = inner.and_then(|inner| self.message(&inner, depth - 1));
+                Some(inner.unwrap_or_else(|| text.clone()))
+            }
+            Value::String(text) => (!text.trim().is_empty()).then(|| text.clone()),
+            Value::Array(errors) => {
+                let errors = errors.iter().take(MOST_ERRORS);
+                let told: Vec<_> = errors.filter_map(|one| self.message(one, depth - 1)).collect();
+                (!told.is_empty()).then(|| told.join("; "))
+            }
+            Value::Object(_) => self.message_of(said, depth),
+            _ => None,
+        }
+    }
+
+    fn message_of(&mut self, said: &Value, depth: usize) -> Option<String> {
+        const MESSAGES: &[&str] = &[
+            "error",
+            "message",
+            "detail",
+            "msg",
+            "error_message",
+            "errorMessage",
+            "error_msg",
+            "error_description",
+            "errors",
+            "title",
+        ];
+        for name in ["code", "type", "status", "error_type", "error_code", "errorCode", "reason"] {
+            match &said[name] {
+                Value::String(code) => self.code(&code.to_lowercase()),
+                Value::Number(code) => self.code(&code.to_string()),
+                _ => {}
+            }
+        }
+        if let Some(param) = said["param"].as_str().filter(|_| self.param.is_empty()) {
+            self.param = param.to_owned();
+        }
+        let told = MESSAGES.iter().find_map(|name| self.message(&said[*name], depth - 1));
+        if let (Some(place), Some(told)) = (said["loc"].as_array(), &told) {
+            let place: Vec<String> =
+                place.iter().map(|it| it.to_string().replace('"', "")).collect();
+            return Some(format!("{}: {told}", place.join(".")));
+        }
+        let raw = self.message(&said["metadata"]["raw"], depth - 1);
+        match (told, raw) {
+            (Some(told), Some(raw)) if !told.contains(&raw) => Some(format!("{told}: {raw}")),
+            (told, raw) => told.or(raw),
+        }
+    }
+
+    fn code(&mut self, code: &str) {
+        match code.parse().ok().filter(|status| (400..600).contains(status)) {
+            Some(status) => self.status = self.status.or(Some(status)),
+            None => self.codes.push(code.to_owned()),
+        }
+    }
+
+    fn kind(&self, status: Option<u16>, whole: &str, words: &str) -> ErrorKind {
+        use ErrorKind::{Authentication, BadRequest, ContextTooLong, RateLimited, Unavailable};
+        let by_code = self.codes.iter().rev().find_map(|code| kind_of_code(code));
+        let too_long = !self.is_about_a_part() && is_too_long(whole);
+        let is_client = matches!(status, Some(400..=499)) && !matches!(status, Some(408 | 425));
+        match (by_code, status) {
+            (Some(kind @ (ContextTooLong | Authentication)), _) => kind,
+            (_, Some(401 | 403)) => Authentication,
+            (_, Some(413)) => ContextTooLong,
+            // The limit of tokens per minute is smaller than the request.
+            (_, Some(429)) if words.contains("request too large") => ContextTooLong,
+            (Some(RateLimited), _) | (_, Some(429)) => RateLimited,
+            _ if too_long => ContextTooLong,
+            _ if WRONG_KEY.iter().any(|known| words.contains(known)) => Authentication,
+            // Ollama calls the client's mistakes errors of the server.
+            (Some(Unavailable), _) if !is_client => Unavailable,
+            (_, Some(408 | 425 | 500..)) => Unavailable,
+            (Some(BadRequest), _) => BadRequest,
+            // Once a stream has begun, servers report every failure as a failure of their own.
+            (_, None) => Unavailable,
+            _ => BadRequest,
+        }
+    }
+
+    /// Returns whether the refusal is about a part of the request that curation cannot shorten.
+    fn is_about_a_part(&self) -> bool {
+        let parts = ["tools", "functions", "max_tokens", "max_completion_tokens"];
+        parts.iter().any(|part| self.param.starts_with(part))
+            || self.codes.iter().any(|code| code == "string_above_max_length")
+    }
+}
+
+/// Classifies a code or a type. Codes that say nothing, such as `invalid_request_error` beside a
+/// status, are told apart by their words.
+fn kind_of_code(code: &str) -> Option<ErrorKind> {
+    let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
+    Some(match code {
+        // Zhipu's codes.
+        "1261" => ErrorKind::ContextTooLong,
+        "1302" | "1303" | "1305" => ErrorKind::RateLimited,
+        "1000" | "1001" | "1002" | "1003" => ErrorKind::Authentication,
+        "request_too_large" => ErrorKind::ContextTooLong,
+        _ if has(&["context_length", "context_size", "context_window", "contextwindow"]) => {
+            ErrorKind::ContextTooLong
+        }
+        _ if has(&["api_key", "authenticat", "permission", "unauthorized", "access_denied"]) => {
+            ErrorKind::Authentication
+        }
+        _ if has(&[
+            "rate_limit",
+            "ratelimit",
+            "rate-limit",
+            "throttl",
+            "resource_exhausted",
+            "too_many_requests",
+        ]) =>
+        {
+            ErrorKind::RateLimited
+        }
+        _ if has(&[
+            "overloaded",
+            "unavailable",
+            "server_error",
+            "internal",
+            "timeout",
+            "api_error",
+        ]) =>
+        {
+            ErrorKind::Unavailable
+        }
+        _ if has(&[
+            "invalid_request",
+            "invalid_argument",
+            "not_found",
+            "failed_precondition",
+            "badrequest",
+        ]) =>
+        {
+            ErrorKind::BadRequest
+        }
+        _ => return None,
+    })
+}
+
+/// Words of Gemini for a wrong key.
+const WRONG_KEY: &[&str] = &["api key not valid", "api key expired", "api_key_invalid"];
+
+/// Words for a request that is too long, which are the only sign from many servers.
+static TOO_LONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    const FORMS: &[&str] = &[
+        "context[ _](length|window|limit|size)",
+        "contextwindowexceeded",
+        r"\b(prompt|input|request|conversation|history|messages?)( \S+){0,3} (is|are|was) too (long|large)",
+        r"\b(prompt|input|request) too (long|large)",
+        "too many (input |prompt )?tokens",
+        "maximum number of (input )?tokens",
+        "maximum prompt length",
+        "prompt token count",
+        "reduce the length of (the|your) (messages|prompt|input)",
+        "(prompt|input|request|message)s?( length)? exceeds? (the )?(max|maximum|limit|model)",
+        "exceeds? (the )?(model's |model )?(max|maximum) (sequence|input|prompt|context|model) ?(length|tokens|len)",
+        "exceeded model token limit",
+        "token limit exceeded",
+        "range of input length should be",
+        "input tokens exceed",
+    ];
+    Regex::new(&format!("(?i){}", FORMS.join("|"))).ok()
+});
+
+fn is_too_long(said: &str) -> bool {
+    TOO_LONG.as_ref().is_some_and(|forms| forms.is_match(said)) || Overflow::read(said).is_some()
+}
+
+fn again(status: Option<u16>, kind: ErrorKind, words: &str, pause: Option<Duration>) -> Again {
+    let is_loading = words.contains("loading") || words.contains("overloaded");
     match (kind, status) {
         (ErrorKind::RateLimited, _) if pause.is_some() => Again::UntilReady,
-        (ErrorKind::Unavailable, 503 | 529) => Again::UntilReady,
+        (ErrorKind::Unavailable, Some(503 | 529)) => Again::UntilReady,
         (ErrorKind::Unavailable, _) if is_loading => Again::UntilReady,
         (ErrorKind::RateLimited | ErrorKind::Unavailable, _) => Again::Soon,
         _ => Again::Never,
     }
 }
 
-fn kind_of(status: u16, said: &str) -> ErrorKind {
-    let by_words = kind_of_bad(said);
-    let too_long = by_words == ErrorKind::ContextTooLong;
-    match status {
-        401 | 403 => ErrorKind::Authentication,
-        413 => ErrorKind::ContextTooLong,
-        // The limit of tokens per minute is smaller than the request.
-        429 if said.to_lowercase().contains("request too large") => ErrorKind::ContextTooLong,
-        429 => ErrorKind::RateLimited,
-        // Some servers and proxies report a request that is too long as a failure of their own.
-        500 if too_long => ErrorKind::ContextTooLong,
-        408 | 425 | 500.. => ErrorKind::Unavailable,
-        _ => by_words,
-    }
-}
-
-/// Classifies a refusal by its words, which are the only sign from many servers. The words for a
-/// request that is too long are from `OpenAI` and Anthropic (the first four), Gemini, llama.cpp,
-/// vLLM and xAI; those for a wrong key are from Gemini.
-pub(super) fn kind_of_bad(said: &str) -> ErrorKind {
-    const TOO_LONG: &[&str] = &[
-        "context length",
-        "context_length",
-        "context window",
-        "too long",
-        "context limit",
-        "too many tokens",
-        "maximum number of tokens",
-        "context size",
-        "maximum prompt length",
-        "prompt token count",
-        "contextwindowexceeded",
-    ];
-    const WRONG_KEY: &[&str] = &["api key not valid", "api key expired", "api_key_invalid"];
-    let said = said.to_lowercase();
-    let any = |words: &[&str]| words.iter().any(|words| said.contains(words));
-    let too_long = any(TOO_LONG) || Overflow::read(&said).is_some();
-    match (any(WRONG_KEY), too_long, any(QUOTA)) {
-        (true, _, _) => ErrorKind::Authentication,
-        (_, true, _) => ErrorKind::ContextTooLong,
-        (_, _, true) => ErrorKind::QuotaExhausted,
-        _ => ErrorKind::BadRequest,
-    }
-}
-
-/// Signs of an account without money or allowance, which waiting does not cure: `OpenAI`'s codes,
-/// and words of Anthropic, DeepSeek and OpenRouter.
+/// Signs of an account without money or allowance, which waiting does not cure: codes of `OpenAI`
+/// and Moonshot, and words of Anthropic, DeepSeek and OpenRouter.
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
+    "billing_error",
+    "exceeded_current_quota_error",
     "credit balance is too low",
     "insufficient balance",
+    "insufficient_balance",
     "insufficient credits",
 ];
 
@@ -136,8 +332,14 @@ const QUOTA: &[&str] = &[
 /// limits per minute, but then says how long to wait.
 const OVER_QUOTA: &str = "exceeded your current quota";
 
-fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duration>) -> bool {
-    if !matches!(status, 400 | 402 | 403 | 429) {
+fn is_quota(
+    status: Option<u16>,
+    words: &str,
+    body: &str,
+    json: Option<&Value>,
+    pause: Option<Duration>,
+) -> bool {
+    if !matches!(status, None | Some(400 | 402 | 403 | 429)) {
         return false;
     }
     let body = body.to_lowercase();
@@ -145,26 +347,48 @@ fn is_quota(status: u16, body: &str, json: Option<&Value>, pause: Option<Duratio
     let violations = details(json).flat_map(|detail| detail["violations"].as_array()).flatten();
     let limits: Vec<&str> = violations.filter_map(|it| it["quotaId"].as_str()).collect();
     let is_daily = limits.iter().any(|limit| limit.contains("PerDay"));
-    let is_over = body.contains(OVER_QUOTA) && limits.is_empty() && pause.is_none();
-    status == 402 || is_daily || is_over || QUOTA.iter().any(|words| body.contains(words))
+    let is_over = words.contains(OVER_QUOTA) && limits.is_empty() && pause.is_none();
+    let is_told = || QUOTA.iter().any(|known| words.contains(known) || body.contains(known));
+    status == Some(402) || is_daily || is_over || is_told()
 }
 
 fn details(json: Option<&Value>) -> impl Iterator<Item = &Value> {
+    let json = json.map(|json| json.get(0).unwrap_or(json));
     json.and_then(|json| json["error"]["details"].as_array()).into_iter().flatten()
 }
 
-/// Returns Gemini's retry delay, such as `"34.07s"`.
-fn gemini_pause(json: &Value) -> Option<Duration> {
-    let delay = details(Some(json)).find_map(|detail| detail["retryDelay"].as_str())?;
-    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
+/// Returns the pause that a body names: Gemini's retry delay, such as `"34.07s"`, or seconds.
+fn pause_in(json: &Value) -> Option<Duration> {
+    let delay = details(Some(json)).find_map(|detail| detail["retryDelay"].as_str());
+    let delay = delay.and_then(|delay| delay.strip_suffix('s')?.parse().ok());
+    let places = [json, &json["error"], &json["error"]["metadata"]];
+    let seconds = || places.iter().find_map(|place| place["retry_after"].as_f64());
+    Duration::try_from_secs_f64(delay.or_else(seconds)?).ok()
 }
 
-/// Returns the message of a refusal from one of the usual fields.
-fn message(json: Option<&Value>) -> Option<&str> {
-    let json = json?;
-    let places = [&json["error"]["message"], &json["error"], &json["message"], &json["detail"]];
-    places.into_iter().find_map(Value::as_str)
+/// Returns the pause that a message names, such as "try again in 1m2.5s".
+fn pause_in_words(words: &str) -> Option<Duration> {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?:try again|retry) (?:in|after) (?:(\d+)m(?:in\w*)? ?)?(?:(\d+(?:\.\d+)?) ?(ms|s\b|sec))?").ok()
+    });
+    let found = FORM.as_ref()?.captures(words)?;
+    let figure = |at: usize| found.get(at).and_then(|text| text.as_str().parse::<f64>().ok());
+    let unit = if found.get(3).is_some_and(|unit| unit.as_str() == "ms") { 0.001 } else { 1.0 };
+    let seconds =
+        figure(1).map(|minutes| minutes * 60.0).into_iter().chain(figure(2).map(|it| it * unit));
+    let seconds: Vec<f64> = seconds.collect();
+    (!seconds.is_empty()).then(|| Duration::try_from_secs_f64(seconds.iter().sum()).ok())?
+}
+
+/// Returns the text of an HTML page, and any other text unchanged.
+fn untagged(text: &str) -> String {
+    static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?is)<(script|style)\b.*?</(script|style)>|<!--.*?-->|<[^>]*>").ok()
+    });
+    match (text.trim_start().starts_with('<'), &*TAGS) {
+        (true, Some(tags)) => tags.replace_all(text, " ").into_owned(),
+        _ => text.to_owned(),
+    }
 }
 
 fn in_words(whole: &str) -> String {
@@ -172,7 +396,7 @@ fn in_words(whole: &str) -> String {
 }
 
 /// Returns the beginning of a text, on one line and without the key.
-fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
+pub(super) fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
     // The key is hidden before the text is cut, since half a key could not be found.
     let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
     let line = in_words(&whole);
@@ -182,128 +406,22 @@ fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
     }
 }
 
-/// Parses `Retry-After`: seconds, or a date.
-pub(super) fn wanted_pause(header: &HeaderValue) -> Option<Duration> {
-    let text = header.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-    let wait = date.duration_since(jiff::Timestamp::now());
-    Some(Duration::try_from(wait).unwrap_or_default())
+/// Returns the pause that headers name: `retry-after-ms`, or `Retry-After` as seconds or a date.
+pub(super) fn wanted_pause(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim());
+    let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    let short = text("retry-after-ms").and_then(seconds).map(|pause| pause / 1000);
+    short.or_else(|| {
+        let text = text(RETRY_AFTER.as_str())?;
+        // No clock counts that long, but a server may say so.
+        let whole = text.parse().ok().map(Duration::from_secs);
+        whole.or_else(|| seconds(text)).or_else(|| {
+            let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+            let wait = date.duration_since(jiff::Timestamp::now());
+            Some(Duration::try_from(wait).unwrap_or_default())
+        })
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_given_in_seconds_or_as_a_date() {
-        let pause = |text: &str| wanted_pause(&HeaderValue::from_str(text).unwrap());
-        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
-        assert_eq!(pause("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
-        assert!(pause("Thu, 06 Nov 2994 08:49:37 GMT").unwrap() > Duration::from_secs(1 << 30));
-        assert_eq!(pause("soon"), None);
-    }
-
-    #[track_caller]
-    fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-        let found = Refusal::read(status, body, None, None);
-        assert_eq!((found.kind, &*found.said), (kind, said));
-    }
-
-    #[test]
-    fn refusals_are_told_apart() {
-        use ErrorKind::{Authentication, BadRequest, ContextTooLong, RateLimited, Unavailable};
-        check(401, r#"{"error": {"message": "wrong  key"}}"#, Authentication, "wrong key");
-        check(429, r#"{"error": "slow down"}"#, RateLimited, "slow down");
-        check(529, "", Unavailable, "");
-        check(
-            400,
-            r#"{"message": "maximum context length is 8"}"#,
-            ContextTooLong,
-            "maximum context length is 8",
-        );
-        let gemini = |message: &str| format!(r#"[{{"error": {{"message": "{message}"}}}}]"#);
-        let long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
-        check(400, &gemini(long), ContextTooLong, long);
-        let key = "API key not valid. Please pass a valid API key.";
-        check(400, &gemini(key), Authentication, key);
-        check(404, "<html>\n no </html>", BadRequest, "<html> no </html>");
-        check(307, "", BadRequest, "");
-        let long = "x".repeat(1000);
-        check(500, &long, Unavailable, &format!("{}…", &long[..REFUSAL_TOLD]));
-    }
-
-    #[test]
-    fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
-        let key = Secret::new("sk-abcdefghijklmnopqrstuvwxyz").unwrap();
-        for before in REFUSAL_TOLD - 40..REFUSAL_TOLD + 2 {
-            let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
-            let json = serde_json::json!({"error": {"message": said}}).to_string();
-            for body in [said, json] {
-                let told = Refusal::read(400, &body, None, Some(&key)).said;
-                assert!(!told.contains("sk-"), "{told}");
-                assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
-            }
-        }
-    }
-
-    #[track_caller]
-    fn check_again(status: u16, body: &str, kind: ErrorKind, again: Again) {
-        let found = Refusal::read(status, body, None, None);
-        assert_eq!((found.kind, found.again), (kind, again), "{status} {body}");
-    }
-
-    #[test]
-    fn who_is_loading_is_waited_for_and_who_is_out_of_money_is_not() {
-        use ErrorKind::{ContextTooLong, QuotaExhausted, RateLimited, Unavailable};
-        let loading = r#"{"error": {"message": "Loading model", "code": 503}}"#;
-        check_again(503, loading, Unavailable, Again::UntilReady);
-        check_again(529, "", Unavailable, Again::UntilReady);
-        check_again(500, r#"{"error": "model is loading"}"#, Unavailable, Again::UntilReady);
-        check_again(500, "oops", Unavailable, Again::Soon);
-        check_again(502, "", Unavailable, Again::Soon);
-        check_again(429, r#"{"error": "slow down"}"#, RateLimited, Again::Soon);
-        let openai = r#"{"error": {"message": "You exceeded your current quota, please check your
-            plan and billing details.", "type": "insufficient_quota"}}"#;
-        check_again(429, openai, QuotaExhausted, Again::Never);
-        check_again(402, r#"{"error": "Insufficient Balance"}"#, QuotaExhausted, Again::Never);
-        let anthropic = r#"{"type": "error", "error": {"type": "invalid_request_error", "message":
-            "Your credit balance is too low to access the Anthropic API."}}"#;
-        check_again(400, anthropic, QuotaExhausted, Again::Never);
-        let proxied = r#"{"error": {"message": "litellm.RateLimitError: OpenAIException - {'type':
-            'insufficient_quota'}", "code": "429"}}"#;
-        check_again(429, proxied, QuotaExhausted, Again::Never);
-        let large = r#"{"error": {"message": "Request too large for gpt-4 on tokens per min (TPM):
-            Limit 30000, Requested 35012."}}"#;
-        check_again(429, large, ContextTooLong, Again::Never);
-        check_again(
-            500,
-            r#"{"error": "prompt is too long: 9 tokens > 8"}"#,
-            ContextTooLong,
-            Again::Never,
-        );
-    }
-
-    #[test]
-    fn gemini_says_whether_a_limit_is_one_of_a_day_and_how_long_to_wait() {
-        let refusal = |quota: &str| {
-            let body = serde_json::json!([{"error": {
-                "code": 429, "status": "RESOURCE_EXHAUSTED",
-                "message": "You exceeded your current quota, please check your plan.",
-                "details": [
-                    {"@type": "type.googleapis.com/google.rpc.QuotaFailure",
-                     "violations": [{"quotaId": quota}]},
-                    {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"},
-                ],
-            }}]);
-            Refusal::read(429, &body.to_string(), None, None)
-        };
-        let minute = refusal("GenerateRequestsPerMinutePerProjectPerModel-FreeTier");
-        assert_eq!((minute.kind, minute.again), (ErrorKind::RateLimited, Again::UntilReady));
-        assert_eq!(minute.pause, Some(Duration::from_millis(34_500)));
-        let day = refusal("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
-        assert_eq!((day.kind, day.again), (ErrorKind::QuotaExhausted, Again::Never));
-    }
-}
+mod tests;

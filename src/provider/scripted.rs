@@ -9,7 +9,7 @@
 //! text = ["Here is ", "a test."]     # in these pieces, or one string
 //! delay = 0.02                       # seconds before each piece
 //! calls = [{ name = "read_file", arguments = '{"path": "a.rs"}' }]
-//! opaque = { signature = "x" }       # to be sent back with the results of the calls
+//! opaque = { signature = "x" }       # to be sent back with the answer
 //! usage = { input = 12, output = 4, cached = 8 }
 //!
 //! [[answer]]
@@ -57,7 +57,7 @@ use crate::visible::visible_path;
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Message form of the strictest servers.
-const FORM: Form = Form { family: SCRIPTED, joins_results: false };
+const FORM: Form = Form { family: SCRIPTED, joins_results: false, takes_calls: true };
 /// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 

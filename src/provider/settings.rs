@@ -3,15 +3,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::Url;
 use serde::Deserialize;
 
 use super::chat::Provider;
-use super::origin::{Origin, SCRIPTED};
+use super::origin::{Origin, SCRIPTED, Serving};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
-use super::{Family, HttpProvider};
+use super::{Family, HttpProvider, Times};
 use crate::visible::visible_path;
 
 /// Returns the kinds of providers.
@@ -42,12 +43,47 @@ pub(crate) struct ProviderSettings {
     pub script: Option<PathBuf>,
     /// Window size in tokens to request from Ollama; by default, Ollama decides.
     pub context: Option<u64>,
+    /// File with certificates to trust besides the system's, as PEM.
+    pub ca_file: Option<PathBuf>,
+    /// Maximum time for an answer to begin, in seconds.
+    pub first_byte: Option<u64>,
+    /// Maximum time between two parts of an answer, in seconds.
+    pub silence: Option<u64>,
+    /// True if answers begin within reasoning that ends with `</think>`. Reasoning between tags at
+    /// the beginning of an answer is found without this setting.
+    pub thinks: Option<bool>,
     /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
     /// Price of a million input tokens, in any currency.
     pub price_input: Option<f64>,
     /// Price of a million output tokens, in the same currency.
     pub price_output: Option<f64>,
+}
+
+/// Maximum time in seconds: a day.
+const LONGEST_TIME: u64 = 24 * 60 * 60;
+
+impl Serving {
+    fn check(&self) -> Result<(), BadSetting> {
+        for (setting, time) in [("first-byte", self.first_byte), ("silence", self.silence)] {
+            if time.is_some_and(|time| !(1..=LONGEST_TIME).contains(&time)) {
+                return Err(bad(setting, format!("must be from 1 to {} seconds", LONGEST_TIME)));
+            }
+        }
+        match &self.ca_file {
+            Some(file) if !file.is_absolute() => {
+                Err(bad("ca-file", "must be an absolute file name"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn times(&self) -> Times {
+        let usual = Times::default();
+        let time = |said: Option<u64>, usual| said.map_or(usual, Duration::from_secs);
+        let begin = time(self.first_byte, usual.begin);
+        Times { begin, silence: time(self.silence, usual.silence), ..usual }
+    }
 }
 
 /// A provider whose settings have been checked.
@@ -96,8 +132,17 @@ impl ProviderSettings {
 
     /// Determines the source of answers.
     fn origin(self) -> Result<Origin, BadSetting> {
+        let serving = Serving {
+            ca_file: self.ca_file,
+            first_byte: self.first_byte,
+            silence: self.silence,
+            thinks: self.thinks.unwrap_or(false),
+        };
         let Self { kind, url, context, api_key, api_key_env, api_key_command, script, .. } = self;
         match (Family::from_name(&kind), script) {
+            (None, _) if kind == SCRIPTED && serving != Serving::default() => {
+                Err(bad("first-byte", "and silence, thinks and ca-file are only for servers"))
+            }
             (None, Some(script)) if kind == SCRIPTED => Ok(Origin::Script(script)),
             (None, None) if kind == SCRIPTED => {
                 Err(bad("script", "is missing; providers of the kind scripted need it"))
@@ -109,13 +154,14 @@ impl ProviderSettings {
             (Some(family), None) => {
                 url.as_deref().map_or(Ok(()), check_url)?;
                 check_context(family, context)?;
+                serving.check()?;
                 let key = match (key_source(api_key, api_key_env, api_key_command)?, &url) {
                     // A key from the environment is used only with the server it is meant for.
                     (KeySource::None, None) => usual_key(family),
                     (key, _) => key,
                 };
                 let url = url.unwrap_or_else(|| family.usual_url().to_owned());
-                Ok(Origin::Server { family, url, key, context })
+                Ok(Origin::Server { family, url, key, context, serving })
             }
         }
     }
@@ -128,10 +174,14 @@ impl Configured {
     /// [`BadSetting`] if the script cannot be used, or if the program itself gives the answers.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
-            Origin::Server { family, url, key, context } => {
+            Origin::Server { family, url, key, context, serving } => {
                 let (name, model, key) = (&self.name, &self.model, key.clone());
-                let provider = HttpProvider::new(*family, name, url, model, key);
-                Ok(Arc::new(provider.with_context(*context)))
+                let provider = HttpProvider::new(*family, name, url, model, key)
+                    .with_context(*context)
+                    .waiting(serving.times())
+                    .thinking(serving.thinks)
+                    .trusting(serving.ca_file.clone());
+                Ok(Arc::new(provider))
             }
             Origin::Script(path) => {
                 let wrong = |why: String| bad("script", format!("{}: {why}", visible_path(path)));
@@ -193,10 +243,16 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
             "must not contain a user name or a key; give the key in its own setting",
         ));
     }
+    // Addresses are shown and logged.
+    let secret = ["key", "token", "secret", "password", "sig"];
+    let is_secret = |name: &str| secret.iter().any(|secret| name.to_lowercase().contains(secret));
+    if address.query_pairs().any(|(name, _)| is_secret(&name)) {
+        return Err(bad("url", "must not contain a key; give the key in its own setting"));
+    }
     // The parser drops surrounding blanks, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
-    match spaced || address.query().is_some() || address.fragment().is_some() {
-        true => wrong("be an address without spaces or parameters"),
+    match spaced || address.fragment().is_some() {
+        true => wrong("be an address without spaces or fragments"),
         false => Ok(()),
     }
 }

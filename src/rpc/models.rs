@@ -44,6 +44,15 @@ pub(super) struct ConfigureParams {
     script: Option<PathBuf>,
     /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     context: Option<u64>,
+    /// Absolute name of a file with certificates to trust besides the system's, as PEM. Not for
+    /// clients over TCP.
+    ca_file: Option<PathBuf>,
+    /// Maximum time for an answer to begin, in seconds; defaults to 600.
+    first_byte: Option<u64>,
+    /// Maximum time between two parts of an answer, in seconds; defaults to 120.
+    silence: Option<u64>,
+    /// The server's answers begin within reasoning that ends with `</think>`.
+    thinks: Option<bool>,
     /// Maximum number of tokens in an answer.
     answer_tokens: Option<u64>,
     /// Price of a million input tokens.
@@ -74,6 +83,7 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
         ("api-key-env", given.api_key_env.is_some()),
         ("api-key-command", given.api_key_command.is_some()),
         ("script", given.script.is_some()),
+        ("ca-file", given.ca_file.is_some()),
     ];
     let own = own.into_iter().find(|(_, is_given)| *is_given);
     if let Some((param, _)) = own.filter(|_| !call.access.is_local()) {
@@ -95,6 +105,10 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
         api_key_command: given.api_key_command,
         script: given.script,
         context: given.context,
+        ca_file: given.ca_file,
+        first_byte: given.first_byte,
+        silence: given.silence,
+        thinks: given.thinks,
         max_tokens: given.answer_tokens,
         price_input: given.price_input,
         price_output: given.price_output,

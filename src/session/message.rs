@@ -25,6 +25,8 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that a tool message answers.
     pub tool_call_id: Option<String>,
+    /// Data that the model's server wants back with the message, such as signatures of reasoning.
+    pub opaque: Option<Arc<serde_json::Value>>,
     /// True if the message is never left out of a window. Copied from the session's state.
     pub pinned: bool,
     /// Number of tokens of the content and the calls, without the overhead that a model adds for

@@ -24,6 +24,7 @@ fn append(session: &mut Session, count: u64) {
             phase: None,
             tool_calls: Vec::new(),
             tool_call_id: None,
+            opaque: None,
             pinned: false,
             tokens: 1,
             counted_by: "estimate",

@@ -133,7 +133,8 @@ CREATE TABLE message (
     signals      INTEGER NOT NULL,      -- bits; see sqlite/message.rs
     tool_call_id TEXT,
     tool_calls   TEXT,                  -- JSON; NULL: none
-    content      TEXT NOT NULL
+    content      TEXT NOT NULL,
+    opaque       TEXT                   -- JSON that the model's server wants back; NULL: none
 );
 
 -- Words are split by retrieval/words.rs before they come here.

@@ -30,6 +30,7 @@ pub(super) fn message(number: u64, role: Role, content: &str) -> Message {
         phase: None,
         tool_calls: Vec::new(),
         tool_call_id: None,
+        opaque: None,
         pinned: false,
         tokens: 10,
         counted_by: "o200k",

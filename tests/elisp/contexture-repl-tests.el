@@ -244,7 +244,9 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-repl-tells-of-an-answer-that-was-cut-off ()
   (contexture-repl-test-played
-      (list (contexture-repl-test-reply "A" :stop-reason :length :usage nil :cost nil))
+      (list (contexture-repl-test-reply
+             "A" :stop-reason :length :usage nil :cost nil
+             :ending "cut off at the maximum length of an answer"))
     (contexture-repl-test-send "One")
     (should (string-search "scripted; cut off at the maximum length" (contexture-repl-test-shown)))))
 

@@ -49,7 +49,9 @@ fn check_unseen(folder: &Path) -> usize {
 
 /// A server that repeats the key in whatever it says went wrong.
 fn telling() -> Endpoint {
-    let broken = format!("data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
+    // An answer that has begun is not asked for again.
+    let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+    let broken = format!("{begun}data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
     let answered = std::sync::atomic::AtomicUsize::new(0);
     let next = move || answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     Endpoint::listing(move |asked, _| match asked.method == "GET" {
@@ -235,7 +237,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(":name \"\"", "name", "must not be empty");
     refused(":model \" \"", "model", "model must not be empty");
     refused(":base-url \"x\"", "base-url", "base-url must begin with http://");
-    refused(":base-url \"http://h/v1?key=k\"", "base-url", "without spaces or parameters");
+    refused(":base-url \"http://h/v1?key=k\"", "base-url", "must not contain a key");
     refused(":kind \"scripted\"", "script", "script is missing");
     refused(":kind \"scripted\" :script \"here.toml\"", "script", "absolute");
     refused(":kind \"scripted\" :script \"/none/x.toml\"", "script", "/none/x.toml: No such file");

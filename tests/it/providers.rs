@@ -18,7 +18,11 @@ use crate::endpoint::{Answer, Asked, Body, Endpoint};
 use crate::strict;
 use crate::support::*;
 
-const TIMES: Times = Times { begin: Duration::from_secs(20), silence: Duration::from_secs(20) };
+const TIMES: Times = Times {
+    begin: Duration::from_secs(20),
+    silence: Duration::from_secs(20),
+    end: Duration::from_secs(1),
+};
 
 fn provider(kind: &Kind, server: &Endpoint) -> HttpProvider {
     let base = if kind.family == Family::Openai { &server.url } else { &server.root };
@@ -127,7 +131,11 @@ fn answers_are_whole_wherever_the_bytes_are_split() {
                 for cut in 0..bytes.len() {
                     let (whole, failure) = asked(&provider).await;
                     assert_eq!(failure, None, "{:?} cut at {cut}", kind.family);
-                    let whole = without_made_up_ids(whole);
+                    let mut whole = without_made_up_ids(whole);
+                    // Who sent them is kept with them, and so are the ids that the server gave.
+                    let opaque = whole.opaque.as_mut().and_then(Json::as_object_mut).unwrap();
+                    assert!(opaque.remove("from").is_some_and(|from| from.is_string()));
+                    opaque.remove("ids");
                     assert_eq!(whole, expected(kind), "{:?} cut at {cut}", kind.family);
                 }
             });
@@ -152,9 +160,13 @@ fn requests_are_what_the_documentation_says() {
     }
 }
 
-/// The answer as it is sent back with a result of its call.
-fn sent_back(kind: &Kind, opaque: Option<Json>) -> Json {
-    let Response { text, calls, .. } = expected(kind);
+/// The answer as it is sent back to its server with a result of its call: with the opaque data that
+/// came, or with these.
+fn sent_back(kind: &Kind, other: Option<Option<Json>>) -> Json {
+    let server = Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+    let provider = provider(kind, &server);
+    let Response { text, calls, opaque, .. } = runtime().block_on(asked(&provider)).0;
+    let opaque = other.unwrap_or(opaque);
     let result = ChatMessage {
         tool_call_id: Some(calls[0].id.clone()),
         ..ChatMessage::new(Role::Tool, "fn")
@@ -162,8 +174,7 @@ fn sent_back(kind: &Kind, opaque: Option<Json>) -> Json {
     let answer =
         ChatMessage { tool_calls: calls, opaque, ..ChatMessage::new(Role::Assistant, &text) };
     let messages = vec![ChatMessage::new(Role::User, "What is in ä.rs?"), answer, result];
-    let server = Endpoint::new(|_, _| Answer::new(500, ""));
-    let payload = provider(kind, &server).payload(&Request { messages, ..Request::default() });
+    let payload = provider.payload(&Request { messages, ..Request::default() });
     let payload: Json = serde_json::from_str(&payload).unwrap();
     payload["messages"].as_array().or(payload["contents"].as_array()).unwrap()[1].clone()
 }
@@ -171,14 +182,13 @@ fn sent_back(kind: &Kind, opaque: Option<Json>) -> Json {
 #[test]
 fn signed_thoughts_go_back_with_the_results_of_the_calls() {
     for kind in FAMILIES {
-        let opaque = expected(kind).opaque;
         let again: Json = serde_json::from_str(kind.again).unwrap();
-        assert_eq!(sent_back(kind, opaque), again, "{:?}", kind.family);
+        assert_eq!(sent_back(kind, None), again, "{:?}", kind.family);
         // What another kind of server gave is not for this one.
         let foreign = serde_json::json!({"another": [{"text": "x"}]});
-        let without = sent_back(kind, None);
+        let without = sent_back(kind, Some(None));
         assert_ne!(without, again, "{:?}", kind.family);
-        assert_eq!(sent_back(kind, Some(foreign)), without, "{:?}", kind.family);
+        assert_eq!(sent_back(kind, Some(Some(foreign))), without, "{:?}", kind.family);
     }
 }
 

@@ -1,7 +1,5 @@
 //! A turn that is under way.
 
-use std::collections::HashMap;
-
 use crate::agent::notes::TurnNotes;
 use crate::agent::summary::Outcome;
 use crate::agent::tools::CalledTool;
@@ -13,10 +11,6 @@ use crate::provider::chat::Usage;
 /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last of these
 /// requests are refused, and one more request asks for an answer without calls.
 pub(crate) const MAX_ROUNDS: u64 = 8;
-
-/// Maps the number of an answer's message to the data that the provider expects back together with
-/// the answer, such as signatures of reasoning.
-pub(super) type Opaque = HashMap<u64, serde_json::Value>;
 
 /// A turn in progress.
 pub(super) struct Begun {
@@ -35,8 +29,6 @@ pub(super) struct Begun {
     pub(super) ran: Vec<CalledTool>,
     /// Number of the message with the last answer that called tools.
     pub(super) answer: Option<u64>,
-    /// Data that the provider expects back together with its earlier answers of this turn.
-    pub(super) opaque: Opaque,
     /// Tokens of all requests and answers so far.
     pub(super) usage: Usage,
     /// Cost of all requests and answers so far; `None` if a part of it is unknown.

@@ -1,11 +1,12 @@
 //! Tool calls: asks for permission, carries out the calls, and logs their results together with the
 //! answer that made the calls.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Chat;
 use super::begun::Begun;
 use super::log::answer_message;
+use super::{Chat, schema};
 use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
@@ -17,6 +18,37 @@ use crate::wording::counted;
 pub(crate) const MAX_CALLS: usize = 16;
 /// Maximum time to wait for the user to allow a call; after that, the call is refused.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Returns why a call must not run, as text for the model: its arguments did not arrive whole, or
+/// the tool's schema does not allow them.
+fn refused_unread(
+    called: &ToolCall,
+    whole: &Response,
+    tools: &[Arc<dyn OfferedTool>],
+) -> Option<String> {
+    if let Some(stop) = whole.stop.as_ref().filter(|stop| !stop.has_whole_calls()) {
+        let why = stop.ending().unwrap_or_default();
+        return Some(format!(
+            "the call did not run, since the answer may lack a part of it: {why}"
+        ));
+    }
+    let text = if called.arguments.trim().is_empty() { "{}" } else { &called.arguments };
+    let arguments = match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(arguments) if arguments.is_object() => arguments,
+        Ok(_) => return Some("the arguments must be a JSON object; call again".to_owned()),
+        Err(error) => {
+            return Some(format!(
+                "the arguments did not arrive as whole JSON: {error}; call again"
+            ));
+        }
+    };
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        return Some("characters of the arguments were lost on the way; call again".to_owned());
+    }
+    let tool = tools.iter().find(|tool| tool.name() == called.name)?;
+    let wrong = schema::violation(&tool.offered().schema, &arguments)?;
+    Some(format!("the tool does not take these arguments: {wrong}; call again"))
+}
 
 impl Chat {
     /// Returns the offered tools' names, descriptions and schemas as a text; `None` without tools.
@@ -56,7 +88,10 @@ impl Chat {
                 () if at >= MAX_CALLS => {
                     (Outcome::Refused, format!("an answer may make at most {MAX_CALLS} tool calls"))
                 }
-                () => self.carry_out_one(called, &mut always).await,
+                () => match refused_unread(called, whole, &self.tools) {
+                    Some(why) => (Outcome::Failed, why),
+                    None => self.carry_out_one(called, &mut always).await,
+                },
             };
             let (outcome, text) = result.clone();
             let (id, tool) = (called.id.clone(), called.name.clone());
@@ -201,7 +236,6 @@ impl Chat {
         }
         let numbers = self.log_unit(begun, unit).await?;
         begun.answer = numbers.first().copied();
-        begun.opaque.extend(begun.answer.zip(whole.opaque.clone()));
         begun.ran.extend(whole.calls.iter().zip(results).map(|(called, (outcome, text))| {
             CalledTool {
                 id: called.id.clone(),

@@ -33,7 +33,7 @@ impl Chat {
             let (window, line) = built.map_err(|error| self.unfit(begun, error))?;
             let mut whole = Response::default();
             let without_calls = self.is_last_word(begun);
-            let request = Request { without_calls, ..self.request(&window, &begun.opaque) };
+            let request = Request { without_calls, ..self.request(&window) };
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Response::default();
             if outcome.is_ok() || !nothing_came {

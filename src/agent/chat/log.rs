@@ -1,5 +1,7 @@
 //! Logs a model's answers in the session.
 
+use std::sync::Arc;
+
 use super::begun::Begun;
 use super::turn::material;
 use super::{Chat, TURN};
@@ -54,7 +56,7 @@ impl Chat {
         error: ProviderError,
     ) -> AgentError {
         // Models refuse every later request if a call has no result.
-        let whole = Response { calls: Vec::new(), ..whole };
+        let whole = Response { calls: Vec::new(), opaque: None, ..whole };
         let kept = self.log(begun, &whole).await.ok();
         let message = kept.and_then(|numbers| numbers.last().copied()).or(begun.answer);
         let (name, source) = (self.configured.name.clone(), Box::new(error));
@@ -90,5 +92,8 @@ impl Chat {
 }
 
 pub(super) fn answer_message(whole: &Response, counter: &dyn Counter) -> NewMessage {
-    NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
+    NewMessage {
+        opaque: whole.opaque.clone().map(Arc::new),
+        ..NewMessage::counted(Role::Assistant, &whole.text, whole.calls.clone(), counter)
+    }
 }

@@ -11,6 +11,7 @@ mod count;
 mod fit;
 mod log;
 mod reply;
+mod schema;
 mod turn;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Chat;
-use super::begun::{Begun, Opaque};
+use super::begun::Begun;
 use crate::agent::summary::Outcome;
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
@@ -32,6 +32,8 @@ pub struct Reply {
     pub text: String,
     /// Reason why the answer ended; `None` if it is not known.
     pub stop: Option<Stop>,
+    /// Why the answer is not whole, or is empty, as a phrase to show; `None` for a usual answer.
+    pub ending: Option<String>,
     /// Tokens of all requests and answers of the turn, as the provider counted them.
     pub usage: Usage,
     /// Cost of the turn; `None` if a price or a count is not known, or if no model was asked.
@@ -89,7 +91,7 @@ pub(crate) struct Preview {
 
 impl Chat {
     /// Builds the request for a window.
-    pub(super) fn request(&self, window: &Window, opaque: &Opaque) -> Request {
+    pub(super) fn request(&self, window: &Window) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
         let messages: Vec<ChatMessage> = spoken
             .map(|part| ChatMessage {
@@ -97,7 +99,7 @@ impl Chat {
                 content: Arc::clone(&part.content),
                 tool_calls: part.tool_calls.clone(),
                 tool_call_id: part.tool_call_id.clone(),
-                opaque: part.message.and_then(|number| opaque.get(&number)).cloned(),
+                opaque: part.opaque.as_deref().cloned(),
             })
             .collect();
         // If the strategy permits, the next request begins with the same messages up to the user's
@@ -121,7 +123,16 @@ impl Chat {
     pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
         let is_out_of_rounds = self.is_last_word(&begun);
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
+        let ending = whole.stop.as_ref().and_then(Stop::ending).or_else(|| {
+            let why = match (whole.text.trim().is_empty(), whole.reasoning.trim().is_empty()) {
+                (false, _) => return None,
+                (true, true) => "the model answered without any text; ask again",
+                (true, false) => "the model ended within its reasoning; ask it to go on",
+            };
+            Some(why.to_owned())
+        });
         Reply {
+            ending,
             session: self.row.name.clone(),
             answer,
             question: begun.turn.message,
@@ -156,7 +167,7 @@ impl Chat {
             None => None,
         };
         let (model, built) = self.would_send().await?;
-        let request = self.request(&built.window, &Opaque::new());
+        let request = self.request(&built.window);
         Ok(Preview {
             session: self.row.name.clone(),
             provider: self.configured.name.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::begun::{Begun, Opaque};
+use super::begun::Begun;
 use super::{Chat, Reply, TURN};
 use crate::agent::notes::{self, TurnNotes};
 use crate::agent::summary::{Described, Outcome, described, worth_preparing};
@@ -137,7 +137,6 @@ impl Chat {
             rounds: 0,
             ran: Vec::new(),
             answer: None,
-            opaque: Opaque::new(),
             usage: Usage::default(),
             cost: Some(0.0),
             window_tokens: 0,

@@ -22,6 +22,8 @@ pub struct NewMessage {
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that the message answers.
     pub tool_call_id: Option<String>,
+    /// Data that the model's server wants back with the message.
+    pub opaque: Option<Arc<serde_json::Value>>,
     /// True if the message must never be left out of a window.
     pub pinned: bool,
     /// Number of tokens in the content and the tool calls.
@@ -132,6 +134,7 @@ impl NewMessage {
             tokens: Self::tokens_of(counter, content, &tool_calls),
             tool_calls,
             tool_call_id: None,
+            opaque: None,
             pinned: false,
             counted_by: counter.name(),
             timestamp: None,
@@ -155,6 +158,7 @@ impl NewMessage {
             phase: self.phase,
             tool_calls: self.tool_calls,
             tool_call_id: self.tool_call_id,
+            opaque: self.opaque,
             pinned: self.pinned,
             tokens: self.tokens,
             counted_by: self.counted_by,

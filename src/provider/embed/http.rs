@@ -42,11 +42,11 @@ struct Embedding {
 impl HttpEmbedder {
     /// Creates an embedder. `url` is the base address, such as `http://localhost:11434/v1`.
     pub fn new(url: &str, model: &str, key: KeySource) -> Self {
-        let base = url.trim_end_matches('/');
-        let whole = match base.ends_with("/embeddings") {
-            true => base.to_owned(),
-            false => format!("{base}/embeddings"),
-        };
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let base = base.trim_end_matches('/');
+        let base = base.strip_suffix("/embeddings").unwrap_or(base);
+        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+        let whole = format!("{base}/embeddings{query}");
         Self { endpoint: Endpoint::new(base.to_owned(), model.to_owned(), key), url: whole }
     }
 

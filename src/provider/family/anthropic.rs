@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Broken, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
-use crate::provider::error::ErrorKind;
+use super::calls::{self, Arguments, Piece};
+use super::shape::{Read, figure, index, list, object, text, word};
+use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
+use crate::provider::chat::{ChatMessage, Request, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Version of the interface that this file uses.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// Name under which an answer's blocks are kept until its turn ends.
+/// Name under which an answer's blocks are kept.
 const FAMILY: &str = "anthropic";
 
 /// Maximum number of tokens in an answer if the request sets none: this interface requires a
@@ -51,7 +52,7 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     });
     set(&mut body, "system", (!system.is_empty()).then_some(system));
     set(&mut body, "temperature", request.temperature);
-    let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
+    let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": schema(tool)});
     let tools: Vec<Value> = request.tools.iter().map(tool).collect();
     match tools.is_empty() {
         false => {
@@ -70,7 +71,8 @@ fn forbid_what_was_called(body: &mut Value, said: &[ChatMessage]) {
     let calls = said.iter().flat_map(|said| &said.tool_calls);
     let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
     if !names.is_empty() {
-        let tool = |name| json!({"name": name, "input_schema": {"type": "object"}});
+        let tool =
+            |name| json!({"name": name, "input_schema": {"type": "object", "properties": {}}});
         body["tools"] = names.into_iter().map(tool).collect();
         body["tool_choice"] = json!({"type": "none"});
     }
@@ -87,8 +89,18 @@ fn role(role: Role) -> &'static str {
 
 fn blocks(said: &ChatMessage) -> Vec<Value> {
     if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+        let mut calls = said.tool_calls.iter();
         let is_sent = |block: &&Value| block.is_object() && !is_blank(block);
-        return kept.iter().filter(is_sent).cloned().collect();
+        let sent = kept.iter().filter(is_sent).cloned().map(|mut block| {
+            // An id that an earlier call has, too, was replaced.
+            if block["type"] == "tool_use"
+                && let Some(call) = calls.next()
+            {
+                block["id"] = (*call.id).into();
+            }
+            block
+        });
+        return sent.collect();
     }
     if let (Role::Tool, Some(id)) = (said.role, &said.tool_call_id) {
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": &*said.content})];
@@ -125,167 +137,197 @@ fn mark(blocks: &mut [Value]) {
     }
 }
 
+/// Reads an answer.
 #[derive(Default)]
 pub(super) struct Decode {
-    /// Tool calls by the index of their block.
-    calls: BTreeMap<u64, ToolCall>,
     /// The blocks of the answer as they arrived. Reasoning before calls must be sent back with the
     /// results of the calls, in its place and with its signature.
     blocks: BTreeMap<u64, Value>,
     /// Merged usage reports. Later reports may contain only the changed values.
     usage: Value,
-    stop: Option<Stop>,
-    ended: bool,
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
-        let index = said["index"].as_u64().unwrap_or_default();
-        match said["type"].as_str() {
-            Some("message_start") => self.report(&said["message"]["usage"], pieces),
-            Some("content_block_start") => self.begin(index, &said["content_block"], pieces),
-            Some("content_block_delta") => self.go_on(index, &said["delta"], pieces),
-            Some("content_block_stop") => {
-                let call = self.calls.remove(&index);
-                if let (Some(call), Some(block)) = (&call, self.blocks.get_mut(&index)) {
-                    block["input"] = arguments(&call.arguments);
+    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+        let at = index("index", &said["index"])?.unwrap_or_default();
+        match &*word("type", &said["type"])? {
+            "message_start" => {
+                let message = object("message", &said["message"])?.unwrap_or(&Value::Null);
+                self.message(message, out)?;
+            }
+            "content_block_start" => {
+                if let Some(block) = object("content_block", &said["content_block"])? {
+                    self.begin(at, block, out)?;
                 }
-                pieces.extend(call.map(StreamEvent::Call));
             }
-            Some("message_delta") => {
-                self.stop = said["delta"]["stop_reason"].as_str().map(stop);
-                self.report(&said["usage"], pieces);
+            "content_block_delta" => {
+                if let Some(delta) = object("delta", &said["delta"])? {
+                    self.go_on(at, delta, out)?;
+                }
             }
-            Some("message_stop") => {
-                pieces.extend(self.kept().map(StreamEvent::Opaque));
-                pieces.push(StreamEvent::Stopped(self.stop.take().unwrap_or(Stop::Finished)));
-                self.ended = true;
+            "message_delta" => {
+                let delta = object("delta", &said["delta"])?.unwrap_or(&Value::Null);
+                if let Some(reason) = stop(&delta["stop_reason"])? {
+                    out.stop = Some(reason);
+                }
+                self.report(&said["usage"], out);
             }
-            Some("error") => return Err(failure(&said["error"])),
-            // A ping, or an event type added later.
-            Some(_) => {}
-            None => return Err(Broken::malformed("an event of the answer has no type")),
+            "message_stop" => out.is_done = true,
+            // The whole answer, in place of a stream.
+            "message" => {
+                self.message(said, out)?;
+                out.is_done = true;
+            }
+            "" => return Err(Broken::malformed("an event of the answer has no type")),
+            // A ping, the end of a block, or an event type added later.
+            _ => {}
         }
         Ok(())
     }
 
-    fn closed(&mut self, _: &mut Vec<StreamEvent>) -> bool {
-        self.ended
+    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+        let mut blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_values().collect();
+        let made = blocks.iter_mut().filter(|block| block["type"] == "tool_use");
+        for (block, call) in made.zip(calls) {
+            block["input"] = arguments(&call.arguments);
+            block["id"] = (*call.id).into();
+        }
+        match !calls.is_empty() && blocks.iter().any(is_thought) {
+            true => blocks.into(),
+            false => Value::Null,
+        }
     }
 }
 
 impl Decode {
-    fn kept(&mut self) -> Option<Value> {
-        let blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_values().collect();
-        let calls = blocks.iter().any(|block| block["type"] == "tool_use");
-        (calls && blocks.iter().any(is_thought)).then(|| json!({ FAMILY: blocks }))
+    fn message(&mut self, message: &Value, out: &mut Gathered) -> Read<()> {
+        let known = self.blocks.len() as u64;
+        for (at, block) in (known..).zip(list("content", &message["content"])?) {
+            let block = object("content", block)?.unwrap_or(&Value::Null);
+            self.begin(at, block, out)?;
+        }
+        if let Some(reason) = stop(&message["stop_reason"])? {
+            out.stop = Some(reason);
+        }
+        self.report(&message["usage"], out);
+        Ok(())
     }
 
-    fn begin(&mut self, index: u64, block: &Value, pieces: &mut Vec<StreamEvent>) {
-        if block.is_object() {
-            self.blocks.insert(index, block.clone());
-        }
-        let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
-        match block["type"].as_str() {
-            Some("tool_use") => {
-                let (id, name) = (text("id"), text("name"));
-                self.calls.insert(index, ToolCall { id, name, arguments: String::new() });
+    fn begin(&mut self, at: u64, block: &Value, out: &mut Gathered) -> Read<()> {
+        self.blocks.insert(at, block.clone());
+        match &*word("type", &block["type"])? {
+            "tool_use" => {
+                let input = match &block["input"] {
+                    // What comes before the input itself.
+                    Value::Object(input) if input.is_empty() => Arguments::More(String::new()),
+                    input => calls::arguments(input)?,
+                };
+                self.call(at, word("id", &block["id"])?, calls::name(&block["name"])?, input, out)?;
             }
-            Some("thinking") => add_text(pieces, &block["thinking"], StreamEvent::Reasoning),
-            _ => add_text(pieces, &block["text"], StreamEvent::Text),
-        }
-    }
-
-    fn go_on(&mut self, index: u64, delta: &Value, pieces: &mut Vec<StreamEvent>) {
-        match delta["type"].as_str() {
-            Some("text_delta") => {
-                add_text(pieces, &delta["text"], StreamEvent::Text);
-                self.keep(index, "text", delta);
-            }
-            Some("thinking_delta") => {
-                add_text(pieces, &delta["thinking"], StreamEvent::Reasoning);
-                self.keep(index, "thinking", delta);
-            }
-            Some("signature_delta") => self.keep(index, "signature", delta),
-            Some("input_json_delta") => {
-                if let Some(call) = self.calls.get_mut(&index) {
-                    call.arguments += delta["partial_json"].as_str().unwrap_or_default();
-                }
-            }
+            "thinking" => out.reasoning(&text("thinking", &block["thinking"])?),
+            "text" | "" => out.text(&text("text", &block["text"])?),
             _ => {}
         }
+        Ok(())
     }
 
-    fn report(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) {
+    fn call(
+        &self,
+        at: u64,
+        id: String,
+        name: String,
+        arguments: Arguments,
+        out: &mut Gathered,
+    ) -> Read<()> {
+        let piece = Piece { index: Some(at), id, name, arguments, extra: Value::Null };
+        out.calls.add(piece, None)
+    }
+
+    fn go_on(&mut self, at: u64, delta: &Value, out: &mut Gathered) -> Read<()> {
+        let kind = word("type", &delta["type"])?;
+        let is = |named: &str, field: &str| {
+            kind == named || (kind.is_empty() && !delta[field].is_null())
+        };
+        if is("text_delta", "text") {
+            out.text(&text("text", &delta["text"])?);
+            self.keep(at, "text", delta);
+        } else if is("thinking_delta", "thinking") {
+            out.reasoning(&text("thinking", &delta["thinking"])?);
+            self.keep(at, "thinking", delta);
+        } else if is("signature_delta", "signature") {
+            word("signature", &delta["signature"])?;
+            self.keep(at, "signature", delta);
+        } else if is("input_json_delta", "partial_json") {
+            match self.blocks.get(&at).map(|block| block["type"] == "tool_use") {
+                Some(true) => {
+                    let more = calls::arguments(&delta["partial_json"])?;
+                    self.call(at, String::new(), String::new(), more, out)?;
+                }
+                // The input of a tool that the server itself runs.
+                Some(false) => {}
+                None => return Err(Broken::malformed("a call's input comes without the call")),
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, said: &Value, out: &mut Gathered) {
         for (name, value) in said.as_object().into_iter().flatten() {
             if !value.is_null() {
                 self.usage[&**name] = value.clone();
             }
         }
-        pieces.push(StreamEvent::Usage(usage(&self.usage)));
+        if self.usage.is_object() {
+            out.usage(usage(&self.usage));
+        }
     }
 
     /// Appends a delta to a kept block.
-    fn keep(&mut self, index: u64, name: &str, delta: &Value) {
-        if let Some(block) = self.blocks.get_mut(&index) {
+    fn keep(&mut self, at: u64, name: &str, delta: &Value) {
+        if let Some(block) = self.blocks.get_mut(&at).filter(|block| block.is_object()) {
             append(&mut block[name], &delta[name]);
         }
-    }
-}
-
-fn stop(reason: &str) -> Stop {
-    match reason {
-        "end_turn" | "stop_sequence" => Stop::Finished,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "tool_use" => Stop::Calls,
-        "refusal" => Stop::Refused,
-        other => Stop::Other(other.to_owned()),
     }
 }
 
 /// Converts usage. In this interface, `input_tokens` excludes everything that was read from or
 /// written to a cache.
 fn usage(said: &Value) -> Usage {
-    let cache_read = said["cache_read_input_tokens"].as_u64();
-    let cache_written = said["cache_creation_input_tokens"].as_u64();
+    let cache_read = figure(&said["cache_read_input_tokens"]);
+    let cache_written = figure(&said["cache_creation_input_tokens"]);
     let cached = cache_read.unwrap_or_default().saturating_add(cache_written.unwrap_or_default());
     Usage {
-        input: said["input_tokens"].as_u64().map(|input| input.saturating_add(cached)),
-        output: said["output_tokens"].as_u64(),
+        input: figure(&said["input_tokens"]).map(|input| input.saturating_add(cached)),
+        output: figure(&said["output_tokens"]),
         cache_read,
         cache_written,
         reasoning: None,
     }
 }
 
-fn failure(error: &Value) -> Broken {
-    let kind = match error["type"].as_str() {
-        Some("authentication_error" | "permission_error") => ErrorKind::Authentication,
-        Some("rate_limit_error") => ErrorKind::RateLimited,
-        Some("billing_error") => ErrorKind::QuotaExhausted,
-        Some("request_too_large") => ErrorKind::ContextTooLong,
-        Some("invalid_request_error" | "not_found_error") => ErrorKind::BadRequest,
-        _ => ErrorKind::Unavailable,
-    };
-    Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::chat::{Stop, StreamEvent};
+    use crate::provider::error::ErrorKind;
+    use crate::provider::family::{Family, Reader};
+    use crate::provider::refusal::Refusal;
+
+    /// Reads these events, and returns the pieces.
+    fn read(events: &[Value]) -> Vec<StreamEvent> {
+        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
+        events.iter().for_each(|said| reader.take(&said.to_string(), &mut pieces).unwrap());
+        pieces
+    }
 
     /// Checks the usage after these reports. The first report begins the answer.
     #[track_caller]
     fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
-        let mut decoder = Decode::default();
-        let mut pieces = Vec::new();
-        for (at, report) in reports.iter().enumerate() {
-            let said = match at {
-                0 => json!({"type": "message_start", "message": {"usage": report}}),
-                _ => json!({"type": "message_delta", "delta": {}, "usage": report}),
-            };
-            decoder.take(&said, &mut pieces).unwrap();
-        }
+        let said = |(at, report): (usize, &Value)| match at {
+            0 => json!({"type": "message_start", "message": {"usage": report}}),
+            _ => json!({"type": "message_delta", "delta": {}, "usage": report}),
+        };
+        let pieces = read(&reports.iter().enumerate().map(said).collect::<Vec<_>>());
         let mut whole = Usage::default();
         for piece in pieces {
             if let StreamEvent::Usage(usage) = piece {
@@ -298,22 +340,21 @@ mod tests {
 
     #[test]
     fn an_account_without_money_is_told_by_its_kind() {
-        let error = json!({"type": "billing_error", "message": "pay first"});
-        assert_eq!(failure(&error).kind, ErrorKind::QuotaExhausted);
+        let error = json!({"error": {"type": "billing_error", "message": "pay first"}});
+        assert_eq!(Refusal::in_answer(&error).unwrap().kind, ErrorKind::QuotaExhausted);
     }
 
     #[test]
-    fn a_block_that_is_none_is_not_kept() {
-        let mut decoder = Decode::default();
-        let mut pieces = Vec::new();
+    fn a_block_that_is_none_is_an_error() {
+        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
+        let said = json!({"type": "content_block_start", "index": 0, "content_block": "x"});
+        let broken = reader.take(&said.to_string(), &mut pieces).unwrap_err();
+        assert_eq!(broken.0.kind, ErrorKind::Malformed);
         let delta = json!({"type": "text_delta", "text": "a"});
-        for said in [
-            json!({"type": "content_block_start", "index": 0, "content_block": "x"}),
+        let pieces = read(&[
             json!({"type": "content_block_delta", "index": 0, "delta": delta}),
             json!({"type": "message_stop"}),
-        ] {
-            decoder.take(&said, &mut pieces).unwrap();
-        }
+        ]);
         assert_eq!(pieces, [StreamEvent::Text("a".into()), StreamEvent::Stopped(Stop::Finished)]);
     }
 

@@ -2,19 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, append, arguments, set};
-use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Tool, Usage};
-use crate::provider::error::ErrorKind;
+use super::calls::{self, Piece};
+use super::shape::{Read, figure, first, list, object, text, word};
+use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
+use crate::provider::chat::{ChatMessage, Request, Stop, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
-/// Name under which an answer's parts are kept until its turn ends.
+/// Name under which an answer's parts are kept.
 const FAMILY: &str = "gemini";
-
-pub(super) fn address(base: &str, model: &str) -> String {
-    let base = base.trim_end_matches("/v1beta");
-    let model = model.strip_prefix("models/").unwrap_or(model);
-    format!("{base}/v1beta/models/{model}:streamGenerateContent?alt=sse")
-}
 
 pub(super) fn body(request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();
@@ -42,7 +37,7 @@ pub(super) fn body(request: &Request) -> Value {
     if !request.tools.is_empty() {
         let tool = |tool: &Tool| {
             json!({"name": tool.name, "description": tool.description,
-                   "parametersJsonSchema": tool.schema})
+                   "parametersJsonSchema": schema(tool)})
         };
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
@@ -76,91 +71,96 @@ fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
     kept.iter().any(|part| part["functionCall"]["id"] == id).then_some(id)
 }
 
+/// Reads an answer.
+#[derive(Default)]
 pub(super) struct Decode {
-    ids: CallIds,
     /// The parts of the answer as they arrived. Signatures must be sent back in their original
     /// parts, with the results of the calls. A part with a signature must not be merged with
     /// another.
     parts: Vec<Value>,
-    stop: Option<Stop>,
-    ended: bool,
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
-        if let Some(error) = said.get("error") {
-            return Err(failure(error));
-        }
-        let known = ["candidates", "usageMetadata", "promptFeedback"];
+    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+        // Some proxies put each piece into a member of its own.
+        let said = object("response", &said["response"])?.unwrap_or(said);
+        let known =
+            ["candidates", "usageMetadata", "promptFeedback", "usage_metadata", "modelVersion"];
         if !known.iter().any(|name| said.get(name).is_some()) {
             return Err(Broken::malformed("a piece of the answer has no candidates"));
         }
-        let candidate = &said["candidates"][0];
-        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
-            self.add_part(part, pieces);
+        let candidates = list("candidates", &said["candidates"])?;
+        let candidate = object("candidates", candidates.first().unwrap_or(&Value::Null))?;
+        let candidate = candidate.unwrap_or(&Value::Null);
+        let content = object("content", &candidate["content"])?.unwrap_or(&Value::Null);
+        for part in list("parts", &content["parts"])? {
+            if let Some(part) = object("parts", part)? {
+                self.add_part(part, out)?;
+            }
         }
-        if said["usageMetadata"].is_object() {
-            pieces.push(StreamEvent::Usage(usage(&said["usageMetadata"])));
+        let reported = first(said, &["usageMetadata", "usage_metadata"]);
+        if reported.is_object() {
+            out.usage(usage(reported));
         }
-        if let Some(reason) = candidate["finishReason"].as_str() {
-            self.stop = Some(stop(reason));
+        if let Some(reason) = stop(first(candidate, &["finishReason", "finish_reason"]))? {
+            out.stop = Some(reason);
         }
-        if said["promptFeedback"]["blockReason"].is_string() {
-            self.stop = Some(Stop::Refused);
+        let feedback = object("promptFeedback", &said["promptFeedback"])?.unwrap_or(&Value::Null);
+        if !word("blockReason", &feedback["blockReason"])?.is_empty() {
+            out.stop = Some(Stop::Filtered);
         }
         Ok(())
     }
 
-    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool {
-        if let Some(stop) = self.stop.take() {
-            let calls = stop == Stop::Finished && self.ids.calls > 0;
-            pieces.extend(self.kept().map(StreamEvent::Opaque));
-            pieces.push(StreamEvent::Stopped(if calls { Stop::Calls } else { stop }));
-            self.ended = true;
+    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+        let parts = std::mem::take(&mut self.parts);
+        let wanted = |part: &Value| is_signed(part) || part["functionCall"]["id"].is_string();
+        match !calls.is_empty() && parts.iter().any(wanted) {
+            true => parts.into(),
+            false => Value::Null,
         }
-        self.ended
     }
 }
 
 impl Decode {
-    pub(super) fn new(stamp: i64) -> Self {
-        let ids = CallIds { stamp, calls: 0 };
-        Self { ids, parts: Vec::new(), stop: None, ended: false }
-    }
-
-    fn add_part(&mut self, part: &Value, pieces: &mut Vec<StreamEvent>) {
-        let thought = part["thought"].as_bool().unwrap_or_default();
-        let piece = if thought { StreamEvent::Reasoning } else { StreamEvent::Text };
-        add_text(pieces, &part["text"], piece);
-        let call = &part["functionCall"];
-        if let Some(name) = call["name"].as_str() {
-            // Most calls have only a name; an id distinguishes two calls of the same function.
-            let id = self.ids.next(&call["id"]);
-            let arguments = match &call["args"] {
-                Value::Null => "{}".to_owned(),
-                arguments => arguments.to_string(),
-            };
-            pieces.push(StreamEvent::Call(ToolCall { id, name: name.to_owned(), arguments }));
+    fn add_part(&mut self, part: &Value, out: &mut Gathered) -> Read<()> {
+        let thought = part["thought"] == true;
+        let more = text("text", &part["text"])?;
+        if thought {
+            out.reasoning(&more)
+        } else {
+            out.text(&more)
         }
-        self.keep(part, thought);
+        let call = object("functionCall", first(part, &["functionCall", "function_call"]))?;
+        let mut part = part.clone();
+        if let Some(call) = call {
+            // Most calls have only a name, and each comes whole.
+            let id = word("id", &call["id"])?;
+            let (name, arguments) = (calls::name(&call["name"])?, calls::arguments(&call["args"])?);
+            let index = Some(self.parts.len() as u64);
+            out.calls.add(Piece { index, id, name, arguments, extra: Value::Null }, None)?;
+            part["functionCall"] = call.clone();
+            if let Some(args) = call["args"].as_str() {
+                part["functionCall"]["args"] = super::arguments(args);
+            }
+            part.as_object_mut().map(|part| part.remove("function_call"));
+        }
+        if call.is_some() || part["text"].is_string() || is_signed(&part) {
+            self.keep(part, thought);
+        }
+        Ok(())
     }
 
-    fn keep(&mut self, part: &Value, thought: bool) {
+    fn keep(&mut self, part: Value, thought: bool) {
         let is_text = |part: &Value| {
             part["text"].is_string() && !is_signed(part) && part["functionCall"].is_null()
         };
-        match self.parts.last_mut().filter(|last| is_text(last) && is_text(part)) {
+        match self.parts.last_mut().filter(|last| is_text(last) && is_text(&part)) {
             // Unsigned reasoning is only for the user and is not sent back.
-            _ if thought && !is_signed(part) => {}
+            _ if thought && !is_signed(&part) => {}
             Some(last) => append(&mut last["text"], &part["text"]),
-            None => self.parts.push(part.clone()),
+            None => self.parts.push(part),
         }
-    }
-
-    fn kept(&mut self) -> Option<Value> {
-        let parts = std::mem::take(&mut self.parts);
-        let wanted = |part: &Value| is_signed(part) || part["functionCall"]["id"].is_string();
-        (self.ids.calls > 0 && parts.iter().any(wanted)).then(|| json!({ FAMILY: parts }))
     }
 }
 
@@ -168,60 +168,42 @@ fn is_signed(part: &Value) -> bool {
     part["thoughtSignature"].is_string()
 }
 
-fn stop(reason: &str) -> Stop {
-    match reason {
-        "STOP" => Stop::Finished,
-        "MAX_TOKENS" => Stop::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => Stop::Refused,
-        other => Stop::Other(other.to_owned()),
-    }
-}
-
 fn usage(said: &Value) -> Usage {
-    let thoughts = said["thoughtsTokenCount"].as_u64();
+    let thoughts = figure(&said["thoughtsTokenCount"]);
     // Either count may be missing: that of the text, if the limit was reached during reasoning.
-    let output = said["candidatesTokenCount"].as_u64().or(thoughts.map(|_| 0));
+    let output = figure(&said["candidatesTokenCount"]).or(thoughts.map(|_| 0));
     Usage {
-        input: said["promptTokenCount"].as_u64(),
+        input: figure(&said["promptTokenCount"]),
         output: output.map(|output| output.saturating_add(thoughts.unwrap_or_default())),
-        cache_read: said["cachedContentTokenCount"].as_u64(),
+        cache_read: figure(&said["cachedContentTokenCount"]),
         cache_written: None,
         reasoning: thoughts,
     }
 }
 
-fn failure(error: &Value) -> Broken {
-    let kind = match error["status"].as_str() {
-        Some("UNAUTHENTICATED" | "PERMISSION_DENIED") => ErrorKind::Authentication,
-        Some("RESOURCE_EXHAUSTED") => ErrorKind::RateLimited,
-        Some("INVALID_ARGUMENT" | "NOT_FOUND" | "FAILED_PRECONDITION") => ErrorKind::BadRequest,
-        _ => ErrorKind::Unavailable,
-    };
-    Broken::told(kind, error["message"].as_str().unwrap_or("no reason given"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::chat::StreamEvent;
+    use crate::provider::family::{Family, Reader};
 
     fn kept(parts: &Value) -> Option<Value> {
-        let mut decoder = Decode::new(1);
-        let mut pieces = Vec::new();
-        for part in parts.as_array().unwrap() {
-            let said = json!({"candidates": [{"content": {"parts": [part]}}]});
-            decoder.take(&said, &mut pieces).unwrap();
+        let (mut reader, mut pieces) = (Reader::new(Family::Gemini, 1, false), Vec::new());
+        let end = json!({"candidates": [{"finishReason": "STOP"}]});
+        let said = |part: &Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+        for said in parts.as_array().unwrap().iter().map(said).chain([end]) {
+            reader.take(&said.to_string(), &mut pieces).unwrap();
         }
-        decoder.stop = Some(Stop::Finished);
-        assert!(decoder.closed(&mut pieces));
+        assert!(reader.closed(&mut pieces));
         pieces.into_iter().find_map(|piece| match piece {
-            StreamEvent::Opaque(kept) => Some(kept),
+            StreamEvent::Opaque(kept) => Some(kept).filter(|kept| !kept[FAMILY].is_null()),
             _ => None,
         })
     }
 
     #[track_caller]
     fn check(parts: &Value, expected: Option<Value>) {
-        assert_eq!(kept(parts), expected.map(|parts| json!({ FAMILY: parts })));
+        assert_eq!(kept(parts).map(|kept| kept[FAMILY].clone()), expected);
     }
 
     #[test]

@@ -2,19 +2,30 @@
 //! functions over JSON.
 
 mod anthropic;
+mod calls;
 mod gemini;
 mod ollama;
 mod openai;
+mod shape;
+mod think;
 
 use serde_json::{Value, json};
 
-use super::chat::{Request, StreamEvent, Tool};
+use self::calls::{Calls, Finished};
+pub(super) use self::openai::{NO_REASONING, fill_in_reasoning};
+use self::shape::{Halves, stop};
+use self::think::Think;
+use super::chat::{Request, Stop, StreamEvent, Tool, Usage};
 use super::error::ErrorKind;
 use super::http::KeyHeader;
-use super::lines::Framing;
-use super::normal::{Form, arguments};
-use super::refusal::kind_of_bad;
+use super::normal::{Form, IDS, arguments};
+use super::refusal::Refusal;
 use crate::names::names;
+use crate::session::message::ToolCall;
+
+/// Maximum number of commas and opening brackets in one piece, which bounds the memory for its
+/// JSON.
+const MOST_DATA: usize = 500_000;
 
 names! {
     /// A kind of server.
@@ -31,43 +42,208 @@ names! {
     }
 }
 
-/// A decoder, which turns a server's stream into pieces of an answer.
-pub(super) trait Decoder: Send {
-    /// Decodes one JSON text.
-    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken>;
+/// What differs between the families when an answer is read.
+trait Decoder: Send {
+    /// Reads one event.
+    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken>;
 
-    /// Handles the text that some servers send at the end of a stream and that is not JSON, such
-    /// as `[DONE]`. Returns whether `text` was that text.
-    fn is_end(&mut self, _text: &str, _pieces: &mut Vec<StreamEvent>) -> bool {
-        false
-    }
-
-    /// Handles a regular end of the connection. Returns whether the answer is complete; if it is,
-    /// adds the last pieces of the answer.
-    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool;
+    /// Returns the data to send back with the message, if any, once the answer is complete.
+    fn kept(&mut self, calls: &[ToolCall], out: &Gathered) -> Value;
 }
 
-/// An error in an answer that had begun.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    pub(super) kind: ErrorKind,
-    pub(super) what: String,
-}
+/// An error in an answer: one that the server tells, or that of an answer that cannot be read.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) Box<Refusal>);
 
 impl Broken {
     pub(super) fn malformed(what: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Malformed, what: what.into() }
+        Self(Box::new(Refusal::new(ErrorKind::Malformed, what.into())))
+    }
+}
+
+impl From<Refusal> for Broken {
+    fn from(refusal: Refusal) -> Self {
+        Self(Box::new(refusal))
+    }
+}
+
+/// What is known of an answer so far, in the form that all families share.
+struct Gathered {
+    calls: Calls,
+    /// The extra data of calls, by id; see [`Finished`].
+    extras: serde_json::Map<String, Value>,
+    stop: Option<Stop>,
+    /// True once nothing more will come.
+    is_done: bool,
+    /// True once text, reasoning or a call has come.
+    has_begun: bool,
+    pieces: Vec<StreamEvent>,
+    halves: [Halves; 2],
+    think: Think,
+    /// The text as it came, for servers that leave reasoning in it.
+    text: String,
+}
+
+impl Gathered {
+    fn text(&mut self, more: &str) {
+        let more = self.halves[0].add(more);
+        self.has_begun |= !more.is_empty();
+        let pieces = &mut self.pieces;
+        self.think.add(&more, &mut |thinks, more| tell(pieces, thinks, more));
+        if self.think.found {
+            self.text += &more;
+        }
     }
 
-    /// Creates the error for a failure that the server reported.
-    fn told(kind: ErrorKind, message: &str) -> Self {
-        let kind = match (kind, kind_of_bad(message)) {
-            (ErrorKind::BadRequest, by_words) => by_words,
-            // Once a stream has begun, servers report every failure as a failure of their own.
-            (_, by_words @ (ErrorKind::ContextTooLong | ErrorKind::QuotaExhausted)) => by_words,
-            (kind, _) => kind,
+    fn reasoning(&mut self, more: &str) {
+        let more = self.halves[1].add(more);
+        self.has_begun |= !more.is_empty();
+        tell(&mut self.pieces, true, &more);
+    }
+
+    fn usage(&mut self, usage: Usage) {
+        self.pieces.push(StreamEvent::Usage(usage));
+    }
+
+    fn end(&mut self) {
+        let reasoning = self.halves[1].end();
+        tell(&mut self.pieces, true, &reasoning);
+        let text = self.halves[0].end();
+        let pieces = &mut self.pieces;
+        self.think.add(&text, &mut |thinks, more| tell(pieces, thinks, more));
+        self.think.end(&mut |thinks, more| tell(pieces, thinks, more));
+    }
+}
+
+fn tell(pieces: &mut Vec<StreamEvent>, thinks: bool, more: &str) {
+    if !more.is_empty() {
+        let piece = if thinks { StreamEvent::Reasoning } else { StreamEvent::Text };
+        pieces.push(piece(more.to_owned()));
+    }
+}
+
+/// Reads an answer: text by text as the stream has them.
+pub(super) struct Reader {
+    family: Family,
+    decoder: Box<dyn Decoder>,
+    out: Gathered,
+    has_ended: bool,
+}
+
+impl Reader {
+    /// Begins an answer. For calls without ids, `stamp` makes generated ids differ from those of
+    /// other answers. `thinks` is true if the answer begins within reasoning.
+    pub(super) fn new(family: Family, stamp: i64, thinks: bool) -> Self {
+        let out = Gathered {
+            calls: Calls::new(stamp),
+            extras: serde_json::Map::new(),
+            stop: None,
+            is_done: false,
+            has_begun: false,
+            pieces: Vec::new(),
+            halves: [Halves::default(), Halves::default()],
+            think: Think::new(thinks),
+            text: String::new(),
         };
-        Self { kind, what: format!("the answer broke off: {message}") }
+        let decoder: Box<dyn Decoder> = match family {
+            Family::Openai => Box::<openai::Decode>::default(),
+            Family::Anthropic => Box::<anthropic::Decode>::default(),
+            Family::Gemini => Box::<gemini::Decode>::default(),
+            Family::Ollama => Box::<ollama::Decode>::default(),
+        };
+        Self { family, decoder, out, has_ended: false }
+    }
+
+    /// Reads a text of the stream: an event, or the mark of the end. Adds the pieces of the answer
+    /// that came before an error, too.
+    pub(super) fn take(&mut self, text: &str, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
+        if self.has_ended {
+            return Ok(());
+        }
+        let read = self.read(text);
+        pieces.append(&mut self.out.pieces);
+        if read.is_ok() && self.out.is_done {
+            self.end(pieces);
+        }
+        read
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), Broken> {
+        match text.trim() {
+            "" => return Ok(()),
+            "[DONE]" => {
+                self.out.stop = self.out.stop.take().or(Some(Stop::Finished));
+                self.out.is_done = true;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let data = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        if data > MOST_DATA {
+            let what = format!("a piece of the answer has more than {MOST_DATA} values");
+            return Err(Broken::malformed(what));
+        }
+        match shape::parse(text)? {
+            Value::Null => Ok(()),
+            Value::Array(events) => events.iter().try_for_each(|event| self.event(event)),
+            event => self.event(&event),
+        }
+    }
+
+    fn event(&mut self, said: &Value) -> Result<(), Broken> {
+        if said.is_null() {
+            return Ok(());
+        }
+        if !said.is_object() {
+            return Err(shape::unknown("an event", said));
+        }
+        match Refusal::in_answer(said) {
+            Some(refusal) => Err(refusal.into()),
+            None => self.decoder.take(said, &mut self.out),
+        }
+    }
+
+    /// Returns whether text, reasoning or a call has come.
+    pub(super) fn has_begun(&self) -> bool {
+        self.out.has_begun || !self.out.calls.is_empty()
+    }
+
+    /// Returns whether the reason for the end has come, after which little may follow.
+    pub(super) fn has_said_why(&self) -> bool {
+        self.has_ended || self.out.stop.is_some()
+    }
+
+    /// Handles the end of the connection. Returns whether the answer is complete; if it is, adds its
+    /// last pieces.
+    pub(super) fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool {
+        if !self.has_ended && self.out.stop.is_some() {
+            self.end(pieces);
+        }
+        self.has_ended
+    }
+
+    fn end(&mut self, pieces: &mut Vec<StreamEvent>) {
+        self.has_ended = true;
+        self.out.end();
+        pieces.append(&mut self.out.pieces);
+        let Finished { calls, ids, extras } = self.out.calls.finished();
+        self.out.extras = extras;
+        let mut opaque = json!({});
+        let kept = self.decoder.kept(&calls, &self.out);
+        if !kept.is_null() {
+            opaque[self.family.name()] = kept;
+        }
+        if !ids.is_empty() {
+            opaque[IDS] = ids.into();
+        }
+        let stop = match self.out.stop.take() {
+            Some(Stop::Finished) | None if !calls.is_empty() => Stop::Calls,
+            Some(Stop::Calls) if calls.is_empty() => Stop::Malformed,
+            stop => stop.unwrap_or(Stop::Finished),
+        };
+        pieces.extend(calls.into_iter().map(StreamEvent::Call));
+        pieces.extend((opaque != json!({})).then_some(StreamEvent::Opaque(opaque)));
+        pieces.push(StreamEvent::Stopped(stop));
     }
 }
 
@@ -85,14 +261,7 @@ impl Family {
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
     pub(super) fn form(self) -> Form {
         let joins_results = matches!(self, Self::Anthropic | Self::Gemini);
-        Form { family: self.name(), joins_results }
-    }
-
-    pub(super) fn framing(self) -> Framing {
-        match self {
-            Self::Openai | Self::Anthropic | Self::Gemini => Framing::Events,
-            Self::Ollama => Framing::Lines,
-        }
+        Form { family: self.name(), joins_results, takes_calls: true }
     }
 
     pub(super) fn key_header(self) -> KeyHeader {
@@ -110,35 +279,16 @@ impl Family {
         }
     }
 
-    pub(super) fn address(self, base: &str, model: &str) -> String {
-        let base = base.trim_end_matches('/');
-        match self {
-            Self::Openai => format!("{base}/chat/completions"),
-            Self::Anthropic => format!("{}/v1/messages", base.trim_end_matches("/v1")),
-            Self::Gemini => gemini::address(base, model),
-            Self::Ollama => format!("{}/api/chat", base.trim_end_matches("/v1")),
-        }
-    }
-
-    pub(super) fn models_address(self, base: &str) -> String {
-        let base = base.trim_end_matches('/');
-        match self {
-            Self::Openai => format!("{base}/models"),
-            Self::Anthropic => format!("{}/v1/models?limit=1000", base.trim_end_matches("/v1")),
-            Self::Gemini => {
-                format!("{}/v1beta/models?pageSize=1000", base.trim_end_matches("/v1beta"))
-            }
-            Self::Ollama => format!("{}/api/tags", base.trim_end_matches("/v1")),
-        }
-    }
-
     /// Returns the names in a list of models; `None` if `said` is not such a list.
     pub(super) fn models(self, said: &Value) -> Option<Vec<String>> {
         let (list, name) = match self {
             Self::Openai | Self::Anthropic => ("data", "id"),
             Self::Gemini | Self::Ollama => ("models", "name"),
         };
-        let names = said[list].as_array()?.iter().map(|model| {
+        // Some servers, such as Together's, send the list itself.
+        let bare = said.as_array().filter(|entries| !entries.is_empty());
+        let entries = said[list].as_array().or(bare)?;
+        let names = entries.iter().map(|model| {
             let name = model[name].as_str()?;
             Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
         });
@@ -161,38 +311,6 @@ impl Family {
             Self::Ollama => ollama::body(model, request, context),
         }
     }
-
-    /// Creates a decoder. For families without call ids, `stamp` makes generated ids differ from
-    /// those of other answers.
-    pub(super) fn decoder(self, stamp: i64) -> Box<dyn Decoder> {
-        match self {
-            Self::Openai => Box::new(openai::Decode::new(stamp)),
-            Self::Anthropic => Box::<anthropic::Decode>::default(),
-            Self::Gemini => Box::new(gemini::Decode::new(stamp)),
-            Self::Ollama => Box::new(ollama::Decode::new(stamp)),
-        }
-    }
-}
-
-/// A generator of ids for the calls of an answer, for servers that give none.
-struct CallIds {
-    stamp: i64,
-    calls: usize,
-}
-
-impl CallIds {
-    fn next(&mut self, given: &Value) -> String {
-        self.calls += 1;
-        let numbered = || format!("call-{:x}-{}", self.stamp, self.calls);
-        given.as_str().filter(|id| !id.is_empty()).map_or_else(numbered, str::to_owned)
-    }
-}
-
-/// Adds a text, unless it is missing or empty.
-fn add_text(pieces: &mut Vec<StreamEvent>, text: &Value, piece: fn(String) -> StreamEvent) {
-    if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
-        pieces.push(piece(text.to_owned()));
-    }
 }
 
 /// Appends to a text, creating it if needed.
@@ -208,10 +326,19 @@ fn append(text: &mut Value, more: &Value) {
 fn functions(tools: &[Tool]) -> Value {
     let function = |tool: &Tool| {
         json!({"type": "function", "function": {
-            "name": tool.name, "description": tool.description, "parameters": tool.schema,
+            "name": tool.name, "description": tool.description, "parameters": schema(tool),
         }})
     };
     tools.iter().map(function).collect()
+}
+
+/// Returns the schema of a tool. `OpenAI` refuses an object without properties.
+fn schema(tool: &Tool) -> Value {
+    let mut schema = tool.schema.clone();
+    if schema["type"] == "object" && !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    schema
 }
 
 /// Sets an entry, if there is a value.
@@ -222,125 +349,4 @@ fn set(body: &mut Value, name: &str, value: Option<impl Into<Value>>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-    use crate::provider::chat::{ChatMessage, Response};
-    use crate::session::message::Role;
-
-    /// Keys and values that the decoders look for, so that random data reach deep code paths.
-    const NAMES: &[&str] = &[
-        "args",
-        "arguments",
-        "blockReason",
-        "calls",
-        "candidates",
-        "choices",
-        "content",
-        "content_block",
-        "data",
-        "delta",
-        "done",
-        "done_reason",
-        "error",
-        "extra_content",
-        "finishReason",
-        "finish_reason",
-        "function",
-        "functionCall",
-        "id",
-        "index",
-        "input",
-        "message",
-        "name",
-        "partial_json",
-        "parts",
-        "promptFeedback",
-        "reasoning",
-        "reasoning_content",
-        "reasoning_details",
-        "signature",
-        "stop_reason",
-        "text",
-        "thinking",
-        "thought",
-        "thoughtSignature",
-        "tool_calls",
-        "type",
-        "usage",
-        "usageMetadata",
-    ];
-    const TYPES: &[&str] = &[
-        "content_block_delta",
-        "content_block_start",
-        "content_block_stop",
-        "input_json_delta",
-        "message_delta",
-        "message_start",
-        "message_stop",
-        "signature_delta",
-        "STOP",
-        "stop",
-        "text",
-        "text_delta",
-        "thinking",
-        "thinking_delta",
-        "tool_use",
-        "x",
-    ];
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            (-1..3_i64).prop_map(Value::from),
-            proptest::sample::select(TYPES).prop_map(Value::from),
-        ];
-        leaf.prop_recursive(5, 60, 6, |inner| {
-            let entry = (proptest::sample::select(NAMES), inner.clone());
-            prop_oneof![
-                1 => proptest::collection::vec(inner, 0..3).prop_map(Value::from),
-                4 => proptest::collection::vec(entry, 0..8).prop_map(|entries| {
-                    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-                }),
-            ]
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_that_a_server_says_is_a_defect(
-            said in proptest::collection::vec(any_json(), 1..12),
-        ) {
-            for family in Family::ALL {
-                let mut decoder = family.decoder(1);
-                let mut pieces = Vec::new();
-                for said in &said {
-                    // Accepted or not, nothing panics, and the decoder takes the next input.
-                    let _ = decoder.take(said, &mut pieces);
-                }
-                decoder.is_end("[DONE]", &mut pieces);
-                decoder.closed(&mut pieces);
-                let mut whole = Response::default();
-                pieces.into_iter().for_each(|piece| whole.add(piece));
-                let answer = ChatMessage {
-                    tool_calls: whole.calls,
-                    opaque: whole.opaque,
-                    ..ChatMessage::new(Role::Assistant, &whole.text)
-                };
-                let messages = vec![ChatMessage::new(Role::User, "q"), answer];
-                let request = Request { messages, stable: 2, ..Request::default() };
-                for opaque in std::iter::once(None).chain(said.iter().cloned().map(Some)) {
-                    let mut request = request.clone();
-                    if let Some(opaque) = opaque {
-                        // A wrong type under a known name is not a defect either.
-                        request.messages[1].opaque = Some(json!({ family.name(): opaque }));
-                    }
-                    family.body("http://h", "m", &request, None);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, append, arguments, functions, set};
-use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
-use crate::provider::error::ErrorKind;
+use super::shape::{figure, first, list, object, text};
+use super::{Broken, Decoder, Gathered, arguments, functions, set, stop};
+use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
 use crate::session::message::ToolCall;
 
-/// Name under which an answer's reasoning is kept until its turn ends.
+/// Name under which an answer's reasoning is kept.
 const FAMILY: &str = "ollama";
 
 pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {
@@ -37,67 +37,53 @@ fn message(said: &ChatMessage, request: &Request) -> Value {
     message
 }
 
+/// Reads an answer.
+#[derive(Default)]
 pub(super) struct Decode {
-    ids: CallIds,
     /// Reasoning before the calls, from which the model continues once it has their results.
-    thinking: Value,
-    ended: bool,
+    thinking: String,
 }
 
 impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
-        if let Some(error) = said["error"].as_str() {
-            return Err(Broken::told(ErrorKind::Unavailable, error));
-        }
-        let message = &said["message"];
-        if !message.is_object() && said["done"].as_bool().is_none() {
+    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+        let message = object("message", &said["message"])?;
+        if message.is_none() && !said["done"].is_boolean() {
             return Err(Broken::malformed("a piece of the answer has no message"));
         }
-        add_text(pieces, &message["thinking"], StreamEvent::Reasoning);
-        append(&mut self.thinking, &message["thinking"]);
-        add_text(pieces, &message["content"], StreamEvent::Text);
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
-            let id = self.ids.next(&call["id"]);
-            let function = &call["function"];
-            let name = function["name"].as_str().unwrap_or_default().to_owned();
-            let arguments = function["arguments"].to_string();
-            pieces.push(StreamEvent::Call(ToolCall { id, name, arguments }));
-        }
-        if said["done"].as_bool() == Some(true) {
-            self.ended = true;
-            if self.ids.calls > 0 && self.thinking.is_string() {
-                pieces.push(StreamEvent::Opaque(json!({ FAMILY: self.thinking.take() })));
+        if let Some(message) = message {
+            let thinking = text("thinking", first(message, &["thinking", "reasoning"]))?;
+            out.reasoning(&thinking);
+            self.thinking += &thinking;
+            out.text(&text("content", &message["content"])?);
+            for call in list("tool_calls", &message["tool_calls"])? {
+                // Calls come whole, one after the other.
+                out.calls.add_whole(call)?;
             }
-            pieces.push(StreamEvent::Usage(usage(said)));
-            pieces.push(StreamEvent::Stopped(self.stop(&said["done_reason"])));
+        }
+        let is_done = said["done"] == true || said["done"] == "true";
+        let reason = stop(&said["done_reason"])?;
+        if is_done {
+            // These come when a model was only loaded or unloaded.
+            let ended = |stop: &Stop| !matches!(stop, Stop::Other(said) if said == "load" || said == "unload");
+            out.stop = reason.filter(ended).or(Some(Stop::Finished));
+            out.is_done = true;
+            out.usage(usage(said));
         }
         Ok(())
     }
 
-    fn closed(&mut self, _: &mut Vec<StreamEvent>) -> bool {
-        self.ended
-    }
-}
-
-impl Decode {
-    pub(super) fn new(stamp: i64) -> Self {
-        Self { ids: CallIds { stamp, calls: 0 }, thinking: Value::Null, ended: false }
-    }
-
-    fn stop(&self, reason: &Value) -> Stop {
-        match reason.as_str() {
-            Some("length") => Stop::Length,
-            Some("stop") | None if self.ids.calls > 0 => Stop::Calls,
-            Some("stop") | None => Stop::Finished,
-            Some(other) => Stop::Other(other.to_owned()),
+    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+        match calls.is_empty() || self.thinking.is_empty() {
+            true => Value::Null,
+            false => std::mem::take(&mut self.thinking).into(),
         }
     }
 }
 
 fn usage(said: &Value) -> Usage {
     Usage {
-        input: said["prompt_eval_count"].as_u64(),
-        output: said["eval_count"].as_u64(),
+        input: figure(&said["prompt_eval_count"]),
+        output: figure(&said["eval_count"]),
         ..Usage::default()
     }
 }

@@ -1,24 +1,32 @@
 //! `OpenAI`'s chat completions API, and servers that imitate it.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
-use super::{Broken, CallIds, Decoder, add_text, append, functions, set};
-use crate::provider::chat::{ChatMessage, Request, Stop, StreamEvent, Usage};
-use crate::provider::error::ErrorKind;
-use crate::provider::refusal::kind_of_bad;
-use crate::session::message::{Role, ToolCall};
+use super::shape::{Read, figure, first, list, object, said, text, word};
+use super::{Broken, Decoder, Gathered, append, functions, set, stop};
+use crate::provider::chat::{ChatMessage, Request, Usage};
+use crate::provider::refusal::Refusal;
+use crate::session::message::ToolCall;
 
-/// Name under which an answer's reasoning is kept until its turn ends.
+/// Name under which the parts of an answer that go back are kept.
 const FAMILY: &str = "openai";
 /// Field names that servers use for reasoning. Some servers send the reasoning under both names.
-const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "reasoning_text"];
+/// The field that servers with [`REASONING`] of this name want with each later answer, and what it
+/// has for an answer without reasoning. DeepSeek refuses an empty text.
+pub(in crate::provider) const WANTED: &str = "reasoning_content";
+pub(in crate::provider) const NO_REASONING: &str = " ";
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
+    let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
+    // A server that gave reasoning before its calls may refuse later answers without it.
+    let begins = messages.iter().position(|said| said[WANTED].is_string());
+    for said in messages.iter_mut().skip(begins.unwrap_or(usize::MAX)) {
+        fill_in_reasoning(said);
+    }
     let mut body = json!({
         "model": model,
-        "messages": request.messages.iter().map(|said| message(base, said)).collect::<Vec<_>>(),
+        "messages": messages,
         "stream": true,
         "stream_options": {"include_usage": true},
     });
@@ -36,7 +44,14 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     body
 }
 
-fn message(base: &str, said: &ChatMessage) -> Value {
+/// Gives an answer a field for reasoning, unless it has one.
+pub(in crate::provider) fn fill_in_reasoning(said: &mut Value) {
+    if said["role"] == "assistant" && said[WANTED].as_str().is_none_or(str::is_empty) {
+        said[WANTED] = NO_REASONING.into();
+    }
+}
+
+fn message(said: &ChatMessage) -> Value {
     let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.tool_calls.is_empty() {
@@ -57,25 +72,20 @@ fn message(base: &str, said: &ChatMessage) -> Value {
         for (name, value) in fields {
             message[&**name] = value.clone();
         }
-    } else if said.role == Role::Assistant && base.contains("://api.deepseek.com") {
-        // DeepSeek refuses a reasoning model's message without this field. Nothing is kept of
-        // earlier turns.
-        message["reasoning_content"] = "".into();
     }
     message
 }
 
-/// The data that must be sent back with the results of the calls: reasoning, for DeepSeek and
-/// OpenRouter, and the fields that Gemini adds to calls through this interface.
+/// Reads an answer.
 #[derive(Default)]
-struct Kept {
-    /// Extra fields of the message.
+pub(super) struct Decode {
+    /// Fields of the message that go back: reasoning, for `DeepSeek`, Moonshot and `OpenRouter`.
     message: Value,
-    /// `extra_content` by the index of the call.
-    calls: BTreeMap<u64, Value>,
+    /// True once a piece had a delta. A whole message after that only repeats the deltas.
+    has_delta: bool,
 }
 
-impl Kept {
+impl Decode {
     /// Adds a part of the reasoning. Pieces with the same index form one part, since a signature
     /// covers the whole text.
     fn add_detail(&mut self, detail: &Value) {
@@ -102,173 +112,150 @@ impl Kept {
         }
     }
 
-    fn opaque(mut self, calls: &BTreeMap<u64, ToolCall>) -> Option<Value> {
+    /// Reads reasoning, and keeps it under the name that the server gave it.
+    fn add_reasoning(&mut self, said: &Value, out: &mut Gathered) -> Read<()> {
+        let details = list("reasoning_details", &said["reasoning_details"])?;
+        let mut shown = String::new();
+        for name in REASONING {
+            shown = text(name, &said[name])?;
+            if !shown.is_empty() {
+                append(&mut self.message[name], &shown.as_str().into());
+                break;
+            }
+        }
+        for detail in details {
+            let detail = object("reasoning_details", detail)?.unwrap_or(&Value::Null);
+            if shown.is_empty() {
+                out.reasoning(&text("reasoning_details", first(detail, &["text", "summary"]))?);
+            }
+            self.add_detail(detail);
+        }
+        out.reasoning(&shown);
+        Ok(())
+    }
+
+    fn add_message(&mut self, message: &Value, out: &mut Gathered) -> Read<()> {
+        self.add_reasoning(message, out)?;
+        let content = said("content", &message["content"])?;
+        out.reasoning(&content.reasoning);
+        out.text(&content.text);
+        out.text(&text("refusal", &message["refusal"])?);
+        out.calls.add_all(&message["tool_calls"])?;
+        // The earlier form, of one call.
+        if let Some(call) = object("function_call", &message["function_call"])? {
+            out.calls.add_all(call)?;
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for Decode {
+    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+        let choices = list("choices", &said["choices"])?;
+        let choice = object("choices", choices.first().unwrap_or(&Value::Null))?;
+        let places = [said, &said["x_groq"], choice.unwrap_or(&Value::Null)];
+        for usage in places.into_iter().map(|place| &place["usage"]) {
+            if usage.is_object() {
+                out.usage(read_usage(usage));
+            }
+        }
+        let Some(choice) = choice else {
+            return match said["choices"].is_null() && !is_empty(said) {
+                true => Err(Broken::malformed("a piece of the answer has no choices")),
+                false => Ok(()),
+            };
+        };
+        if let Some(refusal) = Refusal::in_answer(choice) {
+            return Err(refusal.into());
+        }
+        let delta = object("delta", &choice["delta"])?;
+        let whole = object("message", &choice["message"])?;
+        self.has_delta |= delta.is_some();
+        match (delta, whole) {
+            (Some(delta), _) if *delta != json!({}) => self.add_message(delta, out)?,
+            (_, Some(whole)) if !self.has_delta || !(out.has_begun || !out.calls.is_empty()) => {
+                self.add_message(whole, out)?;
+            }
+            _ => out.text(&word("text", &choice["text"])?),
+        }
+        if let Some(reason) = stop(&choice["finish_reason"])? {
+            out.stop = Some(reason);
+        }
+        Ok(())
+    }
+
+    fn kept(&mut self, calls: &[ToolCall], out: &Gathered) -> Value {
         // This text only repeats the details.
         if let Some(fields) = self.message.as_object_mut()
             && fields.contains_key("reasoning_details")
         {
             fields.remove("reasoning");
         }
-        let extra = |(index, extra)| Some((calls.get(&index)?.id.clone(), extra));
-        let extras: serde_json::Map<_, _> = self.calls.into_iter().filter_map(extra).collect();
-        let nothing = calls.is_empty() || (self.message.is_null() && extras.is_empty());
-        (!nothing).then(|| json!({ FAMILY: {"message": self.message, "calls": extras} }))
+        let mut message = if calls.is_empty() { Value::Null } else { self.message.take() };
+        if out.think.found && !out.text.is_empty() {
+            message["content"] = (*out.text).into();
+        }
+        match message.is_null() && out.extras.is_empty() {
+            true => Value::Null,
+            false => json!({"message": message, "calls": out.extras}),
+        }
     }
 }
 
-pub(super) struct Decode {
-    ids: CallIds,
-    /// Calls by index, since their arguments arrive in parts.
-    calls: BTreeMap<u64, ToolCall>,
-    kept: Kept,
-    stop: Option<Stop>,
-    ended: bool,
+/// Returns whether a piece without choices says nothing: one with usage only, or which only names
+/// the answer.
+fn is_empty(said: &Value) -> bool {
+    const NOTHING: &[&str] = &[
+        "choices",
+        "created",
+        "cost",
+        "id",
+        "model",
+        "object",
+        "prompt_filter_results",
+        "provider",
+        "service_tier",
+        "system_fingerprint",
+        "timings",
+        "usage",
+        "x_groq",
+    ];
+    let is_ping = said["type"] == "ping" || said["type"] == "keepalive";
+    is_ping
+        || said.as_object().is_some_and(|said| said.keys().all(|name| NOTHING.contains(&&**name)))
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, pieces: &mut Vec<StreamEvent>) -> Result<(), Broken> {
-        if let Some(error) = said.get("error").filter(|error| !error.is_null()) {
-            return Err(failure(error));
-        }
-        let choice = &said["choices"][0];
-        if !choice.is_object() && !said["choices"].is_array() && !said["usage"].is_object() {
-            return Err(Broken::malformed("a piece of the answer has no choices"));
-        }
-        let delta = &choice["delta"];
-        let said_so = |name: &&str| delta[*name].as_str().is_some_and(|text| !text.is_empty());
-        if let Some(name) = REASONING.into_iter().find(said_so) {
-            add_text(pieces, &delta[name], StreamEvent::Reasoning);
-            append(&mut self.kept.message[name], &delta[name]);
-        }
-        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
-            self.kept.add_detail(detail);
-        }
-        add_text(pieces, &delta["content"], StreamEvent::Text);
-        add_text(pieces, &delta["refusal"], StreamEvent::Text);
-        for (at, part) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            self.add_call(at as u64, part);
-        }
-        if let Some(reason) = choice["finish_reason"].as_str() {
-            self.stop = Some(stop(reason));
-        }
-        if said["usage"].is_object() {
-            pieces.push(StreamEvent::Usage(usage(&said["usage"])));
-        }
-        Ok(())
-    }
-
-    fn is_end(&mut self, text: &str, pieces: &mut Vec<StreamEvent>) -> bool {
-        let is_end = text.trim() == "[DONE]";
-        if is_end {
-            self.stop = self.stop.take().or(Some(Stop::Finished));
-            self.closed(pieces);
-        }
-        is_end
-    }
-
-    /// Ends the answer even if the server omitted the final `[DONE]`.
-    fn closed(&mut self, pieces: &mut Vec<StreamEvent>) -> bool {
-        if self.ended {
-            return true;
-        }
-        let Some(stop) = self.stop.take() else { return false };
-        self.ended = true;
-        let mut calls = std::mem::take(&mut self.calls);
-        for call in calls.values_mut() {
-            // Some servers give no ids, but each result must name its call.
-            call.id = self.ids.next(&Value::from(&*call.id));
-        }
-        let kept = std::mem::take(&mut self.kept).opaque(&calls);
-        pieces.extend(calls.into_values().map(StreamEvent::Call));
-        pieces.extend(kept.map(StreamEvent::Opaque));
-        pieces.push(StreamEvent::Stopped(stop));
-        true
-    }
-}
-
-impl Decode {
-    pub(super) fn new(stamp: i64) -> Self {
-        let ids = CallIds { stamp, calls: 0 };
-        let (calls, kept) = (BTreeMap::new(), Kept::default());
-        Self { ids, calls, kept, stop: None, ended: false }
-    }
-
-    fn add_call(&mut self, at: u64, part: &Value) {
-        let index = part["index"].as_u64().unwrap_or(at);
-        let call = self.calls.entry(index).or_insert_with(|| ToolCall {
-            id: String::new(),
-            name: String::new(),
-            arguments: String::new(),
-        });
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        if call.id.is_empty() {
-            call.id = text(&part["id"]);
-        }
-        if !part["extra_content"].is_null() {
-            self.kept.calls.insert(index, part["extra_content"].clone());
-        }
-        call.name += &text(&part["function"]["name"]);
-        call.arguments += &text(&part["function"]["arguments"]);
-    }
-}
-
-fn stop(reason: &str) -> Stop {
-    match reason {
-        "stop" => Stop::Finished,
-        "length" => Stop::Length,
-        "tool_calls" | "function_call" => Stop::Calls,
-        "content_filter" => Stop::Refused,
-        other => Stop::Other(other.to_owned()),
-    }
-}
-
-fn usage(said: &Value) -> Usage {
+fn read_usage(said: &Value) -> Usage {
     Usage {
-        input: said["prompt_tokens"].as_u64(),
-        output: said["completion_tokens"].as_u64(),
-        // DeepSeek uses another name.
-        cache_read: said["prompt_tokens_details"]["cached_tokens"]
-            .as_u64()
-            .or_else(|| said["prompt_cache_hit_tokens"].as_u64()),
-        cache_written: said["prompt_tokens_details"]["cache_write_tokens"].as_u64(),
-        reasoning: said["completion_tokens_details"]["reasoning_tokens"].as_u64(),
+        input: figure(&said["prompt_tokens"]),
+        output: figure(&said["completion_tokens"]),
+        // DeepSeek and Moonshot use other names.
+        cache_read: figure(&said["prompt_tokens_details"]["cached_tokens"])
+            .or_else(|| figure(&said["prompt_cache_hit_tokens"]))
+            .or_else(|| figure(&said["cached_tokens"])),
+        cache_written: figure(&said["prompt_tokens_details"]["cache_write_tokens"]),
+        reasoning: figure(&said["completion_tokens_details"]["reasoning_tokens"]),
     }
-}
-
-fn failure(error: &Value) -> Broken {
-    let message = error["message"].as_str().or(error.as_str()).unwrap_or("no reason given");
-    let code = |name: &str| error[name].as_u64().or_else(|| error[name].as_str()?.parse().ok());
-    let kind = ["type", "code"].iter().filter_map(|name| error[*name].as_str());
-    let broke = kind.clone().any(|kind| kind_of_bad(kind) == ErrorKind::QuotaExhausted);
-    let has = |words: &str| kind.clone().any(|kind| kind.contains(words));
-    let kind = match code("code") {
-        Some(402) => ErrorKind::QuotaExhausted,
-        _ if broke => ErrorKind::QuotaExhausted,
-        Some(429) => ErrorKind::RateLimited,
-        Some(401 | 403) => ErrorKind::Authentication,
-        _ if has("rate_limit") => ErrorKind::RateLimited,
-        _ if has("context_length") => ErrorKind::ContextTooLong,
-        Some(400..=499) => ErrorKind::BadRequest,
-        _ if has("invalid_request") => ErrorKind::BadRequest,
-        _ => ErrorKind::Unavailable,
-    };
-    Broken::told(kind, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::chat::StreamEvent;
+    use crate::provider::error::ErrorKind;
+    use crate::provider::family::{Family, Reader};
+    use crate::session::message::Role;
 
     /// Checks what is kept of an answer that consists of these deltas and has a call.
     #[track_caller]
     fn check(deltas: &[Value], message: &Value) {
-        let mut decoder = Decode::new(1);
-        let mut pieces = Vec::new();
+        let (mut reader, mut pieces) = (Reader::new(Family::Openai, 1, false), Vec::new());
         let call = json!({"tool_calls": [{"index": 0, "function": {"name": "f"}}]});
         for delta in deltas.iter().chain([&call]) {
-            decoder.take(&json!({"choices": [{"delta": delta}]}), &mut pieces).unwrap();
+            let said = json!({"choices": [{"delta": delta}]});
+            reader.take(&said.to_string(), &mut pieces).unwrap();
         }
-        assert!(decoder.is_end("[DONE]", &mut pieces));
+        reader.take("[DONE]", &mut pieces).unwrap();
         let kept = pieces.iter().find_map(|piece| match piece {
             StreamEvent::Opaque(kept) => Some(kept[FAMILY]["message"].clone()),
             _ => None,
@@ -282,7 +269,8 @@ mod tests {
     #[test]
     fn an_account_without_money_is_told_by_its_code() {
         for error in [json!({"code": "insufficient_quota"}), json!({"code": 402})] {
-            assert_eq!(failure(&error).kind, ErrorKind::QuotaExhausted, "{error}");
+            let refusal = Refusal::in_answer(&json!({ "error": error })).unwrap();
+            assert_eq!(refusal.kind, ErrorKind::QuotaExhausted, "{error}");
         }
     }
 
@@ -320,17 +308,16 @@ mod tests {
     }
 
     #[test]
-    fn deepseek_wants_reasoning_with_every_answer() {
-        let request = Request {
-            messages: vec![
-                ChatMessage::new(Role::User, "a"),
-                ChatMessage::new(Role::Assistant, "b"),
-            ],
-            ..Request::default()
+    fn who_gave_reasoning_with_calls_gets_some_with_each_later_answer() {
+        let answer = |kept: Option<Value>| ChatMessage {
+            opaque: kept.map(|message| json!({ FAMILY: { "message": message } })),
+            ..ChatMessage::new(Role::Assistant, "b")
         };
-        let reasoning =
-            |base: &str| body(base, "m", &request)["messages"][1]["reasoning_content"].clone();
-        assert_eq!(reasoning("https://api.deepseek.com/v1"), "");
-        assert_eq!(reasoning("https://api.openai.com/v1"), Value::Null);
+        let kept = json!({"reasoning_content": "r"});
+        let messages = vec![answer(None), answer(Some(kept)), answer(None)];
+        let sent = body("http://h", "m", &Request { messages, ..Request::default() });
+        let reasoning: Vec<&Value> =
+            sent["messages"].as_array().unwrap().iter().map(|it| &it[WANTED]).collect();
+        assert_eq!(reasoning, [&Value::Null, &json!("r"), &json!(NO_REASONING)]);
     }
 }

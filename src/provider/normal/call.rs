@@ -20,13 +20,12 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Returns the id unchanged if the server must get it back (`is_kept`), or if all servers
-    /// accept it and no earlier call got it; else a replacement that depends only on the id and on
+    /// Returns the id unchanged if no earlier call got it, and either the server gave it
+    /// (`is_given`) or all servers accept it; else a replacement that depends only on the id and on
     /// earlier calls.
-    pub(super) fn of(&mut self, id: &str, is_kept: bool) -> String {
+    pub(super) fn of(&mut self, id: &str, is_given: bool) -> String {
         let fits = id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if is_kept || (fits && !self.taken.contains(id)) {
-            self.taken.insert(id.to_owned());
+        if (is_given || fits) && self.taken.insert(id.to_owned()) {
             return id.to_owned();
         }
         let mut given = made_of(id.as_bytes());

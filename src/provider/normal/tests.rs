@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::message::ToolCall;
 
-const STRICT: Form = Form { family: "openai", joins_results: false };
-const JOINED: Form = Form { family: "anthropic", joins_results: true };
+const STRICT: Form = Form { family: "openai", joins_results: false, takes_calls: true };
+const JOINED: Form = Form { family: "anthropic", joins_results: true, takes_calls: true };
 
 fn said(role: Role, content: &str) -> ChatMessage {
     ChatMessage::new(role, content)
@@ -183,7 +183,8 @@ fn results_are_behind_their_calls() {
 
 #[test]
 fn what_must_go_back_as_it_came_does() {
-    let opaque = || Some(serde_json::json!({"openai": {"message": {"reasoning_content": "t"}}}));
+    let message = serde_json::json!({"message": {"reasoning_content": "t"}});
+    let opaque = || Some(serde_json::json!({"openai": message, "ids": ["toolu_1"]}));
     let kept = ChatMessage { opaque: opaque(), ..calls("b", &["toolu_1"]) };
     let messages = vec![
         said(Role::User, "a"),
@@ -195,7 +196,9 @@ fn what_must_go_back_as_it_came_does() {
     assert_eq!(whole.messages[3], kept);
     assert_eq!(lines(&whole)[2], "user: …");
     assert_eq!(whole.stable, whole.messages.len());
-    let messages = vec![said(Role::User, "a"), kept, result("toolu_1", "r")];
+    // Without what the server sent, the ids are made anew.
+    let other = ChatMessage { opaque: None, ..kept };
+    let messages = vec![said(Role::User, "a"), other, result("toolu_1", "r")];
     assert_ne!(normal(&request(messages, 0), JOINED).messages[1].tool_calls[0].id, "toolu_1");
 }
 

@@ -30,9 +30,14 @@ pub(in crate::rpc) struct ChatResult<'a> {
     content: &'a str,
     /// Reason why the answer ended. `:stop`: the model was done, or the reason is unknown;
     /// `:length`: the answer reached its limit of tokens; `:tool-calls`: the answer ends in tool
-    /// calls; `:refused`: the provider stopped the answer; `:other`: another reason.
-    #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "other"]))]
+    /// calls; `:refused`: the model refused, or a filter stopped the answer; `:malformed-call`: the
+    /// model made a call that its server could not read; `:paused`: the server paused the answer;
+    /// `:other`: another reason.
+    #[schemars(extend("enum" = ["stop", "length", "tool-calls", "refused", "malformed-call", "paused", "other"]))]
     stop_reason: Keyword<&'static str>,
+    /// Why the answer is not whole, or is empty, as a phrase to show; absent for a usual answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ending: Option<&'a str>,
     /// Tokens of all requests and answers of the turn.
     usage: UsageResult,
     /// Cost of the turn; `nil` if a price or a count is unknown.
@@ -81,7 +86,9 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
         Some(Stop::Finished) | None => "stop",
         Some(Stop::Length) => "length",
         Some(Stop::Calls) => "tool-calls",
-        Some(Stop::Refused) => "refused",
+        Some(Stop::Refused | Stop::Filtered) => "refused",
+        Some(Stop::Malformed) => "malformed-call",
+        Some(Stop::Paused) => "paused",
         Some(Stop::Other(_)) => "other",
     };
     let usage = &reply.usage;
@@ -91,6 +98,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
         question: MessageId(reply.question),
         content: &reply.text,
         stop_reason: Keyword(stop),
+        ending: reply.ending.as_deref(),
         usage: UsageResult { input: usage.input, output: usage.output, cached: usage.cache_read },
         cost: reply.cost.map(Money),
         provider: &reply.provider,

@@ -111,6 +111,7 @@ impl MessageParam {
             phase: self.phase,
             tool_calls,
             tool_call_id: self.tool_call_id.map(|Short(id)| id),
+            opaque: None,
             pinned: self.pinned.unwrap_or(false),
             tokens,
             counted_by: counter.name(),

@@ -16,7 +16,7 @@ pub(super) const NUMBER_BITS: u32 = 32;
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
 const COLUMNS: &str = "id, role, phase, timestamp, pinned, tokens, counted_by, signals, \
-                       tool_call_id, tool_calls, content";
+                       tool_call_id, tool_calls, content, opaque";
 
 /// Totals over some messages of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,8 @@ impl Writing<'_> {
     ) -> Result<Figures, StoreError> {
         check_numbers(session, last, messages)?;
         let mut insert = self.db.prepare_cached(&format!(
-            "INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+            "INSERT INTO message ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+                                            ?12)"
         ))?;
         let mut index =
             self.db.prepare_cached("INSERT INTO message_words (rowid, words) VALUES (?1, ?2)")?;
@@ -88,6 +89,7 @@ impl Writing<'_> {
             let calls = (!message.tool_calls.is_empty())
                 .then(|| serde_json::to_string(&message.tool_calls))
                 .transpose()?;
+            let opaque = message.opaque.as_ref().map(|opaque| opaque.to_string());
             insert.execute(params![
                 id,
                 message.role,
@@ -100,6 +102,7 @@ impl Writing<'_> {
                 message.tool_call_id,
                 calls,
                 &*message.content,
+                opaque,
             ])?;
             index.execute(params![id, words::indexed(&message.content)])?;
             figures.messages += 1;
@@ -129,6 +132,11 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
             damaged(format!("cannot parse the tool calls of a message: {error}"))
         })?,
     };
+    let opaque: Option<String> = row.get(11)?;
+    let opaque =
+        opaque.map(|opaque| serde_json::from_str(&opaque)).transpose().map_err(|error| {
+            damaged(format!("cannot parse what a server wants back with a message: {error}"))
+        })?;
     Ok(Message {
         number: place(row.get(0)?).1,
         role: row.get(1)?,
@@ -140,6 +148,7 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
         signals: row.get(7)?,
         tool_call_id: row.get(8)?,
         tool_calls,
+        opaque,
         content: row.get_ref(10)?.as_str().map_err(not_text)?.into(),
     })
 }

@@ -52,7 +52,7 @@ pub(super) const FAMILIES: &[Kind] = &[
                 {"role": "assistant", "content": "…"},
                 {"role": "user", "content": "Go on."}],
             "tools": [{"type": "function", "function": {"name": "read_file",
-                "description": "Reads a file", "parameters": {"type": "object"}}}]}"#,
+                "description": "Reads a file", "parameters": {"type": "object", "properties": {}}}}]}"#,
         stream: r#": OPENROUTER PROCESSING
 
 data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
@@ -111,7 +111,7 @@ data: [DONE]
                     {"type": "tool_result", "tool_use_id": "w3rhqn6v6", "content": "fn a()"},
                     {"type": "text", "text": "Go on."}]}],
             "tools": [{"name": "read_file", "description": "Reads a file",
-                "input_schema": {"type": "object"}}]}"#,
+                "input_schema": {"type": "object", "properties": {}}}]}"#,
         stream: r#"event: message_start
 data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":12,"cache_read_input_tokens":10,"cache_creation_input_tokens":3,"output_tokens":1}}}
 
@@ -204,7 +204,7 @@ data: {"type":"message_stop"}
                     {"text": "Go on."}]}],
             "generationConfig": {"maxOutputTokens": 100, "temperature": 0.5},
             "tools": [{"functionDeclarations": [{"name": "read_file",
-                "description": "Reads a file", "parametersJsonSchema": {"type": "object"}}]}]}"#,
+                "description": "Reads a file", "parametersJsonSchema": {"type": "object", "properties": {}}}]}]}"#,
         stream: r#"data: {"candidates": [{"content": {"parts": [{"text": "Hmm, é.","thought": true}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 25,"totalTokenCount": 25},"modelVersion": "test-model"}
 
 data: {"candidates": [{"content": {"parts": [{"text": "Grüße 😀"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 25,"candidatesTokenCount": 3,"thoughtsTokenCount": 4}}
@@ -248,7 +248,7 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
                 {"role": "user", "content": "Go on."}],
             "options": {"num_predict": 100, "temperature": 0.5},
             "tools": [{"type": "function", "function": {"name": "read_file",
-                "description": "Reads a file", "parameters": {"type": "object"}}}]}"#,
+                "description": "Reads a file", "parameters": {"type": "object", "properties": {}}}}]}"#,
         stream: r#"{"model":"test-model","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"","thinking":"Hmm, é."},"done":false}
 {"model":"test-model","message":{"role":"assistant","content":"Grüße 😀"},"done":false}
 {"model":"test-model","message":{"role":"assistant","content":", done."},"done":false}

@@ -1,0 +1,334 @@
+//! Puts tool calls together from their pieces, and tells calls apart by what the server gives: ids,
+//! indices, names, and whether the arguments so far are whole.
+
+use serde_json::Value;
+
+use super::Broken;
+use super::shape::{Read, first, index, list, mended, unknown, word};
+use crate::session::message::ToolCall;
+
+/// Maximum number of calls in an answer, which bounds the time for finding a piece's call.
+const MOST_CALLS: usize = 1000;
+
+/// Arguments in a piece of a call.
+#[derive(Debug)]
+pub(super) enum Arguments {
+    /// More of the JSON text.
+    More(String),
+    /// All of them, as JSON.
+    Whole(Value),
+}
+
+/// A piece of a call.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) index: Option<u64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: Arguments,
+    /// Data to send back with the call.
+    pub(super) extra: Value,
+}
+
+/// Reads arguments: JSON text, an object, or nothing. PHP writes an empty object as `[]`.
+pub(super) fn arguments(value: &Value) -> Read<Arguments> {
+    match value {
+        Value::Null => Ok(Arguments::More(String::new())),
+        Value::String(text) => Ok(Arguments::More(text.clone())),
+        Value::Object(_) => Ok(Arguments::Whole(value.clone())),
+        Value::Array(none) if none.is_empty() => Ok(Arguments::Whole(serde_json::json!({}))),
+        _ => Err(unknown("arguments", value)),
+    }
+}
+
+/// The calls of an answer so far.
+pub(super) struct Calls {
+    /// Makes generated ids differ from those of other answers.
+    stamp: i64,
+    calls: Vec<Call>,
+}
+
+/// The calls of a complete answer.
+#[derive(Default)]
+pub(super) struct Finished {
+    pub(super) calls: Vec<ToolCall>,
+    /// The ids that the server gave.
+    pub(super) ids: Vec<String>,
+    /// The extra data of calls, by id.
+    pub(super) extras: serde_json::Map<String, Value>,
+}
+
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// All pieces of the arguments' text.
+    text: String,
+    /// The last piece, while each piece repeats the pieces before it.
+    repeating: Option<String>,
+    /// Arguments that came as JSON.
+    whole: Option<Value>,
+    /// True if arguments came that contradict earlier ones.
+    is_contradicted: bool,
+    extra: Value,
+}
+
+impl Calls {
+    pub(super) fn new(stamp: i64) -> Self {
+        Self { stamp, calls: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Adds calls, or pieces of calls, as `OpenAI`'s interface writes them.
+    pub(super) fn add_all(&mut self, value: &Value) -> Read<()> {
+        let parts = list("tool_calls", value)?;
+        for (at, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_null()) {
+            self.add(piece(part)?, (parts.len() > 1).then_some(at))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a call that comes whole.
+    pub(super) fn add_whole(&mut self, part: &Value) -> Read<()> {
+        let piece = Piece { index: Some(self.calls.len() as u64), ..piece(part)? };
+        self.add(piece, None)
+    }
+
+    /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
+    pub(super) fn add(&mut self, piece: Piece, at: Option<usize>) -> Read<()> {
+        let place = self.place(&piece, at).unwrap_or(self.calls.len());
+        if place == self.calls.len() {
+            if place == MOST_CALLS {
+                let what = format!("the answer makes more than {MOST_CALLS} tool calls");
+                return Err(Broken::malformed(what));
+            }
+            self.calls.push(Call { index: piece.index, ..Call::default() });
+        }
+        self.calls[place].add(piece);
+        Ok(())
+    }
+
+    /// Finds the call that a piece continues; `None` if it begins a new one.
+    fn place(&self, piece: &Piece, at: Option<usize>) -> Option<usize> {
+        let has_index = |call: &Call| call.index == piece.index;
+        if !piece.id.is_empty() {
+            let is_same = |call: &Call| {
+                let differ = call.index.is_some() && piece.index.is_some() && !has_index(call);
+                call.id == piece.id && !differ
+            };
+            if let Some(known) = self.calls.iter().rposition(is_same) {
+                return (!self.calls[known].conflicts(piece)).then_some(known);
+            }
+        }
+        let known = match (piece.index, at) {
+            (Some(_), _) => match self.calls.iter().rposition(has_index) {
+                Some(known) => Some(known),
+                // Only the first piece of a call may lack the index.
+                None => self
+                    .calls
+                    .iter()
+                    .rposition(|call| call.index.is_none() && piece.name.is_empty()),
+            },
+            (None, Some(at)) => (at < self.calls.len()).then_some(at),
+            (None, None) => self.calls.len().checked_sub(1),
+        }?;
+        let call = &self.calls[known];
+        let continues = match (piece.id.is_empty(), call.id.is_empty()) {
+            // An id that was not known begins a call, unless what comes cannot be a beginning.
+            (false, false) => !call.is_whole() && piece.cannot_begin(&call.text),
+            (false, true) => piece.name.is_empty() || piece.cannot_begin(&call.text),
+            (true, _) => !call.conflicts(piece),
+        };
+        continues.then_some(known)
+    }
+
+    /// Returns the complete calls. Calls whose arguments are not whole keep the text that came.
+    pub(super) fn finished(&mut self) -> Finished {
+        let mut done = Finished::default();
+        for call in std::mem::take(&mut self.calls) {
+            if call.name.is_empty() && call.id.is_empty() && !call.has_arguments() {
+                continue;
+            }
+            let is_given = !call.id.is_empty() && !done.ids.contains(&call.id);
+            let made = || format!("call-{:x}-{}", self.stamp, done.calls.len() + 1);
+            let id = if is_given { call.id.clone() } else { made() };
+            if is_given {
+                done.ids.push(id.clone());
+            }
+            if !call.extra.is_null() {
+                done.extras.insert(id.clone(), call.extra.clone());
+            }
+            done.calls.push(ToolCall { id, name: call.name.clone(), arguments: call.arguments() });
+        }
+        done
+    }
+}
+
+/// Reads a piece of a call.
+fn piece(part: &Value) -> Read<Piece> {
+    if !part.is_object() {
+        return Err(unknown("tool_calls", part));
+    }
+    let function = match first(part, &["function", "function_call"]) {
+        Value::Null => part,
+        function @ Value::Object(_) => function,
+        other => return Err(unknown("function", other)),
+    };
+    Ok(Piece {
+        index: index("index", first(part, &["index"]))?,
+        id: word("id", first(part, &["id", "call_id", "tool_call_id"]))?,
+        name: name(&function["name"])?,
+        arguments: arguments(first(function, &["arguments", "parameters", "args"]))?,
+        extra: part["extra_content"].clone(),
+    })
+}
+
+/// Reads the name of a tool.
+pub(super) fn name(value: &Value) -> Read<String> {
+    match value {
+        Value::Number(_) => Err(unknown("name", value)),
+        _ => word("name", value),
+    }
+}
+
+impl Piece {
+    /// Returns whether this can only continue a call with arguments that began with `text`.
+    fn cannot_begin(&self, text: &str) -> bool {
+        let Arguments::More(more) = &self.arguments else { return self.name.is_empty() };
+        let more = more.trim_start();
+        let is_middle = !more.is_empty() && !more.starts_with(['{', '"']);
+        self.name.is_empty() || (is_middle && !text.trim().is_empty())
+    }
+}
+
+impl Call {
+    fn add(&mut self, piece: Piece) {
+        if self.id.is_empty() {
+            self.id = piece.id;
+        }
+        self.index = self.index.or(piece.index);
+        if !piece.extra.is_null() {
+            self.extra = piece.extra;
+        }
+        match () {
+            // Some servers send the name again, whole or longer.
+            () if self.name.is_empty() || piece.name.starts_with(&self.name) => {
+                self.name =
+                    if piece.name.is_empty() { std::mem::take(&mut self.name) } else { piece.name };
+            }
+            () if !self.has_arguments() => self.name += &piece.name,
+            () => {}
+        }
+        match piece.arguments {
+            Arguments::Whole(new) => self.add_whole(new),
+            Arguments::More(more) => self.add_text(more),
+        }
+    }
+
+    fn add_whole(&mut self, new: Value) {
+        match &self.whole {
+            Some(known) if *known == new || !contains(&new, known) => {
+                self.is_contradicted |= *known != new && !contains(known, &new);
+            }
+            _ => self.whole = Some(new),
+        }
+    }
+
+    fn add_text(&mut self, more: String) {
+        if more.is_empty()
+            || (self.is_whole() && (more.trim().is_empty() || self.is_repeated(&more)))
+        {
+            return;
+        }
+        let repeats = match &self.repeating {
+            Some(last) => more.starts_with(&**last),
+            None => self.text.is_empty(),
+        };
+        self.text += &more;
+        self.repeating = repeats.then_some(more);
+    }
+
+    fn has_arguments(&self) -> bool {
+        self.whole.is_some() || !self.text.trim().is_empty()
+    }
+
+    /// Returns whether the arguments so far are a whole object.
+    fn is_whole(&self) -> bool {
+        self.whole.is_some()
+            || (self.text.trim_end().ends_with('}') && object(&self.text).is_some())
+    }
+
+    fn is_repeated(&self, more: &str) -> bool {
+        object(more).is_some_and(|new| object(&self.text).as_ref() == Some(&new))
+    }
+
+    /// Returns whether a piece belongs to another call, although its place is that of this call.
+    fn conflicts(&self, piece: &Piece) -> bool {
+        if piece.name.is_empty() {
+            return false;
+        }
+        if self.has_arguments() && !piece.name.starts_with(&self.name) {
+            return true;
+        }
+        let new = match &piece.arguments {
+            Arguments::Whole(new) => Some(new.clone()),
+            Arguments::More(more) if self.is_whole() => object(more),
+            Arguments::More(_) => None,
+        };
+        let known = self.whole.clone().or_else(|| object(&self.text));
+        new.zip(known)
+            .is_some_and(|(new, known)| !contains(&new, &known) && !contains(&known, &new))
+    }
+
+    /// Returns the arguments as the text of an object. If they are not whole, or contradict each
+    /// other, returns a text that is no object.
+    fn arguments(&self) -> String {
+        let text = mended(&self.text);
+        let of_text = completed(&text).or_else(|| completed(&mended(self.repeating.as_deref()?)));
+        let whole = self.whole.as_ref().map(|whole| mended(&whole.to_string()));
+        let broken = || whole.clone().unwrap_or_default() + &text;
+        match (&whole, of_text) {
+            _ if self.is_contradicted => format!("{}…", broken()),
+            (None, of_text) => of_text.unwrap_or_else(broken),
+            (Some(whole), _) if text.trim().is_empty() => whole.clone(),
+            (Some(whole), Some(of_text)) => match (&**whole, &*of_text) {
+                // An empty object stands for arguments that come later, or came before.
+                ("{}", _) => of_text,
+                (_, "{}") => whole.clone(),
+                _ if object(whole) == object(&of_text) => of_text,
+                _ => broken(),
+            },
+            (Some(_), None) => broken(),
+        }
+    }
+}
+
+/// Returns whether an object has all entries of another.
+fn contains(new: &Value, old: &Value) -> bool {
+    let all =
+        |old: &serde_json::Map<String, Value>| old.iter().all(|(name, value)| new[name] == *value);
+    new.is_object() && old.as_object().is_some_and(all)
+}
+
+fn object(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+/// Returns a text as that of an object, if it is one, is nothing, or was encoded twice.
+fn completed(text: &str) -> Option<String> {
+    match text.trim() {
+        "" | "null" => Some("{}".to_owned()),
+        text if text.starts_with('"') => {
+            let inner: String = serde_json::from_str(text).ok()?;
+            (!inner.trim_start().starts_with('"')).then(|| completed(&inner))?
+        }
+        text => object(text).map(|_| text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

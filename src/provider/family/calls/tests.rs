@@ -1,0 +1,100 @@
+use serde_json::json;
+
+use super::*;
+
+/// Checks the ids, names and arguments of the calls that come in these lists.
+#[track_caller]
+fn check(pieces: &[Value], expected: &[(&str, &str, &str)]) {
+    let mut calls = Calls::new(1);
+    for piece in pieces {
+        calls.add_all(piece).unwrap();
+    }
+    let calls = calls.finished().calls;
+    let found: Vec<_> = calls.iter().map(|c| (&*c.id, &*c.name, &*c.arguments)).collect();
+    assert_eq!(found, expected, "{pieces:?}");
+}
+
+/// A piece with these members of the call and these of its function.
+fn piece(call: Value, function: Value) -> Value {
+    let mut call = call;
+    call["function"] = function;
+    json!([call])
+}
+
+#[test]
+fn what_came_whole_is_one_call_however_it_was_cut() {
+    let f = |text: &str| json!({"arguments": text});
+    let begun = piece(json!({"index": 0, "id": "a"}), json!({"name": "f", "arguments": "{\"x\""}));
+    let one = [("a", "f", "{\"x\":1}")];
+    check(&[begun.clone(), piece(json!({"index": 0}), f(":1}"))], &one);
+    check(&[begun.clone(), piece(json!({"index": "0", "id": "a"}), f(":1}"))], &one);
+    check(&[begun.clone(), piece(json!({}), f(":1}"))], &one);
+    // Another id in each piece, with or without the name.
+    check(&[begun.clone(), piece(json!({"index": 0, "id": "b"}), f(":1}"))], &one);
+    let named = json!({"name": "f", "arguments": ":1}"});
+    check(&[begun.clone(), piece(json!({"index": 0, "id": "b"}), named.clone())], &one);
+    check(&[begun.clone(), piece(json!({"id": "a"}), named)], &one);
+    // The whole again, and each piece with all before it.
+    let whole =
+        piece(json!({"index": 0, "id": "a"}), json!({"name": "f", "arguments": "{\"x\":1}"}));
+    check(&[begun.clone(), piece(json!({"index": 0}), f(":1}")), whole.clone()], &one);
+    check(&[begun.clone(), whole.clone()], &one);
+    check(&[whole.clone(), whole], &one);
+    check(&[json!({"id": "a", "name": "f", "arguments": {"x": 1}})], &one);
+    check(
+        &[piece(json!({"id": "a"}), json!({"name": "f", "arguments": "\"{\\\"x\\\":1}\""}))],
+        &one,
+    );
+    check(
+        &[json!([{"id": "a"}]), piece(json!({}), json!({"name": "f", "arguments": {"x": 1}}))],
+        &one,
+    );
+}
+
+#[test]
+fn new_calls_are_told_apart() {
+    let call =
+        |call: Value, arguments: Value| piece(call, json!({"name": "f", "arguments": arguments}));
+    let two = [("a", "f", "{\"x\":1}"), ("b", "f", "{\"x\":2}")];
+    for (one, other) in [
+        (json!({"id": "a"}), json!({"id": "b"})),
+        (json!({"id": "a", "index": 0}), json!({"id": "b", "index": 0})),
+    ] {
+        check(
+            &[call(one.clone(), json!("{\"x\":1}")), call(other.clone(), json!("{\"x\":2}"))],
+            &two,
+        );
+        check(&[call(one, json!({"x": 1})), call(other, json!({"x": 2}))], &two);
+    }
+    let made = [("call-1-1", "f", "{\"x\":1}"), ("call-1-2", "f", "{\"x\":2}")];
+    for index in [json!({}), json!({"index": 0})] {
+        check(&[call(index.clone(), json!("{\"x\":1}")), call(index, json!("{\"x\":2}"))], &made);
+    }
+    let same = [("a", "f", "{\"x\":1}"), ("call-1-2", "f", "{\"x\":2}")];
+    check(
+        &[call(json!({"id": "a"}), json!({"x": 1})), call(json!({"id": "a"}), json!({"x": 2}))],
+        &same,
+    );
+    // A list in one piece.
+    let both = json!([{"function": {"name": "f"}}, {"function": {"name": "g"}}, {}, null]);
+    check(&[both], &[("call-1-1", "f", "{}"), ("call-1-2", "g", "{}")]);
+}
+
+#[test]
+fn what_is_not_whole_is_no_object() {
+    for arguments in [json!("{\"x\": "), json!("{}{\"x\":1}"), json!("[1]"), json!("7")] {
+        let mut calls = Calls::new(1);
+        calls.add_all(&piece(json!({}), json!({"name": "f", "arguments": arguments}))).unwrap();
+        let [call] = &calls.finished().calls[..] else { panic!() };
+        assert_eq!(object(&call.arguments), None, "{arguments}");
+    }
+    for arguments in [json!(7), json!([1]), json!(true)] {
+        let piece = piece(json!({}), json!({"name": "f", "arguments": arguments}));
+        assert!(Calls::new(1).add_all(&piece).is_err());
+    }
+    let mut calls = Calls::new(1);
+    for x in [1, 2] {
+        calls.add_all(&piece(json!({"id": "a"}), json!({"arguments": {"x": x}}))).unwrap();
+    }
+    assert_eq!(object(&calls.finished().calls[0].arguments), None);
+}

@@ -1,0 +1,370 @@
+//! What a server refuses, learned from its refusals: for each model, so that nothing is refused
+//! twice. Kept in memory, since a server may change.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::chat::Request;
+use super::error::ErrorKind;
+use super::family::{Family, NO_REASONING, fill_in_reasoning};
+use super::normal::IDS;
+use super::plain::plain;
+use super::refusal::Refusal;
+use crate::session::message::Role;
+
+/// Maximum number of changes to one request.
+pub(super) const MOST_CHANGES: usize = 6;
+/// The text that Gemini accepts in place of the signature of a call that another model made.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// The two names for the maximum length of an answer.
+const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+/// Maximum depth of a body and of a schema.
+const DEEPEST: usize = 32;
+
+/// A change of requests that a model's server needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    WithoutTools,
+    WithoutToolChoice,
+    WithoutStream,
+    WithoutStreamOptions,
+    OtherLimit,
+    WithoutLimit,
+    WithoutTemperature,
+    WithoutSystem,
+    PlainSchemas,
+    TextForNull,
+    WithoutReasoning,
+    WithReasoning,
+    WithSignatures,
+    WithoutMarks,
+}
+
+/// The changes that one model's server needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    changes: BTreeSet<Change>,
+    /// Maximum length of an answer in tokens.
+    most_tokens: Option<u64>,
+}
+
+/// Words with which servers refuse what they do not know.
+static REFUSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "not support|unsupported|unrecognized|unknown|unexpected|extra_forbidden|extra inputs|\
+                 not permitted|not allowed|not enabled|not available|not implemented|disabled|\
+                 invalid|illegal|cannot|can't|no endpoints found|requires|must be|should be|only|deprecated|\
+                 additional properties|must not|not valid|forbidden|no longer|does not exist|missing";
+    Regex::new(words).ok()
+});
+
+fn pattern(form: &'static str) -> Option<Regex> {
+    Regex::new(form).ok()
+}
+
+static SYSTEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    pattern(
+        r"system.{0,20}(role|message|prompt|instruction)|(role|message|prompt|instruction).{0,40}\bsystem\b|developer instruction|system_?instruction",
+    )
+});
+static ONE_TOOL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| pattern(r"(tools|functions|function_?declarations)(\[|\.)\d"));
+static NULL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    pattern(
+        r"content.*(\bnull\b|\bnone\b|nonetype|valid string|string type|be a string|expected string)",
+    )
+});
+static MOST: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    pattern(
+        r"(?:at most|<=|less than or equal to|no more than|cannot exceed|> ?|maximum (?:allowed )?(?:value )?(?:is|of)|\[1, ?)\s*(\d{2,})",
+    )
+});
+
+fn is_like(form: &LazyLock<Option<Regex>>, words: &str) -> bool {
+    form.as_ref().is_some_and(|form| form.is_match(words))
+}
+
+impl Learned {
+    /// Learns from a refusal of `body`. Returns what changes, as a phrase for the user; `None` if
+    /// the refusal teaches nothing new.
+    pub(super) fn learn(
+        &mut self,
+        family: Family,
+        refusal: &Refusal,
+        body: &Value,
+    ) -> Option<&'static str> {
+        if !matches!(refusal.kind, ErrorKind::BadRequest | ErrorKind::Unavailable) {
+            return None;
+        }
+        let words = &*refusal.words;
+        if let Some(most) = self.fewer_tokens(words, body) {
+            self.most_tokens = Some(most);
+            return Some("it takes no such long answers; asking for a shorter one");
+        }
+        let found = self.found(family, words, body)?;
+        // In the other form it was refused, too.
+        if found == Change::WithReasoning || found == Change::WithoutReasoning {
+            self.changes.remove(&Change::WithReasoning);
+        }
+        self.changes.insert(found).then(|| found.phrase())
+    }
+
+    fn fewer_tokens(&self, words: &str, body: &Value) -> Option<u64> {
+        let is_named =
+            LIMITS.iter().chain(&["maxoutputtokens", "output tokens"]).any(|it| words.contains(it));
+        let config = &body["generationConfig"]["maxOutputTokens"];
+        let sent =
+            LIMITS.iter().map(|name| &body[*name]).chain([config]).find_map(Value::as_u64)?;
+        let most =
+            MOST.as_ref().filter(|_| is_named)?.captures(words)?.get(1)?.as_str().parse().ok()?;
+        (most < sent && self.most_tokens.is_none_or(|known| most < known)).then_some(most)
+    }
+
+    fn found(&self, family: Family, words: &str, body: &Value) -> Option<Change> {
+        use Change as C;
+        if !is_like(&REFUSES, words) {
+            return None;
+        }
+        let says = |name: &str| words.contains(name);
+        let sends = |name: &str| !body[name].is_null();
+        let has = |change: C| self.changes.contains(&change);
+        let is_new = |change: C, so: bool| (so && !has(change)).then_some(change);
+        let tools = sends("tools");
+        let about_reasoning = ["reasoning", "thinking", "thought", "signature", "extra_content"]
+            .iter()
+            .any(|it| says(it));
+        let is_wanted =
+            ["passed back", "missing", "must be provided", "required", "must include", "must have"]
+                .iter()
+                .any(|it| says(it));
+        let limit = LIMITS.iter().any(|name| sends(name) && says(name));
+        let about_schema =
+            ["schema", "properties", "parameters", "$ref", "$defs"].iter().any(|it| says(it))
+                && (says("tool") || says("function") || says("schema"));
+        let about_system = is_like(&SYSTEM, words) && has_system(body);
+        let about_tools = says("tool") || says("function call") || says("functions");
+        let has_null = || {
+            each_message(body).any(|said| said["content"].is_null() && said["role"] == "assistant")
+        };
+        is_new(C::WithSignatures, about_reasoning && says("thought_signature") && is_wanted)
+            .or(is_new(
+                C::WithReasoning,
+                about_reasoning
+                    && is_wanted
+                    && says("reasoning_content")
+                    && family == Family::Openai,
+            ))
+            .or(is_new(C::WithoutReasoning, about_reasoning && sends_reasoning(body)))
+            .or(is_new(
+                C::WithoutStreamOptions,
+                sends("stream_options") && (says("stream_options") || says("include_usage")),
+            ))
+            .or(is_new(C::OtherLimit, limit && family == Family::Openai))
+            .or(is_new(C::WithoutLimit, limit && family == Family::Openai))
+            .or(is_new(C::WithoutTemperature, says("temperature")))
+            .or(is_new(C::WithoutMarks, says("cache_control") && family == Family::Anthropic))
+            .or(is_new(C::PlainSchemas, tools && about_schema))
+            .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))
+            .or(is_new(C::WithoutSystem, about_system))
+            .or(is_new(C::TextForNull, is_like(&NULL, words) && has_null()))
+            .or(is_new(
+                C::WithoutTools,
+                tools && about_tools && !is_like(&ONE_TOOL, words) && !about_schema,
+            ))
+            .or(is_new(C::WithoutStream, body["stream"] == true && says("stream")))
+    }
+
+    /// Returns whether the model takes tools and the messages that tell of them.
+    pub(super) fn takes_tools(&self) -> bool {
+        !self.changes.contains(&Change::WithoutTools)
+    }
+
+    /// Changes a request before it is brought into normal form.
+    pub(super) fn change(&self, request: &mut Request) {
+        for change in &self.changes {
+            match change {
+                Change::WithoutTools => request.tools.clear(),
+                Change::PlainSchemas => {
+                    request
+                        .tools
+                        .iter_mut()
+                        .for_each(|tool| tool.schema = plain(&tool.schema, DEEPEST));
+                }
+                Change::WithoutTemperature => request.temperature = None,
+                Change::WithoutReasoning => {
+                    for opaque in
+                        request.messages.iter_mut().filter_map(|said| said.opaque.as_mut())
+                    {
+                        *opaque = json!({ IDS: opaque[IDS] });
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(most) = self.most_tokens {
+            request.max_tokens = Some(request.max_tokens.map_or(most, |tokens| tokens.min(most)));
+        }
+    }
+
+    /// Changes a request in normal form.
+    pub(super) fn change_normal(&self, request: &mut Request) {
+        let is_system = request.messages.first().is_some_and(|first| first.role == Role::System);
+        if !self.changes.contains(&Change::WithoutSystem)
+            || !is_system
+            || request.messages.len() < 2
+        {
+            return;
+        }
+        let system = request.messages.remove(0);
+        let user = &mut request.messages[0];
+        user.content = format!("{}\n\n{}", system.content, user.content).into();
+        request.stable = request.stable.saturating_sub(1);
+    }
+
+    /// Changes the body of a request.
+    pub(super) fn change_body(&self, family: Family, body: &mut Value) {
+        let remove =
+            |body: &mut Value, name: &str| body.as_object_mut().and_then(|body| body.remove(name));
+        for change in &self.changes {
+            match change {
+                Change::WithoutToolChoice => drop(remove(body, "tool_choice")),
+                Change::WithoutStreamOptions => drop(remove(body, "stream_options")),
+                Change::WithoutStream => {
+                    remove(body, "stream_options");
+                    body["stream"] = false.into();
+                }
+                Change::OtherLimit => {
+                    let found = LIMITS.iter().find_map(|name| Some((*name, remove(body, name)?)));
+                    if let Some((name, limit)) = found {
+                        let other = LIMITS.iter().find(|other| **other != name);
+                        body[*other.unwrap_or(&name)] = limit;
+                    }
+                }
+                Change::WithoutLimit => LIMITS.iter().for_each(|name| drop(remove(body, name))),
+                Change::PlainSchemas if family == Family::Gemini => {
+                    let tools = body["tools"][0]["functionDeclarations"].as_array_mut();
+                    for tool in tools.into_iter().flatten() {
+                        let schema = remove(tool, "parametersJsonSchema").unwrap_or_default();
+                        // The interface refuses a schema without properties here.
+                        if schema["properties"].as_object().is_some_and(|all| !all.is_empty()) {
+                            tool["parameters"] = schema;
+                        }
+                    }
+                }
+                Change::WithoutMarks => unmark(body, DEEPEST),
+                Change::TextForNull | Change::WithReasoning | Change::WithSignatures => {
+                    let name = if family == Family::Gemini { "contents" } else { "messages" };
+                    for said in body[name].as_array_mut().into_iter().flatten() {
+                        change_message(*change, said);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Change {
+    fn phrase(self) -> &'static str {
+        match self {
+            Self::WithoutTools => "the model takes no tools; asking again without them",
+            Self::WithoutToolChoice => "it takes no choice of tools; asking again without it",
+            Self::WithoutStream => "it sends no streams; asking for the answer as a whole",
+            Self::WithoutStreamOptions => {
+                "it does not report usage in streams; asking again without it"
+            }
+            Self::OtherLimit => {
+                "it wants the other name for the length of answers; asking again with that"
+            }
+            Self::WithoutLimit => {
+                "it takes no limit for the length of answers; asking again without one"
+            }
+            Self::WithoutTemperature => "it takes no temperature; asking again without one",
+            Self::WithoutSystem => {
+                "the model takes no system message; asking again with it in the user's"
+            }
+            Self::PlainSchemas => {
+                "it refuses the schemas of the tools; asking again with simpler ones"
+            }
+            Self::TextForNull => "it wants a text in each message; asking again with one",
+            Self::WithoutReasoning => "it does not take reasoning back; asking again without it",
+            Self::WithReasoning | Self::WithSignatures => {
+                "it wants reasoning back for each answer; asking again with it"
+            }
+            Self::WithoutMarks => "it takes no marks for its cache; asking again without them",
+        }
+    }
+}
+
+fn change_message(change: Change, said: &mut Value) {
+    let is_answer = said["role"] == "assistant" || said["role"] == "model";
+    match change {
+        Change::TextForNull if said["content"].is_null() => said["content"] = "".into(),
+        Change::WithReasoning => fill_in_reasoning(said),
+        // Of calls that were made together, only the first has a signature.
+        Change::WithSignatures if is_answer => {
+            let parts = said["parts"].as_array_mut().into_iter().flatten();
+            if let Some(part) = parts.into_iter().find(|part| !part["functionCall"].is_null())
+                && !part["thoughtSignature"].is_string()
+            {
+                part["thoughtSignature"] = NO_SIGNATURE.into();
+            }
+            if let Some(call) = said["tool_calls"].get_mut(0)
+                && !call["extra_content"]["google"]["thought_signature"].is_string()
+            {
+                call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
+            }
+        }
+        _ => {}
+    }
+}
+
+fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
+    body["messages"].as_array().into_iter().flatten()
+}
+
+fn has_system(body: &Value) -> bool {
+    let is_first = each_message(body).next().is_some_and(|said| said["role"] == "system");
+    is_first || !body["system"].is_null() || !body["systemInstruction"].is_null()
+}
+
+/// Returns whether a request sends reasoning back, or what was made up in its place.
+fn sends_reasoning(body: &Value) -> bool {
+    let of_message =
+        ["reasoning_content", "reasoning", "reasoning_details", "thinking", "reasoning_text"];
+    let has = |said: &Value| {
+        let block =
+            |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+        of_message.iter().any(|name| !said[*name].is_null() && said[*name] != NO_REASONING)
+            || of_message.iter().any(|name| said[*name] == NO_REASONING)
+            || said["content"].as_array().is_some_and(|blocks| blocks.iter().any(block))
+            || said["tool_calls"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|call| !call["extra_content"].is_null())
+    };
+    let signed = |said: &Value| {
+        said["parts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|part| !part["thoughtSignature"].is_null())
+    };
+    each_message(body).any(has) || body["contents"].as_array().into_iter().flatten().any(signed)
+}
+
+fn unmark(value: &mut Value, depth: usize) {
+    match value {
+        Value::Object(map) if depth > 0 => {
+            map.remove("cache_control");
+            map.values_mut().for_each(|value| unmark(value, depth - 1));
+        }
+        Value::Array(list) if depth > 0 => {
+            list.iter_mut().for_each(|value| unmark(value, depth - 1))
+        }
+        _ => {}
+    }
+}
