@@ -83,6 +83,7 @@ mod skips;
 mod streams;
 mod strict;
 mod support;
+mod telling;
 mod transports;
 mod trust;
 mod turns;
