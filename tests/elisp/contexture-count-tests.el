@@ -90,6 +90,7 @@
 
 (ert-deftest contexture-count-says-how-many-messages-are-sent ()
   (contexture-repl-test-with '(("A"))
+    (contexture-session-mode-line-mode 1)
     (save-window-excursion
       (let* ((conversation (current-buffer))
              (id (plist-get contexture-repl--session :id))
@@ -102,6 +103,8 @@
                :messages (cl-loop for n below 40
                                   collect (list :role (if (cl-evenp n) :user :assistant)
                                                 :content (format "%d %s" n said)))))
+        (contexture-ert-wait-for
+            (string-match-p "of 600 .* of 40 messages" (contexture-count--text id)))
         (contexture-list contexture-manager)
         (contexture-dashboard)
         (set-buffer conversation)
@@ -109,9 +112,9 @@
             (progn
               (contexture-repl-test-type "What is this?")
               (contexture-count-tests--check)
-              (let ((sent (progn
-                            (string-match "[0-9]+ of 600 tokens.*sent" (contexture-count--text id))
-                            (match-string 0 (contexture-count--text id)))))
+              (let* ((text (contexture-count--text id))
+                     (sent (and (string-match "[0-9]+ of 600 tokens.*sent" text)
+                                (match-string 0 text))))
                 (should (string-match-p ", [0-9]+ of 41 messages sent\\'" sent))
                 (should-not (string-search "41 of 41" sent))
                 ;; What was sent is what was said before.
@@ -123,7 +126,8 @@
                   (contexture-ert-wait-for (string-search sent (buffer-string))))
                 (contexture-ert-wait-for
                     (with-current-buffer contexture-dashboard-buffer
-                      (string-search (concat "Last window  " sent) (buffer-string))))))
+                      (string-search sent (buffer-string))))))
+          (contexture-session-mode-line-mode -1)
           (kill-buffer contexture-list-buffer)
           (kill-buffer contexture-dashboard-buffer))))))
 

@@ -106,7 +106,7 @@ messages")))
     (contexture-explain-tests--shows "The window before the last.*\nSent.*of 700 tokens")
     (with-current-buffer contexture-explain-buffer
       (contexture-explain-older)
-      (contexture-explain-tests--shows "Window 2 before the last.*\nTokens.*of 600")
+      (contexture-explain-tests--shows "Window 2 before the last.*\nSent.*of 600 tokens")
       (contexture-test-message "Only 3 windows are known" (contexture-explain-older))
       (contexture-explain-newer)
       (contexture-explain-tests--shows "of 700")
