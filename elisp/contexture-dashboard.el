@@ -262,13 +262,12 @@ NAME tells it apart from others; HELP says what it does."
 ;;;; How full it is
 
 (defun contexture-dashboard--fullness (data)
-  "Return the lines on what the conversation in DATA would send now.
-Without a known limit there is no bar."
+  "Return the lines on what the conversation in DATA would send now."
   (let* ((warning (plist-get (plist-get data :stats) :needs-pruning))
          (id (plist-get (plist-get data :session) :id))
          (count (contexture-count--of id))
-         (limit (plist-get count :limit))
-         (percent (and limit (/ (* 100.0 (plist-get count :tokens)) limit)))
+         (most (plist-get count :max-tokens))
+         (percent (and most (/ (* 100.0 (plist-get count :tokens)) most)))
          (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
     (concat
      (contexture-dashboard--row
@@ -276,14 +275,11 @@ Without a known limit there is no bar."
                             'face (if warning 'contexture-session-warning 'default))
       (string-join
        (delq nil
-             (list (and limit (plist-get count :model)
+             (list (and (plist-get count :model)
                         (format "for %s" (plist-get count :model)))
-                   (and (null limit) (plist-get count :max-tokens)
-                        (format "at most %s are sent"
-                                (contexture--number (plist-get count :max-tokens))))
                    (and count (not (plist-get count :exact)) "estimated")))
        ", "))
-     (when limit
+     (when percent
        (contexture-dashboard--row
         "Used" (concat (contexture-dashboard--bar percent face)
                        (propertize (format " %.1f %%" percent) 'face face)))))))
@@ -348,10 +344,13 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
           (delq nil
                 (list
                  (when (funcall value :auto-summarize)
-                   (format "summary above %s tokens"
-                           (contexture--number
-                            (truncate (* (funcall value :max-tokens)
-                                         (funcall value :summarize-at-ratio))))))
+                   (let ((most (funcall value :max-tokens))
+                         (ratio (funcall value :summarize-at-ratio)))
+                     (cond ((null ratio) "summary when the window is full")
+                           (most (format "summary above %s tokens"
+                                         (contexture--number (truncate (* most ratio)))))
+                           (t (format "summary above %d %% of the window"
+                                      (round (* 100 ratio)))))))
                  (when (funcall value :auto-checkpoint)
                    (format "checkpoint every %s"
                            (contexture--count
@@ -390,9 +389,8 @@ It is the last one: the figures are for who sets the weights."
       (concat
        (contexture-dashboard--heading
         "Last window"
-        (format "%s tokens, %s offered; %s, %s"
-                (contexture-dashboard--of (plist-get report :tokens-after)
-                                          (plist-get report :max-tokens))
+        (format "%s; %s offered; %s, %s"
+                (contexture-count--phrase report)
                 (contexture--number (plist-get report :tokens-before))
                 (contexture--name (plist-get report :strategy))
                 (contexture-session--time (plist-get report :at))))
@@ -1102,9 +1100,8 @@ server started; ask something first"))
   "Return the summary of the window of REPORT."
   (concat
    (contexture-dashboard--row
-    "Tokens" (format "%s of %s allowed, %s were offered%s"
-                     (contexture--number (plist-get report :tokens-after))
-                     (contexture--number (plist-get report :max-tokens))
+    "Sent" (format "%s; %s were offered%s"
+                     (contexture-count--phrase report)
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-dashboard--row

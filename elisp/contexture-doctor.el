@@ -233,8 +233,8 @@ Signal an error if Cargo is not installed."
 Once the server knows such a provider, a message shows its name and PHRASE.")
 
 (defvar contexture-provider--entered nil
-  "Alist of (NAME . PHRASE) for the providers that the user has just entered.
-PHRASE says whether their settings are saved.")
+  "Alist of (NAME . SAVE) for the providers that the user has just entered.
+SAVE is non-nil if their settings are to be saved.")
 
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to the reason why the server lacks it.")
@@ -319,16 +319,37 @@ If it was just set up, show a message and try it."
 
 (defun contexture-provider--try (name)
   "Ask the provider NAME for its models, and tell the user if it fails.
-If the user has just entered its settings, offer to correct them."
+If the user has just entered its settings, offer to correct them, and ask
+for the limit of a model that is not known and whose server does not tell it."
   (let ((asked (assoc name contexture-provider--entered)))
     (setq contexture-provider--entered (remq asked contexture-provider--entered))
     (contexture-request-async
      'list-models (list :provider name)
+     :success (lambda (models)
+                (when (and asked (eq (plist-get models :limit-from) :default))
+                  (contexture-provider--ask-limit name (plist-get models :limit)
+                                                  (cdr asked))))
      :error (lambda (problem)
               (let ((reason (plist-get problem :message)))
-                (if asked (contexture-provider--correct name reason (cdr asked))
+                (if asked (contexture-provider--correct
+                           name reason (contexture-provider--kept-text (cdr asked)))
                   (contexture--message "Contexture: cannot list the models of provider %s: %s"
                                        name reason)))))))
+
+(defun contexture-provider--ask-limit (name assumed save)
+  "Ask for the limit of the model of the provider NAME, and set it.
+ASSUMED is the limit that the server assumes.  SAVE is as for
+`contexture-configure-provider'."
+  (let ((settings (cdr (assoc name contexture-providers))))
+    (unless (equal (contexture--name (plist-get settings :kind)) "scripted")
+      (contexture-configure-provider
+       name
+       (plist-put (copy-sequence settings) :context
+                  (truncate (read-number
+                             (format "Limit of %s in tokens, which its server does not tell: "
+                                     (plist-get settings :model))
+                             assumed)))
+       save))))
 
 (defun contexture-provider--correct (name reason kept)
   "Ask whether to keep the settings of the provider NAME, which failed for REASON.
@@ -433,7 +454,7 @@ key, never for the key itself.  This adds SETTINGS to
         (kept (contexture-provider--kept-text save)))
     (contexture-provider--params entry) ; this checks ENTRY
     (when (called-interactively-p 'any)
-      (setf (alist-get name contexture-provider--entered nil nil #'equal) kept))
+      (setf (alist-get name contexture-provider--entered nil nil #'equal) save))
     (setq contexture-providers
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))

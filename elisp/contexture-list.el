@@ -63,27 +63,22 @@
 ;;;; The text
 
 (defun contexture-count--phrase (count)
-  "Return a phrase for COUNT, of `count-window' or of a dry run.
-It says so if the limit is unknown."
-  (let ((tokens (or (plist-get count :tokens) 0))
-        (limit (contexture-count--limit count)))
-    (cond (limit
-           (format "%s of %s tokens (%d %%)" (contexture--number tokens)
-                   (contexture--number limit)
-                   (/ (* 100 tokens) (max 1 limit))))
-          (t (format "%s, %s" (contexture-count--tokens tokens)
-                     (if (plist-get count :model) "limit unknown"
-                       "no model is chosen"))))))
-
-(defun contexture-count--limit (count)
-  "Return the limit of the model of COUNT, or nil if it is unknown."
-  (and (not (and (plist-member count :limit-known)
-                 (null (plist-get count :limit-known))))
-       (plist-get count :limit)))
-
-(defun contexture-count--tokens (tokens)
-  "Return a phrase for TOKENS, a number."
-  (concat (contexture--number tokens) (if (eql tokens 1) " token" " tokens")))
+  "Return a phrase for COUNT: tokens, messages, and a limit that is assumed.
+COUNT is an answer of `count-window', of a dry run, or the report of a window."
+  (let ((tokens (or (plist-get count :tokens) (plist-get count :tokens-after) 0))
+        (most (plist-get count :max-tokens))
+        (sent (plist-get count :messages)))
+    (concat
+     (format "%s of %s tokens (%d %%)" (contexture--number tokens)
+             (contexture--number most) (/ (* 100 tokens) (max 1 most)))
+     (if (eql (plist-get sent :of) 0) ", no messages"
+       (format ", %s of %s sent" (contexture--number (plist-get sent :sent))
+               (contexture--count (plist-get sent :of) "message")))
+     (if (eql (plist-get sent :shortened) 0) ""
+       (format ", %s shortened" (contexture--number (plist-get sent :shortened))))
+     (if (eq (plist-get count :limit-from) :default)
+         (format ", %s assumed" (contexture--number (plist-get count :limit)))
+       ""))))
 
 (defun contexture-count--text (id)
   "Return a phrase for the count of the conversation ID, or \"\" before the first."
@@ -100,14 +95,12 @@ It says so if the limit is unknown."
 
 (defun contexture-count--short (id)
   "Return the count of the conversation ID for a mode line, or nil if unknown.
-A question mark stands for an unknown limit, and a tilde says that the
-count is not the latest."
+A tilde says that the count is not the latest."
   (when-let* ((entry (gethash id contexture-count--entries))
               (count (contexture-count--entry-count entry)))
-    (let ((limit (contexture-count--limit count)))
-      (format "%s%s/%s" (if (contexture-count--entry-stale entry) "~" "")
-              (contexture--number (plist-get count :tokens))
-              (if limit (contexture--number limit) "?")))))
+    (format "%s%s/%s" (if (contexture-count--entry-stale entry) "~" "")
+            (contexture--number (plist-get count :tokens))
+            (contexture--number (plist-get count :max-tokens)))))
 
 (defun contexture-count--of (id)
   "Return the last count of the conversation ID, or nil."

@@ -1052,7 +1052,7 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                     (format "notes: %s"
                             (or (plist-get contexture-repl--settings :template)
                                 "default template"))
-                  "whole history")
+                  "notes off")
                 'contexture-repl-toggle-managing
                 "turn notes on or off; mouse-3: choose a template"
                 'contexture-repl-choose-template))))

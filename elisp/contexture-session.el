@@ -393,8 +393,8 @@ It is `again' if a conversation has changed meanwhile.")
 (define-minor-mode contexture-session-mode-line-mode
   "Show the state of the current conversation in the mode line.
 It is \"ses:idle\" while nothing would be sent.  Then it has the tokens that
-would be sent now and the model's limit, as in \"ses:1,234/8,192\", with
-\"?\" for a limit that nobody knows.  It ends with \"!\", in the face
+would be sent now and the most that are sent, as in \"ses:1,234/8,192\".
+It ends with \"!\", in the face
 `contexture-session-warning', if the messages fill more than 80 percent
 of the limit.  A tilde says that the server is still counting.  If no
 conversation is open, the mode line shows nothing."
@@ -1220,7 +1220,6 @@ This undoes later prunings and summaries.  Newer messages stay in view."
   '((:model :type string :doc "the model that windows are made for")
     (:strategy :values ("tiered" "query" "sliding" "importance")
                :doc "the strategy that chooses what is in a window" :default :tiered)
-    (:window-tokens :type integer :doc "maximum tokens of a window")
     (:archive-pruned :type boolean :doc "pruned and summarized messages become memories"
                      :default t)
     (:versioning :type boolean :doc "checkpoints are taken" :default t)
@@ -1245,8 +1244,8 @@ RESULT is that of the method `configure-session'."
 It is `boolean', `name', `names', `string', `integer' or `number'."
   (cond ((plist-get setting :type))
         ((plist-get setting :values) 'name)
-        ((memq (plist-get setting :default) '(t nil)) 'boolean)
-        ((integerp (plist-get setting :default)) 'integer)
+        ((not (plist-get setting :least)) 'boolean)
+        ((integerp (plist-get setting :least)) 'integer)
         (t 'number)))
 
 (defun contexture-session--setting-text (setting)

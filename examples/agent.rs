@@ -128,8 +128,8 @@ async fn open(tool: RunTests) -> Result<Conversation, Error> {
         .tool(tool)
         .system_prompt("You change programs. Run the tests after each change.")
         .config(TurnConfig {
-            max_tokens: 1_000,
-            summarize_at_ratio: 0.7,
+            max_tokens: Some(1_000),
+            summarize_at_ratio: Some(0.7),
             checkpoint_interval: 5,
             ..TurnConfig::default()
         })

@@ -4,11 +4,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::AgentError;
 use super::rooms::{LIMIT_TIME, Rooms};
-use crate::engine::{Costs, SessionSettings};
+use crate::engine::{Costs, Engine, EngineError, SessionContext, SessionSettings};
 use crate::provider::Origin;
 use crate::provider::chat::{Provider, Usage};
 #[cfg(feature = "providers")]
 use crate::provider::settings::{self, BadSetting};
+use crate::store::session::SessionRow;
 use crate::tokens::model::LimitFrom;
 
 pub(crate) const MOST_PROVIDERS: usize = 100;
@@ -93,6 +94,42 @@ impl Providers {
         let known = self.known();
         let is_meant = |one: &&Configured| settings.model.as_ref().is_some_and(|it| one.is(it));
         known.iter().find(is_meant).or(known.first()).cloned().ok_or(AgentError::Unconfigured)
+    }
+
+    /// Loads a session like [`Engine::context_of`], with the token costs and the limit of the model
+    /// that a turn would ask; see [`chosen`](Self::chosen).
+    ///
+    /// # Errors
+    /// The errors of [`Engine::context_of`].
+    pub(crate) fn context_of(
+        &self,
+        engine: &mut Engine,
+        row: SessionRow,
+        model: Option<&str>,
+    ) -> Result<SessionContext, EngineError> {
+        let context = engine.context_of(row, model)?;
+        match self.chosen(None, model, &context.settings) {
+            Ok(configured) => configured.in_context(engine, context),
+            Err(_) => Ok(context),
+        }
+    }
+
+    /// Loads a session like [`context_of`](Self::context_of) for a method that processes turns. If
+    /// no model is available, the settings are those for a conversation that no model answers.
+    ///
+    /// # Errors
+    /// The errors of [`Engine::context_of`].
+    pub(crate) fn turn_context(
+        &self,
+        engine: &mut Engine,
+        row: SessionRow,
+        model: Option<&str>,
+    ) -> Result<SessionContext, EngineError> {
+        let mut context = self.context_of(engine, row, model)?;
+        if self.is_empty() {
+            context.settings.turn = context.settings.turn.alone();
+        }
+        Ok(context)
     }
 
     /// Returns whether `model` is the name or the configured model of a provider other than `than`,
@@ -196,11 +233,26 @@ impl Configured {
         Self { provider: self.provider.with_model(model), price: None, ..self.clone() }
     }
 
-    /// Lowers the model's token limit in `costs` to the configured window size, if any, and applies
-    /// the limit that the server reported or revealed, if any.
+    /// Replaces the token costs of a session with those of this model.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn in_context(
+        &self,
+        engine: &mut Engine,
+        context: SessionContext,
+    ) -> Result<SessionContext, EngineError> {
+        let costs = self.with_room(engine.costs(Some(self.provider.model()))?);
+        Ok(SessionContext { costs, ..context })
+    }
+
+    /// Sets the model's token limit in `costs` to that of the provider, if any, unless the model has
+    /// a lower one in the configuration. Then applies the limit
+    /// that the server reported or revealed, if any.
     pub fn with_room(&self, mut costs: Costs) -> Costs {
         if let Some(context) = self.from.context() {
-            costs.model.limit = costs.model.limit.min(context);
+            let is_set = costs.model.limit_from == LimitFrom::Configuration;
+            costs.model.limit = if is_set { costs.model.limit.min(context) } else { context };
             costs.model.limit_from = LimitFrom::Configuration;
             costs.model.known = true;
         }

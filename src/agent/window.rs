@@ -8,7 +8,6 @@ use crate::context::render::Format;
 use crate::context::render::budget::Piece;
 use crate::context::render::once::fit_once;
 use crate::context::render::report::{ItemFate, ItemVerdict};
-use crate::curation::budget::usable;
 use crate::curation::section::{Counted, Sections};
 use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
@@ -30,8 +29,7 @@ pub(crate) struct Purpose {
     pub phase: Option<Phase>,
     /// Strategy that chooses from the messages; the session's by default.
     pub strategy: Option<&'static dyn Strategy>,
-    /// Maximum cost in tokens; by default, the session's setting or a suitable number for the
-    /// model.
+    /// Maximum cost in tokens; by default, that of the conversation.
     pub max_tokens: Option<u64>,
     /// True if the parts that cannot be left out may use the model's whole limit, unless the
     /// session sets a maximum.
@@ -71,14 +69,16 @@ pub(crate) fn build(
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
-    let Material { context, messages, summary, items, previous, vectors, words } = material;
+    let Material { context, messages, said, summary, items, previous, vectors, words } = material;
+    let of_conversation = context.max_tokens();
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
-    let budget = usable(costs.model.limit);
-    let given = purpose.max_tokens.or(settings.max_tokens);
-    let wished = given.unwrap_or(budget);
-    // The model would refuse a window above its limit.
-    let max_tokens = if costs.model.known { wished.min(costs.model.limit) } else { wished };
+    let max_tokens = match purpose.max_tokens {
+        // The model would refuse a window above its limit.
+        Some(given) if costs.model.known => given.min(costs.model.limit),
+        Some(given) => given,
+        None => of_conversation,
+    };
     let mut sections = purpose.sections;
     let strategy = match (purpose.strategy, settings.strategy.as_deref()) {
         (Some(strategy), _) => strategy,
@@ -87,8 +87,7 @@ pub(crate) fn build(
     };
     let mut history = History::new(messages.iter().map(|message| &**message).collect(), measure);
     history.words = words.as_deref();
-    let room = given.unwrap_or(settings.turn.max_tokens);
-    history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, room));
+    history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, max_tokens));
     let counted = |it: &Summarizing| Counted { text: Arc::clone(&it.text), tokens: it.tokens };
     sections.summary = summary.as_ref().map(counted);
     let summary = summary.and_then(|summary| summary.source);
@@ -99,25 +98,33 @@ pub(crate) fn build(
     let share = items_share(max_tokens, history.others(), &sections, measure);
     let (text, verdicts) = items_text(counter, &items, share, measure);
     sections.context_items = text;
-    let request = Request {
-        sections: &sections,
-        history: &history,
-        phase: purpose.phase,
-        strategy,
-        query: purpose.query.as_deref(),
-        similarity: similarity.as_ref(),
-        summary: summary.as_ref(),
-        max_tokens,
-        previous: previous.as_ref(),
-    };
-    let grows = purpose.may_grow && settings.max_tokens.is_none() && costs.model.known;
-    let window = match window::build(&request) {
-        Err(error) if grows && error.needed <= costs.model.limit => {
-            window::build(&Request { max_tokens: error.needed, ..request })
+    let grows = purpose.may_grow && settings.turn.max_tokens.is_none() && costs.model.known;
+    let fitted = |history: &History<'_>| {
+        let request = Request {
+            sections: &sections,
+            history,
+            phase: purpose.phase,
+            strategy,
+            query: purpose.query.as_deref(),
+            similarity: similarity.as_ref(),
+            summary: summary.as_ref(),
+            max_tokens,
+            previous: previous.as_ref(),
+        };
+        match window::build(&request) {
+            Err(error) if grows && error.needed <= costs.model.limit => {
+                window::build(&Request { max_tokens: error.needed, ..request })
+            }
+            built => built,
         }
-        built => built,
     };
-    Ok(Built { window: window.map_err(EngineError::from)?, items: verdicts })
+    let mut window = fitted(&history);
+    if window.is_err() && history.let_go_of_first() {
+        window = fitted(&history);
+    }
+    let mut window = window.map_err(EngineError::from)?;
+    window.report.messages.of = said.max(window.report.messages.of);
+    Ok(Built { window, items: verdicts })
 }
 
 /// Brings the live items up to date and builds a window, on a thread that may block.
@@ -151,22 +158,8 @@ fn folded(history: &History<'_>, summary: &Summarizing, room: u64) -> Option<Fol
 /// Returns the maximum number of tokens for the items, given the cost of the history, `tokens`, and
 /// the other sections.
 fn items_share(max_tokens: u64, tokens: u64, sections: &Sections, measure: &Measure) -> u64 {
-    let Sections { tool_schemas, system_prompt, design_document, type_definitions, .. } = sections;
-    let Sections { current_unit, relevant_tests, summary, grounding, .. } = sections;
-    let counted = [
-        tool_schemas,
-        system_prompt,
-        design_document,
-        type_definitions,
-        current_unit,
-        relevant_tests,
-        summary,
-        grounding,
-    ];
-    let counted = counted.into_iter().flatten().map(|part| measure.message(part.tokens));
-    let taken = tokens + counted.sum::<u64>();
+    let taken = tokens + sections.tokens(measure);
     let of_window = |share: f64| (max_tokens as f64 * share).floor() as u64;
-    // The cost of failures and units is unknown until they are formatted.
     let known = sections.failures.is_empty() && sections.units.is_empty();
     let is_free = |share: &&f64| known && of_window(**share) + taken <= max_tokens;
     let share = ITEMS_SHARES.iter().rfind(is_free).unwrap_or(&ITEMS_SHARES[0]);

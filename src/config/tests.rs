@@ -186,7 +186,6 @@ fn the_problem_with_a_provider_is_reported() {
     refused(&with("ollama\"\nprice-input = 1"), "price-input and price-output must both be");
     refused(&with("ollama\"\nprice-input = nan\nprice-output = 1"), "must both be 0 or more");
     refused(&with("ollama\"\ncontext = 5"), "context must be from 256 to 100000000 tokens");
-    refused(&with("gemini\"\ncontext = 5000"), "context is only for the kind ollama");
     // API keys do not belong in the configuration file.
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
     assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");

@@ -187,7 +187,7 @@ impl Builder {
 
     /// Sets the maximum number of tokens in a window, without changing other settings of turns.
     pub fn max_tokens(mut self, max_tokens: u64) -> Self {
-        self.config.max_tokens = max_tokens;
+        self.config.max_tokens = Some(max_tokens);
         self
     }
 
@@ -271,7 +271,6 @@ impl Builder {
         let settings = SessionSettings {
             model: self.model.clone(),
             strategy: self.strategy,
-            max_tokens: Some(self.config.max_tokens),
             versioning: self.versioning,
             turn: self.config,
             ..SessionSettings::default()
@@ -347,8 +346,8 @@ fn open_session(
 ) -> Result<SessionRow, EngineError> {
     let opened = engine.open_session(new)?;
     let before = SessionSettings::parse(&engine.row(opened.id)?.settings)?;
-    let SessionSettings { model, strategy, max_tokens, versioning, turn, .. } = settings;
-    let settings = SessionSettings { model, strategy, max_tokens, versioning, turn, ..before };
+    let SessionSettings { model, strategy, versioning, turn, .. } = settings;
+    let settings = SessionSettings { model, strategy, versioning, turn, ..before };
     engine.set_session_settings(opened.id, &settings.print()?)?;
     engine.row(opened.id)
 }

@@ -134,9 +134,10 @@ impl Curate<'_> {
             settings: SessionSettings::default(),
             costs: self.costs(),
         };
-        let messages = self.logged().into_iter().map(Arc::new).collect();
+        let messages: Vec<_> = self.logged().into_iter().map(Arc::new).collect();
         let material = Material {
             context,
+            said: messages.len() as u64,
             messages,
             summary: None,
             items: Vec::new(),

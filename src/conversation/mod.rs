@@ -235,7 +235,7 @@ impl Conversation {
     pub async fn summarize(&self, keep_turns: usize) -> Result<Summarized, Error> {
         let summarizer = Arc::clone(&self.inner.summarizer);
         self.ask_in_context(move |engine, context| {
-            let (id, max_tokens) = (context.row.id, context.settings.turn.max_tokens);
+            let (id, max_tokens) = (context.row.id, context.max_tokens());
             let keep = Keep::Turns(keep_turns);
             engine.summarize_session(id, keep, max_tokens, &context.costs, &*summarizer)
         })
@@ -349,9 +349,10 @@ impl Conversation {
         operation: impl FnOnce(&mut Engine, SessionContext) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Error> {
         let (id, model) = (self.inner.id, self.inner.model.clone());
+        let providers = self.inner.services.providers.clone();
         self.ask(move |engine| {
             let row = engine.row(id)?;
-            let context = engine.context_of(row, model.as_deref())?;
+            let context = providers.turn_context(engine, row, model.as_deref())?;
             operation(engine, context)
         })
         .await

@@ -177,7 +177,8 @@ impl Server {
         self
     }
 
-    /// Sets the window size to request from Ollama, in tokens.
+    /// Sets the limit of the model in tokens, if the server does not tell it. Ollama is also asked
+    /// for a window of this size.
     #[must_use]
     pub fn context(mut self, tokens: u64) -> Self {
         self.0.context = Some(tokens);

@@ -8,16 +8,20 @@ use serde::{Deserialize, Serialize};
 const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 /// Maximum size of the history that a summary aims at, as a share of the window.
 const AIM_AT_MOST: f64 = 0.5;
+/// Maximum tokens of a conversation that no model answers, if none are set.
+const ALONE_MAX_TOKENS: u64 = 8_192;
+/// Share of the maximum at which a conversation that no model answers is summarized, if none is set.
+const ALONE_RATIO: f64 = 0.8;
 
 /// A setting with its effective value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
     /// Name in the client protocol.
     pub name: &'static str,
-    /// Effective value.
-    pub value: Value,
-    /// Default value.
-    pub default: Value,
+    /// Effective value; `None` if the setting is not set and has no default of its own.
+    pub value: Option<Value>,
+    /// Default value; `None` for a setting that need not be set.
+    pub default: Option<Value>,
     /// Allowed values.
     pub range: Range,
 }
@@ -70,12 +74,12 @@ pub enum ConfigError {
 
 /// Range of the size of a window, in tokens. Smaller windows are useless. The upper end is far
 /// beyond any useful size, but far below the sizes at which calculations overflow.
-pub(crate) const WINDOW: Range = Range::Count(256, 10_000_000);
+const WINDOW: Range = Range::Count(256, 10_000_000);
 
 /// Declares the settings: each row has the name, the type, the default and the range of one
-/// setting.
+/// setting. A setting with the default `None` need not be set.
 macro_rules! settings {
-    ($($(#[$doc:meta])* $field:ident $name:literal: $type:ty as $kind:ident = $default:literal, $range:expr;)*) => {
+    ($($(#[$doc:meta])* $field:ident $name:literal: $type:ty = $default:expr, $range:expr;)*) => {
         /// The settings for processing turns. The fields accept any value; [`Self::check`] finds
         /// invalid values.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -93,13 +97,16 @@ macro_rules! settings {
         }
 
         impl TurnConfig {
-            fn values(&self) -> Vec<Value> {
-                vec![$(Value::$kind(self.$field),)*]
+            fn values(&self) -> Vec<Option<Value>> {
+                vec![$(self.$field.value(),)*]
             }
 
-            fn put(&mut self, name: &str, value: Value) -> bool {
-                match (name, value) {
-                    $(($name, Value::$kind(value)) => self.$field = value,)*
+            fn put(&mut self, name: &str, value: Option<Value>) -> bool {
+                match name {
+                    $($name => match Field::of(value) {
+                        Some(value) => self.$field = value,
+                        None => return false,
+                    },)*
                     _ => return false,
                 }
                 true
@@ -108,25 +115,67 @@ macro_rules! settings {
     };
 }
 
+/// The type of a setting.
+trait Field: Sized {
+    /// Returns the value; `None` if it is not set.
+    fn value(&self) -> Option<Value>;
+    /// Converts the value; `None` if it has the wrong type.
+    fn of(value: Option<Value>) -> Option<Self>;
+}
+
+/// Implements [`Field`] for a type that a variant of [`Value`] holds, and for an optional one.
+macro_rules! field {
+    ($($type:ty: $kind:ident;)*) => {$(
+        impl Field for $type {
+            fn value(&self) -> Option<Value> {
+                Some(Value::$kind(*self))
+            }
+
+            fn of(value: Option<Value>) -> Option<Self> {
+                match value {
+                    Some(Value::$kind(value)) => Some(value),
+                    _ => None,
+                }
+            }
+        }
+
+        impl Field for Option<$type> {
+            fn value(&self) -> Option<Value> {
+                self.map(Value::$kind)
+            }
+
+            fn of(value: Option<Value>) -> Option<Self> {
+                match value {
+                    Some(_) => <$type>::of(value).map(Some),
+                    None => Some(None),
+                }
+            }
+        }
+    )*};
+}
+
+field! { u64: Count; f64: Ratio; bool: Switch; }
+
 settings! {
-    /// Maximum cost of a window, in tokens.
-    max_tokens "max-tokens": u64 as Count = 8_192, WINDOW;
-    /// Share of `max_tokens` at which older turns are summarized.
-    summarize_at_ratio "summarize-at-ratio": f64 as Ratio = 0.8, Range::Ratio(0.1, 1.0);
+    /// Maximum cost of a window, in tokens; `None` for what the model takes.
+    max_tokens "max-tokens": Option<u64> = None, WINDOW;
+    /// Share of the maximum at which older turns are summarized; `None` if they are summarized
+    /// when the window does not hold them.
+    summarize_at_ratio "summarize-at-ratio": Option<f64> = None, Range::Ratio(0.1, 1.0);
     /// Quality below which a session is rolled back, if `auto_rollback` is on.
-    quality_threshold "quality-threshold": f64 as Ratio = 0.6, Range::Ratio(0.0, 1.0);
+    quality_threshold "quality-threshold": f64 = 0.6, Range::Ratio(0.0, 1.0);
     /// Number of turns between automatic checkpoints.
-    checkpoint_interval "checkpoint-interval": u64 as Count = 10, Range::Count(1, 10_000);
+    checkpoint_interval "checkpoint-interval": u64 = 10, Range::Count(1, 10_000);
     /// Maximum number of memories that a turn is given.
-    grounding_memories "grounding-memories": u64 as Count = 5, Range::Count(0, 100);
+    grounding_memories "grounding-memories": u64 = 5, Range::Count(0, 100);
     /// Minimum number of latest turns that an automatic summary leaves unchanged.
-    recent_turns_to_keep "recent-turns-to-keep": u64 as Count = 3, Range::Count(0, 10_000);
+    recent_turns_to_keep "recent-turns-to-keep": u64 = 3, Range::Count(0, 10_000);
     /// True to summarize older turns automatically.
-    auto_summarize "auto-summarize": bool as Switch = true, Range::Switch;
+    auto_summarize "auto-summarize": bool = true, Range::Switch;
     /// True to take checkpoints automatically.
-    auto_checkpoint "auto-checkpoint": bool as Switch = true, Range::Switch;
+    auto_checkpoint "auto-checkpoint": bool = true, Range::Switch;
     /// True to roll back a session of low quality automatically.
-    auto_rollback "auto-rollback": bool as Switch = false, Range::Switch;
+    auto_rollback "auto-rollback": bool = false, Range::Switch;
 }
 
 impl TurnConfig {
@@ -144,16 +193,13 @@ impl TurnConfig {
     ///
     /// [`ConfigError::OutOfRange`] for the first setting that is not.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let outside = |setting: &Setting| !setting.range.has(setting.value);
-        match self.settings().into_iter().find(outside) {
-            Some(Setting { name, value, range, .. }) => {
-                Err(ConfigError::OutOfRange { name, value, range })
-            }
-            None => Ok(()),
-        }
+        self.settings().into_iter().try_for_each(|Setting { name, value, range, .. }| match value {
+            Some(value) if !range.has(value) => Err(ConfigError::OutOfRange { name, value, range }),
+            _ => Ok(()),
+        })
     }
 
-    /// Returns the settings with one value changed.
+    /// Returns the settings with one value changed. 0 unsets a setting that need not be set.
     ///
     /// # Errors
     ///
@@ -165,22 +211,40 @@ impl TurnConfig {
             (Value::Count(count), Range::Ratio(..)) => Value::Ratio(count as f64),
             _ => value,
         };
-        if !range.has(value) || !self.put(name, value) {
+        let unset = is_zero(value) && need_not_be_set(name);
+        if !(unset || range.has(value)) || !self.put(name, Some(value).filter(|_| !unset)) {
             return Err(ConfigError::OutOfRange { name, value, range });
         }
         Ok(self)
     }
 
-    /// Returns the number of tokens at which older turns are summarized.
-    pub fn summarize_at(&self) -> u64 {
-        (self.max_tokens as f64 * self.summarize_at_ratio) as u64
+    /// Returns the settings for a conversation that no model answers: what is not set gets a value,
+    /// since no model says what it takes.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self {
+            max_tokens: self.max_tokens.or(Some(ALONE_MAX_TOKENS)),
+            summarize_at_ratio: self.summarize_at_ratio.or(Some(ALONE_RATIO)),
+            ..self
+        }
     }
 
-    /// Returns the size of the history that a summary aims at, in tokens.
-    pub fn summarize_to(&self) -> u64 {
-        let aim = (self.summarize_at_ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST);
-        (self.max_tokens as f64 * aim) as u64
+    /// Returns the size of the history that a summary aims at, in tokens, if a window may have
+    /// `max_tokens`.
+    pub fn summarize_to(&self, max_tokens: u64) -> u64 {
+        let ratio = self.summarize_at_ratio.unwrap_or(ALONE_RATIO);
+        (max_tokens as f64 * (ratio * AIM_OF_TRIGGER).min(AIM_AT_MOST)) as u64
     }
+}
+
+/// Returns whether the setting with this name has no default of its own, so that 0 unsets it.
+pub(crate) fn need_not_be_set(name: &str) -> bool {
+    let named = |setting: &Setting| setting.name == name && setting.default.is_none();
+    TurnConfig::default().settings().iter().any(named)
+}
+
+fn is_zero(value: Value) -> bool {
+    matches!(value, Value::Count(0)) || value == Value::Ratio(0.0)
 }
 
 impl Range {
@@ -228,40 +292,48 @@ mod tests {
         let config = TurnConfig::default();
         let listed = config.settings().into_iter().map(|setting| {
             assert_eq!(setting.value, setting.default);
-            format!("{} {}", setting.name, setting.value)
+            let value = setting.value.map_or("nil".to_owned(), |value| value.to_string());
+            format!("{} {value}", setting.name)
         });
-        let expected = "max-tokens 8192, summarize-at-ratio 0.8, quality-threshold 0.6, \
+        let expected = "max-tokens nil, summarize-at-ratio nil, quality-threshold 0.6, \
                         checkpoint-interval 10, grounding-memories 5, recent-turns-to-keep 3, \
                         auto-summarize true, auto-checkpoint true, auto-rollback false";
         assert_eq!(listed.collect::<Vec<_>>().join(", "), expected);
         assert_eq!(config.check(), Ok(()));
-        assert_eq!((config.summarize_at(), config.summarize_to()), (6_553, 4_096));
+        let alone = config.alone();
+        assert_eq!((alone.max_tokens, alone.summarize_at_ratio), (Some(8_192), Some(0.8)));
+        assert_eq!(alone.summarize_to(8_192), 4_096);
     }
 
     #[track_caller]
-    fn check(name: &str, value: Value, expected: Result<Value, &str>) {
+    fn check(name: &str, value: Value, expected: Result<Option<Value>, &str>) {
         let set = TurnConfig::default().with(name, value).map_err(|error| error.to_string());
         let now = |config: TurnConfig| {
             assert_eq!(config.check(), Ok(()));
             config.settings().iter().find(|setting| setting.name == name).map(|now| now.value)
         };
-        assert_eq!(set.map(now), expected.map(Some).map_err(Into::into));
+        assert_eq!(set.map(now), expected.map(Some).map_err(Into::into), "{name}");
     }
 
     #[test]
     fn settings_are_set_within_their_ranges() {
-        check("max-tokens", Value::Count(4_096), Ok(Value::Count(4_096)));
-        check("quality-threshold", Value::Count(1), Ok(Value::Ratio(1.0)));
-        check("auto-rollback", Value::Switch(true), Ok(Value::Switch(true)));
-        for setting in TurnConfig::default().settings() {
-            check(setting.name, setting.default, Ok(setting.default));
+        check("max-tokens", Value::Count(4_096), Ok(Some(Value::Count(4_096))));
+        check("max-tokens", Value::Count(0), Ok(None));
+        check("summarize-at-ratio", Value::Ratio(0.0), Ok(None));
+        check("quality-threshold", Value::Count(1), Ok(Some(Value::Ratio(1.0))));
+        check("auto-rollback", Value::Switch(true), Ok(Some(Value::Switch(true))));
+        for setting in TurnConfig::default().alone().settings() {
+            let value = setting.value.unwrap();
+            check(setting.name, value, Ok(Some(value)));
         }
     }
 
     #[test]
     fn a_value_out_of_range_is_refused_with_the_range() {
-        let error = "max-tokens must be a whole number from 256 to 10000000, got 0";
-        check("max-tokens", Value::Count(0), Err(error));
+        let error = "max-tokens must be a whole number from 256 to 10000000, got 1";
+        check("max-tokens", Value::Count(1), Err(error));
+        let error = "checkpoint-interval must be a whole number from 1 to 10000, got 0";
+        check("checkpoint-interval", Value::Count(0), Err(error));
         let error = "summarize-at-ratio must be a number from 0.1 to 1, got 1.5";
         check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
         let error = "quality-threshold must be a number from 0 to 1, got NaN";
@@ -285,15 +357,15 @@ mod tests {
     #[test]
     fn missing_settings_are_read_as_defaults() {
         let config: TurnConfig = serde_json::from_str(r#"{"max-tokens": 4096}"#).unwrap();
-        assert_eq!(config, TurnConfig { max_tokens: 4_096, ..TurnConfig::default() });
+        assert_eq!(config, TurnConfig { max_tokens: Some(4_096), ..TurnConfig::default() });
         assert!(serde_json::from_str::<TurnConfig>(r#"{"max-token": 1}"#).is_err());
     }
 
     #[test]
     fn a_summary_always_aims_below_its_trigger() {
         for ratio in [0.1, 0.3, 0.5, 0.8, 1.0] {
-            let config = TurnConfig { summarize_at_ratio: ratio, ..TurnConfig::default() };
-            assert!(config.summarize_to() < config.summarize_at(), "{ratio}");
+            let config = TurnConfig { summarize_at_ratio: Some(ratio), ..TurnConfig::default() };
+            assert!(config.summarize_to(1_000) < (1_000.0 * ratio) as u64, "{ratio}");
         }
     }
 }

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
+use crate::wording::counted;
 
 /// The report of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Report {
     pub tokens_after: u64,
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
+    /// How many of the messages are in the window.
+    pub messages: Sent,
     /// Costs of each section, in the order of the window. Sections for which nothing was offered
     /// are not listed.
     pub sections: Vec<SectionTokens>,
@@ -34,6 +37,30 @@ pub struct Report {
     pub missing: Vec<Section>,
     /// Comparison with the previous window, if there was one.
     pub stable: Option<Stable>,
+}
+
+/// How many messages of a conversation are in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "SentMessages"))]
+pub struct Sent {
+    /// Number of messages in the window.
+    pub sent: u64,
+    /// Number of messages in the conversation.
+    pub of: u64,
+    /// Number of messages of which the window has only a part.
+    pub shortened: u64,
+}
+
+impl std::fmt::Display for Sent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { sent, of, shortened } = self;
+        write!(f, "{sent} of {} sent", counted(*of, "message"))?;
+        match shortened {
+            0 => Ok(()),
+            _ => write!(f, ", {shortened} shortened"),
+        }
+    }
 }
 
 /// The costs of a section.

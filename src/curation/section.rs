@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::names::names;
-use crate::tokens::Counter;
+use crate::tokens::{Counter, Measure};
 use crate::visible::visible;
 
 names! {
@@ -80,6 +80,26 @@ pub struct Sections {
     pub summary: Option<Counted>,
     /// Memories found for this turn.
     pub grounding: Option<Counted>,
+}
+
+impl Sections {
+    /// Returns the cost of the texts that are already counted, except the items, in tokens. The
+    /// cost of failures and units is unknown until they are formatted.
+    pub(crate) fn tokens(&self, measure: &Measure) -> u64 {
+        let Self { tool_schemas, system_prompt, design_document, type_definitions, .. } = self;
+        let Self { current_unit, relevant_tests, summary, grounding, .. } = self;
+        let counted = [
+            tool_schemas,
+            system_prompt,
+            design_document,
+            type_definitions,
+            current_unit,
+            relevant_tests,
+            summary,
+            grounding,
+        ];
+        counted.into_iter().flatten().map(|part| measure.message(part.tokens)).sum()
+    }
 }
 
 /// A failed test.

@@ -89,7 +89,7 @@ pub enum Kept {
     System,
     /// The unit contains a pinned message.
     Pinned,
-    /// The unit is the user's first message. [Notices](Message::is_notice) count only if there are
+    /// The unit is the user's first message, and a window can hold it. [Notices](Message::is_notice) count only if there are
     /// no other messages of the user.
     FirstUser,
     /// The unit is the user's last message. Notices count only if there are no other messages of
@@ -121,6 +121,14 @@ impl<'a> History<'a> {
     pub fn others(&self) -> u64 {
         let others = self.messages.iter().enumerate().filter(|(index, _)| !self.is_folded(*index));
         others.map(|(_, message)| self.measure.message(message.tokens)).sum()
+    }
+
+    /// Makes the user's first message one that can be left out, for a window that does not hold it.
+    /// Returns whether this changed anything; the user's last message always stays.
+    pub fn let_go_of_first(&mut self) -> bool {
+        let has_last = self.units.iter().any(|unit| unit.kept == Some(Kept::LastUser));
+        let first = self.units.iter_mut().find(|unit| unit.kept == Some(Kept::FirstUser));
+        first.filter(|_| has_last).is_some_and(|unit| unit.kept.take().is_some())
     }
 
     /// Returns the index of each message's unit.

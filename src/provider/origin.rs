@@ -61,7 +61,7 @@ impl Origin {
         }
     }
 
-    /// Returns the window size that the user wants the server to provide, in tokens.
+    /// Returns the limit of the model that the user gives, in tokens.
     pub fn context(&self) -> Option<u64> {
         match self {
             #[cfg(feature = "providers")]

@@ -41,7 +41,7 @@ pub(crate) struct ProviderSettings {
     pub api_key_command: Option<String>,
     /// Script to play.
     pub script: Option<PathBuf>,
-    /// Window size in tokens to request from Ollama; by default, Ollama decides.
+    /// Limit of the model in tokens, which Ollama is also asked for; by default, the server tells.
     pub context: Option<u64>,
     /// File with certificates to trust besides the system's, as PEM.
     pub ca_file: Option<PathBuf>,
@@ -153,7 +153,7 @@ impl ProviderSettings {
             (Some(_), Some(_)) => Err(bad("script", "is only for the kind scripted")),
             (Some(family), None) => {
                 url.as_deref().map_or(Ok(()), check_url)?;
-                check_context(family, context)?;
+                check_context(context)?;
                 serving.check()?;
                 let key = match (key_source(api_key, api_key_env, api_key_command)?, &url) {
                     // A key from the environment is used only with the server it is meant for.
@@ -265,13 +265,9 @@ fn bad(setting: &'static str, what: impl Into<String>) -> BadSetting {
 /// mistake.
 const CONTEXTS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
-fn check_context(family: Family, context: Option<u64>) -> Result<(), BadSetting> {
+fn check_context(context: Option<u64>) -> Result<(), BadSetting> {
     match context {
         None => Ok(()),
-        Some(_) if family != Family::Ollama => Err(bad(
-            "context",
-            "is only for the kind ollama; for other kinds, set limit in [[models]]",
-        )),
         Some(context) if CONTEXTS.contains(&context) => Ok(()),
         Some(context) => {
             let (least, most) = (CONTEXTS.start(), CONTEXTS.end());

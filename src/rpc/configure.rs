@@ -13,7 +13,9 @@ use super::templates;
 use super::tool_names::ToolNames;
 use crate::agent::tools::context;
 use crate::agent::window::named_strategy;
-use crate::curation::config::{Range, Setting, TurnConfig, Value as Figure, WINDOW};
+use crate::curation::config::{
+    ConfigError, Range, Setting, TurnConfig, Value as Figure, need_not_be_set,
+};
 use crate::curation::strategy;
 use crate::engine::{Engine, SessionSettings};
 use crate::value::{Keyword, Value};
@@ -27,18 +29,18 @@ pub(super) struct Configure {
     /// Strategy for choosing messages.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
-    /// Maximum number of tokens in a window, from 256 to 10,000,000; 0 for the default.
-    window_tokens: Option<i64>,
     /// Turn pruned and summarized messages into memories; defaults to `t`.
     #[serde(default)]
     archive_pruned: Switch,
     /// Allow checkpoints and rollbacks; defaults to `t`.
     #[serde(default)]
     versioning: Switch,
-    /// Maximum number of tokens in view after a turn; defaults to 8192.
+    /// Maximum number of tokens that are sent; 0 for the default. Defaults to what the model takes
+    /// beside its answer, at most 96,000; without a provider, `process-turn` takes 8192.
     #[schemars(with = "Option<u64>")]
     max_tokens: Option<Value>,
-    /// Share of `:max-tokens` at which to summarize; defaults to 0.8.
+    /// Share of `:max-tokens` at which to summarize; 0 for the default. By default, older turns are
+    /// summarized when the window does not hold them; without a provider, at 0.8.
     #[schemars(with = "Option<f64>")]
     summarize_at_ratio: Option<Value>,
     /// Quality of the context, from 0 to 1, below which to roll back; defaults to 0.6.
@@ -91,7 +93,6 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     if let Some(name) = &given.strategy {
         named_strategy(name)?;
     }
-    let window_tokens = given.window_tokens.map(window_size).transpose()?;
     let recent_runs = stored_count("recent-runs", given.recent_runs)?;
     let passthrough_runs = stored_count("passthrough-runs", given.passthrough_runs)?;
     let token_threshold = stored_count("token-threshold", given.token_threshold)?;
@@ -102,7 +103,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let changes = given.changes()?;
     // Checked here so that the error names the parameter.
     changes.iter().try_fold(TurnConfig::default(), |config, (name, figure)| {
-        config.with(name, *figure).map_err(|error| setting_error(name, &error.to_string()))
+        config.with(name, *figure).map_err(|error| setting_error(name, &error))
     })?;
     let (template, session) = (given.template.clone(), given.session.clone().map(|name| name.0));
     let project = move |engine: &mut Engine| engine.find_session(session.as_deref()).ok()?.project;
@@ -119,8 +120,6 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                 let model = given.model.map(|Short(model)| model);
                 settings.model = model.or(settings.model).filter(|name| !name.is_empty());
                 settings.strategy = given.strategy.or(settings.strategy);
-                settings.max_tokens =
-                    window_tokens.or(settings.max_tokens).filter(|most| *most > 0);
                 settings.archive_pruned = given.archive_pruned.0.unwrap_or(settings.archive_pruned);
                 settings.versioning = given.versioning.0.unwrap_or(settings.versioning);
                 settings.manage = given.manage.0.unwrap_or(settings.manage);
@@ -174,17 +173,6 @@ impl Configure {
     }
 }
 
-/// Checks a client's limit for the tokens in a window; 0 restores the default.
-fn window_size(tokens: i64) -> Result<u64, WireError> {
-    match u64::try_from(tokens) {
-        Ok(size) if size == 0 || WINDOW.has(Figure::Count(size)) => Ok(size),
-        _ => {
-            let message = format!("must be {WINDOW}, or 0 for the default, got {tokens}");
-            Err(param_error("window-tokens", &message))
-        }
-    }
-}
-
 fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
     match value {
         Value::Int(count @ 0..) => Ok(Figure::Count(count.unsigned_abs())),
@@ -196,9 +184,15 @@ fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
     }
 }
 
-fn setting_error(name: &str, message: &str) -> WireError {
-    // The message already names the setting, so the parameter's name is left out.
-    param_error(name, message.strip_prefix(name).map_or(message, str::trim_start))
+fn setting_error(name: &str, error: &ConfigError) -> WireError {
+    let message = match error {
+        ConfigError::OutOfRange { value, range, .. } if need_not_be_set(name) => {
+            format!("must be {range}, or 0 for the default, got {value}")
+        }
+        ConfigError::OutOfRange { value, range, .. } => format!("must be {range}, got {value}"),
+        ConfigError::Unknown { .. } => error.to_string(),
+    };
+    param_error(name, &message)
 }
 
 /// All settings in effect.
@@ -211,8 +205,6 @@ pub(super) struct SettingsResult<'a> {
     model: Option<&'a str>,
     /// Strategy for choosing messages.
     strategy: Keyword<&'a str>,
-    /// Maximum number of tokens in a window; `nil` for the default.
-    window_tokens: Option<u64>,
     /// True if pruned and summarized messages become memories.
     archive_pruned: bool,
     /// True if checkpoints and rollbacks are possible.
@@ -246,10 +238,10 @@ pub(super) struct SettingsResult<'a> {
 struct SettingResult {
     /// Name of the setting.
     name: Keyword<&'static str>,
-    /// Value in effect.
-    value: Figure,
-    /// Default.
-    default: Figure,
+    /// Value in effect; `nil` if the setting is not set.
+    value: Option<Figure>,
+    /// Default; `nil` for a setting that need not be set.
+    default: Option<Figure>,
     /// Lowest allowed value; absent for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     least: Option<Figure>,
@@ -263,7 +255,6 @@ fn effective(session: &str, settings: &SessionSettings) -> Value {
         session,
         model: settings.model.as_deref(),
         strategy: Keyword(settings.strategy.as_deref().unwrap_or(strategy::ALL[0].name())),
-        window_tokens: settings.max_tokens,
         archive_pruned: settings.archive_pruned,
         versioning: settings.versioning,
         manage: settings.manage,

@@ -17,7 +17,7 @@ use crate::ids::SessionId;
 use crate::provider::Origin;
 use crate::provider::secret::{KeySource, Secret};
 use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
-use crate::tokens::model::LimitFrom;
+use crate::tokens::model::{LimitFrom, Model};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
@@ -42,7 +42,8 @@ pub(super) struct ConfigureParams {
     /// Absolute name of a file with the script that a scripted model plays, at most 16 MiB. Not for
     /// clients over TCP.
     script: Option<PathBuf>,
-    /// Window size in tokens to request from Ollama; defaults to Ollama's own.
+    /// Limit of the model in tokens; defaults to what its server tells. Ollama is also asked for a
+    /// window of this size.
     context: Option<u64>,
     /// Absolute name of a file with certificates to trust besides the system's, as PEM. Not for
     /// clients over TCP.
@@ -180,7 +181,7 @@ pub(super) struct ProviderResult<'a> {
     /// Address of the server; absent if the provider is not a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     base_url: Option<&'a str>,
-    /// Window size in tokens to request from Ollama; absent if Ollama's own applies.
+    /// Limit of the model in tokens, as configured; absent if its server tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
     /// File that a scripted model plays; only for such a model.
@@ -263,14 +264,23 @@ pub(super) struct ModelsResult<'a> {
     provider: &'a str,
     /// Names of the models, in the provider's order.
     models: Vec<String>,
+    /// Maximum number of tokens that the provider's own model takes.
+    limit: u64,
+    /// Source of the limit; `:default` if nobody tells it, so that it is assumed.
+    limit_from: LimitFrom,
 }
 
 pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireError> {
     let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
+    let engine = call.tools.engine.clone();
     Ok(Step::Await(Box::pin(async move {
         let models = configured.provider.models().await;
         let models = models.map_err(|error| provider_error(&configured.name, &error))?;
-        Step::done(&ModelsResult { provider: &configured.name, models })
+        configured.find_limit().await;
+        let model = configured.provider.model().to_owned();
+        let costs = engine.ask(move |engine| engine.costs(Some(&model))).await?;
+        let Model { limit, limit_from, .. } = configured.with_room(costs).model;
+        Step::done(&ModelsResult { provider: &configured.name, models, limit, limit_from })
     })))
 }
 

@@ -28,14 +28,15 @@ pub(super) struct PruneSession {
     brief: Option<bool>,
 }
 
-pub(super) fn prune_session(_: Call, given: PruneSession) -> Result<Step, WireError> {
+pub(super) fn prune_session(call: Call, given: PruneSession) -> Result<Step, WireError> {
     let target = not_negative("keep-tokens", given.keep_tokens)?;
     let if_needed = given.if_needed.unwrap_or(false);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.in_session(session, |engine, row| {
-            let context = engine.context_of(row.clone(), given.model.as_deref())?;
+            let (row, model) = (row.clone(), given.model.as_deref());
+            let context = call.tools.providers.context_of(engine, row.clone(), model)?;
             match if_needed {
                 true => engine.auto_manage_session(row.id, target, &context.costs),
                 false => engine.prune_session(row.id, target, &context.costs),
@@ -123,10 +124,12 @@ pub(super) struct SessionForModel {
     pub(super) model: Option<ModelName>,
 }
 
-pub(super) fn session_stats(_: Call, given: SessionForModel) -> Result<Step, WireError> {
+pub(super) fn session_stats(call: Call, given: SessionForModel) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let SessionContext { row, costs, .. } = engine.session_context(session, model)?;
+        let row = engine.find_session(session)?;
+        let context = call.tools.providers.context_of(engine, row, model)?;
+        let SessionContext { row, costs, .. } = context;
         let stats = engine.session_stats(row.id, &costs)?;
         let session = engine.session(row.id)?;
         let state = session.state();

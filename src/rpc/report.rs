@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::present::Money;
-use crate::curation::report::{Entry, Report, Run, SectionTokens, Stable, What};
+use crate::curation::report::{Entry, Report, Run, SectionTokens, Sent, Stable, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};
 use crate::ids::{MessageId, SessionId};
@@ -29,6 +29,8 @@ pub(super) struct WindowReport<'a> {
     tokens_after: u64,
     /// True if the counts are the model's own rather than estimates.
     exact: bool,
+    /// How many of the messages are in the window.
+    messages: Sent,
     /// Tokens of each section, in order. Sections for which nothing was offered are not listed.
     sections: &'a [SectionTokens],
     /// Sections that the phase requires and the window lacks.
@@ -99,6 +101,7 @@ impl<'a> WindowReport<'a> {
             tokens_before: report.tokens_before,
             tokens_after: report.tokens_after,
             exact: report.exact,
+            messages: report.messages,
             sections: &report.sections,
             missing: &report.missing,
             parts,

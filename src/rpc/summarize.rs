@@ -7,6 +7,7 @@ use super::Step;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{InSession, ModelName, not_negative};
+use crate::agent::Providers;
 use crate::agent::summary::{Described, Outcome, described, worth_preparing};
 use crate::curation::prune::SUMMARIZED_BUT;
 use crate::curation::summary::Ahead;
@@ -46,12 +47,15 @@ pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, Wi
 pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<Step, WireError> {
     let keep = keep(given.keep_messages, given.keep_turns)?;
     let (session, model) = (given.session.clone(), given.model.clone());
+    let providers = call.tools.providers.clone();
+    let of_call = providers.clone();
     let ahead = move |engine: &mut Engine, least| {
-        let context = engine.session_context(session.as_deref(), model.as_deref())?;
-        let max_tokens = context.settings.turn.max_tokens;
+        let row = engine.find_session(session.as_deref())?;
+        let context = of_call.turn_context(engine, row, model.as_deref())?;
+        let max_tokens = context.max_tokens();
         engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs, least)
     };
-    prepared(&call, ahead, move |prepared| summarized(given, keep, prepared))
+    prepared(&call, ahead, move |prepared| summarized(providers, given, keep, prepared))
 }
 
 /// Prepares a summary outside the engine, with a description if a model is configured to write one,
@@ -74,6 +78,7 @@ pub(super) fn prepared(
 }
 
 fn summarized(
+    providers: Providers,
     given: SummarizeSession,
     keep: Keep,
     Described { prepared, outcome }: Described,
@@ -81,8 +86,8 @@ fn summarized(
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
-            let context = engine.context_of(row.clone(), given.model.as_deref())?;
-            let max_tokens = context.settings.turn.max_tokens;
+            let context = providers.turn_context(engine, row.clone(), given.model.as_deref())?;
+            let max_tokens = context.max_tokens();
             engine.summarize_session(row.id, keep, max_tokens, &context.costs, &prepared)
         })?;
         let stats = SummaryStats { summarized_items: done.messages, kept_items: done.kept };

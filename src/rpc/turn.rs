@@ -11,8 +11,8 @@ use super::messages::MessageParam;
 use super::params::{InSession, ModelName, Short, not_negative};
 use super::prune::SessionForModel;
 use super::summarize::{Description, prepared};
-use crate::agent::Embedded;
 use crate::agent::summary::{Described, Outcome};
+use crate::agent::{Embedded, Providers};
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::session::message::Phase;
@@ -42,15 +42,19 @@ pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, W
     embedded(&call, text, move |embedded| {
         let (session, model) = (given.session.clone(), given.model.clone());
         let new = message.clone();
+        let providers = after.tools.providers.clone();
+        let of_turn = providers.clone();
         let ahead = move |engine: &mut Engine, least| {
-            let context = engine.session_context(session.as_deref(), model.as_deref())?;
+            let row = engine.find_session(session.as_deref())?;
+            let context = of_turn.turn_context(engine, row, model.as_deref())?;
             engine.turn_ahead(&context, &new, least)
         };
-        prepared(&after, ahead, move |prepared| turn(given, message, embedded, prepared))
+        prepared(&after, ahead, move |prepared| turn(providers, given, message, embedded, prepared))
     })
 }
 
 fn turn(
+    providers: Providers,
     given: ProcessTurn,
     message: NewMessage,
     embedded: Embedded,
@@ -60,7 +64,7 @@ fn turn(
         let (outcome, vector) = (embedded.outcome(), embedded.vector);
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
-            let context = engine.context_of(row.clone(), given.model.as_deref())?;
+            let context = providers.turn_context(engine, row.clone(), given.model.as_deref())?;
             let turn =
                 NewTurn { method: "process-turn", message, coherence: given.coherence, vector };
             engine.process_turn(&context, turn, &prepared)
@@ -212,10 +216,11 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
     parts.collect()
 }
 
-pub(super) fn quality_score(_: Call, given: SessionForModel) -> Result<Step, WireError> {
+pub(super) fn quality_score(call: Call, given: SessionForModel) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let context = engine.session_context(session, model)?;
+        let row = engine.find_session(session)?;
+        let context = call.tools.providers.turn_context(engine, row, model)?;
         let quality = engine.quality_score(&context)?;
         let quality_parts = quality_parts(&quality);
         Ok(Value::of(&QualityResult {

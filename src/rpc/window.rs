@@ -170,7 +170,8 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
     let managers = given.managers.map(manager_names).transpose()?;
     Step::then(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let mut context = engine.session_context(session, model)?;
+        let row = engine.find_session(session)?;
+        let mut context = call.tools.providers.context_of(engine, row, model)?;
         context.managers = managers.unwrap_or(context.managers);
         if !given.items {
             context.managers.clear();

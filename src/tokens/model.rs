@@ -50,11 +50,34 @@ pub(crate) const TABLE: &[Row] = &[
     public(&["gpt-4-32k"], 32_768, TokenizerName::Cl100k),
     public(&["gpt-4"], 8_192, TokenizerName::Cl100k),
     public(&["gpt-3.5-turbo"], 16_385, TokenizerName::Cl100k),
+    // Open models, with the limits that they were made for. A server often runs them with less, and
+    // most servers tell.
+    private(&["llama-3.1", "llama-3.2", "llama-3.3", "meta-llama-3.1"], 131_072, OPEN),
+    private(&["llama3.1", "llama3.2", "llama3.3"], 131_072, OPEN),
+    private(&["llama3", "llama-3", "meta-llama-3"], 8_192, OPEN),
+    private(&["llama2", "llama-2"], 4_096, OPEN),
+    private(&["qwen2.5", "qwen3"], 32_768, OPEN),
+    private(&["qwen3-coder", "qwen3-next"], 262_144, OPEN),
+    private(&["mistral-7b", "mixtral", "codestral-22b"], 32_768, OPEN),
+    private(&["mistral-nemo", "mistral-large", "mistral-small3.1", "pixtral"], 131_072, OPEN),
+    private(&["mistral-small-3.1", "mistral-small-3.2", "mistral-small3.2"], 131_072, OPEN),
+    private(&["devstral"], 131_072, OPEN),
+    private(&["gemma2", "gemma-2", "gemma-7b", "gemma:"], 8_192, OPEN),
+    private(&["gemma3:1b", "gemma-3-1b", "gemma3n", "gemma-3n"], 32_768, OPEN),
+    private(&["gemma3", "gemma-3"], 131_072, OPEN),
+    private(&["phi4", "phi-4"], 16_384, OPEN),
+    private(&["phi4-mini", "phi-4-mini"], 131_072, OPEN),
+    private(&["deepseek-chat", "deepseek-reasoner"], 128_000, OPEN),
+    private(&["command-r"], 128_000, OPEN),
+    private(&["grok-3"], 131_072, OPEN),
+    private(&["grok-4"], 256_000, OPEN),
 ];
 
 const GEMINI: f64 = 1.3;
 const CLAUDE: f64 = 1.55;
 const CLAUDE_TO_4_6: f64 = 1.2;
+/// Factor for models with a large vocabulary of their own.
+const OPEN: f64 = 1.0;
 
 /// Limit, tokenizer and factor for the models whose names begin with one of `prefixes`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -235,6 +258,12 @@ mod tests {
         check("gpt-4.1", 1_000_000, 1.0, true);
         check("gpt-4-1106-preview", 128_000, 1.0, true);
         check("gpt-4-0613", 8_192, 1.0, true);
+        check("llama3.2:3b", 131_072, 1.0, false);
+        check("meta-llama/Llama-3.1-8B-Instruct", 131_072, 1.0, false);
+        check("qwen3:8b", 32_768, 1.0, false);
+        check("Qwen/Qwen3-Coder-30B", 262_144, 1.0, false);
+        check("gemma-3-12b-it-q4_0.gguf", 131_072, 1.0, false);
+        check("gemma2:9b", 8_192, 1.0, false);
         assert_eq!(Model::named("gpt-4-0613", &[]).tokenizer, TokenizerName::Cl100k);
     }
 

@@ -38,9 +38,7 @@
          (count (contexture-request 'count-window (contexture-repl--count-params)))
          (phrase (contexture-count--phrase count))
          (short (format "%s/%s" (contexture--number (plist-get count :tokens))
-                        (if (plist-get count :limit)
-                            (contexture--number (plist-get count :limit))
-                          "?"))))
+                        (contexture--number (plist-get count :max-tokens)))))
     (contexture-ert-wait-for (equal (contexture-count--text id) phrase))
     (unless (string-blank-p (contexture-repl--text))
       (should (equal (contexture-count-tests--dry-run) phrase)))
@@ -79,20 +77,64 @@
             ;; A model whose limit is known.
             (contexture-repl-switch-model "gpt-4")
             (contexture-count-tests--check)
-            (should (string-search " of 8,192 tokens" (contexture-repl-test-header)))
+            (should (string-search " of 4,192 tokens" (contexture-repl-test-header)))
+            (should-not (string-search "assumed" (contexture-repl-test-header)))
             ;; One that nobody knows.
             (contexture-repl-switch-model "mystery")
             (contexture-count-tests--check)
-            (should (string-search " tokens, limit unknown"
-                                   (contexture-repl-test-header)))))
+            (should (string-match-p " of 96,000 tokens .*, 100,000 assumed"
+                                    (contexture-repl-test-header)))))
       (contexture-session-mode-line-mode -1)
       (kill-buffer contexture-list-buffer)
       (kill-buffer contexture-dashboard-buffer))))
 
+(ert-deftest contexture-count-says-how-many-messages-are-sent ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-session-mode-line-mode 1)
+    (save-window-excursion
+      (let* ((conversation (current-buffer))
+             (id (plist-get contexture-repl--session :id))
+             (said (make-string 400 ?x)))
+        (contexture-request 'configure-session (list :session id :max-tokens 600
+                                                     :auto-summarize nil))
+        (contexture-request
+         'add-message
+         (list :session id
+               :messages (cl-loop for n below 40
+                                  collect (list :role (if (cl-evenp n) :user :assistant)
+                                                :content (format "%d %s" n said)))))
+        (contexture-ert-wait-for
+            (string-match-p "of 600 .* of 40 messages" (contexture-count--text id)))
+        (contexture-list contexture-manager)
+        (contexture-dashboard)
+        (set-buffer conversation)
+        (unwind-protect
+            (progn
+              (contexture-repl-test-type "What is this?")
+              (contexture-count-tests--check)
+              (let* ((text (contexture-count--text id))
+                     (sent (and (string-match "[0-9]+ of 600 tokens.*sent" text)
+                                (match-string 0 text))))
+                (should (string-match-p ", [0-9]+ of 41 messages sent\\'" sent))
+                (should-not (string-search "41 of 41" sent))
+                ;; What was sent is what was said before.
+                (contexture-repl-send)
+                (contexture-repl-test-wait)
+                (contexture-explain)
+                (contexture-ert-wait-for (get-buffer contexture-explain-buffer))
+                (with-current-buffer contexture-explain-buffer
+                  (contexture-ert-wait-for (string-search sent (buffer-string))))
+                (contexture-ert-wait-for
+                    (with-current-buffer contexture-dashboard-buffer
+                      (string-search sent (buffer-string))))))
+          (contexture-session-mode-line-mode -1)
+          (kill-buffer contexture-list-buffer)
+          (kill-buffer contexture-dashboard-buffer))))))
+
 (ert-deftest contexture-count-says-when-it-is-an-old-one ()
   (contexture-repl-test-with '(("A"))
     (let ((id (plist-get contexture-repl--session :id)))
-      (contexture-ert-wait-for (string-search "0 tokens, limit" (contexture-count--text id)))
+      (contexture-ert-wait-for (string-prefix-p "0 of " (contexture-count--text id)))
       (contexture-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
       (contexture-repl-test-type "Something")
       (should (string-suffix-p ", counting..." (contexture-count--text id)))

@@ -121,11 +121,10 @@
     (contexture-dashboard-tests--shows "Conversation work: idle")
     (contexture-dashboard-tests--shows "Messages   0  all in view")
     (contexture-dashboard-tests--shows
-     "To send    0 tokens, no model is chosen  at most 96,000 are sent")
+     "To send    0 of 96,000 tokens (0 %), no messages, 100,000 assumed")
     (contexture-dashboard-tests--shows "Items      0  0 tokens, in the conversation's own context")
-    (should-not (string-match-p "Used" (contexture-dashboard-tests--text)))
     (contexture-request 'configure-session '(:model "gpt-4"))
-    (contexture-dashboard-tests--shows "To send    0 of 8,192 tokens (0 %)")
+    (contexture-dashboard-tests--shows "To send    0 of 4,192 tokens (0 %)")
     (contexture-dashboard-tests--shows "░\\{40\\} 0.0 %")
     (contexture-dashboard-tests--shows "None has been built")
     (contexture-dashboard-tests--shows "Checkpoints\n  None yet")))

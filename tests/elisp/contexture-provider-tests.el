@@ -191,6 +191,31 @@
         (contexture-ert-wait-for (equal went-on '(2 1)))
         (should-not contexture-provider--waiting)))))
 
+(ert-deftest contexture-provider-asks-for-a-limit-that-nobody-tells ()
+  (dolist (case '(("mystery" 12000) ("llama3.2" nil)))
+    (pcase-let ((`(,model ,limit) case) (asked nil))
+      (contexture-ert-with-model '((:text "a"))
+        (contexture-provider-tests--with ()
+          (cl-letf (((symbol-function 'contexture-provider--read)
+                     (lambda ()
+                       (list "here" (list :kind "openai" :model model :base-url
+                                          (concat (contexture-ert-model-url) "/v1"))
+                             nil)))
+                    ((symbol-function 'read-number)
+                     (lambda (prompt default)
+                       (push (list prompt default) asked)
+                       limit)))
+            (call-interactively #'contexture-configure-provider)
+            (contexture-ert-wait-for
+                (equal limit (plist-get (cdr (assoc "here" contexture-providers)) :context)))
+            (contexture-test-settle)
+            (let ((models (contexture-request 'list-models '(:provider "here"))))
+              (should (eql (plist-get models :limit) (or limit 131072)))
+              (should (eq (plist-get models :limit-from) (if limit :configuration :table))))
+            (should (equal asked
+                           (and limit '(("Limit of mystery in tokens, which its server does not \
+tell: " 100000)))))))))))
+
 (ert-deftest contexture-provider-key-is-shown-nowhere ()
   (let ((contexture-events-buffer-size 100000))
     (contexture-provider-tests--with ()

@@ -489,7 +489,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-ert-wait-for contexture-repl--providers)
     (contexture-ert-wait-for
         (string-match-p
-         "\\` talk  scripted  0 tokens, limit unknown  whole history\\'"
+         "\\` talk  scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed  notes off\\'"
          (contexture-repl-test-header)))
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")

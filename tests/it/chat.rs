@@ -23,7 +23,14 @@ fn configure(home: &Home, answers: &str) {
 }
 
 fn said(client: &mut Client) -> Vec<String> {
-    let messages = client.ok("get-messages", "nil");
+    lines(&client.ok("get-messages", "nil"))
+}
+
+fn logged(client: &mut Client) -> Vec<String> {
+    lines(&client.ok("get-messages", "(:view :log)"))
+}
+
+fn lines(messages: &Json) -> Vec<String> {
     let line =
         |message: &Json| format!("{}: {}", text(&message["role"]), text(&message["content"]));
     // An empty list is `nil`, and that is null.
@@ -154,15 +161,44 @@ fn an_answer_that_breaks_off_keeps_what_had_come() {
 }
 
 #[test]
-fn every_refusal_leaves_the_question_in_the_log() {
+fn after_every_refusal_the_question_is_only_in_the_log_and_can_be_asked_again() {
     for kind in ["authentication", "rate-limited", "bad-request", "malformed", "unavailable"] {
         let home = Home::new();
-        let answers = format!("[[answer]]\nerror = \"{kind}\"\nmessage = \"no\"\n");
+        let answers = format!(
+            "[[answer]]\nerror = \"{kind}\"\nmessage = \"no\"\n[[answer]]\ntext = \"yes\"\n"
+        );
         let mut client = begin(&home, &answers);
         let failure = client.fails("chat", "(:content \"hi\")");
-        assert_eq!(failure.kind(), kind);
-        assert_eq!(said(&mut client), ["user: hi"]);
+        assert_eq!((failure.kind(), &failure.data["question"]), (kind, &"msg-1".into()));
+        assert_eq!(said(&mut client), [""; 0]);
+        assert_eq!(logged(&mut client), ["user: hi"]);
+        client.ok("chat", "(:content \"hi\")");
+        assert_eq!(said(&mut client), ["user: hi", "assistant: yes"]);
     }
+}
+
+#[test]
+fn a_question_that_got_no_answer_because_the_server_ended_is_not_sent_twice() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"yes\"\n");
+    client.ok("add-message", "(:content \"hi\")");
+    client.ok("chat", "(:content \"hi\")");
+    assert_eq!(said(&mut client), ["user: hi", "assistant: yes"]);
+    assert_eq!(logged(&mut client), ["user: hi", "user: hi", "assistant: yes"]);
+}
+
+#[test]
+fn what_cannot_be_sent_is_said_before_it_is_stored() {
+    let home = Home::new();
+    let mut client = begin(&home, "[[answer]]\ntext = \"yes\"\n");
+    client.ok("configure-session", "(:max-tokens 500)");
+    let long = format!("(:content {})", quoted(&"word ".repeat(2_000)));
+    let failure = client.fails("chat", &long);
+    assert_eq!((failure.kind(), failure.data["question"].is_null()), ("budget-too-small", true));
+    assert_eq!(client.fails("count-window", &long).kind(), "budget-too-small");
+    assert_eq!(logged(&mut client), [""; 0]);
+    client.ok("chat", "(:content \"hi\")");
+    assert_eq!(said(&mut client), ["user: hi", "assistant: yes"]);
 }
 
 #[test]
@@ -262,7 +298,7 @@ fn a_window_has_no_more_than_its_server_makes_room_for() {
     let shown = client.ok("chat", "(:content \"hi\" :dry-run t)");
     // Half of it is left for the answer.
     assert!(shown["tokens"].as_i64().unwrap() <= 1024, "{}", shown["tokens"]);
-    client.ok("configure-session", "(:window-tokens 100000)");
+    client.ok("configure-session", "(:max-tokens 100000)");
     let shown = client.ok("chat", "(:content \"hi\" :dry-run t)");
     assert!(shown["tokens"].as_i64().unwrap() <= 2048, "{}", shown["tokens"]);
 }
@@ -304,7 +340,7 @@ fn items_get_the_room_that_nothing_else_needs_and_the_rest_is_named() {
     let home = Home::new();
     let mut client = begin(&home, "[[answer]]\necho = true\n");
     client.ok("open-session", "(:name \"with items\" :manager \"m\")");
-    client.ok("configure-session", "(:window-tokens 2000)");
+    client.ok("configure-session", "(:max-tokens 2000)");
     for number in 0..4 {
         client.add("m", &format!("item {number} {}", "word ".repeat(400)));
     }

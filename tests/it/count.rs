@@ -27,13 +27,12 @@ fn count(client: &mut Client, typed: &str, more: &str) -> (u64, Option<u64>) {
     if !typed.is_empty() {
         let dry = client.ok("chat", &format!("(:content {typed:?} :dry-run t {more})"));
         assert_eq!(counted["tokens"], dry["tokens"]);
-        assert_eq!(counted["limit"].is_u64(), dry["limit_known"] == true, "{dry}");
-        if counted["limit"].is_u64() {
-            assert_eq!(counted["limit"], dry["limit"]);
+        for figure in ["limit", "limit_from", "max_tokens", "messages", "exact"] {
+            assert_eq!(counted[figure], dry[figure], "{figure}");
         }
     }
-    assert_eq!(counted["limit"].is_u64(), counted["limit_from"] != "default");
-    (counted["tokens"].as_u64().unwrap(), counted["limit"].as_u64())
+    let limit = counted["limit"].as_u64().filter(|_| counted["limit_from"] != "default");
+    (counted["tokens"].as_u64().unwrap(), limit)
 }
 
 #[test]
@@ -80,7 +79,11 @@ fn without_a_configured_model_the_session_s_counts() {
     client.ok("add-message", "(:content \"hello\")");
     let counted = client.ok("count-window", "(:content \"and more\")");
     assert!(counted["tokens"].as_u64().unwrap() > 0);
-    assert!(is_nil(&counted["model"]) && is_nil(&counted["limit"]), "{counted}");
+    assert!(is_nil(&counted["model"]) && counted["limit"] == 100_000, "{counted}");
+    assert_eq!(
+        (&counted["limit_from"], &counted["max_tokens"]),
+        (&"default".into(), &96_000.into())
+    );
     client.ok("configure-session", "(:model \"gpt-4\")");
     let counted = client.ok("count-window", "nil");
     assert_eq!((&counted["model"], &counted["limit"]), (&"gpt-4".into(), &8192.into()));

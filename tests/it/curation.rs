@@ -436,11 +436,11 @@ fn the_default_budget_is_96000_and_settings_and_models_change_it() {
     check("nil", 96_000);
     check("(:model \"gpt-4-0613\")", 4_192);
     check("(:max-tokens 77)", 77);
-    client.ok("configure-session", "(:window-tokens 5000 :model \"gpt-5\" :strategy :sliding)");
+    client.ok("configure-session", "(:max-tokens 5000 :model \"gpt-5\" :strategy :sliding)");
     let window = client.ok("build-context", "nil");
     assert_eq!((&window["max_tokens"], &window["model"]), (&5000.into(), &"gpt-5".into()));
     assert_eq!(window["report"]["strategy"], "sliding");
-    client.ok("configure-session", "(:window-tokens 0 :model \"\")");
+    client.ok("configure-session", "(:max-tokens 0 :model \"\")");
     let window = client.ok("build-context", "nil");
     assert_eq!((&window["max_tokens"], &window["model"]), (&96_000.into(), &"default".into()));
 }

@@ -41,7 +41,7 @@ fn the_reference_names_the_defaults_of_sessions() {
     let switches = switches.map(|(name, on)| (name, shown(Value::Switch(on))));
     let template = [("template", format!("`{DEFAULT_TEMPLATE}`"))];
     let of_turns = TurnConfig::default().settings();
-    let of_turns = of_turns.iter().map(|setting| (setting.name, shown(setting.default)));
+    let of_turns = of_turns.iter().filter_map(|it| Some((it.name, shown(it.default?))));
     for (name, default) in of_turns.chain(switches).chain(template) {
         let line = between(method, &format!("\n- `:{name}` "), "\n");
         assert!(line.ends_with(&format!(" {default}.")), "{name} is {default}: {line}");

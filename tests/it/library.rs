@@ -118,7 +118,7 @@ async fn without_versioning_there_is_nothing_to_go_back_to() {
 #[tokio::test]
 async fn settings_out_of_range_and_unknown_strategies_are_refused() {
     let error = async |builder: contexture::Builder| builder.open().await.err().unwrap();
-    let config = TurnConfig { max_tokens: 1, ..TurnConfig::default() };
+    let config = TurnConfig { max_tokens: Some(1), ..TurnConfig::default() };
     let wrong = error(Conversation::builder("a").config(config)).await;
     assert!(matches!(wrong, Error::Setting(_)));
     assert_eq!(wrong.to_string(), "max-tokens must be a whole number from 256 to 10000000, got 1");

@@ -7,7 +7,7 @@ use crate::model;
 use crate::support::*;
 
 const TURNS: usize = 60;
-/// Words of a question: so many that a default session is summarized several times, and fewer.
+/// Words of a question: so many that a small session is summarized several times, and fewer.
 const MANY: usize = 150;
 const FEW: usize = 10;
 const STATUS: &str = "/management/status";
@@ -46,8 +46,9 @@ fn converse(
 }
 
 #[test]
-fn a_default_session_is_never_refused() {
-    for (family, answers, sent) in converse(|_, _| String::new(), "nil", "which automobile?", MANY)
+fn a_session_that_is_summarized_is_never_refused() {
+    let small = "(:max-tokens 8192)";
+    for (family, answers, sent) in converse(|_, _| String::new(), small, "which automobile?", MANY)
     {
         let summarized = answers.iter().filter(|a| a["turn"]["summarization_triggered"] == true);
         assert!(summarized.count() > 1, "{family:?}");

@@ -85,6 +85,7 @@ mod strangers;
 mod streams;
 mod strict;
 mod support;
+mod telling;
 mod tiers;
 mod transports;
 mod trust;

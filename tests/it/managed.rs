@@ -343,13 +343,13 @@ fn notes_that_do_not_fit_fail_open() {
         "word ".repeat(2_000)
     );
     let narrow: Fault = |_, client| {
-        client.ok("configure-session", "(:window-tokens 256)");
+        client.ok("configure-session", "(:max-tokens 256)");
     };
     check_failure(&long, narrow, "window", "");
 }
 
 #[test]
-fn a_turn_that_is_cancelled_while_it_is_managed_keeps_the_question() {
+fn a_turn_that_is_cancelled_while_it_is_managed_keeps_the_question_in_the_log() {
     let answers = "[[answer]]\nwhen = \"NOTES\"\ntext = \"So\"\nhang = true\n\
                    [[answer]]\necho = true\n";
     let home = configured(answers, TEMPLATE);
@@ -361,7 +361,8 @@ fn a_turn_that_is_cancelled_while_it_is_managed_keeps_the_question() {
     let failure = client.reply(id).unwrap_err();
     assert_eq!(failure.code, -32800);
     until("the session to be free", || client.call("chat", "(:content \"x\" :manage nil)").is_ok());
-    assert_eq!(text(&client.ok("get-messages", "nil")[4]["content"]), "third question");
+    let log = client.ok("get-messages", "(:view :log)");
+    assert_eq!(text(&log[4]["content"]), "third question");
     assert!(views(&mut client).is_empty(), "a managing that nobody wanted has not failed");
 }
 

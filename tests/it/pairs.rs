@@ -176,8 +176,7 @@ static FEATURES: &[Feature] = &[
     Feature {
         name: "budget",
         prepared: |client| {
-            client
-                .ok("configure-session", &format!("(:window-tokens {BUDGET} :auto-summarize nil)"));
+            client.ok("configure-session", &format!("(:max-tokens {BUDGET} :auto-summarize nil)"));
             messages(client, 60, 60);
         },
         missing: |_, sent| sent.contains("older message 7 ").then(|| "all was sent".to_owned()),

@@ -12,7 +12,7 @@ fn counted(asked: &Asked) -> usize {
 
 /// A model that takes `limit` tokens and says so as llama.cpp does. What it is asked about models is
 /// answered with `list`.
-fn taking(limit: usize, list: &'static str) -> Endpoint {
+pub(crate) fn taking(limit: usize, list: &'static str) -> Endpoint {
     Endpoint::listing(move |asked, _| {
         if asked.method == "GET" {
             let found = asked.path == "/v1/models" && !list.is_empty();
@@ -39,7 +39,7 @@ fn taking(limit: usize, list: &'static str) -> Endpoint {
     })
 }
 
-fn begin(home: &Home, server: &Endpoint, more: &str) -> Client {
+pub(crate) fn begin(home: &Home, server: &Endpoint, more: &str) -> Client {
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"s\")");
     let params =
@@ -118,6 +118,33 @@ fn what_cannot_be_made_to_fit_is_told_in_the_words_of_the_server() {
     let failure = client.fails("chat", &format!("(:content {long:?})"));
     assert_eq!((failure.kind(), sent(&server)), ("context-too-long", before), "{failure:?}");
     assert!(failure.message.contains("the model accepts"), "{failure:?}");
+}
+
+#[test]
+fn a_question_that_a_server_refused_stands_in_the_way_of_none() {
+    let server = taking(300, "");
+    let home = Home::new();
+    let mut client = begin(&home, &server, "");
+    let long = format!("first {}", "word ".repeat(500));
+    let failure = client.fails("chat", &format!("(:content {long:?})"));
+    assert_eq!((failure.kind(), &failure.data["question"]), ("context-too-long", &"msg-1".into()));
+    // It was stored before the server told its limit. It is in the log, and is sent no more.
+    assert!(is_nil(&client.ok("get-messages", "nil")));
+    assert_eq!(client.ok("get-messages", "(:view :log)").as_array().unwrap().len(), 1);
+    assert_eq!(client.ok("chat", "(:content \"hi\")")["content"], "yes");
+    let last = server.asked().last().unwrap().body.to_string();
+    assert!(!last.contains("first word"), "{last}");
+    // The next is said before it is stored.
+    let failure = client.fails("chat", &format!("(:content {long:?})"));
+    assert!(failure.data["question"].is_null(), "{failure:?}");
+    assert_eq!(client.ok("get-messages", "(:view :log)").as_array().unwrap().len(), 3);
+    assert_eq!(client.ok("chat", "(:content \"more\")")["content"], "yes");
+    // Neither does a first message that came from elsewhere.
+    client.ok("open-session", "(:name \"t\")");
+    client.ok("add-message", &format!("(:role :user :content {long:?})"));
+    assert_eq!(client.ok("chat", "(:content \"hi\")")["content"], "yes");
+    client.ok("prune-context", "(:max-tokens 50)");
+    assert_eq!(client.ok("chat", "(:content \"more\")")["content"], "yes");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn budgets_are_checked() {
         ("ground-query", "(:query \"a\" :limit -1)"),
         ("usage-log", "(:limit -5)"),
         ("restore-revision", "(:revision -1)"),
-        ("configure-session", "(:window-tokens -1)"),
+        ("configure-session", "(:max-tokens -1)"),
         ("process-turn", "(:content \"a\" :coherence 1.5)"),
         ("process-turn", "(:content \"a\" :coherence -0.1)"),
     ] {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::turn::context;
 use super::{Chat, ChatRequest, TURN};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
-use crate::engine::{Engine, Material, NewMessage};
+use crate::curation::report::Sent;
+use crate::engine::{Engine, Material, NewMessage, Summarizing};
 use crate::ids::SessionId;
 use crate::store::session::SessionRow;
 use crate::tokens::model::{LimitFrom, Model};
@@ -26,12 +28,14 @@ pub(crate) struct Count {
     pub model: Option<String>,
     /// Tokens that would be sent.
     pub tokens: u64,
-    /// Maximum number of tokens that the model takes; `nil` if it is unknown.
-    pub limit: Option<u64>,
-    /// Source of the limit; `:default` if the limit is unknown.
+    /// Maximum number of tokens that the model takes.
+    pub limit: u64,
+    /// Source of the limit; `:default` if nobody tells it, so that it is assumed.
     pub limit_from: LimitFrom,
     /// Maximum number of tokens in the window.
     pub max_tokens: u64,
+    /// How many of the messages would be sent.
+    pub messages: Sent,
     /// Tokens of everything that was offered for the window.
     pub offered: u64,
     /// True if the counts are the model's own rather than estimates.
@@ -76,7 +80,8 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
         tokens: built.window.tokens,
         offered: report.tokens_before,
         max_tokens: report.max_tokens,
-        limit: model.known.then_some(model.limit),
+        messages: report.messages,
+        limit: model.limit,
         limit_from: model.limit_from,
         exact: report.exact,
         model: Some(model.name).filter(|name| name != UNNAMED),
@@ -88,13 +93,49 @@ const UNNAMED: &str = "default";
 
 impl Chat {
     /// Builds the window that would be sent, and returns it with the model. Leaves out the user's
-    /// message if it is empty.
+    /// message if it is empty. If the turn would summarize older turns, the window has a summary
+    /// without a description by a model.
     pub(super) async fn would_send(&self) -> Result<(Model, Built), AgentError> {
         self.configured.find_limit().await;
         let mut material = self.read_material().await?;
         let model = material.context.costs.model.clone();
-        say(&self.job, &mut material, self.request.message.clone()).await?;
+        let message = self.request.message.clone();
+        say(&self.job, &mut material, message.clone()).await?;
+        if !message.content.is_empty() {
+            self.summarize(&mut material, message).await?;
+        }
         Ok((model, self.build_with(material, String::new(), None).await?))
+    }
+}
+
+impl Chat {
+    /// Puts a summary into the material if the turn with this message would make one.
+    async fn summarize(
+        &self,
+        material: &mut Material,
+        message: NewMessage,
+    ) -> Result<(), AgentError> {
+        let (id, configured, max_tokens) =
+            (self.row.id, self.configured.clone(), self.request.max_tokens);
+        let ahead = self.job.ask(move |engine| {
+            let row = engine.row(id)?;
+            let context = context(engine, row, &configured, max_tokens)?;
+            engine.turn_ahead(&context, &message, 1)
+        });
+        let Some(ahead) = ahead.await? else { return Ok(()) };
+        let made = self.job.aside(TURN, move |_| {
+            let numbers: Vec<u64> = ahead.messages.iter().map(|folded| folded.number).collect();
+            ahead.summary().ok().map(|made| (made, numbers))
+        });
+        let Some((made, numbers)) = made.await? else { return Ok(()) };
+        let text = Arc::<str>::from(made.render());
+        let before = material.summary.take().map(|summary| summary.covers);
+        let mut covers = before.unwrap_or_default();
+        numbers.into_iter().for_each(|number| covers.insert(number, number));
+        let position = material.messages.last().map_or(0, |last| last.number);
+        let tokens = self.job.services.counter.count(&text);
+        material.summary = Some(Summarizing { text, tokens, covers, position, source: Some(made) });
+        Ok(())
     }
 }
 
@@ -132,6 +173,7 @@ async fn say(job: &Job, material: &mut Material, message: NewMessage) -> Result<
     // The cached words are found by message number, and a later message may get the number of this
     // one.
     material.words = None;
+    material.said += 1;
     material.messages.push(without_directive(&Arc::new(message.into_message(number, 0))));
     Ok(())
 }

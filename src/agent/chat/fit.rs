@@ -1,14 +1,18 @@
 //! Handles windows that the model's server refuses as too long: builds smaller windows, and reports
 //! the refusal if no window is small enough.
 
+use std::sync::Arc;
+
 use super::Chat;
 use super::begun::{Begun, Refused};
+use super::turn::context;
 use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::usable;
 use crate::curation::window::Window;
 use crate::engine::EngineError;
 use crate::provider::chat::{Request, Response};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
+use crate::session::message::{Message, Role};
 
 /// Maximum number of smaller windows to try after a refusal.
 const MAX_FITTINGS: u32 = 3;
@@ -30,7 +34,13 @@ impl Chat {
         let mut fittings = 0;
         loop {
             let built = self.window(begun).await;
-            let (window, line) = built.map_err(|error| self.unfit(begun, error))?;
+            let (window, line) = built.map_err(|error| match begun.is_budget_set {
+                true => error,
+                false => {
+                    let refused = begun.refused.as_ref().map(|refused| refused.error.clone());
+                    self.unfit(refused.unwrap_or_else(|| self.expected_refusal(begun.limit)), error)
+                }
+            })?;
             let mut whole = Response::default();
             let without_calls = self.is_last_word(begun);
             let request = Request { without_calls, ..self.request(&window) };
@@ -101,17 +111,49 @@ impl Chat {
         }
     }
 
+    /// Fails if no window can hold the question, so that this is said before the question is
+    /// stored. Does not compute what notes would leave out.
+    pub(super) async fn expect_room(&self) -> Result<(), AgentError> {
+        if self.notes.is_some() {
+            return Ok(());
+        }
+        let (id, configured, max_tokens) =
+            (self.row.id, self.configured.clone(), self.request.max_tokens);
+        let asked = self.request.key.as_ref().map(|key| format!("chat {key}"));
+        let (question, sections) = (self.request.message.tokens, self.request.sections.clone());
+        // A text has at most as many tokens as bytes.
+        let schemas = self.schemas().map_or(0, |schemas| schemas.len() as u64);
+        let checked = self.job.ask(move |engine| {
+            let row = engine.row(id)?;
+            let context = context(engine, row, &configured, max_tokens)?;
+            let is_set = context.settings.turn.max_tokens.is_some();
+            let limit = context.costs.model.limit;
+            let is_stored = match &asked {
+                Some(name) => engine.recorded(name)?.is_some(),
+                None => false,
+            };
+            let cost = |tokens: u64| context.costs.measure.message(tokens);
+            let stays = |said: &&Arc<Message>| said.pinned || said.role == Role::System;
+            let stay = engine.session(id)?.offered().filter(stays).map(|said| cost(said.tokens));
+            let needed = stay.sum::<u64>() + cost(question) + cost(schemas);
+            let needed = needed + sections.tokens(&context.costs.measure);
+            Ok((is_stored || needed <= context.max_tokens(), is_set, limit))
+        });
+        match checked.await? {
+            (true, ..) => Ok(()),
+            (false, is_set, limit) => match self.would_send().await {
+                Err(error) if !is_set => Err(self.unfit(self.expected_refusal(limit), error)),
+                built => built.map(|_| ()),
+            },
+        }
+    }
+
     /// Turns the error for a window that cannot be made small enough into
-    /// [`AgentError::NeverFits`], unless a budget was set explicitly. Returns any other error
-    /// unchanged.
-    fn unfit(&self, begun: &Begun, error: AgentError) -> AgentError {
+    /// [`AgentError::NeverFits`], with `source` as the reason. Returns any other error unchanged.
+    fn unfit(&self, mut source: ProviderError, error: AgentError) -> AgentError {
         let error = match error {
-            AgentError::Engine(EngineError::BudgetTooSmall(error)) if !begun.is_budget_set => error,
+            AgentError::Engine(EngineError::BudgetTooSmall(error)) => error,
             error => return error,
-        };
-        let mut source = match &begun.refused {
-            Some(refused) => refused.error.clone(),
-            None => self.expected_refusal(begun),
         };
         let needed = error.needed;
         source.what =
@@ -122,8 +164,7 @@ impl Chat {
     }
 
     /// Creates the error that stands in for a refusal if the server has not refused a window.
-    fn expected_refusal(&self, begun: &Begun) -> ProviderError {
-        let limit = begun.limit;
+    fn expected_refusal(&self, limit: u64) -> ProviderError {
         ProviderError {
             kind: ErrorKind::ContextTooLong,
             provider: self.configured.name.clone(),

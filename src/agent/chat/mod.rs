@@ -3,7 +3,8 @@
 //! The engine processes the turn, a note-taker writes notes if the request or the settings ask for
 //! them, a window is built, and the answer is streamed. Tool calls in the answer are carried out,
 //! and the model is asked again. If anything fails after the user's message is in the log, the
-//! message stays there, together with any part of the answer that was received.
+//! message stays there, together with any part of the answer that was received. If there is no such
+//! part, the message is taken out of the conversation, so that it can be asked again.
 
 mod begun;
 mod calls;
@@ -147,13 +148,19 @@ async fn hold(
         Err(error) => Err(error),
     };
     // A successful turn was already ended when its answer was stored.
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
+        let question = match error {
+            AgentError::InTurn { question, .. } => Some(*question),
+            _ => None,
+        };
         let end = move |engine: &mut Engine| {
             engine.end_turn(id);
-            Ok(())
+            question.map_or(Ok(()), |question| engine.withdraw(id, question))
         };
         // If the engine has ended, so has the turn.
-        drop(engine.ask(end).await);
+        if let Err(error) = engine.ask(end).await {
+            tracing::warn!("cannot take back a question without an answer: {error}");
+        }
     }
     outcome
 }

@@ -76,8 +76,6 @@ pub(crate) struct Preview {
     pub model: String,
     /// Maximum number of tokens that the model accepts, and the source of this number.
     pub limit: (u64, LimitFrom),
-    /// False if the limit is unknown; the number is then a default.
-    pub is_limit_known: bool,
     /// The window.
     pub built: Built,
     /// The request in the form that would be sent.
@@ -173,7 +171,6 @@ impl Chat {
             provider: self.configured.name.clone(),
             model: self.configured.provider.model().to_owned(),
             limit: (model.limit, model.limit_from),
-            is_limit_known: model.known,
             payload: self.configured.provider.payload(&request),
             built,
             managed_by,

@@ -11,7 +11,9 @@ use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
 use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
-use crate::engine::{AskedWindow, Engine, EngineError, Material, NewTurn, Versioned};
+use crate::engine::{
+    AskedWindow, Engine, EngineError, Material, NewTurn, SessionContext, Versioned,
+};
 use crate::provider::ProviderError;
 use crate::provider::chat::{Request, Response, StreamEvent, Usage, cancelled, malformed};
 use crate::session::message::{Message, ToolCall};
@@ -29,6 +31,7 @@ impl Chat {
     /// panics; that error knows no answers.
     pub(super) async fn turn(self) -> Result<Reply, AgentError> {
         self.configured.find_limit().await;
+        self.expect_room().await?;
         let (begun, answered) = self.begin().await?;
         if let Some(said) = answered {
             let whole = Response { text: said.content.to_string(), ..Response::default() };
@@ -104,13 +107,13 @@ impl Chat {
         let (coherence, if_version) = (self.request.coherence, self.request.if_version);
         // With note-taking, the note-taker is asked before the window is built.
         let is_window_next = self.notes.is_none();
-        let managers = self.request.managers.clone();
+        let (managers, max_tokens) = (self.request.managers.clone(), self.request.max_tokens);
         let asked = self.job.ask(move |engine| {
             let row = engine.row(id)?;
-            let mut context = engine.context_of(row, None)?;
-            context.costs = configured.with_room(context.costs);
+            let context = context(engine, row, &configured, max_tokens)?;
             let turn = engine.once("chat", key.as_deref(), |engine| {
                 engine.expect_session(id, if_version)?;
+                engine.withdraw_same(id, &message.content)?;
                 let turn = NewTurn { method: "chat", message, coherence, vector };
                 engine.process_turn(&context, turn, &*summarizer)
             })?;
@@ -158,12 +161,11 @@ impl Chat {
             return usual();
         }
         let (id, message) = (self.row.id, self.request.message.clone());
-        let configured = self.configured.clone();
+        let (configured, max_tokens) = (self.configured.clone(), self.request.max_tokens);
         let least = worth_preparing(&self.job);
         let ahead = self.job.ask(move |engine| {
             let row = engine.row(id)?;
-            let mut context = engine.context_of(row, None)?;
-            context.costs = configured.with_room(context.costs);
+            let context = context(engine, row, &configured, max_tokens)?;
             engine.turn_ahead(&context, &message, least)
         });
         let Some(ahead) = ahead.await? else { return usual() };
@@ -235,7 +237,7 @@ impl Chat {
     }
 
     async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
-        let of_session = material.context.settings.max_tokens;
+        let of_session = material.context.settings.turn.max_tokens;
         begun.is_budget_set = self.request.max_tokens.or(of_session).is_some();
         begun.limit = material.context.costs.model.limit;
         let max_tokens = begun.refused.as_ref().map(|refused| refused.max_tokens);
@@ -338,6 +340,20 @@ impl Chat {
     }
 }
 
+/// Loads the session for a turn with this model, in which a window may have `max_tokens`, by
+/// default what the session's settings say.
+pub(super) fn context(
+    engine: &mut Engine,
+    row: SessionRow,
+    configured: &Configured,
+    max_tokens: Option<u64>,
+) -> Result<SessionContext, EngineError> {
+    let context = engine.context_of(row, None)?;
+    let mut context = configured.in_context(engine, context)?;
+    context.settings.turn.max_tokens = max_tokens.or(context.settings.turn.max_tokens);
+    Ok(context)
+}
+
 /// Reads what the window for this model is built from: the session's messages, and the items of the
 /// given managers, or of the session's managers if none are given.
 pub(super) fn material(
@@ -346,9 +362,8 @@ pub(super) fn material(
     configured: &Configured,
     managers: Option<Vec<String>>,
 ) -> Result<Material, EngineError> {
-    let mut context = engine.context_of(row, Some(configured.provider.model()))?;
+    let mut context = context(engine, row, configured, None)?;
     context.managers = managers.unwrap_or(context.managers);
-    context.costs = configured.with_room(context.costs);
     engine.material(context)
 }
 

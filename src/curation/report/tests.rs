@@ -28,6 +28,7 @@ fn similar_neighbours_become_one_line() {
         max_tokens: 100,
         tokens_before: 70,
         tokens_after: 40,
+        messages: Sent { sent: 0, of: 0, shortened: 0 },
         exact: true,
         sections: Vec::new(),
         entries: vec![

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Source, Summarizer, Summary, SummaryError};
+use super::{Extractive, Source, Summarizer, Summary, SummaryError, summarize};
 use crate::curation::ledger::Ledger;
 use crate::session::message::Message;
 use crate::tokens::Measure;
@@ -13,6 +13,8 @@ pub struct Ahead {
     pub prior: Option<Summary>,
     /// Messages to fold, in the order of the log.
     pub messages: Vec<Arc<Message>>,
+    /// Number of turns that the messages belong to.
+    pub turns: u64,
     /// Measure of costs.
     pub measure: Measure,
     /// Maximum size of the ledger, in tokens.
@@ -35,16 +37,27 @@ struct Made {
 impl Ahead {
     /// Makes the ledger of the expected summary.
     pub fn prepare(self) -> Prepared {
+        let ledger = self.with_source(|source| source.ledger());
+        Prepared(Some(Made { ahead: self, ledger, description: String::new() }))
+    }
+
+    /// Makes the expected summary, without a description.
+    ///
+    /// # Errors
+    /// The errors of [`summarize`].
+    pub fn summary(&self) -> Result<Summary, SummaryError> {
+        self.with_source(|source| summarize(source, &Extractive))
+    }
+
+    fn with_source<T>(&self, of: impl FnOnce(&Source<'_>) -> T) -> T {
         let messages: Vec<&Message> = self.messages.iter().map(|message| &**message).collect();
-        let ledger = Source {
+        of(&Source {
             prior: self.prior.as_ref(),
             messages: &messages,
-            turns: 0,
+            turns: self.turns,
             measure: &self.measure,
             ledger_tokens: self.ledger_tokens,
-        }
-        .ledger();
-        Prepared(Some(Made { ahead: self, ledger, description: String::new() }))
+        })
     }
 
     /// Returns whether the source is the expected one and therefore has the same ledger.

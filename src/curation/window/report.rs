@@ -4,7 +4,7 @@ use super::{Part, Request, fingerprint};
 use crate::curation::guard;
 use crate::curation::offer::{Offer, Offered};
 use crate::curation::phase::{self, Need};
-use crate::curation::report::{Entry, Report, SectionTokens, What};
+use crate::curation::report::{Entry, Report, SectionTokens, Sent, What};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Projection, Shown};
 use crate::curation::unit::History;
@@ -19,6 +19,12 @@ pub(super) fn report(
     chosen: Projection,
     parts: &[Part],
 ) -> Report {
+    let is_shortened = |shown: &&Shown| matches!(shown, Shown::Shortened { .. });
+    let messages = Sent {
+        sent: parts.iter().filter(|part| part.message.is_some()).count() as u64,
+        of: request.history.messages.len() as u64,
+        shortened: chosen.shown.iter().filter(is_shortened).count() as u64,
+    };
     let entries = entries(offer, request.history, chosen);
     let sections = sections(&entries);
     Report {
@@ -28,6 +34,7 @@ pub(super) fn report(
         tokens_before: sections.iter().map(|tokens| tokens.before).sum(),
         tokens_after: sections.iter().map(|tokens| tokens.after).sum(),
         exact: request.history.measure.is_exact(),
+        messages,
         sections,
         entries,
         missing: missing(request, offer),

@@ -54,9 +54,53 @@ impl Engine {
         self.sessions.answering.retain(|answering| *answering != id);
     }
 
+    /// Takes message `question` out of the conversation, so that it is not sent with the next
+    /// question. The log keeps it. Changes nothing if the question is pinned, or has an answer or
+    /// the beginning of one.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn withdraw(&mut self, id: u64, question: u64) -> Result<(), EngineError> {
+        let session = self.session(id)?;
+        let is_pinned = session.state().pinned.contains(question);
+        let next = session.active().find(|said| said.number > question);
+        let is_answered = next.is_some_and(|said| said.role != Role::User);
+        if is_pinned || is_answered || !session.state().is_active(question) {
+            return Ok(());
+        }
+        self.change_view(id, "chat", |state| {
+            state.active.remove(question);
+            state.pruned.remove(question);
+        })?;
+        self.session_changed(id, "chat")
+    }
+
+    /// Takes the last message out of the conversation if it is the user's and says the same as
+    /// `content`: a question that has no answer is asked again.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn withdraw_same(&mut self, id: u64, content: &str) -> Result<(), EngineError> {
+        let last = self.session(id)?.active().next_back();
+        let same = last.filter(|said| said.role == Role::User && &*said.content == content);
+        same.map(|said| said.number).map_or(Ok(()), |number| self.withdraw(id, number))
+    }
+
+    /// Returns message `question` to the conversation if it was taken back.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    fn bring_back(&mut self, id: u64, question: u64) -> Result<(), EngineError> {
+        if self.session(id)?.state().is_active(question) {
+            return Ok(());
+        }
+        self.change_view(id, "chat", |state| state.active.insert(question, question))
+    }
+
     /// Returns the complete answer to message `question`, if the chat with this key has one.
     /// Otherwise, if a partial answer without tool calls comes last, takes it out of view, because
-    /// the model will be asked again; the log keeps it.
+    /// the model will be asked again; the log keeps it. Brings the question back if it was taken
+    /// back.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -66,6 +110,7 @@ impl Engine {
         question: u64,
         key: &str,
     ) -> Result<Option<Arc<Message>>, EngineError> {
+        self.bring_back(id, question)?;
         let ended = self.recall::<()>(ENDED, key)?.is_some();
         let session = self.session(id)?;
         let later = session.active().filter(|said| said.number > question);

@@ -115,10 +115,14 @@ impl Engine {
     ) -> Result<PrunedView, EngineError> {
         let (messages, summary) = self.in_view(id)?;
         let summary = summary.map_or(0, |summary| costs.measure.message(summary.tokens));
-        let history = History::new(references(&messages), &costs.measure);
+        let mut history = History::new(references(&messages), &costs.measure);
         let aim = max_tokens.unwrap_or(costs.model.target());
-        let pruned = prune(&history, Some(aim.saturating_sub(summary)), &costs.model)
-            .map_err(|error| with_summary(error, summary, aim))?;
+        let room = Some(aim.saturating_sub(summary));
+        let mut pruned = prune(&history, room, &costs.model);
+        if pruned.is_err() && history.let_go_of_first() {
+            pruned = prune(&history, room, &costs.model);
+        }
+        let pruned = pruned.map_err(|error| with_summary(error, summary, aim))?;
         let archived = self.take_out(id, &messages, &pruned, summary)?;
         Ok(PrunedView {
             original: pruned.stats.original + summary,
@@ -351,7 +355,7 @@ pub(super) fn ahead(
     costs: &Costs,
 ) -> Result<Ahead, EngineError> {
     let history = History::new(references(messages), &costs.measure);
-    let units = keep.folding(&history).units;
+    let Folding { units, turns } = keep.folding(&history);
     let members = units.iter().flat_map(|unit| &history.units[*unit].members);
     let mut folded: Vec<usize> = members.copied().collect();
     folded.sort_unstable();
@@ -360,6 +364,7 @@ pub(super) fn ahead(
     Ok(Ahead {
         prior: source_of(prior)?,
         messages: folded,
+        turns,
         measure: costs.measure.clone(),
         ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
     })

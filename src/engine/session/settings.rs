@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{Costs, Engine, EngineError};
+use crate::curation::budget::usable;
 use crate::curation::config::TurnConfig;
 use crate::curation::notes::NotesOptions;
 use crate::store::StoreError;
@@ -21,9 +22,6 @@ pub struct SessionSettings {
     /// Strategy for building windows; defaults to the first of
     /// [`ALL`](crate::curation::strategy::ALL).
     pub strategy: Option<String>,
-    /// Maximum number of tokens in a window; defaults to 100,000 or the model's limit, whichever is
-    /// lower, minus some room for the answer.
-    pub max_tokens: Option<u64>,
     /// True if pruned and summarized messages become memories of the session.
     pub archive_pruned: bool,
     /// True if checkpoints and rollbacks are possible.
@@ -50,7 +48,6 @@ impl Default for SessionSettings {
         Self {
             model: None,
             strategy: None,
-            max_tokens: None,
             archive_pruned: true,
             versioning: true,
             turn: TurnConfig::default(),
@@ -111,6 +108,20 @@ pub struct SessionContext {
     pub costs: Costs,
     /// Managers whose items the session's windows show.
     pub managers: Vec<String>,
+}
+
+impl SessionContext {
+    /// Returns the maximum number of tokens of the conversation: the session's setting, else what
+    /// the model takes.
+    pub fn max_tokens(&self) -> u64 {
+        let model = &self.costs.model;
+        match self.settings.turn.max_tokens {
+            // The model would refuse a window above its limit.
+            Some(set) if model.known => set.min(model.limit),
+            Some(set) => set,
+            None => usable(model.limit),
+        }
+    }
 }
 
 impl Engine {

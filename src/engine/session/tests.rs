@@ -258,7 +258,9 @@ fn asked() -> NewTurn {
 
 fn context(engine: &mut Engine, id: u64) -> SessionContext {
     let row = engine.row(id).unwrap();
-    engine.context_of(row, None).unwrap()
+    let mut context = engine.context_of(row, None).unwrap();
+    context.settings.turn = context.settings.turn.alone();
+    context
 }
 
 #[track_caller]

@@ -13,6 +13,7 @@ use super::messages::NewMessage;
 use super::settings::SessionContext;
 use crate::curation::config::TurnConfig;
 use crate::curation::quality::{Observed, Quality};
+use crate::curation::section::Section;
 use crate::curation::summary::{Ahead, Summarizer};
 use crate::curation::unit::History;
 use crate::memory::grounding::Grounding;
@@ -88,7 +89,7 @@ impl Engine {
         summarizer: &dyn Summarizer,
     ) -> Result<TurnDone, EngineError> {
         let SessionContext { row, settings, costs, .. } = context;
-        let (id, config) = (row.id, settings.turn);
+        let (id, config, max_tokens) = (row.id, settings.turn, context.max_tokens());
         let before = self.session(id)?;
         let (position, turns_before) = (before.length(), before.turns());
         let last_turn = before.turn_numbers().last();
@@ -100,10 +101,10 @@ impl Engine {
         }
         let grounded = self.ground_turn(row, &content, turn.vector, &config)?;
         let (summarized, not_summarized) =
-            self.keep_small(id, &grounded.grounding, &config, costs, summarizer)?;
+            self.keep_small(context, &grounded.grounding, summarizer)?;
         self.observe(id, grounded.grounding.relevance(), turn.coherence)?;
         let mut token_count = self.view_tokens(id, costs, &grounded.grounding)?;
-        let mut quality = self.quality(id, config.max_tokens, token_count)?;
+        let mut quality = self.quality(id, max_tokens, token_count)?;
         let is_poor = config.auto_rollback && quality.score < config.quality_threshold;
         let due = turns_before.saturating_sub(self.session(id)?.state().checkpoint_turn)
             >= config.checkpoint_interval;
@@ -121,7 +122,7 @@ impl Engine {
         if rolled_back.is_some() {
             self.observe(id, grounded.grounding.relevance(), None)?;
             token_count = self.view_tokens(id, costs, &grounded.grounding)?;
-            quality = self.quality(id, config.max_tokens, token_count)?;
+            quality = self.quality(id, max_tokens, token_count)?;
         }
         self.session_changed(id, turn.method)?;
         Ok(TurnDone {
@@ -155,13 +156,14 @@ impl Engine {
         least: usize,
     ) -> Result<Option<Ahead>, EngineError> {
         let SessionContext { row, settings, costs, .. } = context;
-        let (id, config) = (row.id, settings.turn);
+        let id = row.id;
         let nothing = Grounding::default();
         let tokens = self.view_tokens(id, costs, &nothing)? + costs.measure.message(message.tokens);
+        let most = self.summarize_at(context);
         let session = self.session(id)?;
         let turns = session.turns() + u64::from(message.role == Role::User);
-        if !config.auto_summarize
-            || tokens <= config.summarize_at()
+        if !settings.turn.auto_summarize
+            || tokens <= most
             || turns_to_wait(session.learned(), turns).is_some()
         {
             return Ok(None);
@@ -172,8 +174,8 @@ impl Engine {
         if messages.len() < least {
             return Ok(None);
         }
-        let keep = Keep::Turns(turns_to_keep(&messages, &config, costs));
-        ahead(&messages, prior.as_ref(), keep, config.max_tokens, costs).map(Some)
+        let keep = Keep::Turns(turns_to_keep(&messages, context));
+        ahead(&messages, prior.as_ref(), keep, context.max_tokens(), costs).map(Some)
     }
 
     /// Returns the current quality of a session's context.
@@ -181,9 +183,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn quality_score(&mut self, context: &SessionContext) -> Result<Quality, EngineError> {
-        let SessionContext { row: SessionRow { id, .. }, settings, costs, .. } = context;
+        let SessionContext { row: SessionRow { id, .. }, costs, .. } = context;
         let tokens = self.view_tokens(*id, costs, &Grounding::default())?;
-        self.quality(*id, settings.turn.max_tokens, tokens)
+        self.quality(*id, context.max_tokens(), tokens)
     }
 
     fn ground_turn(
@@ -215,14 +217,14 @@ impl Engine {
     /// settings turn off automatic summaries.
     fn keep_small(
         &mut self,
-        id: u64,
+        context: &SessionContext,
         grounding: &Grounding,
-        config: &TurnConfig,
-        costs: &Costs,
         summarizer: &dyn Summarizer,
     ) -> Result<(Option<Summarized>, Option<String>), EngineError> {
+        let SessionContext { row: SessionRow { id, .. }, settings, costs, .. } = context;
+        let (id, most) = (*id, self.summarize_at(context));
         let tokens = self.view_tokens(id, costs, grounding)?;
-        if !config.auto_summarize || tokens <= config.summarize_at() {
+        if !settings.turn.auto_summarize || tokens <= most {
             return Ok((None, None));
         }
         let session = self.session(id)?;
@@ -238,13 +240,13 @@ impl Engine {
                 )),
             ));
         }
-        let keep = Keep::Turns(turns_to_keep(&self.in_view(id)?.0, config, costs));
-        match self.summarize_session(id, keep, config.max_tokens, costs, summarizer) {
+        let keep = Keep::Turns(turns_to_keep(&self.in_view(id)?.0, context));
+        match self.summarize_session(id, keep, context.max_tokens(), costs, summarizer) {
             Ok(done) => {
                 let saved = done.tokens_before.saturating_sub(done.tokens_after);
                 let enough = saved as f64 >= HELPFUL * done.tokens_before as f64;
                 // If the view is still too large, the very next turn would summarize it again.
-                let helped = enough && done.tokens_after <= config.summarize_at();
+                let helped = enough && done.tokens_after <= most;
                 self.note_attempt(id, turns, helped)?;
                 Ok((Some(done), None))
             }
@@ -254,6 +256,21 @@ impl Engine {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the number of tokens in view above which older turns are summarized: the share in
+    /// the settings. If none is set, what the window holds beside the other sections, which are
+    /// taken to cost what they cost in the last window, but at most half.
+    fn summarize_at(&self, context: &SessionContext) -> u64 {
+        let max_tokens = context.max_tokens();
+        if let Some(ratio) = context.settings.turn.summarize_at_ratio {
+            return (max_tokens as f64 * ratio) as u64;
+        }
+        let of_view = [Section::Messages, Section::Summary, Section::Grounding];
+        let last = self.windows.of(context.row.id).next();
+        let sections = last.iter().flat_map(|noted| &noted.report.sections);
+        let beside = sections.filter(|it| !of_view.contains(&it.section)).map(|it| it.after);
+        max_tokens - beside.sum::<u64>().min(max_tokens / 2)
     }
 
     fn note_attempt(&mut self, id: u64, turn: u64, helped: bool) -> Result<(), EngineError> {
@@ -339,12 +356,13 @@ fn turns_to_wait(learned: Learned, turns: u64) -> Option<u64> {
 /// Returns the number of recent turns that a summary does not include. This is at least the number
 /// in the settings. It is more if more turns fit into the target size of the view, together with
 /// the summary and everything that is never dropped.
-fn turns_to_keep(messages: &[Arc<Message>], config: &TurnConfig, costs: &Costs) -> usize {
-    let history = History::new(references(messages), &costs.measure);
+fn turns_to_keep(messages: &[Arc<Message>], context: &SessionContext) -> usize {
+    let (config, max_tokens) = (&context.settings.turn, context.max_tokens());
+    let history = History::new(references(messages), &context.costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
     let never_lost: u64 = never_lost.map(|unit| unit.tokens).sum();
-    let taken = never_lost + most_ledger_tokens(config.max_tokens);
-    let mut room = config.summarize_to().saturating_sub(taken);
+    let taken = never_lost + most_ledger_tokens(max_tokens);
+    let mut room = config.summarize_to(max_tokens).saturating_sub(taken);
     let mut turns = 0;
     for unit in history.units.iter().rev() {
         let tokens = if unit.kept.is_some() { 0 } else { unit.tokens };

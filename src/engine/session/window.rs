@@ -25,6 +25,8 @@ pub struct Material {
     pub context: SessionContext,
     /// Messages in view and those that the summary stands in for, oldest first.
     pub messages: Vec<Arc<Message>>,
+    /// Number of messages in the conversation, including those that no window shows.
+    pub said: u64,
     /// Summary of earlier messages.
     pub summary: Option<Summarizing>,
     /// Items of the session's managers.
@@ -79,9 +81,10 @@ impl Engine {
         let (session, words) = (&loaded.session, Some(Arc::clone(&loaded.words)));
         let summary = session.state().summary.as_ref().map(Summarizing::from);
         let messages = session.offered().map(without_directive).collect();
+        let said = session.active().count() as u64;
         let previous = self.windows.of(row.id).next().map(|noted| noted.fingerprint.clone());
         let vectors = Arc::default();
-        Ok(Material { context, messages, summary, items, previous, vectors, words })
+        Ok(Material { context, messages, said, summary, items, previous, vectors, words })
     }
 
     /// Records a built window, and announces it with an event if it differs from the previous one.

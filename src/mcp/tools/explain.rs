@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, context, no_item, sessions};
+use crate::curation::report::Sent;
 use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::argument::is_id;
 use crate::mcp::marked::Verdict;
@@ -24,6 +25,7 @@ struct Window {
     max_tokens: u64,
     tokens_before: u64,
     tokens_after: u64,
+    messages: Sent,
     parts: Option<Vec<Part>>,
 }
 
@@ -80,9 +82,10 @@ async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String
         format!("- {what} · {fate} · {before} → {after} tokens: {reason}")
     };
     let lines: Vec<String> = parts.map(line).collect();
-    let Window { strategy, max_tokens, tokens_before, tokens_after, .. } = window;
+    let Window { strategy, max_tokens, tokens_before, tokens_after, messages, .. } = window;
     let head = format!(
-        "{id} · {tokens_after} of {tokens_before} tokens in a window of {max_tokens} ({strategy})"
+        "{id} · {messages} · {tokens_after} of {tokens_before} tokens in a window of {max_tokens} \
+         ({strategy})"
     );
     Ok(sized(&head, &lines.join("\n")))
 }

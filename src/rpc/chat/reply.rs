@@ -10,6 +10,7 @@ use super::super::turn::TurnResult;
 use super::super::window::PartResult;
 use crate::agent::tools::CalledTool;
 use crate::agent::{Preview, Reply};
+use crate::curation::report::Sent;
 use crate::ids::MessageId;
 use crate::provider::chat::Stop;
 use crate::template::Source;
@@ -128,10 +129,14 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     tokens: u64,
     /// Maximum number of tokens that the model takes.
     limit: u64,
-    /// Source of the limit.
+    /// Source of the limit; `:default` if nobody tells it, so that it is assumed.
     limit_from: LimitFrom,
-    /// False if the limit is unknown, so that `:limit` is a default.
-    limit_known: bool,
+    /// Maximum number of tokens in the window.
+    max_tokens: u64,
+    /// How many of the messages would be sent.
+    messages: Sent,
+    /// True if the counts are the model's own rather than estimates.
+    exact: bool,
     /// Parts of the window, without their texts and tool calls.
     parts: Vec<PartResult<'a>>,
     /// Outcome for each item.
@@ -169,7 +174,9 @@ pub(super) fn preview(preview: &Preview) -> Value {
         tokens: window.tokens,
         limit,
         limit_from,
-        limit_known: preview.is_limit_known,
+        max_tokens: window.report.max_tokens,
+        messages: window.report.messages,
+        exact: window.report.exact,
         parts: window.parts.iter().map(PartResult::brief).collect(),
         items: verdicts(&preview.built.items),
         payload: &preview.payload,

@@ -13,9 +13,11 @@ pub(super) static METHODS: &[Method] = &[
         .in_steps()
         .doc(
             "Sends a message to a model: processes the turn like `process-turn`, builds the \
-             window, streams the answer as `progress`, and stores it in the log. If the call \
-             fails after the message was stored, the message stays in the log, with any part of \
-             the answer that came.",
+             window, streams the answer as `progress`, and stores it in the log. A message that \
+             no window can hold is refused before it is stored. If the call fails after the \
+             message was stored, the message stays in the log, with any part of the answer that \
+             came. Without such a part, it leaves the conversation and is not sent again; so does \
+             the same message, if it came last and has no answer.",
         )
         .result(
             "The answer; for a dry run, the request that would be sent. The error is \
