@@ -188,5 +188,6 @@ fn message(number: u64, measure: &Measure) -> Message {
         signals: Signals::of(role, &content, &tool_calls),
         tool_calls,
         content,
+        opaque: None,
     }
 }

@@ -88,7 +88,7 @@ impl Refusal {
         let is_only = || {
             let names = ["message", "detail", "msg", "error_msg", "errors"];
             let is_message = |name: &&str| {
-                !said[*name].is_null() && !(*name == "message" && said[*name].is_object())
+                !(said[*name].is_null() || (*name == "message" && said[*name].is_object()))
             };
             names.iter().any(is_message) && ANSWERS.iter().all(|name| said[*name].is_null())
         };

@@ -173,7 +173,7 @@ impl Decoder for Decode {
         self.has_delta |= delta.is_some();
         match (delta, whole) {
             (Some(delta), _) if *delta != json!({}) => self.add_message(delta, out)?,
-            (_, Some(whole)) if !self.has_delta || !(out.has_begun || !out.calls.is_empty()) => {
+            (_, Some(whole)) if !self.has_delta || (!out.has_begun && out.calls.is_empty()) => {
                 self.add_message(whole, out)?;
             }
             _ => out.text(&word("text", &choice["text"])?),
