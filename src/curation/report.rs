@@ -9,7 +9,7 @@ use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
-use crate::wording::counted;
+pub use crate::wording::Sent;
 
 /// The report of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,30 +37,6 @@ pub struct Report {
     pub missing: Vec<Section>,
     /// Comparison with the previous window, if there was one.
     pub stable: Option<Stable>,
-}
-
-/// How many messages of a conversation are in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "server", schemars(rename = "SentMessages"))]
-pub struct Sent {
-    /// Number of messages in the window.
-    pub sent: u64,
-    /// Number of messages in the conversation.
-    pub of: u64,
-    /// Number of messages of which the window has only a part.
-    pub shortened: u64,
-}
-
-impl std::fmt::Display for Sent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { sent, of, shortened } = self;
-        write!(f, "{sent} of {} sent", counted(*of, "message"))?;
-        match shortened {
-            0 => Ok(()),
-            _ => write!(f, ", {shortened} shortened"),
-        }
-    }
 }
 
 /// The costs of a section.

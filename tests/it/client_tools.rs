@@ -128,7 +128,7 @@ fn what_a_tool_cannot_do_is_told_to_the_model() {
 #[test]
 fn arguments_that_are_no_object_reach_no_client() {
     for (arguments, why) in
-        [("[1]", "the arguments must be a JSON object"), ("{", "the arguments are not JSON")]
+        [("[1]", "the arguments must be a JSON object"), ("{", "did not arrive as whole JSON")]
     {
         let mut stage = begin(&calling(arguments));
         stage.bring(LOOK);

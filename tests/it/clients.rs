@@ -72,7 +72,7 @@ impl Conversations {
         );
         crate::model::configure(&home, &provider);
         let steps = home.path("steps.json");
-        std::fs::write(&steps, recorded(&home).to_string()).unwrap();
+        std::fs::write(&steps, recorded(&Home::new()).to_string()).unwrap();
         let server = home.listening(&[]);
         let socket = home.path("s.sock");
         Self { home, steps, socket, _server: server }

@@ -193,7 +193,7 @@ fn what_can_never_be_left_out_is_named_when_it_does_not_fit() {
         &format!("(:max-tokens 30 :sections (:system-prompt \"{}\"))", text(11)),
     );
     assert_eq!((error.kind(), error.code), ("budget-too-small", 1));
-    assert_eq!((&error.data["max_tokens"], &error.data["needed"]), (&30.into(), &57.into()));
+    assert_eq!((&error.data["max_tokens"], &error.data["needed"]), (&30.into(), &47.into()));
     let parts: Vec<String> = error.data["parts"]
         .as_array()
         .unwrap()
@@ -208,7 +208,6 @@ fn what_can_never_be_left_out_is_named_when_it_does_not_fit() {
         [
             "system-prompt system-prompt 11: always included",
             "messages msg-1 5: a system prompt",
-            "messages msg-2 10: the first user message",
             "messages msg-4 7: pinned",
             "messages msg-5 20: the last user message",
             "messages msg-6 4: a tool call that has no result yet",

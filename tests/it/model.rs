@@ -116,7 +116,7 @@ fn call(path: &str, arguments: &str) -> String {
         () if path.ends_with("/chat/completions") => {
             let function = json!({"name": TOOL, "arguments": arguments});
             let calls =
-                json!([{"index": 0, "id": "call_1", "type": "function", "function": function}]);
+                json!([{"index": 0, "id": "call00001", "type": "function", "function": function}]);
             events(&[
                 json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}),
                 json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),

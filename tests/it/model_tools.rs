@@ -293,7 +293,7 @@ fn every_tool_does_what_it_says() {
         ("done", "removed"),
         ("failed", "no item \"ctx-1\""),
         ("failed", "nowhere.rs"),
-        ("failed", "no argument text"),
+        ("failed", "missing properties 'content'"),
         ("failed", "there is no tool dance"),
     ];
     assert_eq!(texts.len(), expected.len());

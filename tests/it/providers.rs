@@ -383,7 +383,7 @@ fn what_came_before_a_failure_is_kept() {
         for garbage in ["data: {]\n\n{]\n", "data: 7\n\n7\n", "<html>\n"] {
             let wrong = [&begun[..], garbage.as_bytes()].concat();
             let garbage = ask(kind, move || Answer::streaming(Body::Chunks(vec![wrong.clone()])));
-            check(garbage, ErrorKind::Malformed, "answer");
+            check(garbage, ErrorKind::Malformed, "");
         }
         let no_text = [&begun[..], b"data: \xff\xfe\n\n"].concat();
         let no_text = ask(kind, move || Answer::streaming(Body::Chunks(vec![no_text.clone()])));

@@ -186,7 +186,8 @@ fn check(answer: impl Fn() -> Answer + Send + Sync + 'static, kind: &str, kept: 
     client.ok("open-session", "(:name \"s\")");
     let failure = client.fails("chat", "(:content \"hi\")");
     assert_eq!(failure.kind(), kind, "{failure:?}");
-    let all: Vec<&str> = std::iter::once("hi").chain(kept.iter().copied()).collect();
+    // A question to which nothing came leaves the conversation.
+    let all: Vec<&str> = ["hi"].iter().chain(kept).copied().filter(|_| !kept.is_empty()).collect();
     assert_eq!(said(&mut client, "s"), all);
     assert_eq!(text(&client.ok("chat", "(:content \"again\")")["content"]), "good");
     assert_eq!(said(&mut client, "s").len(), all.len() + 2);
@@ -241,7 +242,7 @@ fn a_server_that_says_nothing_can_be_given_up() {
     client.send("cancel", &format!("(:id {id})"));
     assert_eq!(client.reply(id).unwrap_err().code, -32800);
     until("the next turn", || client.call("chat", "(:content \"again\")").is_ok());
-    assert_eq!(said(&mut client, "s"), ["hi", "again", "good"]);
+    assert_eq!(said(&mut client, "s"), ["again", "good"]);
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn a_server_of_something_else_is_told() {
     let failure = client.fails("chat", "(:content \"hi\")");
     assert_eq!(failure.kind(), "unavailable", "{failure:?}");
     assert!(failure.message.contains("the connection failed"), "{failure:?}");
-    assert_eq!(said(&mut client, "s"), ["hi"]);
+    assert_eq!(said(&mut client, "s"), [""; 0]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn import(home: &Home, client: &mut Client) {
     let done = client.ok("import-sessions", &format!("(:paths ({folder}))"));
     assert_eq!(done["files"][0]["messages"], IMPORTED);
     let id = done["files"][0]["id"].as_str().unwrap().to_owned();
-    client.ok("switch-session", &format!("(:session {})", quoted(&id)));
+    client.ok("open-session", &format!("(:name {} :create :false)", quoted(&id)));
 }
 
 #[test]

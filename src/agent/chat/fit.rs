@@ -34,13 +34,18 @@ impl Chat {
         let mut fittings = 0;
         loop {
             let built = self.window(begun).await;
-            let (window, line) = built.map_err(|error| match begun.is_budget_set {
-                true => error,
-                false => {
-                    let refused = begun.refused.as_ref().map(|refused| refused.error.clone());
-                    self.unfit(refused.unwrap_or_else(|| self.expected_refusal(begun.limit)), error)
-                }
-            })?;
+            let is_refused = begun.refused.is_some();
+            let (window, line) =
+                built.map_err(|error| match begun.is_budget_set && !is_refused {
+                    true => error,
+                    false => {
+                        let refused = begun.refused.as_ref().map(|refused| refused.error.clone());
+                        self.unfit(
+                            refused.unwrap_or_else(|| self.expected_refusal(begun.limit)),
+                            error,
+                        )
+                    }
+                })?;
             let mut whole = Response::default();
             let without_calls = self.is_last_word(begun);
             let request = Request { without_calls, ..self.request(&window) };

@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Asked, context, no_item, sessions};
-use crate::curation::report::Sent;
 use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::argument::is_id;
 use crate::mcp::marked::Verdict;
 use crate::mcp::project::Project;
+use crate::wording::Sent;
 use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,3 +1,5 @@
+//! Tests of what refusals say.
+
 use super::*;
 
 #[test]
