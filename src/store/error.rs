@@ -2,24 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use super::sqlite::FORMAT;
 use crate::visible::visible_path;
 
 /// Error from a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database was written by a newer program.
+    /// The database has a format that this program does not know.
     #[error(
-        "{} has format {found}, but this program knows formats up to {known}; use a newer \
-         contexture, or another state folder (--state on the command line)",
-        visible_path(path)
+        "{} has format {found}, but this program only knows format {FORMAT}; {}use the contexture \
+         that wrote it, or another state folder (--state on the command line), or move the files \
+         contexture.* out of the folder to begin with an empty state",
+        visible_path(path),
+        copied(copy.as_deref())
     )]
-    Newer {
+    OtherFormat {
         /// Path of the database.
         path: PathBuf,
         /// Number of the database's format.
         found: i64,
-        /// Newest format that this program knows.
-        known: i64,
+        /// Folder with a copy of the state's files, if one was made.
+        copy: Option<PathBuf>,
     },
     /// A file of the state, or the state folder, could not be opened or created.
     #[error("cannot open {}: {cause}", visible_path(path))]
@@ -87,6 +90,13 @@ pub enum StoreError {
     /// Stored data is damaged or contradictory.
     #[error("the stored state is damaged: {0}")]
     Damaged(String),
+}
+
+/// Says where the copy of a refused state is.
+fn copied(copy: Option<&Path>) -> String {
+    copy.map_or_else(String::new, |copy| {
+        format!("nothing was changed, and a copy of the state is in {}; ", visible_path(copy))
+    })
 }
 
 impl StoreError {

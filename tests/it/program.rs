@@ -196,7 +196,7 @@ fn the_doctor_finds_a_damaged_database_and_the_server_mends_it() {
 }
 
 #[test]
-fn a_database_of_a_newer_program_is_left_alone() {
+fn a_database_of_another_format_is_left_alone_and_copied() {
     let home = Home::new();
     home.succeed(&["call", "add-context", "(:content \"x\")"]);
     home.succeed(&["call", "list-managers"]);
@@ -207,12 +207,15 @@ fn a_database_of_a_newer_program_is_left_alone() {
     let output = home.run(&["doctor"]);
     assert!(!output.status.success());
     let report = String::from_utf8(output.stdout).unwrap();
-    assert!(report.contains("format 999") && report.contains("newer"), "{report}");
+    assert!(report.contains("format 999") && report.contains("--state"), "{report}");
+    assert!(!home.state().join("format-999").exists(), "the doctor writes nothing");
     let said = home.fail(&["serve", "--stdio"]);
     assert!(said.contains("format 999") && said.contains("--state"), "{said}");
-    let db = rusqlite::Connection::open(home.database()).unwrap();
-    let count: i64 = db.query_row("SELECT count(*) FROM version", [], |row| row.get(0)).unwrap();
-    assert_eq!(count, 1);
+    for path in [home.database(), home.state().join("format-999/contexture.db")] {
+        let db = rusqlite::Connection::open(path).unwrap();
+        let sql = "SELECT count(*) FROM version";
+        assert_eq!(db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    }
 }
 
 #[test]

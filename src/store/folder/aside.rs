@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::files::Files;
+use crate::visible::visible_path;
 use crate::whole_file::create;
 
 /// The files of a state, and the copies of them that were set aside. The files are copied at most
@@ -50,6 +51,33 @@ impl<'a> Aside<'a> {
     pub(in crate::store) fn kept(self) -> Option<PathBuf> {
         self.kept
     }
+}
+
+/// Copies the files of a state that has another format into the folder `format-N`. Leaves a copy
+/// that is already there, unless the file has changed since.
+pub(in crate::store) fn keep_format(files: &Files, format: i64) -> io::Result<PathBuf> {
+    let folder = files.folder().join(format!("format-{format}"));
+    private_folder(&folder)?;
+    let (own, other) = (std::fs::canonicalize(&folder)?, std::fs::canonicalize(files.folder())?);
+    if own.parent() != Some(&*other) {
+        return Err(io::Error::other(format!("{} is a link", visible_path(&folder))));
+    }
+    for path in files.all() {
+        let Some(name) = path.file_name() else { continue };
+        let to = folder.join(name);
+        if !is_copied(&path, &to) {
+            copy(&path, &to)?;
+        }
+    }
+    Ok(folder)
+}
+
+fn is_copied(from: &Path, to: &Path) -> bool {
+    let status = |path: &Path| {
+        let status = std::fs::symlink_metadata(path).ok()?;
+        Some((status.len(), status.modified().ok()?))
+    };
+    status(from).zip(status(to)).is_some_and(|(from, to)| from.0 == to.0 && from.1 <= to.1)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

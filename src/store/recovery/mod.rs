@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use self::judge::{Judged, Verdict, judge};
 use super::folder::marks::{self, Mark, Marks};
-use super::folder::{Aside, sums, wal};
+use super::folder::{Aside, aside, sums, wal};
 pub(crate) use super::folder::{Files, Finding};
 use super::logged::{LoggedStore, Reopen};
-use super::sqlite::{SqliteStore, refuse_newer};
+use super::sqlite::{SqliteStore, refuse_other};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
 
@@ -39,7 +39,7 @@ pub(crate) type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
 /// written, and again at each change while the folder cannot be written.
 ///
 /// # Errors
-/// [`StoreError::Newer`], [`StoreError::Link`], or the error that prevents even reading.
+/// [`StoreError::OtherFormat`], [`StoreError::Link`], or the error that prevents even reading.
 pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -47,7 +47,11 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
     let opened = relock().map_err(StoreError::ReadOnly);
     let opened = opened.and_then(|()| open_for_writing(&files));
     let mut opened = match opened {
-        Err(error @ (StoreError::Newer { .. } | StoreError::Link { .. })) => return Err(error),
+        Err(StoreError::OtherFormat { path, found, .. }) => {
+            let copy = aside::keep_format(&files, found).map_err(beside)?;
+            return Err(StoreError::OtherFormat { path, found, copy: Some(copy) });
+        }
+        Err(error @ StoreError::Link { .. }) => return Err(error),
         Err(error) => open_for_reading(&files, error, relock)?,
         Ok(opened) => opened,
     };
@@ -60,7 +64,7 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
 /// report about their contents.
 ///
 /// # Errors
-/// [`StoreError::Newer`], [`StoreError::Link`], or another error when a file cannot be read.
+/// [`StoreError::OtherFormat`], [`StoreError::Link`], or another error when a file cannot be read.
 pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
@@ -160,12 +164,12 @@ impl State {
         self.mark.map_or(0, |mark| mark.extent.epoch)
     }
 
-    /// Describes why the database cannot be used; `None` when it can. Fails when its format is too
-    /// new.
+    /// Describes why the database cannot be used; `None` when it can. Fails when it has another
+    /// format.
     fn beyond(&self, files: &Files) -> Result<Option<String>, StoreError> {
         let check_format = || {
             let format = judge::format(files, &self.wal).unwrap_or_default();
-            refuse_newer(format, &files.database())
+            refuse_other(format, &files.database())
         };
         match &self.judged.verdict {
             Verdict::Sound => check_format().map(|()| None),
@@ -181,7 +185,7 @@ impl State {
             Verdict::Unknown => {
                 match SqliteStore::check_image(self.image(files)?, &files.database()) {
                     Ok(()) => Ok(None),
-                    Err(error @ StoreError::Newer { .. }) => Err(error),
+                    Err(error @ StoreError::OtherFormat { .. }) => Err(error),
                     Err(StoreError::Damaged(wrong)) => Ok(Some(wrong)),
                     Err(error) => Ok(Some(error.to_string())),
                 }

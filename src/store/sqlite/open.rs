@@ -1,13 +1,10 @@
-//! Opens the database, sets its modes, and migrates its format.
+//! Opens the database, sets its modes, and creates its tables.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
 use std::path::Path;
 
-use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
-use ruzstd::decoding::StreamingDecoder;
 
 use super::super::StoreError;
 use super::super::folder::Files;
@@ -17,26 +14,16 @@ use super::SqliteStore;
 use super::keeper::Keeper;
 use crate::visible::visible_path;
 
-/// Numbered migrations. Never edit one; add another.
-const SCHEMA: &[&str] = &[
-    include_str!("../schema/001.sql"),
-    include_str!("../schema/002.sql"),
-    include_str!("../schema/003.sql"),
-    include_str!("../schema/004.sql"),
-    include_str!("../schema/005.sql"),
-    include_str!("../schema/006.sql"),
-    include_str!("../schema/007.sql"),
-    include_str!("../schema/008.sql"),
-    include_str!("../schema/009.sql"),
-    include_str!("../schema/010.sql"),
-    include_str!("../schema/011.sql"),
-];
-/// Database that the migrations create from nothing, compressed by zstd. A new store in memory is a
-/// copy of this database, because the migrations would take up most of a server's start. A test
-/// checks that the migrations still create the same database.
-const EMPTY: &[u8] = include_bytes!("../schema/empty.db.zst");
-/// Query for how many of the four tables of the first format exist. Every state has all four.
-const FIRST_TABLES: &str = "SELECT count(*) FROM sqlite_schema
+/// Statements that create the tables of an empty database.
+const SCHEMA: &str = include_str!("../schema.sql");
+/// Number of the format that [`SCHEMA`] describes. A database of another format is refused, so
+/// each change of the schema needs another number. It is stored as `user_version`, which is 0 in a
+/// new database.
+pub(in super::super) const FORMAT: i64 = 12;
+/// Number of the format of a new database.
+const NEW: i64 = 0;
+/// Query for how many of four tables exist. Every state has all four.
+const FOUR_TABLES: &str = "SELECT count(*) FROM sqlite_schema
     WHERE type = 'table' AND name IN ('counter', 'manager', 'version', 'request')";
 
 impl SqliteStore {
@@ -44,7 +31,7 @@ impl SqliteStore {
     /// `sums` are the checksums as of the last checkpoint, if known.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], [`StoreError::Open`], [`StoreError::Damaged`].
+    /// [`StoreError::OtherFormat`], [`StoreError::Open`], [`StoreError::Damaged`].
     pub(crate) fn open(files: &Files, sums: Option<Sums>) -> Result<Self, StoreError> {
         let path = files.database();
         let keeper = Keeper::new(files, sums).map_err(StoreError::opening(&path))?;
@@ -60,18 +47,7 @@ impl SqliteStore {
     /// [`StoreError::Open`] when memory runs out.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
-        let mut image = Vec::new();
-        StreamingDecoder::new(EMPTY)
-            .map_err(io::Error::other)
-            .and_then(|mut empty| empty.read_to_end(&mut image))
-            .map_err(StoreError::opening(path))?;
-        let empty = image_connection(image, path)?;
-        let copy = || -> Result<Connection, rusqlite::Error> {
-            let mut db = Connection::open_in_memory()?;
-            Backup::new(&empty, &mut db)?.step(-1)?;
-            Ok(db)
-        };
-        Self::prepare(copy().map_err(open_error(path))?, path)
+        Self::prepare(Connection::open_in_memory().map_err(open_error(path))?, path)
     }
 
     /// Opens a database in memory from its bytes. `path` only appears in errors.
@@ -85,7 +61,7 @@ impl SqliteStore {
     /// Checks a database given as bytes.
     ///
     /// # Errors
-    /// The problem that SQLite finds, or [`StoreError::Newer`].
+    /// The problem that SQLite finds, or [`StoreError::OtherFormat`].
     pub(crate) fn check_image(image: Vec<u8>, path: &Path) -> Result<(), StoreError> {
         check(&image_connection(image, path)?, path)
     }
@@ -94,13 +70,13 @@ impl SqliteStore {
     /// database.
     ///
     /// # Errors
-    /// The problem that SQLite finds, [`StoreError::Newer`], or [`StoreError::Backup`] if the
+    /// The problem that SQLite finds, [`StoreError::OtherFormat`], or [`StoreError::Backup`] if the
     /// database is empty or another program's.
     pub fn check(path: &Path) -> Result<(), StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let db = Connection::open_with_flags(path, flags).map_err(open_error(path))?;
         check(&db, path)?;
-        let tables = db.query_row(FIRST_TABLES, [], |row| row.get(0)).map_err(open_error(path))?;
+        let tables = db.query_row(FOUR_TABLES, [], |row| row.get(0)).map_err(open_error(path))?;
         match tables {
             4 => Ok(()),
             _ => Err(StoreError::with_backup(path)("it has no state of Contexture")),
@@ -129,8 +105,10 @@ impl SqliteStore {
             db.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         let found = set_up(&mut db).map_err(open_error(path))?;
-        refuse_newer(found, path)?;
-        migrate(&mut db, found).map_err(open_error(path))?;
+        refuse_other(found, path)?;
+        if found == NEW {
+            create(&mut db).map_err(open_error(path))?;
+        }
         let next_request = db
             .query_row("SELECT coalesce(max(seq), 0) + 1 FROM request", [], |row| row.get(0))
             .map_err(open_error(path))?;
@@ -163,7 +141,7 @@ fn image_connection(mut image: Vec<u8>, path: &Path) -> Result<Connection, Store
 
 fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let found = db.pragma_query_value(None, "user_version", |row| row.get(0));
-    refuse_newer(found.map_err(open_error(path))?, path)?;
+    refuse_other(found.map_err(open_error(path))?, path)?;
     let verdict = db.pragma_query_value(None, "quick_check", |row| row.get(0));
     let verdict: String = verdict.map_err(open_error(path))?;
     match verdict.as_str() {
@@ -172,23 +150,19 @@ fn check(db: &Connection, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Fails for a database whose format is newer than those that this program knows.
-pub(in super::super) fn refuse_newer(found: i64, path: &Path) -> Result<(), StoreError> {
-    let known = SCHEMA.len() as i64;
-    match found > known {
-        true => Err(StoreError::Newer { path: path.to_owned(), found, known }),
-        false => Ok(()),
+/// Fails for a database of a format that this program does not know. A new database has none yet.
+pub(in super::super) fn refuse_other(found: i64, path: &Path) -> Result<(), StoreError> {
+    match found {
+        NEW | FORMAT => Ok(()),
+        _ => Err(StoreError::OtherFormat { path: path.to_owned(), found, copy: None }),
     }
 }
 
-fn migrate(db: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
-    for (number, sql) in (1i64..).zip(SCHEMA).filter(|(number, _)| *number > found) {
-        let transaction = db.transaction()?;
-        transaction.execute_batch(sql)?;
-        transaction.pragma_update(None, "user_version", number)?;
-        transaction.commit()?;
-    }
-    Ok(())
+fn create(db: &mut Connection) -> Result<(), rusqlite::Error> {
+    let transaction = db.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.commit()
 }
 
 fn open_error(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError {

@@ -1,8 +1,6 @@
 //! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
 //! format, or cannot be written.
 
-use std::path::Path;
-
 use super::*;
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId, Kind};
@@ -11,105 +9,6 @@ use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
 use crate::store::recovery::Files;
 use crate::store::session::NewSession;
 use crate::store::testing::{commit, message};
-
-fn slot(number: u64) -> Slot {
-    let item = Item {
-        id: ItemId(number),
-        kind: Kind::Code,
-        content: "fn é() {}".into(),
-        metadata: Default::default(),
-        timestamp: 5,
-        taken_ms: 6,
-        tokens: 7,
-        counted_by: "o200k",
-        live: false,
-    };
-    Slot { rank: 1, pinned: true, version: number, item: item.into() }
-}
-
-/// Data that a store of the first format can hold.
-fn fill_first_format(store: &mut SqliteStore) {
-    let mut change = Change { method: "add".into(), ..Change::default() };
-    change.enter(slot(1));
-    store.record("m", &change).unwrap();
-    let after = Some(store.change().unwrap().write_set(5, &[slot(1)]).unwrap());
-    let set = Some(crate::context::change::SetChange { name: "s".into(), before: None, after });
-    let named = Change { method: "save-set".into(), set, ..Change::default() };
-    store.record("m", &named).unwrap();
-    store.remember("key", "outcome").unwrap();
-}
-
-/// Returns everything in a database: its format, its tables, and their rows.
-fn all_of(db: &Connection) -> Vec<String> {
-    let rows = |sql: &str| -> Vec<String> {
-        let mut statement = db.prepare(sql).unwrap();
-        let columns = statement.column_count();
-        let row = |row: &rusqlite::Row| {
-            let values = (0..columns).map(|i| row.get::<_, rusqlite::types::Value>(i));
-            Ok(format!("{:?}", values.collect::<Result<Vec<_>, _>>()?))
-        };
-        statement.query_map([], row).unwrap().map(Result::unwrap).collect()
-    };
-    let mut all = rows("SELECT user_version FROM pragma_user_version");
-    all.extend(rows("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid"));
-    let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
-    for name in names.query_map([], |row| row.get::<_, String>(0)).unwrap() {
-        all.extend(rows(&format!("SELECT * FROM {}", name.unwrap())));
-    }
-    all
-}
-
-/// With `CONTEXTURE_WRITE_EMPTY` in the environment, this test writes the file anew, which is
-/// needed after a new migration.
-#[test]
-fn an_empty_store_is_what_the_migrations_make() {
-    let migrated = Connection::open_in_memory().unwrap();
-    let mut migrated = SqliteStore::prepare(migrated, Path::new(":memory:")).unwrap();
-    if std::env::var_os("CONTEXTURE_WRITE_EMPTY").is_some() {
-        let image = migrated.db.serialize(rusqlite::MAIN_DB).unwrap();
-        let level = ruzstd::encoding::CompressionLevel::Fastest;
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/schema/empty.db.zst");
-        std::fs::write(path, ruzstd::encoding::compress_to_vec(&*image, level)).unwrap();
-    }
-    let empty = SqliteStore::in_memory().unwrap();
-    assert_eq!(all_of(&empty.db), all_of(&migrated.db), "CONTEXTURE_WRITE_EMPTY=1 makes it anew");
-}
-
-#[test]
-fn the_first_format_is_brought_up_to_date_with_its_data() {
-    let dir = tempfile::tempdir().unwrap();
-    let files = Files::new(dir.path());
-    let path = files.database();
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch(include_str!("../schema/001.sql")).unwrap();
-    db.pragma_update(None, "user_version", 1).unwrap();
-    drop(db);
-    let mut in_memory = SqliteStore::in_memory().unwrap();
-    in_memory.db = Connection::open(&path).unwrap();
-    // Today's code needs only the name of this table to write.
-    in_memory.db.execute_batch("CREATE TEMP TABLE undone (manager, seq, change)").unwrap();
-    fill_first_format(&mut in_memory);
-    let counters = Counters { next_item: 2, next_version: 2, last_timestamp: 5, burst: 3 };
-    in_memory.keep().unwrap();
-    in_memory.commit(counters).unwrap();
-    drop(in_memory);
-
-    let mut store = SqliteStore::open(&files, None).unwrap();
-    // The manager got a version.
-    assert_eq!(store.counters().unwrap(), Counters { next_version: 3, ..counters });
-    assert_eq!(store.load("m").unwrap().unwrap().version, 2);
-    assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
-    assert_eq!(store.last_change("m", Way::Undo).unwrap().unwrap().method, "save-set");
-    assert_eq!(store.read().sets().unwrap()[0].name, "s");
-    assert_eq!(store.recall("key").unwrap().as_deref(), Some("outcome"));
-    talk(&mut store, 3, "words");
-    commit(&mut store);
-    drop(store);
-    SqliteStore::check(&path).unwrap();
-    let mut store = SqliteStore::open(&files, None).unwrap();
-    assert_eq!(store.read().search_sessions(None, "words", 9, false).unwrap().len(), 3);
-    assert_eq!(store.load("m").unwrap().unwrap().slots, [slot(1)]);
-}
 
 /// Writes a session with messages, a memory and a change, uncommitted.
 fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
@@ -198,14 +97,49 @@ fn a_store_that_is_not_to_be_written_can_be_read() {
 }
 
 #[test]
-fn a_newer_database_is_refused_with_advice() {
+fn a_database_of_another_format_is_refused_with_advice_and_copied() {
     let dir = tempfile::tempdir().unwrap();
     let files = Files::new(dir.path());
+    let open = || crate::store::recovery::open(dir.path(), Box::new(|| Ok(())));
+    let set_format = |format: i64| {
+        let db = Connection::open(files.database()).unwrap();
+        db.pragma_update(None, "user_version", format).unwrap();
+    };
+    for format in [1, FORMAT - 1, FORMAT + 1, 999] {
+        set_format(format);
+        let error = SqliteStore::open(&files, None).err().unwrap().to_string();
+        assert!(error.contains(&format!("has format {format}, ")), "{error}");
+        assert!(error.contains("--state"), "{error}");
+        for _ in 0..2 {
+            let copy = dir.path().join(format!("format-{format}"));
+            let error = open().err().unwrap().to_string();
+            assert!(error.contains(&copy.display().to_string()), "{error}");
+            let [own, copied] = [files.database(), copy.join("contexture.db")].map(std::fs::read);
+            assert_eq!(own.unwrap(), copied.unwrap());
+        }
+    }
+    // The copy follows what the program of that format stores meanwhile.
     let db = Connection::open(files.database()).unwrap();
-    db.pragma_update(None, "user_version", 999).unwrap();
+    db.execute_batch("CREATE TABLE later (it)").unwrap();
     drop(db);
-    let error = SqliteStore::open(&files, None).err().unwrap().to_string();
-    assert!(error.contains("has format 999") && error.contains("--state"), "{error}");
+    assert!(open().is_err());
+    let [own, copied] = [files.database(), dir.path().join("format-999/contexture.db")];
+    assert_eq!(std::fs::read(own).unwrap(), std::fs::read(copied).unwrap());
+}
+
+#[test]
+fn the_copy_of_another_format_is_not_written_through_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let files = Files::new(dir.path());
+    let db = Connection::open(files.database()).unwrap();
+    db.pragma_update(None, "user_version", 11).unwrap();
+    drop(db);
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("format-11")).unwrap();
+    let opened = crate::store::recovery::open(dir.path(), Box::new(|| Ok(())));
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("is a link"), "{error}");
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,3 +1,100 @@
+-- The context family: managers, the versions of their items, and the journal that undo walks back.
+
+-- The numbers that never repeat; one row.
+CREATE TABLE counter (
+    only           INTEGER PRIMARY KEY CHECK (only = 1),
+    next_item      INTEGER NOT NULL,
+    next_version   INTEGER NOT NULL,
+    last_timestamp INTEGER NOT NULL,
+    burst          INTEGER NOT NULL     -- of the log; see logged.rs
+);
+
+INSERT INTO counter VALUES (1, 1, 1, 0, 0);
+
+CREATE TABLE manager (
+    id        INTEGER PRIMARY KEY,
+    name      TEXT NOT NULL UNIQUE,
+    max_items INTEGER,              -- NULL: never configured
+    version   INTEGER NOT NULL DEFAULT 0    -- from the same numbers as those of items
+);
+
+-- One content of one item; never updated.
+CREATE TABLE version (
+    version    INTEGER PRIMARY KEY,
+    item       INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    metadata   TEXT NOT NULL,       -- an s-expression
+    timestamp  INTEGER NOT NULL,
+    taken_ms   INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    counted_by TEXT NOT NULL,
+    live       INTEGER NOT NULL
+);
+
+-- What a manager holds now.
+CREATE TABLE slot (
+    manager INTEGER NOT NULL,
+    item    INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    rank    INTEGER NOT NULL,
+    pinned  INTEGER NOT NULL,
+    PRIMARY KEY (manager, item)
+) WITHOUT ROWID;
+
+-- The last changes of each manager, newest last; `change` is the JSON of sqlite/journal.rs.
+CREATE TABLE journal (
+    manager INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    change  TEXT NOT NULL,
+    PRIMARY KEY (manager, seq)
+) WITHOUT ROWID;
+
+-- The changes of each manager that were undone, which `redo` makes again, newest last; like the
+-- table journal.
+CREATE TABLE undone (
+    manager INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    change  TEXT NOT NULL,
+    PRIMARY KEY (manager, seq)
+) WITHOUT ROWID;
+
+-- A saved set and its items, copied so that nothing else keeps or loses them.
+CREATE TABLE item_set (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    created INTEGER NOT NULL
+);
+
+CREATE TABLE set_item (
+    item_set   INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    pinned     INTEGER NOT NULL,
+    item       INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    content    TEXT NOT NULL,
+    metadata   TEXT NOT NULL,
+    timestamp  INTEGER NOT NULL,
+    taken_ms   INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    counted_by TEXT NOT NULL,
+    live       INTEGER NOT NULL,
+    PRIMARY KEY (item_set, position)
+);
+
+-- Which set a name stands for.
+CREATE TABLE set_name (
+    name     TEXT PRIMARY KEY,
+    item_set INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What was answered to calls that carried a request key, so that a repeated call is not applied
+-- twice. `seq` only tells the old from the new.
+CREATE TABLE request (
+    key     TEXT PRIMARY KEY,
+    seq     INTEGER NOT NULL,
+    outcome TEXT NOT NULL
+) WITHOUT ROWID;
+
 -- Sessions, what was said in them, and what is remembered beyond them.
 
 -- A conversation. `messages`, `turns`, `tokens` and `updated` are kept as messages are appended, so
@@ -15,7 +112,10 @@ CREATE TABLE session (
     messages        INTEGER NOT NULL,
     turns           INTEGER NOT NULL,
     tokens          INTEGER NOT NULL,
-    settings        TEXT NOT NULL       -- JSON of the engine's
+    settings        TEXT NOT NULL,      -- JSON of the engine's
+    learned         TEXT NOT NULL,      -- what turns found out, JSON; empty: as in its newest state
+    version         INTEGER NOT NULL,   -- from the same numbers as those of items
+    source          TEXT                -- the file that it was imported from; NULL: none
 );
 
 CREATE UNIQUE INDEX session_by_live_name ON session (name) WHERE deleted IS NULL;
@@ -43,6 +143,13 @@ CREATE VIRTUAL TABLE message_words USING fts5 (
 
 CREATE VIRTUAL TABLE session_words USING fts5 (
     words, content = '', contentless_delete = 1, tokenize = 'porter unicode61'
+);
+
+-- Files from which sessions were imported, and the place up to which each was read.
+CREATE TABLE recording (
+    path    TEXT PRIMARY KEY,
+    session INTEGER NOT NULL,
+    mark    TEXT NOT NULL       -- JSON of the importer's
 );
 
 -- Every state that a session's view of its messages ever had; never updated. A rollback is one more.
@@ -187,3 +294,63 @@ CREATE TABLE memory_vector (
     vector BLOB NOT NULL,
     PRIMARY KEY (model, memory)
 );
+
+-- What a model of embeddings made of a message: little-endian 32-bit floats.
+CREATE TABLE message_vector (
+    model   TEXT NOT NULL,
+    message INTEGER NOT NULL,
+    vector  BLOB NOT NULL,
+    PRIMARY KEY (model, message)
+);
+
+-- Messages that left the view of their session and are to become memories of the kind 'archived'.
+-- Long work is done in steps, first come, first served.
+CREATE TABLE to_archive (
+    id       INTEGER PRIMARY KEY,
+    session  INTEGER NOT NULL,
+    messages TEXT NOT NULL,             -- JSON: first and last number of each run
+    done     INTEGER NOT NULL,          -- the last number that is a memory already
+    created  INTEGER NOT NULL           -- of the memories
+);
+
+-- What agents were given.
+
+-- Items that a session of an agent was given, and those that it was given before its latest push:
+-- the answer to a push may be lost.
+CREATE TABLE push (
+    agent          TEXT NOT NULL,
+    session        TEXT NOT NULL,
+    number         INTEGER NOT NULL,
+    items          TEXT NOT NULL,      -- JSON
+    earlier_number INTEGER NOT NULL,
+    earlier_items  TEXT NOT NULL,      -- JSON
+    at             INTEGER NOT NULL,   -- Unix seconds of the latest push; 0 if unknown
+    project        TEXT NOT NULL,
+    tokens         INTEGER NOT NULL,
+    PRIMARY KEY (agent, session)
+);
+
+-- Items that go with the next prompt of a session of an agent, once. Who took one keeps it.
+CREATE TABLE next_push (
+    number        INTEGER PRIMARY KEY,
+    manager       TEXT NOT NULL,
+    item          INTEGER NOT NULL,
+    agent         TEXT NOT NULL,       -- empty for any
+    session       TEXT NOT NULL,       -- empty for any
+    project       TEXT NOT NULL,       -- empty for any
+    at            INTEGER NOT NULL,    -- Unix seconds
+    change        INTEGER NOT NULL,    -- mark of the newest change of the manager then
+    taker         TEXT,                -- agent that took it; null while it waits
+    taker_session TEXT,
+    taken         INTEGER,             -- number of the push
+    taken_at      INTEGER              -- Unix seconds
+);
+
+-- Counts the starts, so that each one writes something: then the write-ahead log has a header that
+-- the high-water marks can name.
+CREATE TABLE opened (
+    only  INTEGER PRIMARY KEY CHECK (only = 1),
+    times INTEGER NOT NULL
+);
+
+INSERT INTO opened VALUES (1, 0);
