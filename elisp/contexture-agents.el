@@ -86,7 +86,6 @@ The variable is nil if nothing was sent and nothing waits.")
     (contexture-request-async
      'list-agents '(:brief t)
      :success #'contexture-agents--answered
-     ;; An earlier server knows no agents.
      :error (lambda (_) (contexture-agents--answered nil)))))
 
 (defun contexture-agents--answered (answer)

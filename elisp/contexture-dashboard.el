@@ -461,7 +461,7 @@ It has a button for each of the last eight, the newest first."
    (if checkpoints "" "  None yet.\n")
    (mapconcat
     (lambda (checkpoint)
-      (let ((id (plist-get checkpoint :checkpoint)))
+      (let ((id (plist-get checkpoint :id)))
         (concat "  "
                 (contexture-dashboard--button
                  id (format "%-8s" id)
@@ -759,11 +759,11 @@ has become the current one."
       (plist-get params :manager)
       (contexture-dashboard--context (plist-get contexture-dashboard--data :session))))
     (_
-     (or (equal (plist-get params :id) contexture-session--shown)
+     (or (equal (plist-get params :session-id) contexture-session--shown)
          (and (not contexture-dashboard--fixed)
               (or (null contexture-session--shown)
                   (member (plist-get params :method)
-                          '("open-session" "switch-session" "fork-session"
+                          '("open-session" "fork-session"
                             "import-session"))))))))
 
 (defun contexture-dashboard--connected ()
@@ -880,9 +880,7 @@ SESSION is an entry from the server, or nil if it was deleted."
                       (setq data (plist-put data name result))
                       (answered))
            :error (lambda (problem)
-                    ;; Leave out what an older server does not know.
-                    (unless (eql (plist-get problem :code) -32601)
-                      (setq failure problem))
+                    (setq failure problem)
                     (answered))))))))
 
 (defun contexture-dashboard--finish (buffer data)

@@ -216,9 +216,8 @@ Signal an error if Cargo is not installed."
 
 (defconst contexture-provider--keys
   '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
-          :answer-tokens :max-tokens :price-input :price-output :default :script)
-  "Keywords that an entry of `contexture-providers' may have.
-`:max-tokens' is the earlier name of `:answer-tokens'.")
+          :answer-tokens :price-input :price-output :default :script)
+  "Keywords that an entry of `contexture-providers' may have.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
   "Hash table from (HOST USER) to a function that returns the API key.")

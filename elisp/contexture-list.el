@@ -67,9 +67,7 @@
 It says so if the limit is unknown."
   (let ((tokens (or (plist-get count :tokens) 0))
         (limit (contexture-count--limit count)))
-    (cond ((not (plist-member count :limit)) ; an earlier server
-           (contexture-count--tokens tokens))
-          (limit
+    (cond (limit
            (format "%s of %s tokens (%d %%)" (contexture--number tokens)
                    (contexture--number limit)
                    (/ (* 100 tokens) (max 1 limit))))
@@ -92,8 +90,7 @@ It says so if the limit is unknown."
   (let* ((entry (gethash id contexture-count--entries))
          (count (contexture-count--of id))
          (problem (and entry (contexture-count--entry-problem entry))))
-    (cond ((eql (plist-get problem :code) -32601) "") ; an earlier server
-          (problem (format "not counted: %s" (plist-get problem :message)))
+    (cond (problem (format "not counted: %s" (plist-get problem :message)))
           ((null count) "")
           ((not (contexture-count--entry-stale entry))
            (contexture-count--phrase count))
@@ -2115,16 +2112,16 @@ CHANGE is the server's description of it, or nil."
 (defun contexture-sets--change (method)
   "Return a phrase for the change by METHOD, a name from the server."
   (pcase (contexture--name method)
-    ((or "add-context" "add-file" "add-tree") "an addition")
-    ("remove-context" "a removal")
-    ("clear-context" "the clearing")
-    ("update-context" "an edit")
-    ("move-context" "a move")
+    ((or "add-item" "add-file" "add-tree") "an addition")
+    ("remove-items" "a removal")
+    ("clear-manager" "the clearing")
+    ("update-item" "an edit")
+    ("move-item" "a move")
     ("transfer-items" "a transfer")
     ("open-layers" "the transfer of items into layers")
-    ("pin-context" "a pinning or unpinning")
+    ("pin-items" "a pinning or unpinning")
     ("freeze-items" "the freezing")
-    ("refresh-context" "a refresh")
+    ("refresh-items" "a refresh")
     ("load-set" "the loading of a set")
     ("save-set" "the saving of a set")
     ("drop-set" "the dropping of a set")

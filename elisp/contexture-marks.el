@@ -1587,7 +1587,7 @@ text of a file, send the unsaved text, if there is any."
        (unless (equal method "refresh")
          (contexture-live--news (plist-get params :manager) (plist-get params :version)
                                 (and (plist-get params :own)
-                                     (equal method "add-context"))))))
+                                     (equal method "add-item"))))))
     ('text-wanted
      (let ((path (plist-get params :path)))
        (contexture-live--push)

@@ -1705,7 +1705,7 @@ context had at that time."
                          (plist-get
                           (cl-find (1- number) checkpoints :from-end t
                                    :key (lambda (it) (plist-get it :position)))
-                          :checkpoint)))
+                          :id)))
               (lambda (_) (funcall then nil)))))))
 
 (defun contexture-repl--go-back (checkpoint then failed)

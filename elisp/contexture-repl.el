@@ -488,7 +488,7 @@ take the last one."
        (lambda (checkpoints)
          (let ((found (cl-find name checkpoints :from-end t :test #'equal
                                :key (lambda (it) (plist-get it :message)))))
-           (if found (contexture-repl--roll-back-to (plist-get found :checkpoint))
+           (if found (contexture-repl--roll-back-to (plist-get found :id))
              (contexture-repl--show-problem
               (list :message (format "No checkpoint is called %s; /rollback without \
 a name lists the checkpoints" name))))))))))
@@ -519,13 +519,13 @@ a name lists the checkpoints" name))))))))))
   "Return the annotation of NAME, an id or a message of one of CHECKPOINTS.
 That is the message for an id, else \"\"."
   (let ((found (cl-find name checkpoints :test #'equal
-                        :key (lambda (it) (plist-get it :checkpoint)))))
+                        :key (lambda (it) (plist-get it :id)))))
     (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
 
 (defun contexture-repl--checkpoint-table (checkpoints)
   "Return a completion table of the ids and the messages of CHECKPOINTS."
   (contexture--table
-   (append (mapcar (lambda (it) (plist-get it :checkpoint)) checkpoints)
+   (append (mapcar (lambda (it) (plist-get it :id)) checkpoints)
            (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
                                           checkpoints))))
    'contexture-checkpoint
@@ -1384,7 +1384,7 @@ This is a value of `filter-buffer-substring-function'."
                                           (with-current-buffer buffer
                                             (setq contexture-repl--items-timer nil)
                                             (contexture-repl--fetch-items))))))))))
-            ((not (if-let* ((id (plist-get params :id)))
+            ((not (if-let* ((id (plist-get params :session-id)))
                       (equal id (contexture-repl--session-id))
                     (equal (plist-get params :session)
                            (plist-get contexture-repl--session :session)))))

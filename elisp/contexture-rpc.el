@@ -55,12 +55,10 @@
     restore-revision prune-session summarize-session process-turn
     report-usage remember ground-query forget trust-project distrust-project
     take-notes chat approve configure-provider remove-provider backup batch
-    add-context update-context remove-context move-context pin-context
-    clear-context refresh-context switch-session prune-context
-    auto-manage-context summarize-context manage-context)
+    add-context clear-context prune-context auto-manage-context summarize-context)
   "Methods whose calls carry a request key, so that no call is applied twice.
-These are the server's methods that change something, followed by names
-that some of them had earlier.  `configure-session' is left out: it also
+These are the server's methods that change something, followed by the
+contract's names for some.  `configure-session' is left out: it also
 reads settings, and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
@@ -68,13 +66,12 @@ reads settings, and a repeated call of it changes nothing more.")
     count-items refresh-items freeze-items
     add-item add-file add-tree update-item undo redo save-set transfer-items batch
     chat build-window count-window explain-window process-turn take-notes
-    summarize-session session-stats get-context render-context context-summary refresh-context
-    add-context update-context build-context explain-context manage-context
+    summarize-session session-stats get-context add-context build-context
     summarize-context auto-manage-context)
   "Methods that show or send items, or compare them with others.
 Before a call of these, Emacs tells the server what changed in buffers; the
-server begins a connection's calls in order.  The list ends with names that
-some of the methods had earlier.")
+server begins a connection's calls in order.  The list ends with the
+contract's names for some.")
 
 (defvar contexture--request-key-count 0
   "Number of request keys that this Emacs has made.")

@@ -264,7 +264,7 @@ SESSION is the id or the name of one that exists."
   (contexture-session--call
    'open-session (list :name session :create nil)
    (lambda (entry)
-     (contexture-session--announce entry "switch-session")
+     (contexture-session--announce entry "open-session")
      (contexture--message "Conversation %s is open (%s)" (plist-get entry :session)
               (contexture-session--size entry)))))
 
@@ -956,12 +956,12 @@ It says how many turns going back to it would lose."
 CHECKPOINTS are in the order in which they were taken, and the conversation
 has TURNS turns now.  DEFAULT is the id of one, by default of the last."
   (let* ((alist (mapcar (lambda (it)
-                          (cons (format "%s %s" (plist-get it :checkpoint)
+                          (cons (format "%s %s" (plist-get it :id)
                                         (plist-get it :message))
                                 it))
                         (reverse checkpoints)))
          (default (or (car (cl-find default alist :test #'equal
-                                    :key (lambda (it) (plist-get (cdr it) :checkpoint))))
+                                    :key (lambda (it) (plist-get (cdr it) :id))))
                       (caar alist)))
          (name (completing-read
                 (format-prompt prompt (contexture--visible default))
@@ -970,7 +970,7 @@ has TURNS turns now.  DEFAULT is the id of one, by default of the last."
                  (contexture-sets--annotate
                   alist (lambda (it) (contexture-session--checkpoint-text it turns))))
                 nil t nil nil default)))
-    (or (plist-get (cdr (assoc name alist)) :checkpoint)
+    (or (plist-get (cdr (assoc name alist)) :id)
         (user-error "No checkpoint was chosen"))))
 
 (defun contexture-session--read-checkpoint (prompt)
@@ -1145,8 +1145,8 @@ WHAT is the keyword under which the result names the change."
 (defun contexture-session--change-name (method)
   "Return a phrase for the change that METHOD, a symbol or a string, made."
   (pcase (contexture--name method)
-    ((or "prune-context" "auto-manage-context") "the pruning")
-    ("summarize-context" "the summary")
+    ("prune-session" "the pruning")
+    ("summarize-session" "the summary")
     ("rollback" "the rollback")
     ("restore-revision" "the return to an earlier view")
     (_ "the changes of the last turn")))
@@ -1436,23 +1436,10 @@ If STATUS is empty or \"all\", list all."
 (defun contexture-session-views-show ()
   "Show the notes at point, with the note-taker's request and answer."
   (interactive)
-  (let* ((view (or (tabulated-list-get-id) (user-error "There are no notes at point")))
-         (place (cl-position view tabulated-list-entries :key #'car))
-         (older (contexture-session-views--params
-                 :limit (+ place 10)))  ; newer entries may have come meanwhile
-         (show (lambda (views)
-                 (contexture-session-views--show
-                  (or (cl-find (plist-get view :view) views :test #'equal
-                               :key (lambda (it) (plist-get it :view)))
-                      view)))))
-    (contexture-request-async
-     'list-notes (list :view (plist-get view :view) :limit 1)
-     :success show
-     :error (lambda (problem)
-              (if (eql (plist-get problem :code) -32602)
-                  ;; An older server without `:view' returns all up to this one.
-                  (contexture-session--call 'list-notes older show)
-                (contexture-session--show-error problem))))))
+  (let ((view (or (tabulated-list-get-id) (user-error "There are no notes at point"))))
+    (contexture-session--call
+     'list-notes (list :view (plist-get view :id) :limit 1)
+     (lambda (views) (contexture-session-views--show (or (car views) view))))))
 
 (defun contexture-session-views--show (view)
   "Show VIEW, the notes of one turn, in their own buffer."
@@ -1472,8 +1459,7 @@ The request comes last."
   (let (texts)
     (cl-loop for (key value) on view by #'cddr do
              (let ((name (capitalize (string-replace "-" " " (contexture--name key)))))
-               (cond ((or (null value)
-                          (and (eq key :id) (equal value (plist-get view :view)))))
+               (cond ((null value))
                      ((and (stringp value)
                            (or (string-search "\n" value) (> (length value) 80)))
                       (if (eq key :payload)

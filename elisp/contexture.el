@@ -940,11 +940,7 @@ server moves the items to the layer of the file."
       ,@(and file (list :filename file))
       ,@(when (or (not file) contexture--buffer-number)
           (pcase-let ((`(,name . ,number) (contexture--numbered-buffer)))
-            (list :buffer name :number number)))
-      :formerly ,(delete-dups
-                  (delq nil (list (buffer-name)
-                                  (and file (file-name-nondirectory file))
-                                  (and root (abbreviate-file-name root))))))))
+            (list :buffer name :number number))))))
 
 (defun contexture--emacs-number ()
   "Return a string that identifies this Emacs."
@@ -1407,7 +1403,7 @@ Forget an earlier group if one of its items is among ITEMS."
   "Return how many changes to undo, or to redo if REDO, in the context MANAGER.
 CHANGE is the next one; changes by one command belong together."
   (let ((ids (contexture--pluck :id (plist-get change :items))))
-    (or (and (member (plist-get change :method) '("add-context" "add-file"))
+    (or (and (member (plist-get change :method) '("add-item" "add-file"))
              (cl-loop for (name . group) in contexture--groups
                       when (and (equal name manager)
                                 (member (if redo (car group) (car (last group))) ids))

@@ -28,7 +28,7 @@
   "Do what a test does: add, read, remove, read."
   (let ((id (plist-get (bench-ert-add) :id)))
     (contexture-request 'get-context '(:manager "m"))
-    (contexture-request 'remove-context (list :manager "m" :id id))
+    (contexture-request 'remove-items (list :manager "m" :id id))
     (contexture-request 'get-context '(:manager "m"))))
 
 (defun bench-ert-first-add ()

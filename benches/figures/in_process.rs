@@ -97,7 +97,7 @@ fn seconds_of_adds(capacity: usize) -> anyhow::Result<f64> {
     let arrivals: Vec<_> = (1..=ADDS).map(arrival).collect();
     let start = Instant::now();
     for arrival in arrivals {
-        let change = manager.plan_add("add-context", vec![arrival])?;
+        let change = manager.plan_add("add-item", vec![arrival])?;
         manager.apply(&change);
     }
     black_box(&manager);

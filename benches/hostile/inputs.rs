@@ -165,9 +165,9 @@ pub(crate) const ALL: &[Input] = &[
     input!("build-context of 100,000 messages", long_session, |client, _| {
         ask(client, "build-context", "(:session \"s\" :query \"parser\" :explain t)")
     }),
-    input!("explain-context of 100,000 messages", long_session, |client, _| {
+    input!("explain-window of 100,000 messages", long_session, |client, _| {
         client.call("build-context", "(:session \"s\" :brief t)")?;
-        ask(client, "explain-context", "(:session \"s\" :explain t)")
+        ask(client, "explain-window", "(:session \"s\" :explain t)")
     }),
     input!("get-messages of 100,000", long_session, |client, _| {
         ask(client, "get-messages", "(:session \"s\" :view :log)")
@@ -214,8 +214,8 @@ pub(crate) const ALL: &[Input] = &[
         ask(client, "remember", &content(&"x".repeat(60 << 20)))
     }),
     // Items.
-    input!("render-context of 1,000 items of 60 KB", full_manager, |client, _| {
-        ask(client, "render-context", "(:max-tokens 1000000 :format :json)")
+    input!("render-items of 1,000 items of 60 KB", full_manager, |client, _| {
+        ask(client, "render-items", "(:max-tokens 1000000 :format :json)")
     }),
     input!("get-context of 1,000 items of 60 KB", full_manager, |client, _| {
         ask(client, "get-context", "(:limit 1000)")

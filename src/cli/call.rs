@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use super::host::{Setup, runtime};
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, say};
-use crate::rpc::{Method, find};
+use crate::rpc::{Called, find};
 use crate::store::ownership::{FolderError, Owned, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
@@ -181,7 +181,7 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
 /// answers. Does nothing if the method takes no request key, or `params` already has one.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
-    let takes_one = |method: &Method| method.params().iter().any(|param| param.name == name);
+    let takes_one = |method: Called| method.params().iter().any(|param| param.name == name);
     if params.get(name).is_some() || !find(method, &mut params.clone()).is_ok_and(takes_one) {
         return;
     }

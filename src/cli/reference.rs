@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value as Json};
 
+use crate::rpc::contract;
 use crate::rpc::{Method, Param, document, methods};
 
 /// A part of the protocol's reference.
@@ -39,9 +40,9 @@ struct Reference<'a> {
 impl Reference<'_> {
     fn method(&self, method: &Method) -> String {
         let mut text = format!("#### `{}`\n\n{}\n\n", method.name, method.doc);
-        let earlier: Vec<_> = method.earlier_names().map(|name| format!("`{name}`")).collect();
-        if !earlier.is_empty() {
-            let _ = writeln!(text, "Earlier: {}.\n", earlier.join(", "));
+        let contract = contract::described(method.name);
+        if !contract.is_empty() {
+            let _ = writeln!(text, "{contract}\n");
         }
         let schema = &self.document["methods"][method.name];
         let params = &schema["params"]["properties"];
@@ -159,9 +160,8 @@ impl Reference<'_> {
         let own = self.kind(schema).replace(" or `nil`", "");
         let kind = if own.contains("](#") { &own } else { param.kind };
         let need = if param.required { ", required" } else { "" };
-        let earlier = param.earlier.map(|name| format!(", earlier `:{name}`")).unwrap_or_default();
         let values = one_of(param.values.iter().copied());
-        format!("- `:{name}` ({kind}{need}{earlier}): {doc}{values}\n")
+        format!("- `:{name}` ({kind}{need}): {doc}{values}\n")
     }
 
     /// Returns a sentence with the values that a schema allows, or an empty text if it lists no

@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the names that the manager had before the place had a remote or became a project.
-    pub(crate) fn earlier_managers(&self) -> Vec<String> {
+    pub(crate) fn former_managers(&self) -> Vec<String> {
         let without = self.remote.map(|_| Self { remote: None, ..*self });
         let folder = (self.kind == Kind::Project).then(|| Self::new(Kind::Folder, self.name));
         without.iter().chain(&folder).map(Self::manager).collect()
@@ -222,8 +222,8 @@ mod tests {
     fn a_place_knows_its_earlier_names_and_its_neighbours() {
         let remote = Some("h/o");
         let project = Place { remote, ..Place::new(Kind::Project, "/p") };
-        assert_eq!(project.earlier_managers(), ["project:/p/", "folder:/p/"]);
-        assert_eq!(Place::new(Kind::File, "/p/x").earlier_managers(), [""; 0]);
+        assert_eq!(project.former_managers(), ["project:/p/", "folder:/p/"]);
+        assert_eq!(Place::new(Kind::File, "/p/x").former_managers(), [""; 0]);
         assert!(project.is_at(&Place::new(Kind::Project, "/p/")));
         assert!(!project.is_at(&Place::new(Kind::Project, "/pq")));
         assert!(!project.is_at(&Place::new(Kind::Folder, "/p")));

@@ -130,7 +130,7 @@ impl Conversation {
             ..new_item(&job.counter(), content, kind, metadata, now_ms())
         };
         let item = self.inner.job().aside("adding an item", count).await?;
-        self.add_new("add-context", item).await
+        self.add_new("add-item", item).await
     }
 
     async fn add_new(&self, method: &'static str, item: NewItem) -> Result<ItemId, Error> {

@@ -249,7 +249,7 @@ impl Conversation {
     /// [`Error::BudgetTooSmall`] if the messages that cannot be left out cost more.
     pub async fn prune(&self, max_tokens: Option<u64>) -> Result<PrunedView, Error> {
         self.ask_in_context(move |engine, context| {
-            engine.prune_session("prune-context", context.row.id, max_tokens, &context.costs)
+            engine.prune_session(context.row.id, max_tokens, &context.costs)
         })
         .await
     }

@@ -127,7 +127,7 @@ impl Engine {
     /// [`EngineError::NoSuchItem`] for the first unknown id; nothing is removed then.
     pub fn remove(&mut self, manager: &str, ids: &[ItemId]) -> Result<Removed, EngineError> {
         self.check_items(manager, ids)?;
-        let change = self.plan(manager, |m| m.plan_remove("remove-context", ids))?;
+        let change = self.plan(manager, |m| m.plan_remove("remove-items", ids))?;
         self.carry_out_removal(manager, change)
     }
 
@@ -136,7 +136,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub fn clear(&mut self, manager: &str) -> Result<Removed, EngineError> {
-        let change = self.manager(manager)?.plan_clear("clear-context");
+        let change = self.manager(manager)?.plan_clear("clear-manager");
         self.carry_out_removal(manager, change)
     }
 
@@ -159,7 +159,7 @@ impl Engine {
     /// [`EngineError::NoSuchItem`].
     pub fn pin(&mut self, manager: &str, ids: &[ItemId], pinned: bool) -> Result<(), EngineError> {
         self.check_items(manager, ids)?;
-        let change = self.plan(manager, |m| m.plan_pin("pin-context", ids, pinned))?;
+        let change = self.plan(manager, |m| m.plan_pin("pin-items", ids, pinned))?;
         self.carry_out(manager, change)
     }
 
@@ -178,7 +178,7 @@ impl Engine {
             named.push(neighbour);
         }
         self.check_items(manager, &named)?;
-        let change = self.plan(manager, |m| m.plan_move("move-context", id, place))?;
+        let change = self.plan(manager, |m| m.plan_move("move-item", id, place))?;
         self.carry_out(manager, change)
     }
 

@@ -18,12 +18,12 @@ pub enum Event {
     ContextChanged {
         /// Name of the manager.
         manager: String,
-        /// Method that made the change, by its earlier name if it was renamed.
+        /// Method that made the change.
         method: String,
-        /// Method whose change was undone, by its earlier name if it was renamed; `None` if the
+        /// Method whose change was undone; `None` if the
         /// change is not an undo.
         undone: Option<String>,
-        /// Method whose change was redone, by its earlier name if it was renamed; `None` if the
+        /// Method whose change was redone; `None` if the
         /// change is not a redo.
         redone: Option<String>,
         /// Number of items in the manager now.
@@ -44,7 +44,7 @@ pub enum Event {
     SessionChanged {
         /// The session.
         session: SessionName,
-        /// Method that made the change, by its earlier name if it was renamed.
+        /// Method that made the change.
         method: &'static str,
         /// Number of messages in the session's log now.
         messages: u64,
@@ -52,7 +52,7 @@ pub enum Event {
     /// `remember` or a summary added a memory, or a memory was forgotten or restored. There is no
     /// event for messages that become memories.
     MemoriesChanged {
-        /// Method that made the change, by its earlier name if it was renamed.
+        /// Method that made the change.
         method: &'static str,
         /// Number of the memory, `mem-N` for clients.
         id: u64,

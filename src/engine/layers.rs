@@ -1,9 +1,8 @@
 //! Layers: the managers whose items are sent from a buffer or in a conversation, from the most
 //! general to the most specific.
 //!
-//! Opening a layer also moves into it the items of managers that have former names: names that
-//! earlier versions of the program gave, and names from before the folder became a project, the
-//! project got a Git remote, or the buffer got a file.
+//! Opening a layer also moves into it the items of managers that have former names: those from
+//! before the folder became a project, the project got a Git remote, or the buffer got a file.
 
 use serde::Serialize;
 
@@ -35,9 +34,6 @@ pub(crate) struct Wanted {
     pub layers: Vec<WantedLayer>,
     /// Name or id of the session that holds the conversation; `None` if there is no conversation.
     pub session: Option<String>,
-    /// Managers whose names were given by an earlier version of the program, and whose items may
-    /// belong to one of the layers.
-    pub former: Vec<Former>,
     /// Root of the project. Labels of files inside the project are relative to it.
     pub root: Option<String>,
 }
@@ -52,21 +48,6 @@ pub(crate) struct WantedLayer {
     /// Manager of the buffer that has become the layer's file, if any. The items of this manager
     /// move into the layer.
     pub once: Option<String>,
-}
-
-/// A manager whose name was given by an earlier version of the program, with the items that it had
-/// when they were compared with the layers.
-#[derive(Debug, Clone)]
-pub(crate) struct Former {
-    /// Name of the manager.
-    pub manager: String,
-    /// Ids of the manager's items, oldest first.
-    pub ids: Vec<ItemId>,
-    /// Layer to which all of the manager's items belong, if there is one.
-    pub to: Option<Layer>,
-    /// True if the call named the manager, so that the answer mentions the manager even if it
-    /// belongs to no layer.
-    pub is_named: bool,
 }
 
 /// An open layer.
@@ -119,16 +100,13 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
     pub(crate) fn open_layers(&mut self, wanted: Wanted) -> Result<OpenLayers, EngineError> {
-        let Wanted { layers: mut asked, session, former, root } = wanted;
+        let Wanted { layers: mut asked, session, root } = wanted;
         let mut open = OpenLayers::default();
         for WantedLayer { layer, manager, once } in &asked {
-            let earlier = Place::of(manager).map(|place| place.earlier_managers());
-            for earlier in earlier.unwrap_or_default().iter().chain(once) {
-                open.taken_over.extend(self.take_over(earlier, manager, *layer)?);
+            let former = Place::of(manager).map(|place| place.former_managers());
+            for former in former.unwrap_or_default().iter().chain(once) {
+                open.taken_over.extend(self.take_over(former, manager, *layer)?);
             }
-        }
-        for former in former {
-            self.settle_former(former, &asked, &mut open)?;
         }
         for WantedLayer { manager, .. } in &asked {
             open.elsewhere.extend(self.neighbours(manager)?);
@@ -145,18 +123,6 @@ impl Engine {
         Ok(open)
     }
 
-    /// Returns the managers that have items and whose names begin with `beginning`.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub(crate) fn managers_beginning(
-        &mut self,
-        beginning: &str,
-    ) -> Result<Vec<String>, EngineError> {
-        let found = self.store.read_all()?.managers_beginning(beginning)?;
-        Ok(found.into_iter().map(|(manager, _)| manager).collect())
-    }
-
     fn open_layer(
         &mut self,
         layer: Layer,
@@ -171,33 +137,6 @@ impl Engine {
             _ => place::label(&manager, root),
         };
         Ok(OpenLayer { layer, manager, label, items, tokens, max_items, version })
-    }
-
-    /// Moves the items of a manager with a former name into the layer to which they belong, if they
-    /// are still the items that were compared with the layers. Notes in `open` what became of them.
-    fn settle_former(
-        &mut self,
-        former: Former,
-        asked: &[WantedLayer],
-        open: &mut OpenLayers,
-    ) -> Result<(), EngineError> {
-        let Former { manager, ids, to, is_named } = former;
-        if ItemId::all(&self.order(&manager)?) != ids {
-            return Ok(());
-        }
-        let to = asked.iter().find(|asked| Some(asked.layer) == to);
-        let taken = match to {
-            Some(to) => self.take_over(&manager, &to.manager, to.layer)?,
-            None => None,
-        };
-        match taken {
-            Some(taken) => open.taken_over.push(taken),
-            None if is_named && !ids.is_empty() => {
-                open.elsewhere.push(Held { manager, items: ids.len() as u64, layer: None });
-            }
-            None => {}
-        }
-        Ok(())
     }
 
     /// Moves the items of the manager `from` to `to`, the manager of `layer`. Moves the journal

@@ -35,7 +35,7 @@ fn new_item(content: &str) -> NewItem {
 }
 
 fn add(engine: &mut Engine, manager: &str, content: &str) -> Result<Added, EngineError> {
-    engine.run_alone(|e| e.add("add-context", manager, vec![new_item(content)]))
+    engine.run_alone(|e| e.add("add-item", manager, vec![new_item(content)]))
 }
 
 #[track_caller]
@@ -59,7 +59,7 @@ fn the_ring_evicts_and_undo_brings_back() {
     let added = add(&mut engine, "m", "d").unwrap();
     assert_eq!(added, Added { ids: vec![4], evicted: vec![1] });
     check(&mut engine, "m", &["b", "c", "d"]);
-    assert_eq!(engine.undo("m").unwrap().undone, "add-context");
+    assert_eq!(engine.undo("m").unwrap().undone, "add-item");
     check(&mut engine, "m", &["a", "b", "c"]);
 }
 
@@ -73,7 +73,7 @@ fn every_change_is_undone_in_turn() {
     engine.move_item("m", ItemId(3), Place::Index(0)).unwrap();
     let content = Some(("B".into(), 1, "estimate", 5));
     let revision = Revision { content, ..Revision::default() };
-    engine.update("update-context", "m", vec![(ItemId(2), revision)]).unwrap();
+    engine.update("update-item", "m", vec![(ItemId(2), revision)]).unwrap();
     engine.configure("m", Settings { max_items: 2 }).unwrap();
     check(&mut engine, "m", &["a", "B"]);
     engine.save_set("m", "kept").unwrap();
@@ -87,17 +87,17 @@ fn every_change_is_undone_in_turn() {
         check(&mut engine, "m", contents);
     };
     undone("drop-manager", &["B"]);
-    undone("remove-context", &["a", "B"]);
+    undone("remove-items", &["a", "B"]);
     undone("load-set", &[]);
-    undone("clear-context", &["a", "B"]);
+    undone("clear-manager", &["a", "B"]);
     undone("save-set", &["a", "B"]);
     undone("configure-manager", &["c", "a", "B"]);
-    undone("update-context", &["c", "a", "b"]);
-    undone("move-context", &["a", "b", "c"]);
-    undone("pin-context", &["a", "b", "c"]);
-    undone("add-context", &["a", "b"]);
-    undone("add-context", &["a"]);
-    undone("add-context", &[]);
+    undone("update-item", &["c", "a", "b"]);
+    undone("move-item", &["a", "b", "c"]);
+    undone("pin-items", &["a", "b", "c"]);
+    undone("add-item", &["a", "b"]);
+    undone("add-item", &["a"]);
+    undone("add-item", &[]);
     let error = engine.undo("m").unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),

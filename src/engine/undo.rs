@@ -18,21 +18,21 @@ use crate::store::Way;
 /// Result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
-    /// Method whose change was undone, by its earlier name if it was renamed.
+    /// Method whose change was undone.
     pub undone: String,
 }
 
 /// Result of a redo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redone {
-    /// Method whose change was redone, by its earlier name if it was renamed.
+    /// Method whose change was redone.
     pub redone: String,
 }
 
 /// The change that would be undone or redone next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextStep {
-    /// Method that made the change, by its earlier name if it was renamed.
+    /// Method that made the change.
     pub method: String,
     /// Items that the change adds, removes or alters: removed items as they are before the change,
     /// all others as they are after it.

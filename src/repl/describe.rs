@@ -63,7 +63,8 @@ pub(super) fn apropos(part: &Value, slime: bool) -> Value {
 
 fn method(name: &str) -> Option<&'static Method> {
     let name = name.strip_prefix(PACKAGE)?.trim_start_matches(':');
-    rpc::methods().find(|method| method.name == name || method.earlier_names().any(|it| it == name))
+    rpc::methods()
+        .find(|method| method.name == name || method.contract_names().any(|it| it == name))
 }
 
 /// Formats a call of the method with all of its parameters. Points out the parameter `marked`.

@@ -27,8 +27,6 @@ pub(super) struct PruneMessages {
     #[serde(deserialize_with = "required_list")]
     messages: Vec<MessageParam>,
     /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
-    #[schemars(extend("x-earlier" = "max-tokens"))]
-    #[serde(alias = "max_tokens")]
     keep_tokens: Option<i64>,
     /// Remove nothing unless more than 80 % of the model's limit is used.
     if_needed: Option<bool>,
@@ -127,8 +125,7 @@ pub(super) struct SummarizeMessages {
     #[schemars(description = HISTORY)]
     #[serde(deserialize_with = "required_list")]
     messages: Vec<MessageParam>,
-    #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
-    #[serde(alias = "max_items")]
+    #[schemars(description = keep_messages())]
     keep_messages: Option<i64>,
     /// Number of recent turns to keep; not together with `:keep-messages`.
     keep_turns: Option<i64>,

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use blake3::Hasher;
 
-use super::alias::kept_name;
 use super::error::{application, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::params::{KEY, RequestKey};
@@ -17,9 +16,9 @@ use crate::store::metadata::{print_value, read_value};
 use crate::value::{Keyword, Value, sexp};
 use crate::wire::message::WireError;
 
-/// Parameters that name the target of a change. With another target, the same key counts as another
-/// key.
-const TARGETS: [&str; 4] = ["session", "manager", "managers", "name"];
+/// Parameters that name the target of a change, or that make it another call of the contract. With
+/// other values of these, the same key counts as another key.
+const TARGETS: [&str; 5] = ["session", "manager", "managers", "name", "if-needed"];
 
 /// Mark of this run of the server. It is part of the names of keys that are valid only in this run.
 static START: LazyLock<String> = LazyLock::new(|| {
@@ -32,8 +31,6 @@ static START: LazyLock<String> = LazyLock::new(|| {
 pub(crate) struct Keyed {
     /// Method, key, and a hash of the target.
     name: String,
-    /// Name under which earlier releases recorded the call, without its answer.
-    earlier: String,
     /// Hash of the parameters.
     hash: String,
 }
@@ -73,8 +70,7 @@ impl Keyed {
             }
         });
         let hash = hash(|hasher| feed_entries(hasher, params, is_counted));
-        let earlier = format!("{} {key}", kept_name(method, params));
-        Ok(Some(Self { name: format!("\u{1}{earlier} {target}"), earlier, hash }))
+        Ok(Some(Self { name: format!("\u{1}{method} {key} {target}"), hash }))
     }
 
     /// Returns the answer of an earlier call with this key, if that call took effect. Waits for the
@@ -157,13 +153,8 @@ impl Keyed {
 
     fn known(&self, engine: &mut Engine) -> Result<Option<Known>, EngineError> {
         let kept = engine.recorded(&self.name)?;
-        let is_earlier = kept.is_none() && engine.recorded(&self.earlier)?.is_some();
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {
-            None if is_earlier => Some(Err(reused(
-                "was used for a call to an earlier release, which did not store its answer; check \
-                 whether the change was made, and use a new key for another change",
-            ))),
             None => None,
             Some((hash, text)) if hash == self.hash => Some(read_value(text).ok_or_else(damaged)),
             Some((hash, text)) if hash.strip_prefix(CANCELLED) == Some(&self.hash) => {

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
 
 use super::Step;
-use super::alias::earlier_names;
 use super::call::Call;
+use super::contract::{self, Row};
 use super::error::param_error;
 use super::keyed::Keyed;
 use super::page::{self, PageParams, Paged};
@@ -252,9 +252,9 @@ impl Method {
         self.change != Change::Nothing
     }
 
-    /// Returns the earlier names of the method, which still work.
-    pub fn earlier_names(&self) -> impl Iterator<Item = &'static str> {
-        earlier_names(self.name)
+    /// Returns the names that the contract has for the method, if they are others.
+    pub fn contract_names(&self) -> impl Iterator<Item = &'static str> {
+        contract::rows_of(self.name).map(|row| row.name)
     }
 
     /// Returns the paths of the lists that the method returns in pages, if it returns any.
@@ -272,15 +272,7 @@ impl Method {
     /// # Errors
     /// Fails if the call is refused before it needs the engine, for example because a parameter is
     /// invalid.
-    pub fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
-        let is_given = |earlier: &str| params.names().any(|name| name == earlier);
-        let names = |param: &'static Param| Some((param.name, param.earlier?));
-        let earlier: Vec<_> =
-            self.params().iter().filter_map(names).filter(|(_, it)| is_given(it)).collect();
-        self.begin(call, params).map_err(|error| as_given(error, &earlier))
-    }
-
-    fn begin(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
@@ -334,9 +326,8 @@ impl Method {
     /// Returns whether a word is the name of a parameter, of a member of a parameter, or of a
     /// member of the result.
     pub(super) fn has_name(&self, word: &str) -> bool {
-        let of_params = self.params().iter().any(|param| {
-            param.name == word || param.earlier == Some(word) || param.inner.contains(&word)
-        });
+        let of_params =
+            self.params().iter().any(|param| param.name == word || param.inner.contains(&word));
         of_params || has_member((self.inlined_result)(), word)
     }
 
@@ -353,9 +344,7 @@ impl Method {
     /// Refuses a parameter that the method does not have.
     fn check_names(&self, params: &Value) -> Result<(), WireError> {
         let known = self.params();
-        let is_known = |name: &str| {
-            known.iter().any(|param| param.name == name || param.earlier == Some(name))
-        };
+        let is_known = |name: &str| known.iter().any(|param| param.name == name);
         let Some(unknown) = params.names().find(|name| !is_known(name)) else { return Ok(()) };
         let known: Vec<&str> = known.iter().map(|param| param.name).collect();
         let known = match &known[..] {
@@ -373,19 +362,33 @@ impl Method {
     }
 }
 
-/// Returns an error in which each parameter has the name that the call used. Each entry of
-/// `names` has the name of a parameter, and the earlier name that the call used.
-fn as_given(mut error: WireError, names: &[(&str, &str)]) -> WireError {
-    for (now, earlier) in names {
-        if let Some(rest) = error.message.strip_prefix(now) {
-            error.message = format!("{earlier}{rest}");
-            let entries = match &mut error.data {
-                Value::Map(entries) => &mut entries[..],
-                _ => &mut [],
-            };
-            let params = entries.iter_mut().filter(|(key, _)| &**key == "param");
-            params.for_each(|(_, value)| *value = Value::Keyword((*earlier).into()));
-        }
+/// A method, as a call named it.
+#[derive(Clone, Copy)]
+pub(crate) struct Called {
+    /// The method.
+    pub(crate) method: &'static Method,
+    /// Call of the contract that the client made, if it used a name of the contract.
+    pub(super) row: Option<&'static Row>,
+}
+
+impl Called {
+    /// Like [`Method::run`], with the contract's names in errors.
+    ///
+    /// # Errors
+    /// Same as [`Method::run`].
+    pub(crate) fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
+        let step = self.method.run(call, params);
+        step.map_err(|error| match self.row {
+            Some(row) => contract::in_contract(error, row),
+            None => error,
+        })
     }
-    error
+}
+
+impl std::ops::Deref for Called {
+    type Target = Method;
+
+    fn deref(&self) -> &Method {
+        self.method
+    }
 }

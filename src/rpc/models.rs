@@ -45,8 +45,6 @@ pub(super) struct ConfigureParams {
     /// Window size in tokens to request from Ollama; defaults to Ollama's own.
     context: Option<u64>,
     /// Maximum number of tokens in an answer.
-    #[schemars(extend("x-earlier" = "max-tokens"))]
-    #[serde(alias = "max_tokens")]
     answer_tokens: Option<u64>,
     /// Price of a million input tokens.
     price_input: Option<f64>,
@@ -188,8 +186,6 @@ pub(super) struct ProviderResult<'a> {
     default: bool,
     /// Maximum number of tokens in an answer.
     answer_tokens: Option<u64>,
-    /// Earlier name of `:answer-tokens`.
-    max_tokens: Option<u64>,
     /// Price of a million input tokens.
     price_input: Option<f64>,
     /// Price of a million output tokens.
@@ -219,7 +215,6 @@ fn row(at: usize, configured: &Configured) -> Value {
         limit_from,
         default: at == 0,
         answer_tokens: configured.max_tokens,
-        max_tokens: configured.max_tokens,
         price_input,
         price_output,
     })

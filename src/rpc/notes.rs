@@ -229,8 +229,6 @@ fn managed_result(session: &str, managed: &TurnNotes) -> Value {
 pub(super) struct ViewResult<'a> {
     /// Id of the notes, `view-N`.
     id: ViewId,
-    /// Earlier name of `:id`.
-    view: ViewId,
     /// Name of the session.
     session: &'a str,
     /// Number of the turn in the session, counted from 1.
@@ -284,7 +282,6 @@ fn view(session: &str, row: &NotesRow, brief: bool) -> Value {
     let texts = TextsResult { prompt: &made.prompt, payload: &made.payload, output: &made.output };
     Value::of(&ViewResult {
         id: ViewId(*id),
-        view: ViewId(*id),
         session,
         turn: made.turn,
         message: MessageId(made.message),

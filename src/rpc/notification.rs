@@ -17,8 +17,6 @@ pub(crate) struct OfSession<'a> {
     session: &'a str,
     /// Id of the session.
     session_id: SessionId,
-    /// Earlier name of `:session-id`.
-    id: SessionId,
     /// Version of the session after the change.
     version: u64,
 }
@@ -26,7 +24,7 @@ pub(crate) struct OfSession<'a> {
 impl<'a> From<&'a SessionName> for OfSession<'a> {
     fn from(SessionName { id, name, version }: &'a SessionName) -> Self {
         let version = *version;
-        Self { session: name, session_id: SessionId(*id), id: SessionId(*id), version }
+        Self { session: name, session_id: SessionId(*id), version }
     }
 }
 
@@ -50,15 +48,13 @@ macro_rules! of_sessions {
 pub(crate) struct ContextChanged<'a> {
     /// Name of the manager.
     pub(crate) manager: &'a str,
-    /// Method that made the change, by its earlier name if it was renamed. For a model's tool, the
-    /// method that does the same: `add-context`, `add-file` or `remove-context`.
+    /// Method that made the change. For a model's tool, the method that does the same: `add-item`,
+    /// `add-file` or `remove-items`.
     pub(crate) method: &'a str,
-    /// Method whose change was undone, by its earlier name if it was renamed; only if the method is
-    /// `undo`.
+    /// Method whose change was undone; only if the method is `undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) undone: Option<&'a str>,
-    /// Method whose change was redone, by its earlier name if it was renamed; only if the method is
-    /// `redo`.
+    /// Method whose change was redone; only if the method is `redo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redone: Option<&'a str>,
     /// Number of items now.
@@ -77,7 +73,7 @@ pub(crate) struct ContextChanged<'a> {
 /// notification of messages that become memories.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MemoriesChanged<'a> {
-    /// Method that made the change, by its earlier name if it was renamed.
+    /// Method that made the change.
     pub(crate) method: &'a str,
     /// Id of the memory that changed last.
     pub(crate) id: MemoryId,
@@ -129,7 +125,7 @@ of_sessions! {
     /// A session was opened, made current, renamed, deleted or restored, or its messages, view or
     /// settings changed.
     SessionChanged {
-        /// Method that made the change, by its earlier name if it was renamed.
+        /// Method that made the change.
         method: &'a str,
         /// Number of messages in the session's log now.
         messages: u64,

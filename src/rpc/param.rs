@@ -24,8 +24,6 @@ pub struct Param {
     pub required: bool,
     /// Meaning, and the default if the parameter is absent.
     pub doc: &'static str,
-    /// Earlier name, which still works.
-    pub earlier: Option<&'static str>,
     /// Allowed values, if they are a closed list.
     pub values: Vec<&'static str>,
     /// Names within the value, such as those of a message's members.
@@ -81,9 +79,7 @@ pub(super) fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
         names.filter_map(Json::as_str).any(|required| required == name)
     };
     let param = |field: &'static str| param(field, &schema["properties"][field], required(field));
-    // An earlier name of a field is among the names, and has no property of its own.
-    let is_field = |name: &&str| schema["properties"].get(*name).is_some();
-    field_names::<P>().iter().copied().filter(is_field).map(param).collect()
+    field_names::<P>().iter().copied().map(param).collect()
 }
 
 /// Returns the schema of the parameters that a handler takes.
@@ -109,7 +105,6 @@ fn param(field: &'static str, schema: &Json, required: bool) -> Param {
         kind: kind(given).leak(),
         required,
         doc: doc.leak(),
-        earlier: schema["x-earlier"].as_str().map(|name| &*name.to_owned().leak()),
         values: values.into_iter().flatten().map(|name| &*name.leak()).collect(),
         inner,
         is_current_session: given["x-current-session"] == true,

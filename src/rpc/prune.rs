@@ -20,8 +20,6 @@ use crate::wire::message::WireError;
 pub(super) struct PruneSession {
     session: Option<InSession>,
     /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
-    #[schemars(extend("x-earlier" = "max-tokens"))]
-    #[serde(alias = "max_tokens")]
     keep_tokens: Option<i64>,
     /// Change nothing unless more than 80 % of the model's limit is used.
     if_needed: Option<bool>,
@@ -40,7 +38,7 @@ pub(super) fn prune_session(_: Call, given: PruneSession) -> Result<Step, WireEr
             let context = engine.context_of(row.clone(), given.model.as_deref())?;
             match if_needed {
                 true => engine.auto_manage_session(row.id, target, &context.costs),
-                false => engine.prune_session("prune-context", row.id, target, &context.costs),
+                false => engine.prune_session(row.id, target, &context.costs),
             }
         })?;
         let removed = messages_of(engine, row.id, &done.removed)?;

@@ -18,8 +18,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SummarizeSession {
     session: Option<InSession>,
-    #[schemars(description = keep_messages(), extend("x-earlier" = "max-items"))]
-    #[serde(alias = "max_items")]
+    #[schemars(description = keep_messages())]
     keep_messages: Option<i64>,
     /// Number of recent turns to keep; not together with `:keep-messages`.
     keep_turns: Option<i64>,

@@ -42,9 +42,9 @@ fn call() -> Call {
     }
 }
 
-/// Returns a method, also by an earlier name.
+/// Returns a method, also by its name in the contract.
 fn named(method: &str) -> &'static Method {
-    find(method, &mut Value::Nil).unwrap()
+    find(method, &mut Value::Nil).unwrap().method
 }
 
 fn refusal(method: &Method, params: &str) -> WireError {
@@ -134,13 +134,13 @@ fn bad_parameters_are_refused_by_name() {
         "(:content \"x\" :live t)",
         "live needs metadata.filename, the absolute name of the file that the item follows",
     );
-    check("remove-context", "nil", "id is required, or ids for more than one");
+    check("remove-items", "nil", "id is required, or ids for more than one");
     check(
-        "remove-context",
+        "remove-items",
         "(:id \"ctx-1\" :ids (\"ctx-2\"))",
         "ids cannot be combined with the parameter id; give one of them",
     );
-    check("remove-context", "(:id \"7\")", "id must be an item's id such as ctx-12, got \"7\"");
+    check("remove-items", "(:id \"7\")", "id must be an item's id such as ctx-12, got \"7\"");
     check("configure-manager", "(:max-items 0)", "max-items must be from 1 to 1000, got 0");
     check("configure-manager", "(:max-items 1001)", "max-items must be from 1 to 1000, got 1001");
     check("clear-context", "(:manager \"\")", "manager must not be empty");
@@ -150,7 +150,7 @@ fn bad_parameters_are_refused_by_name() {
         "answer-tokens must be 1 or more, got 0",
     );
     check(
-        "move-context",
+        "move-item",
         "(:id \"ctx-1\")",
         "to is required unless before or after is given; give exactly one of the three",
     );

@@ -57,7 +57,7 @@ impl Method {
     fn subject(&self, params: &Value) -> Subject {
         let takes = |name: &str| self.params().iter().any(|param| param.name == name);
         let given = |name: &str| named(params, name);
-        if ["calls", "formerly", "into"].into_iter().any(takes) {
+        if ["calls", "into"].into_iter().any(takes) {
             // The calls of a batch may be about anything, and items may move between managers.
             return Subject::Everything;
         }

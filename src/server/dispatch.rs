@@ -16,7 +16,7 @@ use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
 use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
-use crate::rpc::{self, Call, Method, Pace, Step, engine_error};
+use crate::rpc::{self, Call, Called, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, Request, WireError};
@@ -163,7 +163,7 @@ impl Dispatcher {
         let client = if answer_to.is_some() { Arc::default() } else { self.client.clone() };
         let reply = Reply {
             dialect,
-            method: found.as_ref().ok().copied(),
+            method: found.as_ref().ok().map(|called| called.method),
             outbox: self.outbox.clone(),
             to: answer_to.map_or(To::Client(id.clone()), To::Caller),
             cancelled: cancelled.clone(),
@@ -211,7 +211,7 @@ impl Dispatcher {
         let step = if pace == Pace::Prompt && reply.bytes <= LARGE_MESSAGE {
             begin(method, call, params)
         } else {
-            let sent_to = SentTo::read(server, self.caller, method, &params).await;
+            let sent_to = SentTo::read(server, self.caller, &method, &params).await;
             begin_aside(method, call, params, sent_to, &reply).await
         };
         settle(server, step, reply).await;
@@ -220,7 +220,7 @@ impl Dispatcher {
 
 /// A call that is about to run, and the destination of its answer.
 struct Begun {
-    method: &'static Method,
+    method: Called,
     call: Call,
     params: Value,
     reply: Reply,
@@ -245,7 +245,7 @@ impl Beside {
         let (aside, elsewhere) = (self.aside.clone(), self.elsewhere.clone());
         let waits = place.as_ref().is_some_and(|place| !place.begins_at_once);
         let sent_to = match waits {
-            false => Some(SentTo::read(&server, reply.caller, method, &params).await),
+            false => Some(SentTo::read(&server, reply.caller, &method, &params).await),
             true => None,
         };
         tokio::spawn(async move {
@@ -261,7 +261,7 @@ impl Beside {
                 Ok(_) => {
                     let sent_to = match sent_to {
                         Some(sent_to) => sent_to,
-                        None => SentTo::read(&server, reply.caller, method, &params).await,
+                        None => SentTo::read(&server, reply.caller, &method, &params).await,
                     };
                     begin_aside(method, call, params, sent_to, &reply).await
                 }
@@ -316,7 +316,7 @@ pub(super) fn discard(value: Value) {
     }
 }
 
-fn begin(method: &'static Method, call: Call, params: Value) -> Result<Step, WireError> {
+fn begin(method: Called, call: Call, params: Value) -> Result<Step, WireError> {
     catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
@@ -331,7 +331,7 @@ async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePerm
 /// Begins a call on a thread that may block. A cancelled call is answered at once, and any later
 /// result of its thread is dropped.
 async fn begin_aside(
-    method: &'static Method,
+    method: Called,
     mut call: Call,
     params: Value,
     sent_to: SentTo,

@@ -4,10 +4,10 @@ use crate::rpc;
 use crate::value::Value;
 
 /// Lists the methods as EPC expects them: name, arguments, documentation. A method is listed under
-/// each of its names, the earlier ones first, since clients may look for an earlier name.
+/// each of its names, those of the contract first, since clients look for them.
 pub(super) fn method_rows() -> Value {
     let names = |method: &'static rpc::Method| {
-        let names = method.earlier_names().chain([method.name]);
+        let names = method.contract_names().chain([method.name]);
         names.map(|name| row(name, method)).collect::<Vec<_>>()
     };
     Value::List(rpc::methods().flat_map(names).collect())

@@ -294,7 +294,7 @@ impl Reader {
             effective: CancellationToken::new(),
         };
         let found = rpc::find(&method, &mut params);
-        let called = found.as_ref().ok().copied();
+        let called = found.as_ref().ok().map(|called| called.method);
         let outcome = match found.and_then(|method| method.run(call, params)) {
             Ok(Step::Cancel(target)) => {
                 Ok(Value::of(&CallCancelled { cancelled: self.running.cancel(&target) }))

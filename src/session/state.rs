@@ -42,7 +42,7 @@ pub struct State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Redo {
-    /// Method that made the change, by its earlier name if it was renamed.
+    /// Method that made the change.
     pub method: String,
     /// Moment before the change was undone.
     pub moment: Moment,

@@ -464,7 +464,7 @@ machine.  There, the server would find a file with another text."
           (goto-char (contexture-list--find (nth 2 ids)))
           (contexture-list--tag (list (nth 0 ids) (nth 1 ids)) ?>)
           (contexture-test-as-other-emacs other
-            (contexture-request 'remove-context
+            (contexture-request 'remove-items
                                 (list :manager "m" :ids (list (nth 0 ids)))))
           (contexture-ert-wait-for (= (length (contexture-edges--states)) 2))
           (should (equal (tabulated-list-get-id) (nth 2 ids)))
@@ -487,7 +487,7 @@ machine.  There, the server would find a file with another text."
         (let ((id (plist-get (car contexture-list--items) :id)))
           (contexture-unwatch #'contexture-list--changed) ; it has not heard yet
           (contexture-test-as-other-emacs other
-            (contexture-request 'remove-context (list :manager "m" :ids (list id))))
+            (contexture-request 'remove-items (list :manager "m" :ids (list id))))
           (goto-char (contexture-list--find id))
           (contexture-test-message "no item ctx-1" (contexture-list-remove))
           (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))))

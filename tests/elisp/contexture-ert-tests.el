@@ -556,7 +556,7 @@ Fail unless that Emacs ends by itself."
           (contexture-ert-tests--add "after")
           (contexture-ert-await '(:method context-changed :params (:count 3))))
         (let ((text (contexture-ert-tests--text file)))
-          (should (string-search ":params (:manager \"m\" :method \"add-context\" :count 3"
+          (should (string-search ":params (:manager \"m\" :method \"add-item\" :count 3"
                                  text))
           (should-not (string-match-p "context-changed.*:count [12]" text)))))))
 

@@ -5,8 +5,8 @@
 ;;; Commentary:
 
 ;; The layers of buffers, against the real server: what is marked in several
-;; files reaches one question, projects with files of the same names stay
-;; apart, and what version 0.1 kept under names of buffers is found.
+;; files reaches one question, and projects with files of the same names stay
+;; apart.
 
 ;;; Code:
 
@@ -231,42 +231,6 @@
         (setq default-directory "/ssh:nobody@nowhere.invalid:/srv/app/")
         (should (equal (contexture-current-manager)
                        "folder:/ssh:nobody@nowhere.invalid:/srv/app/"))))))
-
-;;;; What version 0.1 kept
-
-(ert-deftest contexture-layers-take-over-what-was-kept-by-buffer ()
-  (contexture-layers-test
-    (let* ((one (contexture-layers-test-project "one" '("NEWS" . "news\n")))
-           (two (contexture-layers-test-project "two" '("NEWS" . "news\n")))
-           (add (lambda (manager text root file)
-                  (contexture-request
-                   'add-item
-                   (list :manager manager :content text
-                         :metadata (list :filename (concat root file) :project root
-                                         :start-line 1 :end-line 1))))))
-      (funcall add "NEWS" "of the file" one "NEWS")
-      (funcall add "NEWS<two>" "of the other" two "NEWS")
-      (funcall add (abbreviate-file-name one) "of the project" one "a.el")
-      (funcall add "mixed" "here" one "a.el")
-      (funcall add "mixed" "there" two "a.el")
-      (contexture-layers-test-visiting one "NEWS"
-        (contexture-test-message "moved 1 item of NEWS to the layer of the file"
-          (contexture--layers))
-        (should (equal (contexture-layers-test-contents) '("of the project" "of the file")))
-        ;; It is told once.
-        (setq contexture--layers nil)
-        (should-not (plist-get (contexture-request 'open-layers (contexture--place-params))
-                               :taken-over)))
-      (contexture-layers-test-visiting two "NEWS"
-        (should (equal (contexture-layers-test-contents) '("of the other"))))
-      (contexture-layers-test-visiting two "NEWS"
-        (rename-buffer "mixed" t)
-        (setq contexture--layers nil)
-        (contexture-test-message "not in any layer of this buffer: 2 items of mixed"
-          (contexture--layers))
-        (setq contexture--layers nil)
-        (contexture--layers)
-        (should (equal (contexture-layers-test-contents "mixed") '("here" "there")))))))
 
 ;;;; Choosing
 

@@ -50,7 +50,7 @@
   (contexture-list-tests--with-list
     (let ((id (plist-get (car contexture-list--items) :id)))
       (contexture-ert-with-stopped-server
-        (contexture-request-async 'remove-context (list :manager "m" :ids (list id)))
+        (contexture-request-async 'remove-items (list :manager "m" :ids (list id)))
         (contexture-test-at-once (contexture-list-move-down)))
       (contexture-list-tests--until-rows 2)
       (should (equal (contexture-list-tests--column 2)
@@ -98,7 +98,7 @@
 (ert-deftest contexture-list-edits-overwrite-nothing-unseen ()
   (contexture-list-tests--editing
     (insert "mine ")
-    (contexture-request 'update-context
+    (contexture-request 'update-item
                         (list :manager "m" :content "theirs"
                               :id (plist-get contexture-list-item--edited :id)))
     (contexture-test-message "changed elsewhere meanwhile.* again overwrites"

@@ -347,7 +347,7 @@
                     (push (car row) made)
                     (apply line row arguments)))
                  (id (plist-get (nth 1 contexture-list--items) :id)))
-        (contexture-request 'pin-context (list :manager "m" :id id))
+        (contexture-request 'pin-items (list :manager "m" :id id))
         (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("" "*" "")))
         (should (member (delete-dups made) ; the minute may have ended
                         (list (list id)
@@ -363,7 +363,7 @@
              (id (plist-get (nth 22 contexture-list--items) :id)))
          (set-window-start nil (contexture-list--find top))
          (set-window-point nil (contexture-list--find id))
-         (contexture-request 'remove-context
+         (contexture-request 'remove-items
                              (list :manager "m" :ids
                                    (list (plist-get (nth 3 contexture-list--items) :id)
                                          (plist-get (nth 40 contexture-list--items) :id))))
@@ -427,7 +427,7 @@
       (set-window-buffer window (current-buffer))
       (set-window-point window (contexture-list--find
                                 (plist-get (nth 1 contexture-list--items) :id)))
-      (contexture-request 'remove-context
+      (contexture-request 'remove-items
                           (list :manager "m" :ids
                                 (list (plist-get (car contexture-list--items) :id))))
       (contexture-list-tests--until-rows 2)

@@ -249,7 +249,7 @@
     (goto-char (point-min))
     (insert "new\n")
     (save-buffer)
-    (contexture-request 'refresh-context '(:manager "a.txt"))
+    (contexture-request 'refresh-items '(:manager "a.txt"))
     (contexture-marks-tests--settle)
     (contexture-marks-tests--should-mark (5 . 6))))
 

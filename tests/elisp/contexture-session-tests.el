@@ -540,7 +540,7 @@ An answer that is nil takes the default."
             (call-interactively #'contexture-session-export)))
         (contexture-test-message "Imported conversation again (2 messages"
           (contexture-session-import file "again"))
-        (contexture-request 'switch-session '(:session "again"))
+        (contexture-request 'open-session '(:name "again" :create nil))
         (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
                        "grüße 🎉"))
         (cl-letf (((symbol-function 'y-or-n-p) #'ignore))

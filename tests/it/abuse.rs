@@ -131,18 +131,18 @@ const CALLS: &[(&str, &str)] = &[
     ("add-file", r#"(:path "/nonexistent/x.txt" :start-line 1 :end-line 20)"#),
     ("get-context", r#"(:manager "m" :limit 2 :types (:code :error))"#),
     ("context-to-string", r#"(:format :xml :max-tokens 200 :limit 3)"#),
-    ("render-context", r#"(:managers ("m" "n") :max-tokens 50)"#),
-    ("remove-context", r#"(:manager "m" :ids ("ctx-3" "ctx-4"))"#),
-    ("update-context", r#"(:manager "m" :id "ctx-2" :content "new")"#),
-    ("move-context", r#"(:manager "m" :id "ctx-2" :to 0)"#),
-    ("pin-context", r#"(:manager "m" :id "ctx-2" :pinned nil)"#),
+    ("render-items", r#"(:managers ("m" "n") :max-tokens 50)"#),
+    ("remove-items", r#"(:manager "m" :ids ("ctx-3" "ctx-4"))"#),
+    ("update-item", r#"(:manager "m" :id "ctx-2" :content "new")"#),
+    ("move-item", r#"(:manager "m" :id "ctx-2" :to 0)"#),
+    ("pin-items", r#"(:manager "m" :id "ctx-2" :pinned nil)"#),
     ("undo", r#"(:manager "m")"#),
     ("clear-context", r#"(:manager "m")"#),
     ("configure-manager", r#"(:manager "m" :max-items 40)"#),
     ("save-set", r#"(:name "s" :manager "m")"#),
     ("load-set", r#"(:name "s" :manager "n" :mode :append)"#),
-    ("refresh-context", r#"(:manager "m")"#),
-    ("context-summary", "nil"),
+    ("refresh-items", r#"(:manager "m")"#),
+    ("count-items", "nil"),
     ("list-managers", "nil"),
     ("server-info", "nil"),
     ("subscribe", "(:topics (:context-changed :stats))"),
@@ -160,11 +160,21 @@ fn mutated_messages_are_answered_and_harm_nobody() {
             for _ in 0..1 + random.below(4) {
                 mutate(&mut message, random);
             }
+            // Over TCP, the header of a web request ends the connection.
+            if message.split(|byte| *byte == b'\n').any(is_header) {
+                continue;
+            }
             bytes.extend(message);
             bytes.push(b'\n');
         }
         (bytes, None)
     });
+}
+
+fn is_header(line: &[u8]) -> bool {
+    let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let name = line.iter().take_while(is_of_name).count();
+    name > 0 && line.get(name) == Some(&b':')
 }
 
 fn mutate(message: &mut Vec<u8>, random: &mut Random) {
@@ -228,7 +238,7 @@ fn a_client_that_does_not_read_costs_little_and_harms_nobody() {
     for (method, params) in [
         ("get-context", "(:manager \"big\")"),
         ("context-to-string", "(:manager \"big\")"),
-        ("update-context", "(:manager \"big\" :id \"ctx-1\" :type :text)"),
+        ("update-item", "(:manager \"big\" :id \"ctx-1\" :type :text)"),
     ] {
         let mut deaf = UnixStream::connect(&server.socket).unwrap();
         let call = format!("(:id 1 :method {method} :params {params})\n");
@@ -239,7 +249,7 @@ fn a_client_that_does_not_read_costs_little_and_harms_nobody() {
         assert_eq!(&begin, b"(:id 1 :result");
         for _ in 0..50 {
             other.ok("ping", "nil");
-            other.ok("context-summary", "(:manager \"big\")");
+            other.ok("count-items", "(:manager \"big\")");
         }
     }
     assert!(server.process.is_running());

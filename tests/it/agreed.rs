@@ -239,7 +239,7 @@ fn an_open_approval_is_told_and_listed_to_all_clients() {
     assert_eq!((&open[0]["session_id"], &open[0]["session"]), (&"ses-1".into(), &"s".into()));
     other.ok("approve", &format!("(:approval {} :decision :once)", told["approval"]));
     // What a model's tool changes is told under the method that does the same.
-    assert_eq!(other.notification("context-changed")["method"], "add-context");
+    assert_eq!(other.notification("context-changed")["method"], "add-item");
     client.reply(id).unwrap();
     assert!(is_nil(&other.ok("list-approvals", "nil")));
 }

@@ -16,7 +16,7 @@ fn each_call_is_carried_out_for_itself_and_answered_in_order() {
     let mut client = home.ephemeral(&[]);
     let calls = [
         call("add-context", "(:content \"one\")"),
-        call("remove-context", "(:id \"ctx-99\")"),
+        call("remove-items", "(:id \"ctx-99\")"),
         call("no-such-method", "nil"),
         call("add-context", "(:content 3)"),
         call("add_context", "(:content \"two\" :brief t)"),
@@ -48,11 +48,11 @@ fn an_atomic_batch_is_kept_whole_or_not_at_all() {
     let calls = [
         call("add-context", "(:content \"one\" :manager \"m\")"),
         call("add-message", "(:content \"hello\")"),
-        call("remove-context", "(:id \"ctx-99\" :manager \"m\")"),
+        call("remove-items", "(:id \"ctx-99\" :manager \"m\")"),
         call("add-context", "(:content \"two\" :manager \"m\")"),
     ];
     let error = client.fails("batch", &batch(":atomic t", &calls));
-    assert!(error.message.starts_with("call 3 of the batch, remove-context: no item ctx-99"));
+    assert!(error.message.starts_with("call 3 of the batch, remove-items: no item ctx-99"));
     assert!(error.message.ends_with("no call of the batch had any effect"), "{}", error.message);
     let (index, kind) = (&error.data["index"], &error.data["kind"]);
     assert_eq!((index, kind), (&2.into(), &"no-such-item".into()));

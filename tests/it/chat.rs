@@ -294,7 +294,7 @@ fn a_server_that_is_told_to_end_keeps_what_had_come() {
         process.signal(signal);
         process.child.wait().unwrap();
         let mut client = home.stdio(&[]);
-        client.ok("switch-session", "(:session \"s\")");
+        client.ok("open-session", "(:create nil :name \"s\")");
         assert_eq!(said(&mut client), ["user: hi", "assistant: Nothing more com"], "{signal:?}");
     }
 }
@@ -315,7 +315,7 @@ fn items_get_the_room_that_nothing_else_needs_and_the_rest_is_named() {
     let left_out = answer["left_out"].as_array().unwrap();
     assert_eq!(text(&left_out[0]["id"]), "ctx-1");
     assert_ne!(text(&left_out[0]["reason"]), "");
-    let explained = client.ok("explain-context", "nil");
+    let explained = client.ok("explain-window", "nil");
     assert_eq!(explained[0]["items"].as_array().unwrap().len(), 4);
     // A conversation that needs the room has a half of the window.
     for _ in 0..20 {
@@ -374,7 +374,7 @@ fn chats_that_wait_for_a_place_keep_none_from_working() {
     while begun < 256 {
         begun += i32::from(text(&client.message()["params"]["kind"]) == "text");
     }
-    client.ok("refresh-context", "nil");
+    client.ok("refresh-items", "nil");
     // Those that wait for a place can be given up, too.
     let waiting = *chats.last().unwrap();
     client.send("cancel", &format!("(:id {waiting})"));

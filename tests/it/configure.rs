@@ -247,7 +247,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(":script \"/x\"", "script", "only for the kind scripted");
     refused(":api-key \" \"", "api-key", "must be a string that is not empty");
     refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep only one of them");
-    refused(":max-tokens 0", "max-tokens", "must be 1 or more");
+    refused(":answer-tokens 0", "answer-tokens", "must be 1 or more");
     refused(":price-input 1", "price-input", "and price-output must both be 0 or more");
     refused(":price-input -1 :price-output 1", "price-input", "both be 0 or more");
     assert!(is_nil(&client.ok("list-providers", "nil")), "nothing was added");
@@ -274,7 +274,7 @@ fn providers_are_added_replaced_and_put_first() {
     let row = add(&mut client, "one", "m-1", "");
     assert_eq!((&row["default"], text(&row["key"])), (&Json::Bool(true), "none-needed"));
     assert_eq!(text(&row["base_url"]), server.url);
-    add(&mut client, "two", "m-2", ":price-input 1 :price-output 2 :max-tokens 7");
+    add(&mut client, "two", "m-2", ":price-input 1 :price-output 2 :answer-tokens 7");
     assert_eq!(listed(&mut client), "one m-1, two m-2");
     assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "I am m-1");
     add(&mut client, "two", "m-3", ":default t");

@@ -259,7 +259,7 @@ fn the_same_session_gives_the_same_bytes_and_the_report_tells_what_is_stable() {
     assert_eq!(stable["first_difference"], content(&before));
     assert_eq!(stable["section"], "messages");
     assert_eq!(stable["tokens"], before["tokens"]);
-    let told = client.ok("explain-context", "(:limit 2)");
+    let told = client.ok("explain-window", "(:limit 2)");
     assert_eq!(told[0]["tokens_after"], after["tokens"]);
     assert_eq!(told[1]["tokens_after"], before["tokens"]);
     client.end();

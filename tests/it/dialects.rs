@@ -119,8 +119,8 @@ fn null_leaves_a_parameter_out_in_json_whatever_it_is() {
     let add = r#"{"content":"x","live":true,"metadata":{"filename":"/a"},"type":null}"#;
     let item = ok("add_context", add);
     let id = item["id"].as_str().unwrap();
-    assert_eq!(ok("update_context", &format!(r#"{{"id":"{id}","live":null}}"#))["live"], true);
-    assert_eq!(ok("pin_context", &format!(r#"{{"id":"{id}","pinned":null}}"#))["pinned"], true);
+    assert_eq!(ok("update_item", &format!(r#"{{"id":"{id}","live":null}}"#))["live"], true);
+    assert_eq!(ok("pin_items", &format!(r#"{{"id":"{id}","pinned":null}}"#))["pinned"], true);
     let missing = ask(&mut client, "add_context", r#"{"content":null}"#).unwrap_err();
     assert_eq!(missing.message, "content is required");
     let lists = ask(&mut client, "prune_context", r#"{"messages":null}"#).unwrap_err();

@@ -93,7 +93,7 @@ fn emacs_gives_a_request_key_to_every_method_that_takes_one() {
     let taking = methods().filter(takes_key).map(|method| method.name);
     // It also reads settings, and gives the same when it is repeated.
     let mut taking: Vec<&str> = taking.filter(|name| *name != "configure-session").collect();
-    taking.extend(methods().filter(takes_key).flat_map(Method::earlier_names));
+    taking.extend(methods().filter(takes_key).flat_map(Method::contract_names));
     let source = page("elisp/contexture-rpc.el");
     let given = between(&source, "(defconst contexture--changing-methods\n  '(", ")");
     assert_eq!(given.split_whitespace().collect::<BTreeSet<_>>(), taking.into_iter().collect());
@@ -103,7 +103,7 @@ fn emacs_gives_a_request_key_to_every_method_that_takes_one() {
 fn emacs_knows_the_lists_of_which_it_gets_the_newest_page_first() {
     let newest = methods().filter(|method| method.has_newest_page_first());
     let names =
-        newest.flat_map(|method| std::iter::once(method.name).chain(method.earlier_names()));
+        newest.flat_map(|method| std::iter::once(method.name).chain(method.contract_names()));
     let source = page("elisp/contexture-rpc.el");
     let known = between(&source, "(defconst contexture--newest-first-methods\n  '(", ")");
     assert_eq!(known.split_whitespace().collect::<BTreeSet<_>>(), names.collect());

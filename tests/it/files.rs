@@ -72,7 +72,7 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     check("a.txt", "", "not-absolute", "a.txt");
     check("/ssh:host:/x", "", "not-local", "another machine");
     client.ok("add-file", &at(&large, ":max-file-bytes 2000000 :brief t"));
-    assert_eq!(client.ok("context-summary", "nil")["count"], 1);
+    assert_eq!(client.ok("count-items", "nil")["count"], 1);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn refreshing_moves_updates_or_leaves_alone_and_never_guesses() {
     home.write("moved.txt", "0\n0\na\nb\nc\n");
     home.write("unsure.txt", "0\nx\nx\n");
     std::fs::remove_file(&gone).unwrap();
-    let answer = client.ok("refresh-context", "nil");
+    let answer = client.ok("refresh-items", "nil");
     let outcomes: Vec<_> = answer["items"]
         .as_array()
         .unwrap()
@@ -363,9 +363,9 @@ fn refreshing_moves_updates_or_leaves_alone_and_never_guesses() {
         (&"x\n".into(), &1.into())
     );
     assert_eq!(states(&mut client), ["fresh", "fresh", "stale", "missing", "fresh"]);
-    assert_eq!(client.ok("undo", "nil")["undone"], "refresh-context");
+    assert_eq!(client.ok("undo", "nil")["undone"], "refresh-items");
     assert_eq!(client.ok("get-context", "nil")[0]["content"], "old\n");
-    let answer = client.ok("refresh-context", "(:ids (\"ctx-1\"))");
+    let answer = client.ok("refresh-items", "(:ids (\"ctx-1\"))");
     assert_eq!((&answer["updated"], answer["items"].as_array().unwrap().len()), (&1.into(), 1));
 }
 
@@ -383,7 +383,7 @@ fn live_items_are_read_again_whenever_they_are_rendered() {
     let items = client.ok("get-context", "nil");
     assert_eq!((&items[0]["content"], &items[0]["live"]), (&"second\n".into(), &true.into()));
     assert_eq!((&items[1]["content"], &items[1]["state"]), (&"first\n".into(), &"stale".into()));
-    client.ok("update-context", "(:id \"ctx-1\" :live nil)");
+    client.ok("update-item", "(:id \"ctx-1\" :live nil)");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(states(&mut client)[0], "missing");
 }
@@ -407,11 +407,11 @@ fn a_repeated_refresh_is_answered_as_it_was_and_not_applied_again() {
     client.ok("add-file", &at(&path, ""));
     home.write("a.txt", "two\n");
     let refresh = "(:ids (\"ctx-1\") :request-key \"k\")";
-    let first = client.ok("refresh-context", refresh);
+    let first = client.ok("refresh-items", refresh);
     assert_eq!(first["updated"], 1);
     home.write("a.txt", "three\n");
-    assert_eq!(client.ok("refresh-context", refresh), first);
+    assert_eq!(client.ok("refresh-items", refresh), first);
     assert_eq!(client.contents("*shared*"), ["two\n"]);
     client.ok("clear-context", "nil");
-    assert_eq!(client.ok("refresh-context", refresh), first);
+    assert_eq!(client.ok("refresh-items", refresh), first);
 }

@@ -13,9 +13,9 @@ const LISTS: [(&str, &str, &str); 11] = [
     ("pin-message", "ids", ""),
     ("get-context", "ids", ""),
     ("get-context", "managers", ""),
-    ("refresh-context", "ids", ""),
-    ("remove-context", "ids", ""),
-    ("pin-context", "ids", ""),
+    ("refresh-items", "ids", ""),
+    ("remove-items", "ids", ""),
+    ("pin-items", "ids", ""),
 ];
 
 fn with_a_session(home: &Home) -> Client {
@@ -52,7 +52,7 @@ fn an_empty_list_chooses_nothing() {
     assert_eq!((&stats["original"], &stats["final"]), (&0.into(), &0.into()), "{pruned}");
     assert_eq!(client.ok("context-stats", "(:messages [])")["tokens"], 0);
     assert!(is_nil(&client.ok("get-context", "(:ids [])")));
-    assert_eq!(client.ok("refresh-context", "(:ids [])")["updated"], 0);
+    assert_eq!(client.ok("refresh-items", "(:ids [])")["updated"], 0);
     assert_eq!(client.ok("get-messages", "nil").as_array().unwrap().len(), 4);
 }
 
@@ -63,12 +63,12 @@ fn false_and_empty_metadata_can_be_said_in_lisp() {
     let add = "(:content \"x\" :live t :metadata (:filename \"/a\" :k 1))";
     let id = client.ok("add-context", add)["id"].as_str().unwrap().to_owned();
     for no in [":false", ":json-false"] {
-        client.ok("update-context", &format!("(:id \"{id}\" :live t)"));
-        let now = client.ok("update-context", &format!("(:id \"{id}\" :live {no})"));
+        client.ok("update-item", &format!("(:id \"{id}\" :live t)"));
+        let now = client.ok("update-item", &format!("(:id \"{id}\" :live {no})"));
         assert!(is_nil(&now["live"]), "{no}: {now}");
     }
-    let now = client.ok("update-context", &format!("(:id \"{id}\" :metadata nil)"));
+    let now = client.ok("update-item", &format!("(:id \"{id}\" :metadata nil)"));
     assert_eq!(now["metadata"]["k"], 1, "nil leaves it as it is");
-    let now = client.ok("update-context", &format!("(:id \"{id}\" :metadata [])"));
+    let now = client.ok("update-item", &format!("(:id \"{id}\" :metadata [])"));
     assert!(is_nil(&now["metadata"]), "{now}");
 }

@@ -18,16 +18,16 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("transfer-items", ":id \"ctx-2\" :into \"there\"".to_owned()),
         ("add-file", of_m(&format!(":path {}", quoted(&format!("{folder}/a.txt"))))),
         ("add-tree", of_m(&format!(":path {project}"))),
-        ("update-context", of_m(":id \"ctx-1\" :content \"two\"")),
-        ("move-context", of_m(":id \"ctx-1\" :to 1")),
-        ("pin-context", of_m(":id \"ctx-1\"")),
+        ("update-item", of_m(":id \"ctx-1\" :content \"two\"")),
+        ("move-item", of_m(":id \"ctx-1\" :to 1")),
+        ("pin-items", of_m(":id \"ctx-1\"")),
         ("freeze-items", of_m(":id \"ctx-1\"")),
         ("update-items", of_m(":items ((:id \"ctx-1\" :content \"z\"))")),
-        ("refresh-context", of_m("")),
+        ("refresh-items", of_m("")),
         ("push-next", of_m(":id \"ctx-1\"")),
         ("cancel-push", ":number 1".to_owned()),
         ("save-set", of_m(":name \"s\"")),
-        ("remove-context", of_m(":id \"ctx-1\"")),
+        ("remove-items", of_m(":id \"ctx-1\"")),
         ("load-set", of_m(":name \"s\"")),
         ("drop-set", of_m(":name \"s\"")),
         ("undo", of_m("")),
@@ -56,7 +56,6 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
             ":agent \"a\" :agent-session \"b\" :items ((:id \"ctx-1\" :digest \"d\"))".to_owned(),
         ),
         ("open-session", String::new()),
-        ("switch-session", ":session \"other\"".to_owned()),
         ("remember", ":content \"port 3 is taken\"".to_owned()),
         ("ground-query", ":query \"which port?\"".to_owned()),
         ("forget", ":id \"mem-1\"".to_owned()),
@@ -68,7 +67,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("distrust-project", format!(":project {project}")),
         ("configure-provider", ":name \"p\" :kind :ollama :model \"m\"".to_owned()),
         ("remove-provider", ":name \"p\"".to_owned()),
-        ("open-layers", format!(":root {project} :formerly (\"m\")")),
+        ("open-layers", format!(":root {project}")),
         ("backup", String::new()),
     ]
 }
@@ -109,9 +108,9 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     let takes_key = |method: &&Method| method.params().iter().any(|p| p.name == "request-key");
     let taking: BTreeSet<&str> = methods().filter(takes_key).map(|method| method.name).collect();
     // Those that need a model are in the tests below, and in those of `chat`.
-    let with_model = ["chat", "approve", "manage-context"];
+    let with_model = ["chat", "approve", "take-notes"];
     let now = |name: &str| {
-        let is_it = |it: &&Method| it.name == name || it.earlier_names().any(|it| it == name);
+        let is_it = |it: &&Method| it.name == name || it.contract_names().any(|it| it == name);
         methods().find(is_it).unwrap().name
     };
     let called = calls.iter().map(|(name, _)| *name).chain(with_model);
@@ -119,7 +118,7 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     assert_eq!(called, taking);
     let mut answers = Vec::new();
     for (method, params) in &calls {
-        client.ok("switch-session", "(:session \"a\")");
+        client.ok("open-session", "(:create nil :name \"a\")");
         let call = format!("({params} :request-key \"k\")");
         let first = client.ok(method, &call);
         let after = state(&mut client);
@@ -130,7 +129,7 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     let after = state(&mut client);
     client.end();
     let mut client = home.stdio(&[]);
-    client.ok("switch-session", "(:session \"renamed\")");
+    client.ok("open-session", "(:create nil :name \"renamed\")");
     for ((method, params), first) in calls.iter().zip(answers) {
         assert_eq!(client.ok(method, &format!("({params} :request-key \"k\")")), first, "{method}");
     }
@@ -166,9 +165,9 @@ fn a_call_that_failed_may_be_made_again_with_its_key() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     let remove = "(:id \"ctx-1\" :request-key \"k\")";
-    assert_eq!(client.fails("remove-context", remove).kind(), "no-such-item");
+    assert_eq!(client.fails("remove-items", remove).kind(), "no-such-item");
     client.add("*shared*", "x");
-    assert_eq!(client.ok("remove-context", remove)["removed"], 1);
+    assert_eq!(client.ok("remove-items", remove)["removed"], 1);
     let error = client.fails("get-context", "(:request-key \"k\")");
     assert!(error.message.contains("request-key is not a parameter here"), "{}", error.message);
 }
@@ -303,8 +302,8 @@ fn notes_are_taken_once_however_often_they_are_asked_for() {
     let (_server, mut client) = with_model(&home, answers);
     client.ok("add-message", "(:content \"we use tabs\")");
     let call = "(:session \"s\" :token-threshold 0 :recent-runs 1 :request-key \"n\")";
-    let notes = client.ok("manage-context", call);
-    assert_eq!(client.ok("manage-context", call), notes);
+    let notes = client.ok("take-notes", call);
+    assert_eq!(client.ok("take-notes", call), notes);
     let other = "(:session \"s\" :token-threshold 1 :recent-runs 1 :request-key \"n\")";
-    assert_eq!(client.fails("manage-context", other).kind(), "key-reused");
+    assert_eq!(client.fails("take-notes", other).kind(), "key-reused");
 }

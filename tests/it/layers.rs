@@ -32,10 +32,9 @@ fn open(client: &mut Client, params: &str) -> Json {
     client.ok("open-layers", &format!("({params})"))
 }
 
-/// Opens the layers of a file in a project, with the names that version 0.1 had for them.
-fn open_file(client: &mut Client, root: &str, file: &str, formerly: &str) -> Json {
-    let file = format!("{root}/{file}");
-    open(client, &format!(":root {root:?} :filename {file:?} :formerly {formerly}"))
+/// Opens the layers of a file in a project.
+fn open_file(client: &mut Client, root: &str, file: &str) -> Json {
+    open(client, &format!(":root {root:?} :filename \"{root}/{file}\""))
 }
 
 fn layer<'a>(opened: &'a Json, name: &str) -> &'a Json {
@@ -60,7 +59,7 @@ fn a_place_has_layers_with_labels_and_room() {
     let home = Home::new();
     let root = repository(&home, "app");
     let mut client = home.stdio(&[]);
-    let opened = open_file(&mut client, &root, "NEWS", "nil");
+    let opened = open_file(&mut client, &root, "NEWS");
     let shown = |layer: &Json| {
         ["layer", "manager", "label"].map(|name| layer[name].as_str().unwrap().to_owned())
     };
@@ -137,7 +136,7 @@ fn a_project_is_its_folder_and_its_remote() {
     let home = Home::new();
     let root = repository(&home, "app");
     let mut client = home.stdio(&[]);
-    let opened = open_file(&mut client, &root, "NEWS", "nil");
+    let opened = open_file(&mut client, &root, "NEWS");
     let (project, file) = (manager(&opened, "project"), manager(&opened, "file"));
     client.add(&project, "one");
     client.add(&file, "two");
@@ -145,7 +144,7 @@ fn a_project_is_its_folder_and_its_remote() {
     client.ok("open-session", &format!("(:name \"t\" :manager {project:?})"));
     // A remote is added: the context follows, with what can be undone.
     git(Path::new(&root), &["remote", "add", "origin", "git@Example.org:o/app.git"]);
-    let opened = open_file(&mut client, &root, "NEWS", "nil");
+    let opened = open_file(&mut client, &root, "NEWS");
     assert_eq!(manager(&opened, "project"), format!("project:{root}//example.org/o/app"));
     assert_eq!(manager(&opened, "file"), format!("file:{root}/NEWS//example.org/o/app"));
     assert_eq!(layer(&opened, "project")["items"], 1);
@@ -162,10 +161,10 @@ fn a_project_is_its_folder_and_its_remote() {
     assert_eq!(client.ok("undo", &format!("(:manager {project:?})"))["count"], 0);
     client.add(&project, "three");
     // Told once.
-    assert!(is_nil(&open_file(&mut client, &root, "NEWS", "nil")["taken_over"]));
+    assert!(is_nil(&open_file(&mut client, &root, "NEWS")["taken_over"]));
     // With another remote it is another project; the list says where the rest is.
     git(Path::new(&root), &["remote", "set-url", "origin", "https://example.org/other/app"]);
-    let opened = open_file(&mut client, &root, "NEWS", "nil");
+    let opened = open_file(&mut client, &root, "NEWS");
     assert_eq!(layer(&opened, "project")["items"], 0);
     let elsewhere = opened["elsewhere"].as_array().unwrap();
     assert_eq!(elsewhere[0]["manager"], project.as_str());
@@ -193,7 +192,7 @@ fn worktrees_submodules_and_links_have_true_names() {
     assert_eq!(project(&format!("{top}/tree")), format!("project:{top}/tree//example.org/o/app"));
     assert_eq!(project(&format!("{root}/sub/")), format!("project:{root}/sub//{library}"));
     assert_eq!(project(&format!("{top}/link")), format!("project:{root}//example.org/o/app"));
-    let opened = open_file(&mut client, &format!("{top}/link"), "new.rs", "nil");
+    let opened = open_file(&mut client, &format!("{top}/link"), "new.rs");
     assert_eq!(layer(&opened, "file")["label"], "file new.rs");
     // A folder's project is found, too.
     fs::create_dir(format!("{root}/src")).unwrap();
@@ -206,7 +205,7 @@ fn worktrees_submodules_and_links_have_true_names() {
 fn places_on_other_machines_are_names_only() {
     let home = Home::new();
     let mut client = home.stdio(&[]);
-    let opened = open_file(&mut client, "/ssh:me@host:/srv/app", "a.rs", "nil");
+    let opened = open_file(&mut client, "/ssh:me@host:/srv/app", "a.rs");
     assert_eq!(manager(&opened, "project"), "project:/ssh:me@host:/srv/app/");
     assert_eq!(manager(&opened, "file"), "file:/ssh:me@host:/srv/app/a.rs");
     assert_eq!(layer(&opened, "file")["label"], "file a.rs");
@@ -229,82 +228,6 @@ fn a_relative_name_is_no_place() {
         let error = client.fails("open-layers", &format!("({params})"));
         assert_eq!(error.kind(), "not-absolute", "{params}: {}", error.message);
     }
-}
-
-#[test]
-fn earlier_names_are_taken_over_where_all_items_agree() {
-    let home = Home::new();
-    let (one, two) = (repository(&home, "one"), repository(&home, "two"));
-    let news = |root: &str| format!("{root}/NEWS");
-    let mut client = home.stdio(&[]);
-    // All about one file, with an item without a file among them.
-    mark(&mut client, "NEWS", "a", &news(&one), Some(&one));
-    client.add("NEWS", "killed");
-    // Files of one project under the name of a buffer; and the project's own name.
-    mark(&mut client, "a.rs", "b", &format!("{one}/a.rs"), Some(&one));
-    mark(&mut client, "a.rs", "c", &format!("{one}/b.rs"), Some(&one));
-    client.add(&format!("{one}/"), "d");
-    // A name that Emacs made unique.
-    mark(&mut client, "NEWS<two>", "e", &news(&two), Some(&two));
-    // Of two projects: of neither.
-    mark(&mut client, "README", "f", &news(&one), Some(&one));
-    mark(&mut client, "README", "g", &news(&two), Some(&two));
-    let formerly = format!("(\"NEWS\" \"{one}/\")");
-    let opened = open_file(&mut client, &one, "NEWS", &formerly);
-    let taken = opened["taken_over"].as_array().unwrap();
-    let taken = taken.iter().map(|held| (held["manager"].as_str(), held["layer"].as_str()));
-    let own = format!("{one}/");
-    assert_eq!(
-        taken.collect::<Vec<_>>(),
-        [(Some("NEWS"), Some("file")), (Some(&*own), Some("project"))]
-    );
-    assert!(is_nil(&opened["elsewhere"]));
-    assert_eq!(client.contents(&manager(&opened, "file")), ["a", "killed"]);
-    assert_eq!(client.contents(&manager(&opened, "project")), ["d"]);
-    // Into a layer that has items already.
-    let opened = open_file(&mut client, &one, "a.rs", "(\"a.rs\")");
-    assert_eq!(opened["taken_over"][0]["layer"], "project");
-    let project = manager(&opened, "project");
-    assert_eq!(client.contents(&project), ["d", "b", "c"]);
-    // Both can be undone.
-    let undone = client.ok("undo", &format!("(:manager {project:?})"));
-    assert_eq!((&undone["undone"], &undone["count"]), (&"open-layers".into(), &1.into()));
-    assert_eq!(client.contents("a.rs"), ["b", "c"]);
-    let opened = open_file(&mut client, &two, "NEWS", "(\"NEWS\")");
-    assert_eq!(opened["taken_over"][0]["manager"], "NEWS<two>");
-    assert_eq!(client.contents(&manager(&opened, "file")), ["e"]);
-    // What does not agree stays, and is told.
-    let opened = open_file(&mut client, &two, "README", "(\"README\")");
-    assert!(is_nil(&opened["taken_over"]));
-    let elsewhere = &opened["elsewhere"][0];
-    assert_eq!((&elsewhere["label"], &elsewhere["items"]), (&"README".into(), &2.into()));
-    assert_eq!(client.contents("README"), ["f", "g"]);
-    client.end();
-}
-
-#[test]
-fn nothing_is_taken_over_that_names_no_place() {
-    let home = Home::new();
-    let root = repository(&home, "app");
-    let mut client = home.stdio(&[]);
-    client.add("*scratch*", "a");
-    mark(&mut client, "*shared*", "b", &format!("{root}/NEWS"), Some(&root));
-    mark(&mut client, "gone", "c", &format!("{root}/NEWS"), Some("/elsewhere"));
-    let opened = open_file(&mut client, &root, "NEWS", "(\"*scratch*\" \"*shared*\" \"none\")");
-    assert!(is_nil(&opened["taken_over"]));
-    assert_eq!(opened["elsewhere"].as_array().unwrap().len(), 1);
-    // Outside of projects only the folder's own files count.
-    let folder = home.file("plain");
-    let inside = home.write("plain/a.txt", "");
-    mark(&mut client, "a.txt", "d", &inside, None);
-    mark(&mut client, "b.txt", "e", &home.write("plain/deep/b.txt", ""), None);
-    mark(&mut client, "b.txt", "f", &inside, None);
-    let params = |name: &str| {
-        format!(":directory {folder:?} :filename \"{}/c\" :formerly ({name:?})", folder.display())
-    };
-    assert_eq!(open(&mut client, &params("a.txt"))["taken_over"][0]["layer"], "project");
-    assert!(is_nil(&open(&mut client, &params("b.txt"))["taken_over"]));
-    client.end();
 }
 
 #[test]

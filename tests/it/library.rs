@@ -458,7 +458,7 @@ async fn a_server_undoes_what_the_library_pruned() {
     assert!(!conversation.prune(Some(200)).await.unwrap().removed.is_empty());
     conversation.close().await;
     let undone = home.stdio(&[]).ok("undo-session", "(:session \"a\")");
-    assert_eq!(undone["undone"], "prune-context");
+    assert_eq!(undone["undone"], "prune-session");
 }
 
 #[tokio::test]

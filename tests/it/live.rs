@@ -54,7 +54,7 @@ fn an_edited_definition_is_shown_as_it_is_now() {
     assert_eq!(state(&mut client), "fresh");
     assert_eq!(client.fails("undo", "(:manager \"other\")").kind(), "nothing-to-undo");
     // That the item followed its file is no step of its own.
-    assert_eq!(client.ok("undo", "nil")["undone"], "add-context");
+    assert_eq!(client.ok("undo", "nil")["undone"], "add-item");
     assert_eq!(client.contents("*shared*"), Vec::<String>::new());
 }
 
@@ -221,7 +221,7 @@ fn nothing_is_there_twice() {
     assert!(
         order.len() == 2 && order[1].starts_with("fn marked") && order[1].ends_with("last() {\n")
     );
-    assert_eq!(client.ok("undo", "nil")["undone"], "add-context");
+    assert_eq!(client.ok("undo", "nil")["undone"], "add-item");
     // A file covers its regions, which are sent once.
     client.ok("add-file", &format!("(:path {} :live t)", quoted(&path)));
     let rendered = client.ok("render-items", "nil");

@@ -56,7 +56,7 @@ fn contents(answer: &Json) -> Vec<String> {
 }
 
 fn views(client: &mut Client) -> Vec<Json> {
-    client.ok("list-views", "(:session \"s\")").as_array().cloned().unwrap_or_default()
+    client.ok("list-notes", "(:session \"s\")").as_array().cloned().unwrap_or_default()
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn the_notes_of_the_turn_before_are_built_upon() {
 
     // A fork goes on from them, and a rollback behind the turn forgets them.
     client.ok("fork-session", "(:session \"s\" :name \"fork\")");
-    let shown = client.ok("manage-context", "(:session \"fork\" :template \"mine\" :dry-run t)");
+    let shown = client.ok("take-notes", "(:session \"fork\" :template \"mine\" :dry-run t)");
     assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
-    client.ok("switch-session", "(:session \"s\")");
+    client.ok("open-session", "(:create nil :name \"s\")");
     client.ok("checkpoint", "(:message \"now\")");
     client.ok("chat", "(:content \"fifth question\")");
     client.ok("rollback", "nil");
-    let shown = client.ok("manage-context", "(:dry-run t)");
+    let shown = client.ok("take-notes", "(:dry-run t)");
     assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
 }
 
@@ -136,16 +136,16 @@ fn a_turn_is_managed_once() {
     let home = configured(ANSWERS, TEMPLATE);
     let mut client = begin(&home);
     client.ok("add-message", "(:role :user :content \"third question\")");
-    let first = client.ok("manage-context", "nil");
+    let first = client.ok("take-notes", "nil");
     assert_eq!((text(&first["status"]), &first["cached"]), ("managed", &Json::Null));
     assert_eq!(text(&first["text"]), "Context summary (managed):\nnoted once");
     assert_eq!(first["messages"].to_string(), r#"["msg-3","msg-4","msg-5"]"#);
-    let again = client.ok("manage-context", "nil");
+    let again = client.ok("take-notes", "nil");
     assert_eq!((&again["cached"], &again["view"]), (&Json::Bool(true), &first["view"]));
     assert_eq!(again["text"], first["text"]);
     assert_eq!(views(&mut client).len(), 1);
     // Another question to the manager is another view.
-    let other = client.ok("manage-context", "(:recent-runs 1)");
+    let other = client.ok("take-notes", "(:recent-runs 1)");
     assert_eq!(other["cached"], Json::Null);
     assert_eq!(views(&mut client).len(), 2);
 }
@@ -168,7 +168,7 @@ fn the_settings_decide_whether_there_is_anything_to_manage() {
     let statuses: Vec<String> =
         views(&mut client).iter().map(|row| text(&row["status"]).to_owned()).collect();
     assert_eq!(statuses, ["managed", "disabled", "below-threshold"]);
-    assert_eq!(client.ok("list-views", "(:status :disabled)").as_array().unwrap().len(), 1);
+    assert_eq!(client.ok("list-notes", "(:status :disabled)").as_array().unwrap().len(), 1);
 
     // For a turn alone, and from now on.
     let answer = client.ok("chat", "(:content \"raw\" :manage nil)");
@@ -250,7 +250,7 @@ fn check_failure(answers: &str, fault: Fault, step: &str, reason: &str) {
         let row = &views(&mut client)[0];
         assert_eq!((text(&row["status"]), text(&row["step"])), ("failed", step));
         assert_eq!(row["reason"], management["reason"]);
-        assert_eq!(row["view"], management["view"]);
+        assert_eq!(row["id"], management["view"]);
     }
     // The session is usable, and nothing was lost.
     let log = client.ok("get-messages", "nil");
@@ -268,7 +268,7 @@ fn sabotage(home: &Home, client: &mut Client, sql: &str) {
     rusqlite::Connection::open(home.database()).unwrap().execute_batch(sql).unwrap();
     home.forget_what_is_beside();
     *client = home.stdio(&[]);
-    client.ok("switch-session", "(:session \"s\")");
+    client.ok("open-session", "(:create nil :name \"s\")");
     client.ok("subscribe", "(:topics (:management-failed :stats))");
 }
 
@@ -377,7 +377,7 @@ fn a_fork_has_the_notes_of_where_it_was_taken_however_many_came_after() {
     }
     let from = text(&checkpoint["checkpoint"]).to_owned();
     client.ok("fork-session", &format!("(:session \"s\" :checkpoint {from:?} :name \"fork\")"));
-    let shown = client.ok("manage-context", "(:session \"fork\" :template \"mine\" :dry-run t)");
+    let shown = client.ok("take-notes", "(:session \"fork\" :template \"mine\" :dry-run t)");
     assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
 }
 
@@ -406,13 +406,13 @@ fn one_view_can_be_asked_for() {
     let first = client.ok("chat", "(:content \"third question\")");
     client.ok("chat", "(:content \"fourth question\")");
     let id = text(&first["management"]["view"]).to_owned();
-    let rows = client.ok("list-views", &format!("(:view {id:?})"));
+    let rows = client.ok("list-notes", &format!("(:view {id:?})"));
     let rows = rows.as_array().unwrap();
     assert_eq!((rows.len(), text(&rows[0]["output"])), (1, "noted once"), "{rows:?}");
-    let brief = client.ok("list-views", &format!("(:view {id:?} :brief t)"));
-    assert_eq!((&brief[0]["view"], &brief[0]["output"]), (&rows[0]["view"], &Json::Null));
-    assert_eq!(client.ok("list-views", "(:view \"view-99\")"), Json::Null);
-    let error = client.call("list-views", "(:view \"3\")").unwrap_err();
+    let brief = client.ok("list-notes", &format!("(:view {id:?} :brief t)"));
+    assert_eq!((&brief[0]["id"], &brief[0]["output"]), (&rows[0]["id"], &Json::Null));
+    assert_eq!(client.ok("list-notes", "(:view \"view-99\")"), Json::Null);
+    let error = client.call("list-notes", "(:view \"3\")").unwrap_err();
     assert!(error.message.contains("a note's id such as view-12"), "{}", error.message);
 }
 
@@ -421,9 +421,9 @@ fn a_list_of_views_has_an_end() {
     let home = configured(ANSWERS, TEMPLATE);
     let mut client = begin(&home);
     for _ in 0..251 {
-        client.ok("manage-context", "(:recent-runs 0)");
+        client.ok("take-notes", "(:recent-runs 0)");
     }
-    let listed = client.ok("list-views", "(:brief t :limit 99999)");
+    let listed = client.ok("list-notes", "(:brief t :limit 99999)");
     assert_eq!(listed.as_array().unwrap().len(), 250);
 }
 
@@ -436,11 +436,11 @@ fn runs_that_the_prompt_had_no_room_for_are_counted() {
     assert_eq!((row["recent_runs"].as_i64(), row["runs_shown"].as_i64()), (Some(9), Some(2)));
     let long = "many words ".repeat(40_000);
     client.ok("add-message", &format!("(:role :user :content {long:?})"));
-    let shown = client.ok("manage-context", "(:dry-run t :recent-runs 9)");
+    let shown = client.ok("take-notes", "(:dry-run t :recent-runs 9)");
     assert_eq!(text(&shown["step"]), "prompt", "what is said now is not left out: {shown}");
     client.ok("add-message", "(:role :assistant :content \"so it is\")");
     client.ok("add-message", "(:role :user :content \"fourth question\")");
-    let made = client.ok("manage-context", "nil");
+    let made = client.ok("take-notes", "nil");
     assert_eq!((text(&made["status"]), made["runs_shown"].as_i64()), ("managed", Some(0)));
     assert_eq!(views(&mut client)[0]["runs_shown"].as_i64(), Some(0));
 }
@@ -451,10 +451,10 @@ fn notes_of_another_provider_are_not_taken_for_its_own() {
     add_provider(&home, "other", "m-1");
     let mut client = begin(&home);
     client.ok("add-message", "(:role :user :content \"third question\")");
-    client.ok("manage-context", "(:provider \"play\")");
-    let other = client.ok("manage-context", "(:provider \"other\")");
+    client.ok("take-notes", "(:provider \"play\")");
+    let other = client.ok("take-notes", "(:provider \"other\")");
     assert_eq!((&other["cached"], text(&other["provider"])), (&Json::Null, "other"));
-    let again = client.ok("manage-context", "(:provider \"play\")");
+    let again = client.ok("take-notes", "(:provider \"play\")");
     assert_eq!((&again["cached"], text(&again["provider"])), (&Json::Bool(true), "play"));
 }
 

@@ -191,14 +191,14 @@ fn a_rendering_never_exceeds_max_tokens_and_reports_what_went() {
         let content = format!("line {number} of code\n").repeat(1 + number);
         client.add("*shared*", &content);
     }
-    client.ok("pin-context", "(:id \"ctx-3\")");
-    let whole = client.ok("render-context", "nil");
+    client.ok("pin-items", "(:id \"ctx-3\")");
+    let whole = client.ok("render-items", "nil");
     let all = whole["tokens"].as_u64().unwrap();
     assert_eq!(whole["text"], client.ok("context-to-string", "nil"));
     for format in ["markdown", "xml", "org", "json"] {
         for budget in (0..=all + 50).step_by(13) {
             let params = format!("(:max-tokens {budget} :format :{format})");
-            let rendered = match client.call("render-context", &params) {
+            let rendered = match client.call("render-items", &params) {
                 Ok(rendered) => rendered,
                 Err(error) => {
                     assert_eq!((error.code, error.kind()), (1, "budget-too-small"));
@@ -228,9 +228,9 @@ fn the_oldest_unpinned_items_are_left_out_first() {
     for name in ["one", "two", "three"] {
         client.add("*shared*", &format!("{name}\n").repeat(20));
     }
-    client.ok("pin-context", "(:id \"ctx-1\")");
-    let all = client.ok("render-context", "nil")["tokens"].as_u64().unwrap();
-    let rendered = client.ok("render-context", &format!("(:max-tokens {})", all - 1));
+    client.ok("pin-items", "(:id \"ctx-1\")");
+    let all = client.ok("render-items", "nil")["tokens"].as_u64().unwrap();
+    let rendered = client.ok("render-items", &format!("(:max-tokens {})", all - 1));
     let fates: Vec<_> = rendered["report"].as_array().unwrap().iter().map(|v| &v["fate"]).collect();
     assert_eq!(fates, ["kept", "dropped", "kept"]);
 }
@@ -239,7 +239,7 @@ fn the_oldest_unpinned_items_are_left_out_first() {
 fn an_item_too_big_by_itself_is_cut_at_a_line_with_a_visible_marker() {
     let mut client = Home::new().ephemeral(&["--tokenizer", "o200k"]);
     client.add("*shared*", &"some words on a line\n".repeat(500));
-    let rendered = client.ok("render-context", "(:max-tokens 100)");
+    let rendered = client.ok("render-items", "(:max-tokens 100)");
     assert!(rendered["tokens"].as_u64().unwrap() <= 100);
     assert_eq!(rendered["token_counter"], "o200k");
     let text = rendered["text"].as_str().unwrap();
@@ -253,6 +253,6 @@ fn an_item_too_big_by_itself_is_cut_at_a_line_with_a_visible_marker() {
 
 #[test]
 fn a_negative_budget_is_an_error_that_names_it() {
-    let error = Home::new().ephemeral(&[]).fails("render-context", "(:max-tokens -1)");
+    let error = Home::new().ephemeral(&[]).fails("render-items", "(:max-tokens -1)");
     assert_eq!((error.code, error.param()), (-32602, "max-tokens"));
 }

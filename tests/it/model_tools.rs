@@ -394,7 +394,7 @@ fn a_managed_turn_can_use_tools_and_is_managed_once() {
     assert_eq!(sent.matches("\"role\":\"tool\"").count(), 1, "{sent}");
     assert_eq!(answer["rounds"], 2);
     assert_eq!(answer["usage"]["input"], 7, "what the notes took is counted");
-    assert_eq!(client.ok("list-views", "nil").as_array().unwrap().len(), 1);
+    assert_eq!(client.ok("list-notes", "nil").as_array().unwrap().len(), 1);
 }
 
 #[test]

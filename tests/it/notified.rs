@@ -32,7 +32,7 @@ fn methods(told: &[(String, Json)], topic: &str) -> Vec<String> {
 fn redraw(client: &mut Client) {
     for (method, params) in [
         ("build-context", "(:brief t)"),
-        ("explain-context", "nil"),
+        ("explain-window", "nil"),
         ("context-stats", "nil"),
         ("get-messages", "nil"),
         ("get-context", "nil"),
@@ -63,7 +63,7 @@ fn a_client_that_redraws_at_every_notification_comes_to_rest() {
     let topics: Vec<&str> = told.iter().map(|(topic, _)| &**topic).collect();
     assert_eq!(topics, ["window-built"]);
     let window = &told[0].1;
-    assert_eq!((&window["session"], &window["id"]), (&"a".into(), &"ses-1".into()));
+    assert_eq!((&window["session"], &window["session_id"]), (&"a".into(), &"ses-1".into()));
     assert!(window["tokens"].as_u64() > Some(0) && window["max_tokens"] == 96000, "{window}");
     redraw(&mut client);
     assert_eq!(until_now(&mut client), []);
@@ -86,10 +86,10 @@ fn an_undo_is_called_so_with_what_it_undid_beside_it() {
     client.ok("subscribe", "(:topics (:context-changed))");
     client.add("m", "x");
     let told = client.notification("context-changed");
-    assert_eq!((&told["method"], told.get("undone")), (&"add-context".into(), None));
-    assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], "add-context");
+    assert_eq!((&told["method"], told.get("undone")), (&"add-item".into(), None));
+    assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], "add-item");
     let told = client.notification("context-changed");
-    assert_eq!((&told["method"], &told["undone"]), (&"undo".into(), &"add-context".into()));
+    assert_eq!((&told["method"], &told["undone"]), (&"undo".into(), &"add-item".into()));
     assert_eq!((&told["manager"], &told["count"]), (&"m".into(), &0.into()));
 }
 

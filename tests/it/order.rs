@@ -40,7 +40,7 @@ fn a_change_behind_a_walk_takes_effect_after_it() {
     let [walk, cleared, _, read] = calls.map(|id| client.reply(id).unwrap());
     assert_eq!((&walk["files"], &cleared["removed"]), (&400.into(), &400.into()));
     assert_eq!(read.as_array().unwrap().len(), 1, "{read}");
-    for undone in ["add-context", "clear-context", "add-tree", "configure-manager"] {
+    for undone in ["add-item", "clear-manager", "add-tree", "configure-manager"] {
         assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], undone);
     }
 }
@@ -56,9 +56,9 @@ fn walks_refreshes_and_changes_of_one_manager_keep_their_order() {
     for _ in 0..6 {
         for (method, params) in [
             ("add-tree", &*add),
-            ("pin-context", "(:manager \"m\" :ids nil)"),
-            ("add-context", "(:manager \"m\" :content \"x\")"),
-            ("refresh-context", "(:manager \"m\")"),
+            ("pin-items", "(:manager \"m\" :ids nil)"),
+            ("add-item", "(:manager \"m\" :content \"x\")"),
+            ("refresh-items", "(:manager \"m\")"),
         ] {
             calls.push(client.send(method, params));
             if method.starts_with("add") {

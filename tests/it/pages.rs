@@ -100,14 +100,14 @@ fn every_list_is_answered_in_pages_with_everything_once() {
             client = home.stdio(&["--max-items", "400"]);
             client.dialect = dialect;
             client.ok("initialize", "(:name \"probe\")");
-            client.ok("switch-session", "(:session \"a\")");
+            client.ok("open-session", "(:create nil :name \"a\")");
         }
         for (method, params, member, expected) in lists {
             let mut number = 0;
             let found = all(&mut client, method, params, |client| {
                 number += 1;
                 let _ = client.call("add-context", &format!("(:content \"new {number}\")"));
-                let _ = client.call("remove-context", &format!("(:id \"ctx-{}\")", number * 3));
+                let _ = client.call("remove-items", &format!("(:id \"ctx-{}\")", number * 3));
                 let _ = client.call("add-message", "(:session \"a\" :content \"new\")");
                 let _ = client.call("remember", "(:content \"new\")");
                 let _ = client.call(
@@ -133,13 +133,13 @@ fn other_readings_are_never_longer_than_a_page_either() {
         ("methods", "nil"),
         ("build-context", "(:max-tokens 60000)"),
         ("build-context", "(:max-tokens 60000 :explain t)"),
-        ("explain-context", "(:explain t :limit 2)"),
+        ("explain-window", "(:explain t :limit 2)"),
         ("usage-log", "nil"),
         ("search-sessions", "(:query \"words\" :limit 1000)"),
         ("list-revisions", "nil"),
         ("list-managers", "nil"),
         ("list-sets", "nil"),
-        ("list-views", "nil"),
+        ("list-notes", "nil"),
     ] {
         let (bytes, page) = measured(&mut client, method, params);
         assert!(bytes <= PAGE, "{method} {params} answered {bytes} bytes");

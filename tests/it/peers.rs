@@ -52,7 +52,7 @@ fn the_script_calls_every_method_about_context() {
     let called = calls();
     for method in contexture::internals::rpc::methods().filter(|method| method.family == "context")
     {
-        let mut names = method.earlier_names().chain([method.name]);
+        let mut names = method.contract_names().chain([method.name]);
         assert!(names.any(|name| called.contains(&name.to_owned())), "{}", method.name);
     }
 }

@@ -84,7 +84,7 @@ fn limits_take_the_most_recent_oldest_first() {
     check("1", &["c"]);
     check("2", &["b", "c"]);
     check("99", &["a", "b", "c"]);
-    for method in ["get-context", "context-to-string", "render-context"] {
+    for method in ["get-context", "context-to-string", "render-items"] {
         let error = client.fails(method, "(:limit -3)");
         assert_eq!((error.code, error.param()), (-32602, "limit"));
         assert_eq!(error.message, "limit must be 0 or more, got -3");
@@ -148,14 +148,14 @@ fn pinned_items_are_exempt_and_a_manager_full_of_them_refuses() {
     client.ok("add-context", "(:content \"a\" :pinned t)");
     client.add("*shared*", "b");
     assert_eq!(ids(&client.ok("add-context", "(:content \"c\")")["evicted"]), ["ctx-2"]);
-    client.ok("pin-context", "(:ids (\"ctx-3\"))");
+    client.ok("pin-items", "(:ids (\"ctx-3\"))");
     let error = client.fails("add-context", "(:content \"d\")");
     assert_eq!((error.code, error.kind()), (1, "capacity-full"));
     assert_eq!((&error.data["capacity"], &error.data["pinned"]), (&2.into(), &2.into()));
     assert_eq!(client.contents("*shared*"), ["a", "c"]);
     let error = client.fails("configure-manager", "(:max-items 1)");
     assert_eq!(error.kind(), "pinned-exceed-capacity");
-    client.ok("pin-context", "(:id \"ctx-1\" :pinned nil)");
+    client.ok("pin-items", "(:id \"ctx-1\" :pinned nil)");
     assert_eq!(ids(&client.ok("add-context", "(:content \"e\")")["evicted"]), ["ctx-1"]);
 }
 
@@ -169,10 +169,10 @@ fn sixty_steps_are_undone_across_a_restart() {
     client.end();
     let mut client = home.stdio(&[]);
     for number in (140..200).rev() {
-        assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], "add-context");
+        assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], "add-item");
         let last = client.ok("get-context", "(:manager \"m\" :limit 1)");
         assert_eq!(last[0]["content"], (number - 1).to_string());
-        assert_eq!(client.ok("context-summary", "(:manager \"m\")")["count"], 50);
+        assert_eq!(client.ok("count-items", "(:manager \"m\")")["count"], 50);
     }
 }
 
@@ -184,19 +184,19 @@ fn every_change_can_be_undone_across_a_restart() {
     let mut states = Vec::new();
     let state = |client: &mut Client| client.ok("get-context", "nil");
     let changes = [
-        ("add-context", "(:content \"one\")".to_owned()),
+        ("add-item", "(:content \"one\")".to_owned()),
         ("add-file", format!("(:path {})", quoted(&file))),
         ("add-tree", format!("(:path {})", quoted(home.file("").to_str().unwrap()))),
-        ("update-context", "(:id \"ctx-1\" :content \"uno\" :type :text)".to_owned()),
-        ("pin-context", "(:id \"ctx-1\")".to_owned()),
-        ("move-context", "(:id \"ctx-1\" :after \"ctx-3\")".to_owned()),
+        ("update-item", "(:id \"ctx-1\" :content \"uno\" :type :text)".to_owned()),
+        ("pin-items", "(:id \"ctx-1\")".to_owned()),
+        ("move-item", "(:id \"ctx-1\" :after \"ctx-3\")".to_owned()),
         ("configure-manager", "(:max-items 2)".to_owned()),
         ("save-set", "(:name \"s\")".to_owned()),
-        ("remove-context", "(:id \"ctx-1\")".to_owned()),
+        ("remove-items", "(:id \"ctx-1\")".to_owned()),
         ("load-set", "(:name \"s\")".to_owned()),
         ("drop-set", "(:name \"s\")".to_owned()),
-        ("clear-context", "nil".to_owned()),
-        ("add-context", "(:content \"two\")".to_owned()),
+        ("clear-manager", "nil".to_owned()),
+        ("add-item", "(:content \"two\")".to_owned()),
         ("drop-manager", "nil".to_owned()),
     ];
     for (method, params) in &changes {
@@ -219,7 +219,7 @@ fn a_clear_is_undone() {
     for content in ["a", "b", "c"] {
         client.add("m", content);
     }
-    client.ok("pin-context", "(:manager \"m\" :id \"ctx-2\")");
+    client.ok("pin-items", "(:manager \"m\" :id \"ctx-2\")");
     let before = client.ok("get-context", "(:manager \"m\")");
     assert_eq!(client.ok("clear-context", "(:manager \"m\")")["removed"], 3);
     assert!(client.contents("m").is_empty());
@@ -232,14 +232,14 @@ fn removing_is_all_or_nothing() {
     let mut client = Home::new().ephemeral(&[]);
     client.add("*shared*", "a");
     client.add("other", "b");
-    let error = client.fails("remove-context", "(:ids (\"ctx-1\" \"ctx-2\"))");
+    let error = client.fails("remove-items", "(:ids (\"ctx-1\" \"ctx-2\"))");
     assert_eq!((error.code, error.kind()), (1, "no-such-item"));
     assert_eq!(error.data["held_by"], "other");
     assert_eq!(client.contents("*shared*"), ["a"]);
-    let error = client.fails("remove-context", "(:id \"one\")");
+    let error = client.fails("remove-items", "(:id \"one\")");
     assert_eq!((error.code, error.param()), (-32602, "id"));
-    assert_eq!(client.fails("remove-context", "nil").param(), "id");
-    assert_eq!(client.ok("remove-context", "(:ids (\"ctx-1\" \"ctx-1\"))")["removed"], 1);
+    assert_eq!(client.fails("remove-items", "nil").param(), "id");
+    assert_eq!(client.ok("remove-items", "(:ids (\"ctx-1\" \"ctx-1\"))")["removed"], 1);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn an_update_keeps_id_time_place_and_pin() {
     let mut client = Home::new().ephemeral(&["--fixed-time", "5"]);
     client.ok("add-context", "(:content \"a\" :pinned t :metadata (:x 1))");
     client.add("*shared*", "b");
-    let item = client.ok("update-context", "(:id \"ctx-1\" :content \"long text\" :type :text)");
+    let item = client.ok("update-item", "(:id \"ctx-1\" :content \"long text\" :type :text)");
     assert_eq!((&item["id"], &item["timestamp"]), (&"ctx-1".into(), &5.into()));
     assert_eq!((&item["pinned"], &item["metadata"]["x"]), (&true.into(), &1.into()));
     assert_eq!((&item["type"], &item["bytes"]), (&"text".into(), &9.into()));
@@ -261,13 +261,13 @@ fn items_move() {
         client.add("*shared*", content);
     }
     let mut check = |params: &str, expected: [&str; 3]| {
-        assert_eq!(ids(&client.ok("move-context", params)["ids"]), expected, "{params}");
+        assert_eq!(ids(&client.ok("move-item", params)["ids"]), expected, "{params}");
     };
     check("(:id \"ctx-3\" :to 0)", ["ctx-3", "ctx-1", "ctx-2"]);
     check("(:id \"ctx-3\" :after \"ctx-1\")", ["ctx-1", "ctx-3", "ctx-2"]);
     check("(:id \"ctx-2\" :before \"ctx-1\")", ["ctx-2", "ctx-1", "ctx-3"]);
     check("(:id \"ctx-2\" :to 99)", ["ctx-1", "ctx-3", "ctx-2"]);
-    assert_eq!(client.fails("move-context", "(:id \"ctx-1\")").param(), "to");
+    assert_eq!(client.fails("move-item", "(:id \"ctx-1\")").param(), "to");
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn parameters_are_checked_and_named() {
         ("get-context", "(:limit \"3\")", "limit"),
         ("get-context", "(:manager \"a\" :managers (\"b\"))", "managers"),
         ("add-file", "(:path \"/x\" :end-line 3)", "start-line"),
-        ("update-context", "(:id 7)", "id"),
+        ("update-item", "(:id 7)", "id"),
         ("load-set", "(:name \"\")", "name"),
     ] {
         let error = client.fails(method, params);
@@ -428,8 +428,8 @@ fn integers_out_of_range_are_errors() {
     client.add("*shared*", "a");
     let items = client.ok("get-context", "(:limit 9223372036854775807)");
     assert_eq!(items.as_array().unwrap().len(), 1);
-    assert_eq!(client.fails("remove-context", "(:id \"ctx-99999999999999999999\")").param(), "id");
-    assert_eq!(client.fails("remove-context", "(:id \"ctx-18446744073709551615\")").param(), "id");
+    assert_eq!(client.fails("remove-items", "(:id \"ctx-99999999999999999999\")").param(), "id");
+    assert_eq!(client.fails("remove-items", "(:id \"ctx-18446744073709551615\")").param(), "id");
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn what_was_accepted_before_the_end_is_carried_out_and_answered() {
     let home = Home::new();
     let mut client = home.stdio(&[]);
     let add = client.send("add-context", "(:content \"last words\")");
-    let summary = client.send("context-summary", "nil");
+    let summary = client.send("count-items", "nil");
     let end = client.send("shutdown", "nil");
     assert_eq!(client.reply(add).unwrap()["content"], "last words");
     assert_eq!(client.reply(summary).unwrap()["count"], 1);
@@ -474,17 +474,17 @@ fn undoing_a_set_never_takes_what_another_manager_saved_since() {
 fn only_items_with_a_file_become_live() {
     let mut client = Home::new().ephemeral(&[]);
     let id = client.add("*shared*", "a");
-    assert_eq!(client.fails("update-context", &format!("(:id {id:?} :live t)")).param(), "live");
+    assert_eq!(client.fails("update-item", &format!("(:id {id:?} :live t)")).param(), "live");
 }
 
 #[test]
 fn a_summary_has_count_types_preview_and_tokens() {
     let mut client = Home::new().ephemeral(&[]);
-    assert_eq!(client.ok("context-summary", "nil")["preview"], "0 items");
+    assert_eq!(client.ok("count-items", "nil")["preview"], "0 items");
     for kind in ["code", "error", "code"] {
         client.ok("add-context", &format!("(:content \"x y z\" :type :{kind})"));
     }
-    let summary = client.ok("context-summary", "nil");
+    let summary = client.ok("count-items", "nil");
     assert_eq!(summary["preview"], "3 items: Code, Error");
     assert_eq!(summary["types"], serde_json::json!(["code", "error"]));
     assert_eq!(summary["count"], 3);
@@ -538,9 +538,9 @@ fn a_repeated_request_tells_of_items_that_have_left_since() {
     assert_eq!((&again["id"], &again["count"]), (&id, &1.into()), "as it was answered");
     let update = format!("(:id \"{}\" :content \"z\" :request-key \"u\")", client.add("m", "y"));
     let update = update.replacen('(', "(:manager \"m\" ", 1);
-    client.ok("update-context", &update);
+    client.ok("update-item", &update);
     client.ok("clear-context", "(:manager \"m\")");
-    assert!(client.call("update-context", &update).is_ok(), "it was applied and must say so");
+    assert!(client.call("update-item", &update).is_ok(), "it was applied and must say so");
 }
 
 #[test]
@@ -586,23 +586,23 @@ fn the_methods_reply_is_the_table() {
 #[test]
 fn every_method_of_the_contracts_context_and_server_rows_is_there() {
     let methods = contexture::internals::rpc::methods();
-    let names = methods.flat_map(|method| method.earlier_names().chain([method.name]));
+    let names = methods.flat_map(|method| method.contract_names().chain([method.name]));
     let names: Vec<_> = names.collect();
     for name in [
         "add-context",
         "add-file",
         "add-tree",
-        "update-context",
-        "remove-context",
-        "move-context",
-        "pin-context",
+        "update-item",
+        "remove-items",
+        "move-item",
+        "pin-items",
         "clear-context",
         "undo",
         "get-context",
         "context-to-string",
-        "render-context",
-        "context-summary",
-        "refresh-context",
+        "render-items",
+        "count-items",
+        "refresh-items",
         "list-managers",
         "configure-manager",
         "drop-manager",

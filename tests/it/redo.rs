@@ -10,7 +10,7 @@ fn what_was_undone_is_redone_after_a_restart() {
         client.add("m", content);
     }
     client.ok("clear-manager", "(:manager \"m\")");
-    for undone in ["clear-context", "add-context", "add-context"] {
+    for undone in ["clear-manager", "add-item", "add-item"] {
         assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], undone);
     }
     client.end();
@@ -18,7 +18,7 @@ fn what_was_undone_is_redone_after_a_restart() {
     let next = client.ok("next-changes", "(:manager \"m\")");
     assert_eq!(
         (&next["next_undo"]["method"], &next["next_redo"]["count"]),
-        (&"add-context".into(), &1.into())
+        (&"add-item".into(), &1.into())
     );
     let mut version = next["version"].as_u64().unwrap();
     for expected in [&["a", "b"][..], &["a", "b", "c"], &[]] {
@@ -43,7 +43,7 @@ fn a_redo_is_made_once_told_of_and_refused_after_another_change() {
     let stale = format!("(:manager \"m\" :if-version {version})");
     assert_eq!(client.fails("redo", &stale).kind(), "conflict");
     let dry = client.ok("redo", "(:manager \"m\" :dry-run t :describe t)");
-    assert_eq!((&dry["redone"], &dry["count"]), (&"add-context".into(), &1.into()));
+    assert_eq!((&dry["redone"], &dry["count"]), (&"add-item".into(), &1.into()));
     assert_eq!(dry["change"]["items"][0]["id"], "ctx-1");
     assert!(client.contents("m").is_empty(), "a dry run changes nothing");
     client.ok("subscribe", "(:topics (:context-changed))");
@@ -51,7 +51,7 @@ fn a_redo_is_made_once_told_of_and_refused_after_another_change() {
     let first = client.ok("redo", keyed);
     assert_eq!(client.ok("redo", keyed), first);
     let told = client.notification("context-changed");
-    assert_eq!((&told["method"], &told["redone"]), (&"redo".into(), &"add-context".into()));
+    assert_eq!((&told["method"], &told["redone"]), (&"redo".into(), &"add-item".into()));
     assert_eq!((&told["count"], &told["version"]), (&1.into(), &first["version"]));
     client.ok("undo", "(:manager \"m\")");
     client.add("m", "y");

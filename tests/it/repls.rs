@@ -107,7 +107,7 @@ fn a_repl_moves_nobody_to_its_session() {
         assert_eq!(said(&mut client, session), [content]);
     }
     // Nor does it move by what others do.
-    client.ok("switch-session", &format!("(:session {second:?})"));
+    client.ok("open-session", &format!("(:create nil :name {second:?})"));
     assert_eq!(sly.types([1, 7], "four"), first);
     client.ok("rename-session", &format!("(:session {first:?} :name \"renamed\")"));
     assert_eq!(sly.types([1, 7], "five"), "renamed");

@@ -46,7 +46,7 @@ const CALLS: &[(&str, &str)] = &[
     ("chat", "(:content \"q\")"),
     ("chat", "(:content \"q\" :session nil)"),
     ("chat", "(:content \"q\" :dry-run t)"),
-    ("manage-context", "(:template \"goal-oriented\" :dry-run t)"),
+    ("take-notes", "(:template \"goal-oriented\" :dry-run t)"),
     ("process-turn", "(:content \"q\")"),
     ("add-message", "(:content \"q\")"),
     ("add-message", "(:messages ((:role :user :content \"q\")))"),
@@ -137,7 +137,7 @@ fn each_connection_has_a_current_session_of_its_own() {
     assert_eq!([current(&mut one), current(&mut other)], ["a", "b"]);
     assert_eq!(current(&mut third), "b", "it has opened none as its own");
     assert_eq!(one.ok("add-message", "(:content \"x\")")["session"], "a");
-    one.ok("switch-session", "(:session \"c\")");
+    one.ok("open-session", "(:create nil :name \"c\")");
     assert_eq!([current(&mut one), current(&mut other), current(&mut third)], ["c", "b", "c"]);
     let listed = other.ok("list-sessions", "nil");
     let is_current = |row: &&Json| row["current"] == true;

@@ -35,7 +35,7 @@ fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_resta
     assert_eq!(client.ok("current-session", "nil")["messages"], 1);
     client.ok("rename-session", "(:session \"ses-2\" :name \"b\")");
     assert_eq!(names(&client.ok("list-sessions", "(:project \"/srv/a\")")), ["a"]);
-    client.ok("switch-session", "(:session \"a\")");
+    client.ok("open-session", "(:create nil :name \"a\")");
     assert!(client.ok("delete-session", "(:session \"a\")")["deleted"].is_number());
     assert_eq!(names(&client.ok("list-sessions", "nil")), ["b"]);
     assert_eq!(client.ok("current-session", "nil")["session"], "b");
@@ -321,7 +321,7 @@ fn every_change_of_view_is_a_revision_that_can_be_restored() {
     let rows = client.ok("list-revisions", "nil");
     let methods: Vec<_> =
         rows.as_array().unwrap().iter().map(|row| row["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["summarize-context", "prune-context"]);
+    assert_eq!(methods, ["summarize-session", "prune-session"]);
     client.ok("restore-revision", "(:revision 1)");
     let and = |mut contents: Vec<String>, last: &str| {
         contents.push(last.to_owned());
@@ -348,7 +348,7 @@ fn a_session_tells_its_subscribers_what_becomes_of_it() {
     let mut changed = |client: &mut Client, method: &str, params: &str, messages: u64| {
         client.ok(method, params);
         let told = listener.notification("session-changed");
-        assert_eq!((&told["session"], &told["id"]), (&"a".into(), &"ses-1".into()));
+        assert_eq!((&told["session"], &told["session_id"]), (&"a".into(), &"ses-1".into()));
         assert_eq!((&told["method"], &told["messages"]), (&method.into(), &messages.into()));
     };
     changed(&mut client, "open-session", "(:name \"a\")", 0);
@@ -374,8 +374,9 @@ fn a_session_tells_its_subscribers_what_becomes_of_it() {
     assert_eq!(told["summarized"], summarized["stats"]["summarized_items"]);
     client.ok("rollback", "nil");
     client.ok("open-session", "(:name \"b\")");
-    client.ok("switch-session", "(:session \"a\")");
-    while listener.notification("session-changed")["method"] != "switch-session" {}
+    client.ok("open-session", "(:create nil :name \"a\")");
+    let is_open = |told: Json| told["method"] == "open-session" && told["session"] == "a";
+    while !is_open(listener.notification("session-changed")) {}
     client.ok("open-session", "(:name \"b\")");
     let told = listener.notification("session-changed");
     assert_eq!((&told["session"], &told["method"]), (&"b".into(), &"open-session".into()));

@@ -212,7 +212,7 @@ fn crash(home: &Home, mut client: Client, known: &mut Known) -> Client {
 fn check_checkpoints(client: &mut Client, known: &Known) {
     let listed = client.ok("list-checkpoints", "nil");
     let listed = listed.as_array().unwrap();
-    let names: Vec<&str> = listed.iter().map(|row| row["checkpoint"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listed.iter().map(|row| row["id"].as_str().unwrap()).collect();
     let expected: Vec<&str> = known.checkpoints.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, expected);
     for row in listed.iter().filter(|row| row["automatic"] == true) {
@@ -274,7 +274,7 @@ fn check_transcripts(client: &mut Client, known: &Known) {
     let original = client.ok("build-context", &format!("{budget} :session \"long\")"));
     let copy = client.ok("build-context", &format!("{budget} :session \"again\")"));
     assert_eq!(original["parts"], copy["parts"]);
-    client.ok("switch-session", "(:session \"long\")");
+    client.ok("open-session", "(:create nil :name \"long\")");
 }
 
 fn configured(home: &Home, settings: &str) -> Client {

@@ -249,7 +249,7 @@ fn opening_a_session_does_not_change_it() {
     let mut client = Home::new().ephemeral(&[]);
     let first = version(&client.ok("open-session", "(:name \"a\")"));
     client.ok("open-session", "(:name \"b\")");
-    assert_eq!(version(&client.ok("switch-session", "(:session \"a\")")), first);
+    assert_eq!(version(&client.ok("open-session", "(:create nil :name \"a\")")), first);
     assert_eq!(version(&client.ok("open-session", "(:name \"a\")")), first);
     client.ok("build-window", "nil");
     assert_eq!(version(&client.ok("current-session", "nil")), first);

@@ -16,7 +16,7 @@
 < (:id 7 :error (:code -32600 :message "the message has no method"))
 > (:id 8 :method undo :params (:manager "m"))
 < (:id 8 :error (:code 1 :message "nothing to undo in \"m\"" :data (:kind :nothing-to-undo :manager "m")))
-> (:id 9 :method remove-context :params (:manager "m" :id "ctx-7"))
+> (:id 9 :method remove-items :params (:manager "m" :id "ctx-7"))
 < (:id 9 :error (:code 1 :message "no item ctx-7 in \"m\"" :data (:kind :no-such-item :id "ctx-7" :manager "m" :held-by nil)))
 > (:id 10 :method add-file :params (:path "/nonexistent/file.txt"))
 < (:id 10 :error (:code 1 :message "\"/nonexistent/file.txt\" does not exist; check the name" :data (:kind :file-missing)))

@@ -23,7 +23,7 @@ fn item(id: u64) -> Arrival {
 fn manager(capacity: usize, ids: std::ops::RangeInclusive<u64>) -> Manager {
     let mut manager = Manager::new(Settings { max_items: capacity });
     for id in ids {
-        let change = manager.plan_add("add-context", vec![item(id)]).unwrap();
+        let change = manager.plan_add("add-item", vec![item(id)]).unwrap();
         manager.apply(&change);
     }
     manager

@@ -36,7 +36,7 @@ fn prune(engine: &mut Engine) -> PrunedView {
         let id = engine.open_session(new)?.id;
         engine.add_messages(id, (0..MESSAGES).map(message).collect())?;
         let costs = engine.costs(None)?;
-        engine.prune_session("prune-context", id, Some(60), &costs)
+        engine.prune_session(id, Some(60), &costs)
     });
     engine.commit().unwrap();
     pruned.unwrap()

@@ -96,21 +96,19 @@ impl Engine {
     ) -> Result<PrunedView, EngineError> {
         let HistoryStats { needs_pruning, tokens, items, .. } = self.session_stats(id, costs)?;
         if needs_pruning {
-            return self.prune_session("auto-manage-context", id, max_tokens, costs);
+            return self.prune_session(id, max_tokens, costs);
         }
         let (original, remaining, kept) = (tokens, tokens, items);
         Ok(PrunedView { original, remaining, kept, removed: Vec::new(), archived: 0 })
     }
 
     /// Prunes a session's view by importance to `max_tokens`, by default the target share of the
-    /// model's limit. Pruned messages become memories if the session's settings say so. `method` is
-    /// the name of the step, as `undo-session` knows it.
+    /// model's limit. Pruned messages become memories if the session's settings say so.
     ///
     /// # Errors
     /// [`EngineError::BudgetTooSmall`].
     pub fn prune_session(
         &mut self,
-        method: &'static str,
         id: u64,
         max_tokens: Option<u64>,
         costs: &Costs,
@@ -121,7 +119,7 @@ impl Engine {
         let aim = max_tokens.unwrap_or(costs.model.target());
         let pruned = prune(&history, Some(aim.saturating_sub(summary)), &costs.model)
             .map_err(|error| with_summary(error, summary, aim))?;
-        let archived = self.take_out(id, method, &messages, &pruned, summary)?;
+        let archived = self.take_out(id, &messages, &pruned, summary)?;
         Ok(PrunedView {
             original: pruned.stats.original + summary,
             remaining: pruned.stats.remaining + summary,
@@ -214,7 +212,6 @@ impl Engine {
     fn take_out(
         &mut self,
         id: u64,
-        method: &'static str,
         messages: &[Arc<Message>],
         pruned: &Pruned,
         summary: u64,
@@ -222,7 +219,7 @@ impl Engine {
         if pruned.removed.is_empty() {
             return Ok(0);
         }
-        self.change_view(id, method, |state| {
+        self.change_view(id, "prune-session", |state| {
             pruned.removed.iter().for_each(|&number| state.pruned.insert(number, number));
         })?;
         let is_removed =
@@ -237,7 +234,7 @@ impl Engine {
             after: pruned.stats.remaining + summary,
             removed: removed.into_iter().map(|message| Message::clone(message)).collect(),
         });
-        self.session_changed(id, method)?;
+        self.session_changed(id, "prune-session")?;
         Ok(archived)
     }
 
@@ -252,7 +249,7 @@ impl Engine {
         let text = summarized.text.clone();
         let first = numbers.first().copied().unwrap_or_default();
         let last = numbers.last().copied().unwrap_or_default();
-        self.change_view(id, "summarize-context", |state| {
+        self.change_view(id, "summarize-session", |state| {
             let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
             numbers.iter().for_each(|&number| covers.insert(number, number));
             let position = state.base;
@@ -274,7 +271,7 @@ impl Engine {
             kept: summarized.kept,
             summary: text,
         });
-        self.session_changed(id, "summarize-context")?;
+        self.session_changed(id, "summarize-session")?;
         Ok(Summarized { memory: Some(memory), ..summarized })
     }
 
@@ -296,7 +293,7 @@ impl Engine {
             created: self.now(),
         };
         let memory = self.store.change()?.add_memory(&new)?;
-        self.events.push(Event::MemoriesChanged { method: "summarize-context", id: memory });
+        self.events.push(Event::MemoriesChanged { method: "summarize-session", id: memory });
         Ok(memory)
     }
 }

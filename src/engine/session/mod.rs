@@ -107,7 +107,7 @@ impl Engine {
     pub fn switch_session(&mut self, name: &str) -> Result<SessionRow, EngineError> {
         let row = self.find_session(Some(name))?;
         self.sessions.make_current(row.id);
-        self.session_changed(row.id, "switch-session")?;
+        self.session_changed(row.id, "open-session")?;
         Ok(row)
     }
 

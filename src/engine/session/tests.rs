@@ -49,7 +49,7 @@ fn item(engine: &mut Engine, id: u64, content: &str) {
         live: false,
         pinned: false,
     };
-    engine.run_alone(|engine| engine.add("add-context", &manager, vec![new])).unwrap();
+    engine.run_alone(|engine| engine.add("add-item", &manager, vec![new])).unwrap();
 }
 
 #[test]

@@ -12,14 +12,8 @@ use crate::session::state::{Moment, Redo, State};
 use crate::store::Way;
 
 /// Methods whose changes to the view are steps that can be undone one by one.
-const STEPS: [&str; 6] = [
-    "prune-context",
-    "auto-manage-context",
-    "summarize-context",
-    "process-turn",
-    "rollback",
-    "restore-revision",
-];
+const STEPS: [&str; 5] =
+    ["prune-session", "summarize-session", "process-turn", "rollback", "restore-revision"];
 
 /// Methods that undo or redo. Their revisions record what is undone.
 const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
@@ -29,7 +23,7 @@ const TURNS_BACK: [&str; 3] = ["undo-session", "redo-session", "undo-rollback"];
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "server", schemars(rename = "NextSessionChange"))]
 pub(crate) struct SessionStep {
-    /// Method that made the change, by its earlier name if it was renamed.
+    /// Method that made the change.
     pub(crate) method: String,
     /// Number of the revision that the change made; for a redo, of the revision to return to.
     pub(crate) revision: u64,

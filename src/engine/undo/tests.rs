@@ -28,7 +28,7 @@ fn add(engine: &mut Engine, manager: &str, content: &str) -> ItemId {
         live: true,
         pinned: false,
     };
-    let added = engine.run_alone(|engine| engine.add("add-context", manager, vec![item]));
+    let added = engine.run_alone(|engine| engine.add("add-item", manager, vec![item]));
     ItemId(added.unwrap().ids[0])
 }
 
@@ -43,7 +43,7 @@ fn follow(engine: &mut Engine, manager: &str, id: ItemId, content: &str) {
 fn update(engine: &mut Engine, id: ItemId, content: &str) {
     let content = Some((content.into(), 1, "estimate", 5));
     let revision = Revision { content, ..Revision::default() };
-    engine.run_alone(|engine| engine.update("update-context", "m", vec![(id, revision)])).unwrap();
+    engine.run_alone(|engine| engine.update("update-item", "m", vec![(id, revision)])).unwrap();
 }
 
 fn undo(engine: &mut Engine, manager: &str) -> Result<String, EngineError> {
@@ -84,7 +84,7 @@ fn a_new_change_forgets_what_could_be_redone_and_following_does_not() {
     add(&mut engine, "m", "b");
     undo(&mut engine, "m").unwrap();
     follow(&mut engine, "m", a, "A");
-    assert_eq!(redo(&mut engine, "m").unwrap(), "add-context");
+    assert_eq!(redo(&mut engine, "m").unwrap(), "add-item");
     check(&mut engine, "m", &["A", "b"]);
     undo(&mut engine, "m").unwrap();
     add(&mut engine, "m", "c");
@@ -102,11 +102,11 @@ fn what_undo_and_redo_would_do_has_a_name_and_can_be_rehearsed() {
     let next = |engine: &mut Engine, way| {
         engine.next_step("m", way).unwrap().map(|step| (step.method, step.items[0].content.clone()))
     };
-    let added = Some(("add-context".to_owned(), Arc::from("a")));
+    let added = Some(("add-item".to_owned(), Arc::from("a")));
     assert_eq!((next(&mut engine, Way::Undo), next(&mut engine, Way::Redo)), (added.clone(), None));
     let version = engine.manager("m").unwrap().version();
     let rehearsed = engine.run_alone(|engine| engine.rehearse(|engine| engine.undo("m"))).unwrap();
-    assert_eq!(rehearsed.undone, "add-context");
+    assert_eq!(rehearsed.undone, "add-item");
     check(&mut engine, "m", &["A"]);
     assert_eq!(engine.manager("m").unwrap().version(), version);
     undo(&mut engine, "m").unwrap();

@@ -52,7 +52,7 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
         pinned: given.pinned.unwrap_or(false),
         ..new_item(&call.counter(), given.content, kind, metadata, now_ms())
     };
-    add_one(&call, "add-context", given.manager, item, given.brief)
+    add_one(&call, "add-item", given.manager, item, given.brief)
 }
 
 /// Checks that the metadata of a live item names a file by an absolute path.
@@ -126,7 +126,7 @@ pub(super) fn update_item(call: Call, given: UpdateContext) -> Result<Step, Wire
         {
             return Ok(Finish::Refused(error));
         }
-        engine.update("update-context", &manager, vec![(id, revision)])?;
+        engine.update("update-item", &manager, vec![(id, revision)])?;
         ItemAnswer::of(engine, &manager, id, brief).map(finish)
     })
 }
@@ -245,7 +245,7 @@ pub(super) struct StepCall {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Undone")]
 pub(super) struct Undone {
-    /// Method whose change was undone, by its earlier name if it was renamed.
+    /// Method whose change was undone.
     undone: String,
     #[serde(flatten)]
     now: ManagerNow,
@@ -261,7 +261,7 @@ pub(super) fn undo(_: Call, given: StepCall) -> Result<Step, WireError> {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Redone")]
 pub(super) struct Redone {
-    /// Method whose change was redone, by its earlier name if it was renamed.
+    /// Method whose change was redone.
     redone: String,
     #[serde(flatten)]
     now: ManagerNow,

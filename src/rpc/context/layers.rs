@@ -1,17 +1,12 @@
 //! Methods about layers: the managers that a place has, and moving items between them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::context::item::Item;
 use crate::context::place::{self, Kind, Place};
-use crate::engine::{
-    Engine, EngineError, Former, Layer, OpenLayer, OpenLayers, Selection, Wanted, WantedLayer,
-};
+use crate::engine::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
 use crate::files::{self, FileError};
 use crate::ids::ItemId;
 use crate::rpc::Step;
@@ -36,10 +31,6 @@ pub(super) struct OpenLayersCall {
     number: Option<Short>,
     /// Name or id of a session whose own manager is the last layer.
     session: Option<Name>,
-    /// Names that the managers of this place had before there were layers: the names of the buffer
-    /// and of the project's folder. If all items of such a manager belong to the file, or else to
-    /// the project, the items move into that layer, provided that it has room for all of them.
-    formerly: Option<Vec<ManagerName>>,
 }
 
 /// A manager whose items moved into a layer.
@@ -75,20 +66,15 @@ pub(super) struct Opened {
     /// Managers whose items moved into a layer now.
     taken_over: Vec<TakenOver>,
     /// Managers whose items are not part of the open layers: those of this folder with another
-    /// remote, those of an earlier buffer with this name, and those named in `:formerly` whose
-    /// items did not move.
+    /// remote, and those of a former buffer with this name.
     elsewhere: Vec<Elsewhere>,
 }
 
-pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, WireError> {
+pub(super) fn open_layers(_: Call, given: OpenLayersCall) -> Result<Step, WireError> {
     let spot = Spot::of(&given)?;
-    let formerly = given.formerly.into_iter().flatten().map(|ManagerName(name)| name);
-    let find = former_managers(formerly.collect(), spot.file.is_some());
-    let former = spot.compared(call.tools.engine.ask_blocking(find)?);
     let wanted = Wanted {
         layers: spot.layers()?,
         session: given.session.map(|Name(name)| name),
-        former,
         root: spot.folder.as_ref().map(|(_, root)| text(root)),
     };
     Step::state(move |engine| Ok(shown(engine.open_layers(wanted)?)))
@@ -98,7 +84,7 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
 pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, WireError> {
     let spot = Spot::of(&OpenLayersCall { directory, ..OpenLayersCall::default() })?;
     let root = spot.folder.as_ref().map(|(_, root)| text(root));
-    Ok(Wanted { layers: spot.layers()?, session: None, former: Vec::new(), root })
+    Ok(Wanted { layers: spot.layers()?, session: None, root })
 }
 
 fn shown(open: OpenLayers) -> Opened {
@@ -181,98 +167,6 @@ impl Spot {
             add(Layer::Buffer, "buffer", Kind::Buffer, buffer, None, None)?;
         }
         Ok(layers)
-    }
-
-    /// Finds the layer that the items of each former manager belong to.
-    fn compared(&self, found: Vec<Found>) -> Vec<Former> {
-        let mut known: HashMap<String, PathBuf> = HashMap::new();
-        // Asks the disk only once for each name.
-        let mut resolved = |name: &str| {
-            let look_up = || true_name(name).unwrap_or_else(|_| PathBuf::from(name));
-            known.entry(name.to_owned()).or_insert_with(look_up).clone()
-        };
-        let compared = found.into_iter().map(|Found { manager, items, is_named }| {
-            let ids = items.iter().map(|item| item.id).collect();
-            let to = self.layer_of(&manager, &items, &mut resolved);
-            Former { manager, ids, to, is_named }
-        });
-        compared.collect()
-    }
-
-    /// Returns the layer that all items belong to; `None` if there is none, or if the call has no
-    /// folder. An item that names neither a file nor a project belongs to any layer, but at least
-    /// one item must say where it is from. A manager with the name of the project's folder always
-    /// belongs to the project.
-    fn layer_of(
-        &self,
-        manager: &str,
-        items: &[Arc<Item>],
-        mut resolved: impl FnMut(&str) -> PathBuf,
-    ) -> Option<Layer> {
-        let (kind, root) = self.folder.as_ref()?;
-        if manager.ends_with('/') && resolved(manager) == *root {
-            return Some(Layer::Project);
-        }
-        let mut from = Vec::new();
-        for item in items {
-            let file = item.metadata.filename().map(&mut resolved);
-            let project = item.metadata.text("project").map(&mut resolved);
-            from.push((file, project));
-        }
-        from.retain(|(file, project)| file.is_some() || project.is_some());
-        let is_here = |file: &Option<PathBuf>| file.is_none() || *file == self.file;
-        if self.file.is_some()
-            && from.iter().all(|(file, _)| is_here(file))
-            && from.iter().any(|(file, _)| file.is_some())
-        {
-            return Some(Layer::File);
-        }
-        let is_inside = |(file, project): &(Option<PathBuf>, Option<PathBuf>)| match kind {
-            Kind::Project => match project {
-                Some(project) => project == root,
-                None => file.as_ref().is_some_and(|file| file.starts_with(root)),
-            },
-            _ => project.is_none() && file.as_ref().and_then(|file| file.parent()) == Some(root),
-        };
-        (!from.is_empty() && from.iter().all(is_inside)).then_some(Layer::Project)
-    }
-}
-
-/// A former manager: one with a name from the time before there were layers. Comes with its items.
-struct Found {
-    manager: String,
-    items: Vec<Arc<Item>>,
-    is_named: bool,
-}
-
-/// Returns an operation that reads the managers with these names. The manager of a file may also
-/// have a name that Emacs made unique, such as `NEWS<app>`.
-fn former_managers(
-    names: Vec<String>,
-    is_file: bool,
-) -> impl FnOnce(&mut Engine) -> Result<Vec<Found>, EngineError> + Send {
-    move |engine| {
-        let mut found: Vec<Found> = Vec::new();
-        for name in names {
-            let unique = match is_file {
-                true => engine.managers_beginning(&format!("{name}<"))?,
-                false => Vec::new(),
-            };
-            let unique = unique.into_iter().filter(|name| name.ends_with('>'));
-            for (manager, is_named) in
-                unique.map(|name| (name, false)).chain([(name.clone(), true)])
-            {
-                let is_known = found.iter().any(|found| found.manager == manager);
-                if is_known || manager == place::SHARED || Place::of(&manager).is_some() {
-                    continue;
-                }
-                let managers = vec![manager.clone()];
-                let views = engine.select(&Selection { managers, ..Selection::default() })?;
-                let items = views.into_iter().map(|view| view.item).collect();
-                found.push(Found { manager, items, is_named });
-            }
-        }
-        Ok(found)
     }
 }
 

@@ -125,7 +125,7 @@ fn keep(
         let found = found.filter(|_| as_read);
         told.push(RefreshedItem { id, outcome, reason, found, tokens, changed });
     }
-    engine.update("refresh-context", manager, revisions)?;
+    engine.update("refresh-items", manager, revisions)?;
     Ok(told)
 }
 

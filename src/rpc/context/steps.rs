@@ -35,7 +35,7 @@ pub(super) struct NextChanges {
 /// A change that would be undone or redone next.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NextChange {
-    /// Method that made the change, by its earlier name if it was renamed.
+    /// Method that made the change.
     method: String,
     /// Number of items that the change adds, removes or alters.
     count: usize,

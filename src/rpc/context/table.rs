@@ -185,7 +185,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Returns the layers of a place, which are the managers whose items are sent from \
               there: everywhere, the project, the file or buffer, and the conversation. The names of \
               managers tell projects apart by folder and Git remote. Takes over items that are \
-              stored under earlier names.",
+              stored under former names.",
         )
         .result(
             "`:layers`, from general to specific: for each its `:layer`, `:manager`, \

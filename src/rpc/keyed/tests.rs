@@ -26,32 +26,9 @@ fn a_call_is_the_same_in_either_notation() {
     assert_ne!(elsewhere.name, lisp.name);
 }
 
-#[test]
-fn a_part_of_a_method_is_the_same_in_either_spelling() {
-    let name = |params: &str| {
-        let mut params = sexp::read(params).unwrap();
-        Keyed::take("prune-session", &mut params, true).unwrap().unwrap().earlier
-    };
-    let names = ["(:request-key k :if-needed t)", "(:request_key k :if_needed t)"].map(name);
-    assert_eq!(names, ["auto-manage-context k"; 2]);
-}
-
 fn engine() -> Engine {
     let store = Box::new(SqliteStore::in_memory().unwrap());
     Engine::new(store, Box::new(|| 0), Settings { max_items: 3 }).unwrap()
-}
-
-#[test]
-fn what_an_earlier_release_applied_is_not_applied_again() {
-    let mut engine = engine();
-    engine.record("undo k", "null").unwrap();
-    let once = keyed(sexp::read("(:request-key k)").unwrap())
-        .once(Box::new(|_| panic!("it was applied before")));
-    let Ok(Finish::Refused(error)) = once(&mut engine) else { panic!("it must be refused") };
-    assert!(error.message.contains("earlier release"), "{}", error.message);
-    let once = keyed(sexp::read("(:request-key l)").unwrap())
-        .once(Box::new(|_| Ok(Finish::Now(Value::Nil))));
-    assert!(matches!(once(&mut engine), Ok(Finish::Now(Value::Nil))));
 }
 
 #[test]

@@ -57,8 +57,6 @@ pub(super) struct OfSession {
 pub(super) struct CheckpointLine {
     /// Id of the checkpoint, `chk-N`.
     id: CheckpointId,
-    /// Earlier name of `:id`.
-    checkpoint: CheckpointId,
     /// Purpose of the checkpoint.
     message: String,
     /// Number of turns before the checkpoint.
@@ -75,7 +73,6 @@ impl From<CheckpointRow> for CheckpointLine {
     fn from(CheckpointRow { id, made }: CheckpointRow) -> Self {
         Self {
             id: CheckpointId(id),
-            checkpoint: CheckpointId(id),
             message: made.message,
             turn: made.turn,
             position: made.position,
@@ -198,7 +195,7 @@ pub(super) struct ListRevisions {
 pub(super) struct RevisionLine {
     /// Number of the revision.
     revision: u64,
-    /// Method that made the revision, by its earlier name if it was renamed.
+    /// Method that made the revision.
     method: Keyword<String>,
     /// Number of messages in the log when the revision was made.
     position: u64,

@@ -25,7 +25,7 @@ pub(super) struct StepCall {
 pub(super) struct SessionUndone {
     /// Name of the session.
     session: String,
-    /// Method whose change was undone, by its earlier name if it was renamed.
+    /// Method whose change was undone.
     undone: String,
     #[serde(flatten)]
     now: ViewNow,
@@ -41,7 +41,7 @@ pub(super) fn undo_session(_: Call, given: StepCall) -> Result<Step, WireError> 
 pub(super) struct SessionRedone {
     /// Name of the session.
     session: String,
-    /// Method whose change was redone, by its earlier name if it was renamed.
+    /// Method whose change was redone.
     redone: String,
     #[serde(flatten)]
     now: ViewNow,

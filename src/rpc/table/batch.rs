@@ -81,7 +81,8 @@ fn begin(
     let mut params = params.unwrap_or_default();
     let name = kebab(&method).into_owned();
     let found = find(&name, &mut params);
-    let method = found.map_err(|error| spelled(error, call.dialect, None))?;
+    let called = found.map_err(|error| spelled(error, call.dialect, None))?;
+    let method = called.method;
     let refused = |why: &str| {
         let name = method.name;
         let message = format!("must not be {name} in a batch, because it {why}; call it alone");
@@ -91,7 +92,7 @@ fn begin(
         return refused(why);
     }
     let dialect = call.dialect;
-    let step = method.run(call.clone(), params);
+    let step = called.run(call.clone(), params);
     let operation: Operation = match step.map_err(|error| spelled(error, dialect, Some(method)))? {
         Step::Done(answer) => Box::new(|_| Ok(Finish::Now(answer))),
         Step::State(_, operation) => operation,

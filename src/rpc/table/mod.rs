@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::alias::resolve;
 use super::call::Call;
+use super::contract::resolve;
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
-use super::method::{Method, Pace, method};
+use super::method::{Called, Method, Pace, method};
 use super::page::Paged;
 use super::param::Param;
 use super::params::Nothing;
@@ -74,21 +74,20 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     .flatten()
 }
 
-/// Finds the method with this name. If the name is an earlier one, changes the parameters to what
-/// the method takes now. Fails with the nearest names, or if the parameters contradict each other.
-pub(crate) fn find(name: &str, params: &mut Value) -> Result<&'static Method, WireError> {
-    let named = |name| methods().find(|method| method.name == name);
-    match named(name) {
-        Some(method) => Ok(method),
-        None => resolve(name, params)?.and_then(named).ok_or_else(|| unknown(name)),
-    }
+/// Finds the method with this name, or that of the call of the contract with this name, whose
+/// parameters it changes to those of the method. Fails with the nearest names, or if the parameters
+/// contradict each other.
+pub(crate) fn find(name: &str, params: &mut Value) -> Result<Called, WireError> {
+    let (row, of_method) = resolve(name, params)?.unzip();
+    let method = methods().find(|method| method.name == of_method.unwrap_or(name));
+    method.map(|method| Called { method, row }).ok_or_else(|| unknown(name))
 }
 
 /// Returns the error of a call in the words of the dialect. `method` is the called method, if there
 /// is one.
 pub(crate) fn spelled(error: WireError, dialect: Dialect, method: Option<&Method>) -> WireError {
     let is_method = |word: &str| {
-        methods().any(|of| of.name == word || of.earlier_names().any(|name| name == word))
+        methods().any(|of| of.name == word || of.contract_names().any(|name| name == word))
     };
     spelling::spelled(error, dialect, method, is_method)
 }
@@ -98,7 +97,7 @@ fn unknown(name: &str) -> WireError {
     // Compares the nearest name of each method.
     let nearness = |known: &'static str| (strsim::jaro_winkler(&asked, known), known);
     let nearest = |method: &'static Method| {
-        let names = method.earlier_names().chain([method.name]).map(nearness);
+        let names = method.contract_names().chain([method.name]).map(nearness);
         names.max_by(|a, b| a.0.total_cmp(&b.0))
     };
     let mut near: Vec<_> = methods().filter_map(nearest).collect();
@@ -116,7 +115,7 @@ fn unknown(name: &str) -> WireError {
 struct Listed {
     /// Name of the method.
     name: &'static str,
-    /// Earlier names, which still work; absent if there are none.
+    /// Names that the contract has for the method; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<&'static str>,
     /// Description in a sentence or two.
@@ -133,9 +132,6 @@ struct Listed {
 struct Documented {
     /// Name of the parameter.
     name: &'static str,
-    /// Earlier name, which still works; absent if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alias: Option<&'static str>,
     /// Type of the value.
     r#type: &'static str,
     /// True if a call without the parameter is refused.
@@ -151,7 +147,7 @@ struct Documented {
 static LISTED: LazyLock<Value> = LazyLock::new(|| {
     let listed = |method: &'static Method| Listed {
         name: method.name,
-        aliases: method.earlier_names().collect(),
+        aliases: method.contract_names().collect(),
         doc: method.doc,
         params: method.params().iter().map(documented).collect(),
         result: method.result,
@@ -171,7 +167,7 @@ fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
 }
 
 fn documented(param: &'static Param) -> Documented {
-    let Param { name, kind, required, doc, earlier, ref values, .. } = *param;
+    let Param { name, kind, required, doc, ref values, .. } = *param;
     let values = values.iter().copied().map(Keyword).collect();
-    Documented { name, alias: earlier, r#type: kind, required, doc, values }
+    Documented { name, r#type: kind, required, doc, values }
 }

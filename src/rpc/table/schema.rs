@@ -86,7 +86,7 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     let mut described = json!({
         "description": method.doc,
         "family": method.family,
-        "aliases": method.earlier_names().collect::<Vec<_>>(),
+        "aliases": method.contract_names().collect::<Vec<_>>(),
         "params": given,
         "result": result,
     });

@@ -1,9 +1,8 @@
 //! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
 //! format, or cannot be written.
 
+use super::open::FORMAT;
 use super::*;
-use crate::context::change::Slot;
-use crate::context::item::{Item, ItemId, Kind};
 use crate::session::message::{Message, Role};
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
 use crate::store::recovery::Files;

@@ -187,7 +187,7 @@ async fn add_text(job: &Job, session: &SessionRow, content: String) -> Result<Va
     let count =
         |job: &Job| new_item(&job.counter(), content, Kind::Text, Metadata::default(), now_ms());
     let item = job.aside("a tool", count).await?;
-    add(job, session, "add-context", item).await
+    add(job, session, "add-item", item).await
 }
 
 /// Adds an item as a call of `method` would, so that the user can undo the change.

@@ -29,7 +29,7 @@ fn say(engine: &mut Engine, id: u64, word: &str) {
 /// Prunes one message, as a pruning does.
 fn prune(engine: &mut Engine, id: u64, number: u64) {
     let pruned = engine.run_alone(|engine| {
-        engine.change_view(id, "prune-context", |state| state.pruned.insert(number, number))
+        engine.change_view(id, "prune-session", |state| state.pruned.insert(number, number))
     });
     pruned.unwrap();
 }
@@ -60,7 +60,7 @@ fn prunings_are_undone_and_redone_in_turn() {
     check(&mut engine, id, &[3, 4]);
     undo(&mut engine, id).unwrap();
     check(&mut engine, id, &[2, 3, 4]);
-    assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
+    assert_eq!(undo(&mut engine, id).unwrap(), "prune-session");
     check(&mut engine, id, &[1, 2, 3, 4]);
     assert!(engine.session(id).unwrap().log()[3].pinned, "the pin stays");
     assert_eq!(undo(&mut engine, id).unwrap_err().kind(), "nothing-to-undo");
@@ -72,7 +72,7 @@ fn prunings_are_undone_and_redone_in_turn() {
     undo(&mut engine, id).unwrap();
     let next = |engine: &mut Engine, way| engine.next_session_step(id, way).unwrap();
     assert_eq!(next(&mut engine, Way::Undo).unwrap().revision, 1);
-    assert_eq!(next(&mut engine, Way::Redo).unwrap().method, "prune-context");
+    assert_eq!(next(&mut engine, Way::Redo).unwrap().method, "prune-session");
     // A message said meanwhile stays, and nothing can be redone any more.
     say(&mut engine, id, "three");
     assert_eq!(next(&mut engine, Way::Redo), None);
@@ -92,7 +92,7 @@ fn a_change_is_found_behind_any_number_of_others() {
         let pin = number % 2 == 0;
         engine.run_alone(|engine| engine.pin_messages(id, &[2], pin)).unwrap();
     }
-    assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
+    assert_eq!(undo(&mut engine, id).unwrap(), "prune-session");
     check(&mut engine, id, &[1, 2]);
 }
 
@@ -109,7 +109,7 @@ fn another_change_forgets_what_could_be_redone() {
     );
     prune(&mut engine, id, 2);
     assert_eq!(redo(&mut engine, id).unwrap_err().kind(), "nothing-to-redo");
-    assert_eq!(undo(&mut engine, id).unwrap(), "prune-context");
+    assert_eq!(undo(&mut engine, id).unwrap(), "prune-session");
     check(&mut engine, id, &[1, 2]);
     assert_eq!(undo(&mut engine, id).unwrap_err().kind(), "nothing-to-undo");
 }
@@ -132,7 +132,7 @@ fn a_rollback_is_undone_and_redone_whichever_way() {
     check(&mut engine, id, &[2, 3, 4]);
     // The rollback and everything after it are undone; the step before them is the first pruning.
     let next = engine.next_session_step(id, Way::Undo).unwrap().unwrap();
-    assert_eq!((&*next.method, next.revision), ("prune-context", 1));
+    assert_eq!((&*next.method, next.revision), ("prune-session", 1));
     redo(&mut engine, id).unwrap();
     check(&mut engine, id, &[]);
     engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();

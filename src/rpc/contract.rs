@@ -1,0 +1,130 @@
+//! The contract: the calls that the design documents of Contexture describe. Other programs are
+//! written to those documents, so the names, parameters and results of these calls never change.
+//! Every other name may change.
+
+use super::error::param_error;
+use super::params::KEY;
+use crate::value::Value;
+use crate::wire::message::WireError;
+
+/// A call of the contract.
+pub(crate) struct Row {
+    /// Name of the call.
+    pub(super) name: &'static str,
+    /// Method that carries out the call.
+    method: &'static str,
+    /// Parameters that the method names otherwise: the name in the contract, and the method's.
+    renamed: &'static [(&'static str, &'static str)],
+    /// Parameter that the call gives to the method, and its value.
+    given: Option<(&'static str, bool)>,
+    /// Method that carries out the call if it has `messages`, a history of the client's own.
+    of_history: Option<&'static str>,
+}
+
+const KEPT_TOKENS: &[(&str, &str)] = &[("max-tokens", "keep-tokens")];
+const KEPT_ITEMS: &[(&str, &str)] = &[("max-items", "keep-messages")];
+
+/// Every call of the contract.
+pub(crate) const CONTRACT: [Row; 13] = [
+    row("add-context", "add-item"),
+    row("get-context", "list-items"),
+    row("clear-context", "clear-manager"),
+    row("context-to-string", "context-to-string"),
+    row("build-context", "build-window"),
+    row("process-turn", "process-turn"),
+    row("checkpoint", "checkpoint"),
+    row("rollback", "rollback"),
+    row("quality-score", "quality-score"),
+    Row { renamed: KEPT_TOKENS, ..history("prune-context", "prune-session", "prune-messages") },
+    Row {
+        renamed: KEPT_ITEMS,
+        ..history("summarize-context", "summarize-session", "summarize-messages")
+    },
+    history("context-stats", "session-stats", "message-stats"),
+    Row {
+        renamed: KEPT_TOKENS,
+        given: Some(("if-needed", true)),
+        ..history("auto-manage-context", "prune-session", "prune-messages")
+    },
+];
+
+const fn row(name: &'static str, method: &'static str) -> Row {
+    Row { name, method, renamed: &[], given: None, of_history: None }
+}
+
+const fn history(name: &'static str, method: &'static str, of_history: &'static str) -> Row {
+    Row { of_history: Some(of_history), ..row(name, method) }
+}
+
+/// Returns the calls of the contract that the method carries out under another name.
+pub(super) fn rows_of(method: &str) -> impl Iterator<Item = &'static Row> {
+    CONTRACT.iter().filter(move |row| row.method == method && row.name != method)
+}
+
+/// Finds the call of the contract with this name, and changes its parameters to those of its
+/// method. Returns the name of the method, too; `None` if the name is not in the contract. Fails if
+/// the parameters contradict each other.
+pub(super) fn resolve(
+    name: &str,
+    params: &mut Value,
+) -> Result<Option<(&'static Row, &'static str)>, WireError> {
+    let Some(row) = CONTRACT.iter().find(|row| row.name == name) else { return Ok(None) };
+    for (in_contract, of_method) in row.renamed {
+        if let Some(value) = params.take_named(in_contract) {
+            params.put_first(of_method, value);
+        }
+    }
+    if let Some((name, value)) = row.given {
+        params.put_first(name, Value::Bool(value));
+    }
+    match row.of_history.filter(|_| params.get("messages").is_some()) {
+        Some(of_history) => without_session(params).map(|()| Some((row, of_history))),
+        None => Ok(Some((row, row.method))),
+    }
+}
+
+/// Removes the parameters that a call about a client's own history does not take: the session,
+/// which must be `nil`, and the request key, since the call changes nothing.
+fn without_session(params: &mut Value) -> Result<(), WireError> {
+    params.take_named(KEY);
+    match params.take_named("session") {
+        None | Some(Value::Nil) => Ok(()),
+        Some(_) => Err(param_error("messages", "cannot be combined with the parameter session")),
+    }
+}
+
+/// Returns the error of a call with the names that the contract has for the parameters.
+pub(super) fn in_contract(mut error: WireError, row: &Row) -> WireError {
+    for (in_contract, of_method) in row.renamed {
+        if let Some(rest) = error.message.strip_prefix(of_method) {
+            error.message = format!("{in_contract}{rest}");
+            let entries = match &mut error.data {
+                Value::Map(entries) => &mut entries[..],
+                _ => &mut [],
+            };
+            let params = entries.iter_mut().filter(|(key, _)| &**key == "param");
+            params.for_each(|(_, value)| *value = Value::Keyword((*in_contract).into()));
+        }
+    }
+    error
+}
+
+/// Returns a sentence about the calls of the contract that the method carries out; empty if there
+/// are none.
+pub(crate) fn described(method: &str) -> String {
+    let one = |row: &Row| {
+        let renamed = row.renamed.iter().map(|(one, other)| format!("`:{one}` is `:{other}`"));
+        let given = row.given.map(|(name, _)| format!("`:{name}` is true"));
+        let history = row.of_history.map(|of| format!("`:messages` makes it `{of}`"));
+        let all: Vec<_> = renamed.chain(given).chain(history).collect();
+        match all.is_empty() {
+            true => format!("`{}`", row.name),
+            false => format!("`{}` ({})", row.name, all.join(", ")),
+        }
+    };
+    let rows: Vec<_> = rows_of(method).map(one).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("In the contract: {}.", rows.join(", ")),
+    }
+}
