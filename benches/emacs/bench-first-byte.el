@@ -55,9 +55,10 @@
                (+ end 4 (string-to-number (match-string 1 request))))))))
 
 (defun bench-first-byte-hear (client chunk)
-  "Answer CLIENT once CHUNK completes its request; say when that began."
+  "Answer CLIENT once CHUNK completes its request; say when a question began.
+The server also asks for the limit of the model, which is no question."
   (let ((request (process-get client 'request)))
-    (unless request
+    (when (and (not request) (string-prefix-p "POST " chunk))
       (message "heard %.6f" (float-time)))
     (setq request (concat request chunk))
     (if (not (bench-first-byte-whole-p request))

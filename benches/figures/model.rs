@@ -10,7 +10,8 @@ use std::time::Instant;
 /// A model's server, which runs as long as the process.
 pub(crate) struct Model {
     port: u16,
-    /// Arrival times of the first byte of each request.
+    /// Arrival times of the first byte of each question. The server also asks for the model's limit,
+    /// which is no question.
     pub(crate) first_bytes: mpsc::Receiver<Instant>,
 }
 
@@ -60,7 +61,7 @@ fn serve(mut stream: TcpStream, pieces: usize, noted: &mpsc::Sender<Instant>) ->
             begun.get_or_insert_with(Instant::now);
             request.extend_from_slice(&buffer[..count]);
         }
-        if let Some(begun) = begun {
+        if let Some(begun) = begun.filter(|_| request.starts_with(b"POST ")) {
             // The measure may not use the time.
             let _ = noted.send(begun);
         }

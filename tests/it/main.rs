@@ -10,6 +10,7 @@ mod agents;
 mod agents_over_http;
 mod agreed;
 mod batch;
+mod bench_check;
 mod browser;
 mod chat;
 mod circles;
