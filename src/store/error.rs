@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::sqlite::FORMAT;
 use crate::visible::visible_path;
 
 /// Error from a store.
@@ -10,7 +9,7 @@ use crate::visible::visible_path;
 pub enum StoreError {
     /// The database has a format that this program does not know.
     #[error(
-        "{} has format {found}, but this program only knows format {FORMAT}; {}use the contexture \
+        "{} has format {found}, but this program only knows format {known}; {}use the contexture \
          that wrote it, or another state folder (--state on the command line), or move the files \
          contexture.* out of the folder to begin with an empty state",
         visible_path(path),
@@ -21,6 +20,8 @@ pub enum StoreError {
         path: PathBuf,
         /// Number of the database's format.
         found: i64,
+        /// Number of the format that this program knows.
+        known: i64,
         /// Folder with a copy of the state's files, if one was made.
         copy: Option<PathBuf>,
     },

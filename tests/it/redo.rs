@@ -18,7 +18,7 @@ fn what_was_undone_is_redone_after_a_restart() {
     let next = client.ok("next-changes", "(:manager \"m\")");
     assert_eq!(
         (&next["next_undo"]["method"], &next["next_redo"]["count"]),
-        (&"add-context".into(), &1.into())
+        (&"add-item".into(), &1.into())
     );
     let mut version = next["version"].as_u64().unwrap();
     for expected in [&["a", "b"][..], &["a", "b", "c"], &[]] {

@@ -190,7 +190,7 @@ fn ids_of_other_kinds_are_refused_by_name() {
         }
         let error = client.fails("forget", &format!("(:id \"mem-{number}\")"));
         assert_eq!(error.kind(), "no-such-memory", "{}", error.message);
-        for method in ["restore-session", "delete-session", "open-session"] {
+        for method in ["restore-session", "delete-session", "session-stats"] {
             let error = client.fails(method, &format!("(:session \"ses-{number}\")"));
             assert_eq!(error.kind(), "no-such-session", "{}", error.message);
         }
@@ -449,7 +449,7 @@ fn a_newer_database_is_refused_and_one_beyond_mending_is_kept_with_its_sessions(
     };
     set_version(999);
     let said = home.fail(&["serve", "--stdio"]);
-    assert!(said.contains("has format 999") && said.contains("newer contexture"), "{said}");
+    assert!(said.contains("has format 999") && said.contains("--state"), "{said}");
     assert_eq!(std::fs::read(home.database()).unwrap().len(), database.len());
     std::fs::write(home.database(), b"this is no database at all, whatever its name says").unwrap();
     let mut client = home.stdio(&[]);

@@ -321,7 +321,7 @@ fn every_change_of_view_is_a_revision_that_can_be_restored() {
     let rows = client.ok("list-revisions", "nil");
     let methods: Vec<_> =
         rows.as_array().unwrap().iter().map(|row| row["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["summarize-context", "prune-context"]);
+    assert_eq!(methods, ["summarize-session", "prune-session"]);
     client.ok("restore-revision", "(:revision 1)");
     let and = |mut contents: Vec<String>, last: &str| {
         contents.push(last.to_owned());
@@ -375,7 +375,8 @@ fn a_session_tells_its_subscribers_what_becomes_of_it() {
     client.ok("rollback", "nil");
     client.ok("open-session", "(:name \"b\")");
     client.ok("open-session", "(:create nil :name \"a\")");
-    while listener.notification("session-changed")["method"] != "open-session" {}
+    let is_open = |told: Json| told["method"] == "open-session" && told["session"] == "a";
+    while !is_open(listener.notification("session-changed")) {}
     client.ok("open-session", "(:name \"b\")");
     let told = listener.notification("session-changed");
     assert_eq!((&told["session"], &told["method"]), (&"b".into(), &"open-session".into()));

@@ -1,10 +1,8 @@
 ; The calls of the contract, with their parameters and results. These never change; see src/rpc/contract.rs.
 > (:id 1 :method add-context :params (:manager "agent.lisp" :type :code :content "(defun f () 1)" :metadata (:filename "f.lisp" :start-line 3 :end-line 3 :language "lisp")))
 < (:id 1 :result (:id "ctx-1" :type :code :content "(defun f () 1)" :metadata (:filename "f.lisp" :start-line 3 :end-line 3 :language "lisp") :timestamp 1700000000 :tokens 4 :token-counter :estimate :bytes 14 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 1 :total-tokens 4 :version 3))
-> (:id 2 :method add-context :params (:manager "agent.lisp" :type :text :content "Keep it short." :request-key "k"))
+> (:id 2 :method add-context :params (:manager "agent.lisp" :type :text :content "Keep it short."))
 < (:id 2 :result (:id "ctx-2" :type :text :content "Keep it short." :metadata nil :timestamp 1700000000 :tokens 4 :token-counter :estimate :bytes 14 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 2 :total-tokens 8 :version 5))
-> (:id 3 :method add-context :params (:manager "agent.lisp" :type :text :content "Keep it short." :request-key "k"))
-< (:id 3 :result (:id "ctx-2" :type :text :content "Keep it short." :metadata nil :timestamp 1700000000 :tokens 4 :token-counter :estimate :bytes 14 :pinned nil :live nil :state :fresh :manager "agent.lisp" :count 2 :total-tokens 8 :version 5))
 > (:id 4 :method get-context :params (:manager "agent.lisp" :types (:code) :limit 5))
 < (:id 4 :result ((:id "ctx-1" :type :code :content "(defun f () 1)" :metadata (:filename "f.lisp" :start-line 3 :end-line 3 :language "lisp") :timestamp 1700000000 :tokens 4 :token-counter :estimate :bytes 14 :pinned nil :live nil :state :fresh)))
 > (:id 5 :method context-to-string :params (:manager "agent.lisp" :limit 1))

@@ -48,9 +48,9 @@ pub(crate) fn open(folder: &Path, mut relock: Relock) -> Result<Opened, StoreErr
     let opened = relock().map_err(StoreError::ReadOnly);
     let opened = opened.and_then(|()| open_for_writing(&files));
     let mut opened = match opened {
-        Err(StoreError::OtherFormat { path, found, .. }) => {
-            let copy = aside::keep_format(&files, found).map_err(beside)?;
-            return Err(StoreError::OtherFormat { path, found, copy: Some(copy) });
+        Err(StoreError::OtherFormat { path, found, known, .. }) => {
+            let copy = Some(aside::keep_format(&files, found).map_err(beside)?);
+            return Err(StoreError::OtherFormat { path, found, known, copy });
         }
         Err(error @ StoreError::Link { .. }) => return Err(error),
         Err(error) => open_for_reading(&files, error, relock)?,

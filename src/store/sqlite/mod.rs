@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 
 use self::keeper::Keeper;
-pub(super) use self::open::{FORMAT, refuse_other};
+pub(super) use self::open::refuse_other;
 use super::folder::Snapshot;
 use super::tables::{Columns, ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{

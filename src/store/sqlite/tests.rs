@@ -1,6 +1,7 @@
 //! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
 //! format, or cannot be written.
 
+use super::open::FORMAT;
 use super::*;
 use crate::session::message::{Message, Role};
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
