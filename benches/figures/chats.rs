@@ -41,7 +41,8 @@ pub(crate) fn first_byte() -> anyhow::Result<Vec<Row>> {
         let start = Instant::now();
         server.stream("chat", &params)?;
         let begun = model.first_bytes.recv_timeout(PATIENCE).context("no request came")?;
-        let took = begun.checked_duration_since(start).context("the request came before its call")?;
+        let took =
+            begun.checked_duration_since(start).context("the request came before its call")?;
         times.push(took.as_secs_f64() * 1e3);
     }
     let measure = "chat to first byte at the model, 1,000 messages, 50 items";
