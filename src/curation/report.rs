@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
-pub use crate::wording::Sent;
+pub(crate) use crate::wording::Sent;
 
 /// The report of a window.
 #[derive(Debug, Clone, PartialEq)]

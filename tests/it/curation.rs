@@ -216,12 +216,12 @@ fn what_can_never_be_left_out_is_named_when_it_does_not_fit() {
     // What it says is needed is enough, and not a token less.
     let params =
         |most: u64| format!(":max-tokens {most} :sections (:system-prompt \"{}\")", text(11));
-    check_window(&mut client, &params(57), "system-prompt 1 2 4 5 6");
-    client.fails("build-context", &format!("({})", params(56)));
+    check_window(&mut client, &params(47), "system-prompt 1 4 5 6");
+    client.fails("build-context", &format!("({})", params(46)));
     let error = client.fails("prune-context", "(:max-tokens 9)");
     assert_eq!(
         (error.kind(), error.data["parts"].as_array().unwrap().len()),
-        ("budget-too-small", 6)
+        ("budget-too-small", 5)
     );
 }
 

@@ -8,7 +8,7 @@ use crate::support::*;
 
 const TURNS: usize = 60;
 /// Words of a question: so many that a small session is summarized several times, and fewer.
-const MANY: usize = 150;
+const MANY: usize = 400;
 const FEW: usize = 10;
 const STATUS: &str = "/management/status";
 

@@ -38,8 +38,14 @@ fn heard(server: &Endpoint) -> u64 {
         let word = line.split(' ').next().unwrap_or_default();
         word.ends_with('#') || word == "yes"
     };
-    let begun =
-        |said: &Json| said["content"].as_str().unwrap_or_default().lines().filter(begins).count();
+    // Notes may quote messages that are not sent.
+    let own = |text: &str| -> String {
+        let parts = text.split("<system-note>");
+        parts.map(|part| part.rsplit("</system-note>").next().unwrap_or_default()).collect()
+    };
+    let begun = |said: &Json| {
+        own(said["content"].as_str().unwrap_or_default()).lines().filter(begins).count()
+    };
     said.map(begun).sum::<usize>() as u64
 }
 

@@ -1,5 +1,7 @@
 //! Tests of what refusals say.
 
+use reqwest::header::HeaderMap;
+
 use super::*;
 
 #[test]

@@ -8,12 +8,15 @@
 
 pub(crate) mod backup;
 mod judge;
+mod restore;
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use self::judge::{Judged, Verdict, judge};
+pub(crate) use self::restore::restore;
+use self::restore::{finish_restoring, refuse_restoring};
 use super::folder::marks::{self, Mark, Marks};
 use super::folder::{Aside, aside, sums, wal};
 pub(crate) use super::folder::{Files, Finding, TRUST_FILE};
@@ -21,7 +24,7 @@ use super::logged::{LoggedStore, Reopen};
 use super::sqlite::{SqliteStore, refuse_other};
 use super::{Counters, Extent, Store, StoreError};
 use crate::visible::visible_path;
-use crate::whole_file::{remove, sync_folder};
+use crate::whole_file::remove;
 
 /// A store on a state folder, and the problems found there.
 pub(crate) struct Opened {
@@ -75,53 +78,6 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let inner = state.in_memory(&files, &mut findings)?;
     let store = LoggedStore::reading(inner, &files, state.mark.as_ref(), None, &mut findings);
     store.map(|_| findings)
-}
-
-/// Replaces the state with a backup and copies the old files into `damaged`. Ids continue where
-/// they were. Returns the folder with the copies. If the program ends before this is done, the state
-/// is the old one until the renaming of one file, and the backup from then on.
-///
-/// # Errors
-/// Those of [`backup::check`], after which nothing has changed; [`StoreError::Link`];
-/// [`StoreError::Backup`] when a file cannot be copied or written.
-pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreError> {
-    let files = Files::new(folder);
-    files.refuse_links()?;
-    backup::check(backup)?;
-    let failed = StoreError::with_backup(backup);
-    let mut aside = Aside::new(&files, None);
-    finish_restoring(&files).map_err(&failed)?;
-    aside.keep().map_err(&failed)?;
-    backup::copy(backup, &files.restoring()).map_err(&failed)?;
-    sync_folder(folder).map_err(&failed)?;
-    finish_restoring(&files).map_err(&failed)?;
-    Ok(aside.kept().unwrap_or_default())
-}
-
-/// Puts the backup that is being restored in the place of the state, if there is one. Can be
-/// repeated from the beginning after it was broken off anywhere.
-fn finish_restoring(files: &Files) -> io::Result<()> {
-    let backup = files.restoring();
-    if !backup.exists() {
-        return Ok(());
-    }
-    begin_anew(files, Some(&backup))?;
-    remove(&files.log())?;
-    backup::put_trust_back(&backup, files)?;
-    sync_folder(files.folder())?;
-    remove(&backup)
-}
-
-/// Fails if a backup is being restored, since the files are then those of neither state.
-fn refuse_restoring(files: &Files) -> Result<(), StoreError> {
-    let backup = files.restoring();
-    match backup.exists() {
-        false => Ok(()),
-        true => Err(StoreError::with_backup(&backup)(
-            "restoring it was broken off; make the state folder writable and start the server, which \
-             ends the restoring",
-        )),
-    }
 }
 
 /// Checks the state of a folder while the server has it open: reads the whole database and

@@ -1,3 +1,5 @@
+//! Tests of how calls are told apart.
+
 use serde_json::json;
 
 use super::*;
