@@ -10,6 +10,7 @@
 mod choice;
 mod notes;
 mod refill;
+mod shown;
 
 use choice::{Asked, Choice};
 use refill::Refill;

@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::notes;
 use super::refill::Refill;
-use crate::curation::guard;
 use crate::curation::reading::{Place, Readings, length};
-use crate::curation::strategy::{Fate, Projection, Shown, Verdict};
-use crate::curation::unit::{History, Kept, Unit};
+use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
 use crate::session::message::{Message, Role};
 
@@ -47,7 +44,8 @@ pub(super) struct Line<'h> {
     pub(super) text: &'h str,
     names: Range<usize>,
     hash: u64,
-    cost: f64,
+    /// Guessed cost, in tokens.
+    pub(super) cost: f64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -69,21 +67,21 @@ pub(super) struct Asked<'a> {
 
 /// What is chosen so far.
 pub(super) struct Choice<'a, 'h> {
-    history: &'a History<'h>,
-    refill: Refill,
+    pub(super) history: &'a History<'h>,
+    pub(super) refill: Refill,
     asked: Option<Asked<'a>>,
-    unit_of: Vec<usize>,
+    pub(super) unit_of: Vec<usize>,
     /// True for units that are shown whole.
-    whole: Vec<bool>,
+    pub(super) whole: Vec<bool>,
     /// Text and cost of results that are cut to their ends.
-    cut: HashMap<usize, (String, u64)>,
+    pub(super) cut: HashMap<usize, (String, u64)>,
     /// Lines of the messages that were read, in order.
-    lines: Vec<Line<'h>>,
+    pub(super) lines: Vec<Line<'h>>,
     /// Lines of each message, as a range of `lines`.
-    lines_of: Vec<Range<usize>>,
-    is_kept: Vec<bool>,
+    pub(super) lines_of: Vec<Range<usize>>,
+    pub(super) is_kept: Vec<bool>,
     /// Lines that were chosen, first choices first.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     /// Names of the lines, as indices of `names`.
     mentions: Vec<u32>,
     names: Vec<Name>,
@@ -356,98 +354,6 @@ impl<'a, 'h> Choice<'a, 'h> {
                 self.names[*name as usize].is_shown = true;
             }
         }
-    }
-
-    /// Returns the cost of a message that is shown, in tokens.
-    fn cost(&self, index: usize) -> u64 {
-        let whole = || self.history.measure.message(self.history.messages[index].tokens);
-        self.cut.get(&index).map_or_else(whole, |(_, cost)| *cost)
-    }
-
-    /// Returns the cost of what is shown of the messages up to the point, in tokens.
-    fn counted(&self) -> u64 {
-        let later: u64 = (self.refill.now + 1..self.unit_of.len()).map(|at| self.cost(at)).sum();
-        self.tokens() - later
-    }
-
-    /// Returns the cost of all that is shown, in tokens.
-    pub(super) fn tokens(&self) -> u64 {
-        let cost = |shown: &Shown| guard::tokens(self.history, shown);
-        self.shown().iter().map(cost).sum()
-    }
-
-    /// Lists what is shown, in order: messages of whole units, and a note for each gap.
-    fn shown(&self) -> Vec<Shown> {
-        let mut shown = Vec::new();
-        let mut gap: Option<(usize, usize)> = None;
-        for index in 0..self.unit_of.len() {
-            if !self.whole[self.unit_of[index]] {
-                gap = Some((gap.map_or(index, |gap| gap.0), index));
-                continue;
-            }
-            shown.extend(gap.take().map(|gap| self.note(gap)));
-            shown.push(match self.cut.get(&index).cloned() {
-                Some((content, tokens)) => Shown::Shortened { index, content, tokens },
-                None => Shown::Whole(index),
-            });
-        }
-        shown.extend(gap.map(|gap| self.note(gap)));
-        shown
-    }
-
-    fn note(&self, gap: (usize, usize)) -> Shown {
-        let lines = (gap.0..=gap.1).flat_map(|index| self.lines_of[index].clone());
-        let lines: Vec<&Line<'h>> =
-            lines.filter(|line| self.is_kept[*line]).map(|line| &self.lines[line]).collect();
-        let whole: u64 = (gap.0..=gap.1).map(|index| self.cost(index)).sum();
-        let kept: f64 = lines.iter().map(|line| line.cost).sum();
-        let left_out = whole.saturating_sub(kept as u64);
-        let content = notes::note(self.history, gap, left_out, &lines);
-        let tokens = self.history.measure.note(&content);
-        Shown::Note { content, tokens }
-    }
-
-    /// Returns the projection. Gives up lines, the last choices first, and then notes, if it would
-    /// exceed the budget.
-    pub(super) fn show(mut self, budget: u64) -> Projection {
-        while self.tokens() > budget && !self.order.is_empty() {
-            let less = self.order.len() - self.order.len().div_ceil(20);
-            for line in self.order.split_off(less) {
-                self.is_kept[line] = false;
-            }
-        }
-        let mut shown = self.shown();
-        let mut over = (shown.iter())
-            .map(|shown| guard::tokens(self.history, shown))
-            .sum::<u64>()
-            .saturating_sub(budget);
-        shown.retain(|shown| match shown {
-            Shown::Note { tokens, .. } if over > 0 => {
-                over = over.saturating_sub(*tokens);
-                false
-            }
-            _ => true,
-        });
-        let verdicts = (0..self.whole.len()).map(|unit| self.verdict(unit)).collect();
-        Projection { shown, verdicts }
-    }
-
-    fn verdict(&self, at: usize) -> Verdict {
-        let unit = &self.history.units[at];
-        let lines = || unit.members.iter().flat_map(|member| self.lines_of[*member].clone());
-        let is_folded = self.history.is_folded(unit.members[0]);
-        let is_cut = unit.members.iter().any(|member| self.cut.contains_key(member));
-        let (fate, reason) = match self.whole[at] {
-            true if is_cut => (Fate::Shortened, "a large result, cut to its beginning and end"),
-            true if is_folded => (Fate::Kept, "summarized, but there is room for it"),
-            true => (Fate::Kept, "new or asked for, and there is room for it"),
-            false if lines().any(|line| self.is_kept[line]) => {
-                (Fate::Dropped, "no room for all of it; a note has its lines about the work")
-            }
-            false if is_folded => (Fate::Dropped, "summarized, and no room for it"),
-            false => (Fate::Dropped, "no room, and what it names stands elsewhere"),
-        };
-        Verdict { fate, reason: unit.kept.map_or(reason, Kept::reason), score: None }
     }
 }
 

@@ -185,8 +185,8 @@ fn a_summary_takes_away_nothing_that_fits() {
     let (shown, projection) = project_summarized(&log, log.len(), 4000);
     assert_eq!(shown, (1..=26).map(|number| number.to_string()).collect::<Vec<_>>());
     assert_eq!(projection.verdicts[2].reason, "everything fits");
-    let (shown, projection) = project_summarized(&log, log.len(), 1600);
-    assert!(shown.len() > 8 && shown.len() < 26, "{shown:?}");
+    let (shown, projection) = project_summarized(&log, log.len(), 1100);
+    assert!(shown.len() > 6 && shown.len() < 26, "{shown:?}");
     assert_eq!(projection.verdicts[2].reason, "summarized, and no room for it");
 }
 
