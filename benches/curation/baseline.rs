@@ -1,8 +1,6 @@
 //! Simple ways to choose a window, to compare with.
 
 use contexture::internals::curation::unit::{History, Unit};
-use contexture::internals::retrieval::scan;
-use contexture::internals::retrieval::words::stems;
 use contexture::internals::session::message::Message;
 
 /// Guessed cost of a line in place of a result.
@@ -47,28 +45,6 @@ pub(crate) fn newest(
         }
     }
     chosen.texts(whole)
-}
-
-/// Chooses the newest units for half of the budget, and then the best by BM25 and neighbours.
-pub(crate) fn half_newest(history: &History<'_>, budget: u64, query: &str) -> Vec<String> {
-    let mut chosen = Chosen::new(history, budget);
-    let least = chosen.left / 2;
-    for (at, unit) in history.units.iter().enumerate().rev() {
-        if chosen.left.saturating_sub(unit.tokens) < least {
-            break;
-        }
-        chosen.take(at, unit.tokens);
-    }
-    let documents = history.units.iter().map(|unit| {
-        history.members(unit).flat_map(|message| {
-            let arguments = message.tool_calls.iter().map(|call| &*call.arguments);
-            std::iter::once(&*message.content).chain(arguments)
-        })
-    });
-    for at in best_first(&with_neighbours(&scan::scores(documents, &stems(query)))) {
-        chosen.take(at, history.units[at].tokens);
-    }
-    chosen.texts(|_| true)
 }
 
 /// Lifts each score to a share of its neighbours' scores.

@@ -1,10 +1,14 @@
-//! What windows of recorded sessions keep of what the agent needs next: the paths, identifiers,
-//! options and numbers that it writes in its next messages, as far as the history has them. Such a
-//! specific is kept if a whole line of the history with it is in the window.
+//! What windows of recorded sessions keep of what the agent needs next: the names (paths,
+//! identifiers, options, versions and hashes) that it writes in its next messages, as far as the
+//! history has them.
+//!
+//! There are two measures. *Line*: a whole line with the name is in the window. *Around*: so are
+//! three lines on each side of that line. The first alone is easy to satisfy with single lines that
+//! nobody can read. Every window is rendered to text in the same way.
 //!
 //! Sessions are private, so none is part of the project: `SESSIONS` names a folder with them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -19,95 +23,91 @@ use regex::Regex;
 
 use crate::baseline;
 use crate::log::Log;
-use crate::table::{percent, print};
+use crate::table::print;
 
-const SHARES: &[f64] = &[0.055, 0.10, 0.11, 0.20];
+const SHARES: &[f64] = &[0.05, 0.10, 0.20, 0.50];
 /// Places in a session at which it is cut.
 pub(crate) const CUTS: &[f64] = &[0.5, 0.75];
-/// Number of messages after the cut whose specifics are wanted.
+/// Number of messages after the cut whose names are wanted.
 pub(crate) const NEXT: usize = 30;
 /// Least number of messages after the cut.
-const LEAST_NEXT: usize = 20;
+const LEAST_NEXT: usize = 6;
 /// Least size of the history before the cut, in tokens.
 pub(crate) const LEAST_TOKENS: u64 = 8000;
 /// Maximum share of the history that cannot be left out.
 const MOST_FIXED: f64 = 0.08;
-/// Least number of wanted specifics.
+/// Least number of wanted names.
 const LEAST_WANTED: usize = 8;
 /// Number of last steps that are the query.
 const STEPS: usize = 8;
+/// Number of lines on each side of a line that the second measure wants.
+const AROUND: usize = 3;
+/// Least length of a wanted name, in characters.
+const LEAST_NAME: usize = 4;
+/// Mean length below which the messages of a chat count as short, in bytes.
+const SHORT: usize = 600;
 
 /// Number of last messages that `summarize-session` keeps by default.
 const NOT_SUMMARIZED: usize = 10;
-/// Least and largest share of the budget for the ledger of a summary.
+/// Least and largest share of the budget for the words of a summary.
 const LEDGER: [f64; 2] = [0.05, 0.2];
+
+/// A line that has a wanted name, and the line with its neighbours.
+type Spot = (String, Vec<String>);
 
 /// A session up to a cut.
 struct Cut {
     log: Log,
     length: usize,
     tokens: u64,
-    /// Lines of the history with each wanted specific.
-    wanted: Vec<HashSet<String>>,
+    /// For each wanted name, the places of the history that have it: a line, and its neighbours.
+    wanted: Vec<Vec<Spot>>,
     query: String,
+    kind: &'static str,
 }
 
 pub(crate) fn measure() -> anyhow::Result<()> {
     let Some(folder) = std::env::var_os("SESSIONS").filter(|folder| !folder.is_empty()) else {
         return Ok(());
     };
-    let specifics = Regex::new(SPECIFICS)?;
+    let names = Regex::new(NAMES)?;
     let sessions = sessions(Path::new(&folder))?;
-    let mut cuts = Vec::new();
+    let mut kinds: BTreeMap<&str, Vec<Cut>> = BTreeMap::new();
     for messages in &sessions {
         for share in CUTS {
-            cuts.extend(cut(messages, *share, &specifics)?);
+            if let Some(cut) = cut(messages, *share, &names)? {
+                kinds.entry(cut.kind).or_default().push(cut);
+            }
         }
     }
-    let title = format!(
-        "Specifics kept with a line, {} cuts of {} recorded sessions",
-        cuts.len(),
-        sessions.len()
-    );
+    kinds.iter().try_for_each(|(kind, cuts)| of_kind(kind, cuts))
+}
+
+fn of_kind(kind: &str, cuts: &[Cut]) -> anyhow::Result<()> {
     let mut rows = vec![
-        row("newest that fit", &cuts, |_, history, budget| {
+        row("newest that fit", cuts, |_, history, budget| {
             baseline::newest(history, budget, |_| true)
         }),
-        row("old results masked but ten, then newest", &cuts, baseline_masked),
-        row(
-            "half newest, the rest by BM25 of the last steps and neighbours",
-            &cuts,
-            |cut, history, budget| baseline::half_newest(history, budget, &cut.query),
-        ),
+        row("old results masked but ten, then newest", cuts, baseline_masked),
     ];
     for strategy in ALL {
         for asked in [false, true] {
-            let name = format!(
-                "`{}`{}",
-                strategy.name(),
-                if asked { ", asked with the last steps" } else { "" }
-            );
-            rows.push(row(&name, &cuts, |cut, history, budget| {
+            let with = if asked { ", asked with the last steps" } else { "" };
+            let name = format!("`{}`{with}", strategy.name());
+            rows.push(row(&name, cuts, |cut, history, budget| {
                 let query = asked.then_some(cut.query.as_str());
                 shown_by(*strategy, history, &Aim { budget, query, similarity: None })
             }));
         }
     }
-    rows.push(row("`summarize-session`, then `tiered`", &cuts, |_, history, budget| {
-        after_summary(ALL[0], history, budget, None)
-    }));
-    let name = "`summarize-session`, then `tiered`, asked with the last steps";
-    rows.push(row(name, &cuts, |cut, history, budget| {
-        after_summary(ALL[0], history, budget, Some(&cut.query))
-    }));
-    for (name, part) in [("all", 1.0), ("half", 0.5)] {
-        let name = format!("the best lines for what comes, in {name} of the room");
-        rows.push(row(&name, &cuts, |cut, history, budget| {
-            oracle(cut, history, (budget as f64 * part) as u64)
-        }));
-    }
-    let head = ["window in share of the history", "5.5 %", "10 %", "11 %", "20 %"];
-    print(&title, &head, &rows)
+    let name = format!("`summarize-session`, then `{}`", ALL[0].name());
+    rows.push(row(&name, cuts, |_, history, budget| after_summary(ALL[0], history, budget, None)));
+    let title = format!("Names kept: line, around; {} cuts of {kind}", cuts.len());
+    print(
+        &title,
+        &["window in share of the history", "5 %", "10 %", "20 %", "50 %", "filled"],
+        &rows,
+    )
 }
 
 /// Reads the sessions in a folder. Of several recordings of one session, the longest counts.
@@ -195,37 +195,6 @@ fn after_summary(
     texts.collect()
 }
 
-/// Chooses lines knowing what the agent will write: those with most of it for their cost, beside the
-/// units that cannot be left out. Shows how much fits into the room.
-fn oracle(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String> {
-    let fixed = history.units.iter().filter(|unit| unit.kept.is_some());
-    let mut left = budget.saturating_sub(fixed.clone().map(|unit| unit.tokens).sum());
-    let shown = fixed.flat_map(|unit| history.members(unit)).flat_map(baseline::texts);
-    let mut texts: Vec<String> = shown.collect();
-    let seen: HashSet<&str> = texts.iter().flat_map(|text| text.lines()).map(bare).collect();
-    let has_none = |lines: &HashSet<String>| !lines.iter().any(|line| seen.contains(&**line));
-    let mut is_missing: Vec<bool> = cut.wanted.iter().map(has_none).collect();
-    let mut of_line: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, lines) in cut.wanted.iter().enumerate() {
-        lines.iter().for_each(|line| of_line.entry(line).or_default().push(at));
-    }
-    let mut chosen = Vec::new();
-    loop {
-        let worth = |(line, has): (&&str, &Vec<usize>)| {
-            let new = has.iter().filter(|at| is_missing[**at]).count();
-            let cost = history.measure.text(line) + 1;
-            (new > 0 && cost <= left).then(|| (new as f64 / cost as f64, cost, (*line).to_owned()))
-        };
-        let best = of_line.iter().filter_map(worth).max_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((_, cost, line)) = best else { break };
-        left -= cost;
-        of_line[&*line].iter().for_each(|at| is_missing[*at] = false);
-        chosen.push(line);
-    }
-    texts.extend(chosen);
-    texts
-}
-
 /// Returns the texts that a strategy shows.
 fn shown_by(strategy: &dyn Strategy, history: &History<'_>, aim: &Aim<'_>) -> Vec<String> {
     let mut texts = Vec::new();
@@ -242,64 +211,106 @@ fn shown_by(strategy: &dyn Strategy, history: &History<'_>, aim: &Aim<'_>) -> Ve
     texts
 }
 
+/// Makes a row of the table: both measures for each share, and how much of the room is filled.
 fn row(
     name: &str,
     cuts: &[Cut],
     shown: impl Fn(&Cut, &History<'_>, u64) -> Vec<String>,
 ) -> Vec<String> {
     let mut row = vec![name.to_owned()];
+    let (mut used, mut room) = (0.0, 0.0);
     for share in SHARES {
-        let mut sum = 0.0;
+        let mut sums = [0.0; 2];
         for cut in cuts {
             let messages = cut.log.messages[..cut.length].iter().collect();
             let history = History::new(messages, &cut.log.measure);
-            let texts = shown(cut, &history, (cut.tokens as f64 * share) as u64);
-            let lines: HashSet<&str> =
-                texts.iter().flat_map(|text| text.lines()).map(bare).collect();
-            let has =
-                |with: &&HashSet<String>| with.iter().any(|line| lines.contains(line.as_str()));
-            sum += cut.wanted.iter().filter(has).count() as f64 / cut.wanted.len() as f64;
+            let budget = (cut.tokens as f64 * share) as u64;
+            let texts = shown(cut, &history, budget);
+            used += texts.iter().map(|text| cut.log.measure.text(text)).sum::<u64>() as f64;
+            room += budget as f64;
+            let kept = cut.kept(&texts);
+            sums = [sums[0] + kept[0], sums[1] + kept[1]];
         }
-        row.push(percent((sum * 1000.0) as usize, cuts.len() * 1000));
+        let [line, around] = sums.map(|sum| sum * 100.0 / cuts.len() as f64);
+        row.push(format!("{line:.0}, {around:.0}"));
     }
+    row.push(format!("{:.0} %", used * 100.0 / room));
     row
 }
 
-fn cut(messages: &[RecordedMessage], share: f64, specifics: &Regex) -> anyhow::Result<Option<Cut>> {
+impl Cut {
+    /// Returns the shares of the wanted names that texts have with a line, and with what is around.
+    fn kept(&self, texts: &[String]) -> [f64; 2] {
+        let lines: HashSet<&str> = texts.iter().flat_map(|text| text.lines()).map(bare).collect();
+        let line = |(line, _): &&Spot| lines.contains(line.as_str());
+        let whole = |(_, near): &Spot| near.iter().all(|line| lines.contains(line.as_str()));
+        let count = |is_kept: &dyn Fn(&Vec<Spot>) -> bool| {
+            self.wanted.iter().filter(|places| is_kept(places)).count() as f64
+                / self.wanted.len() as f64
+        };
+        [
+            count(&|places| places.iter().any(|place| line(&place))),
+            count(&|places| places.iter().filter(line).any(whole)),
+        ]
+    }
+}
+
+fn cut(messages: &[RecordedMessage], share: f64, names: &Regex) -> anyhow::Result<Option<Cut>> {
     let Some(length) = length_at(messages, share) else { return Ok(None) };
     let mut log = Log::new("estimate")?;
     messages.iter().take(length + NEXT).for_each(|message| log.record(message));
     let history = History::new(log.messages[..length].iter().collect(), &log.measure);
     let tokens = history.tokens();
     let fixed: u64 = history.units.iter().filter(|u| u.kept.is_some()).map(|u| u.tokens).sum();
-    if tokens < LEAST_TOKENS || fixed as f64 > tokens as f64 * SHARES[0].max(MOST_FIXED) {
+    if tokens < LEAST_TOKENS || fixed as f64 > tokens as f64 * MOST_FIXED {
         return Ok(None);
     }
-    let wanted = wanted(&log.messages, length, specifics);
+    let wanted = wanted(&log.messages, length, names);
     let query = query(&log.messages[..length]);
-    Ok((wanted.len() >= LEAST_WANTED).then_some(Cut { log, length, tokens, wanted, query }))
+    let kind = kind(&log.messages[..length]);
+    let cut = Cut { log, length, tokens, wanted, query, kind };
+    Ok((cut.wanted.len() >= LEAST_WANTED).then_some(cut))
 }
 
-/// Returns the lines with each specific that the agent writes after the cut.
-fn wanted(messages: &[Message], length: usize, specifics: &Regex) -> Vec<HashSet<String>> {
+/// Returns the kind of a history, as the tables name it.
+fn kind(messages: &[Message]) -> &'static str {
+    let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+    match () {
+        () if messages.iter().any(|message| message.role == Role::Tool) => "sessions with tools",
+        () if bytes / messages.len() < SHORT => "chats of short messages",
+        () if messages.iter().any(|message| message.content.contains("\n```")) => "chats with code",
+        () => "chats in prose",
+    }
+}
+
+/// Returns the names in a text. Of a path, the last part is its name.
+fn names_in<'t>(names: &Regex, text: &'t str) -> impl Iterator<Item = &'t str> {
+    let found = names.find_iter(text).map(|found| found.as_str());
+    let found = found.map(|name| name.rsplit('/').next().unwrap_or(name));
+    found.filter(|name| name.chars().count() >= LEAST_NAME)
+}
+
+/// Returns the places of the history with each name that the agent writes after the cut.
+fn wanted(messages: &[Message], length: usize, names: &Regex) -> Vec<Vec<Spot>> {
     let next = messages[length..].iter().filter(|message| message.role == Role::Assistant);
     let next: Vec<String> = next.flat_map(baseline::texts).collect();
-    let mut found: HashMap<&str, HashSet<String>> = HashMap::new();
+    let mut found: BTreeMap<&str, Vec<Spot>> = BTreeMap::new();
     for text in &next {
-        found.extend(specifics.find_iter(text).map(|found| (found.as_str(), HashSet::new())));
+        found.extend(names_in(names, text).map(|name| (name, Vec::new())));
     }
     for text in messages[..length].iter().flat_map(baseline::texts) {
-        for line in text.lines() {
-            for specific in specifics.find_iter(line) {
-                if let Some(lines) = found.get_mut(specific.as_str()) {
-                    lines.insert(bare(line).to_owned());
+        let lines: Vec<&str> = text.lines().map(bare).filter(|line| !line.is_empty()).collect();
+        for (at, line) in lines.iter().enumerate() {
+            for name in names_in(names, line) {
+                if let Some(places) = found.get_mut(name) {
+                    let near = at.saturating_sub(AROUND)..(at + AROUND + 1).min(lines.len());
+                    let near = lines[near].iter().map(|line| (*line).to_owned());
+                    places.push(((*line).to_owned(), near.collect()));
                 }
             }
         }
     }
-    let mut wanted: Vec<_> = found.into_iter().filter(|(_, lines)| !lines.is_empty()).collect();
-    wanted.sort_unstable_by_key(|(specific, _)| *specific);
-    wanted.into_iter().map(|(_, lines)| lines).collect()
+    found.into_values().filter(|places| !places.is_empty()).collect()
 }
 
 fn query(messages: &[Message]) -> String {
@@ -334,14 +345,16 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Paths, names of files, options, identifiers and numbers. Written apart from the rules by which
-/// windows are chosen, so that these are not measured against themselves.
-const SPECIFICS: &str = r"(?x)
+/// Paths, names of files, options, identifiers, versions, issues and hashes. Written apart from the
+/// rule by which windows are chosen, so that the rule is not measured against itself.
+const NAMES: &str = r"(?x)
     (?:~|\.{1,2})?/?(?:[\w@+-][\w.@+-]*/)+[\w.@+-]*\w
-    | \b[\w-]+\.[A-Za-z]{1,5}\b
-    | --?[A-Za-z][\w-]*
-    | \b[A-Za-z]\w*_\w+\b
+    | \b[\w-]+\.[a-z]{1,5}\b
+    | \B--[a-z][\w-]*
+    | \b[a-z0-9]+(?:_[a-z0-9]+)+\b
+    | \b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b
     | \b[a-z]+[a-z0-9]*[A-Z]\w*\b
     | \b[A-Z][a-z0-9]+[A-Z]\w*\b
-    | \b\d+(?:\.\d+)+\b
-    | \b\d{2,}\b";
+    | \b\d+(?:\.\d+){2,}\b
+    | \B\#\d+\b
+    | \b[0-9a-f]{7,40}\b";

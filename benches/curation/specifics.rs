@@ -89,17 +89,14 @@ impl Count {
                 continue;
             };
             self.of_kind[kind].1 += 1;
-            // An entry marked as earlier counts neither as kept nor as shown as current.
-            let marked = |line: &str| line.contains(" (earlier) (msg-");
-            let kept = lines.iter().any(|l| has(l, specific, &specific.text) && !marked(l));
+            let kept = lines.iter().any(|line| has(line, specific, &specific.text));
             self.of_kind[kind].0 += usize::from(kept);
+            // The newest stands first, so an older value may only follow.
+            let first = lines.iter().position(|line| has(line, specific, &specific.text));
+            let before = &lines[..first.unwrap_or(lines.len())];
             for former in &specific.former {
-                let current = |line: &&&str| {
-                    let told = line.contains(&format!("(was {former})"))
-                        || has(line, specific, &specific.text);
-                    has(line, specific, former) && !told && !marked(line)
-                };
-                self.superseded += lines.iter().filter(current).count();
+                let is_former = |line: &&&str| has(line, specific, former);
+                self.superseded += before.iter().filter(is_former).count();
             }
         }
     }
@@ -126,7 +123,7 @@ fn table(phrasing: &str, counts: &[Count]) -> anyhow::Result<()> {
         row.push((*target).to_owned());
         rows.push(row);
     }
-    let mut superseded = vec!["superseded values shown as current".to_owned()];
+    let mut superseded = vec!["older values before the last one, or without it".to_owned()];
     superseded.extend(LOOKS.iter().map(|round| counts[*round].superseded.to_string()));
     superseded.push("0".to_owned());
     rows.push(superseded);

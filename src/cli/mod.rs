@@ -4,6 +4,7 @@ mod acp;
 mod backup;
 mod call;
 mod clock;
+mod compact;
 mod doctor;
 mod hook;
 mod host;
@@ -73,6 +74,8 @@ enum Command {
     Call(call::Call),
     /// Import the sessions that other agents recorded
     Import(import::Import),
+    /// Compact a recorded session, and say what was left out
+    Compact(compact::Compact),
     /// Serve an agent that speaks the Model Context Protocol
     Mcp(mcp::Mcp),
     /// Answer an agent's hook event with what changed in its context since the last push
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(&common).map(|()| true),
         Command::Call(call) => call.run(&common),
         Command::Import(import) => import.run(&common),
+        Command::Compact(compact) => compact.run().map(|()| true),
         Command::Mcp(mcp) => mcp.run(&common).map(|()| true),
         Command::Hook(hook) => {
             hook.run(&common);

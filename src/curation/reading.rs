@@ -1,5 +1,5 @@
-//! Reads the lines of messages and their specifics (paths, identifiers, options and numbers), and
-//! keeps what was read for the next windows.
+//! Reads the lines of messages and the [names] in them, and keeps what was read for the next
+//! windows.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,11 +10,11 @@ use string_interner::backend::StringBackend;
 use string_interner::symbol::SymbolU32;
 use string_interner::{StringInterner, Symbol};
 
-use crate::retrieval::specifics;
+use crate::retrieval::names;
 use crate::session::message::{Message, ToolCall};
 
-/// Number of different specifics above which everything that was read is forgotten. So many
-/// specifics take a few megabytes.
+/// Number of different names above which everything that was read is forgotten. So many names take a
+/// few megabytes.
 const MOST_NAMES: usize = 1 << 17;
 
 /// The place of a line in its message.
@@ -29,15 +29,15 @@ pub(crate) enum Place {
 
 type Names = StringInterner<StringBackend<SymbolU32>>;
 
-/// What was read of one message: all its specifics, and the lines that may be quoted, which are all
-/// except those that an edit replaces.
+/// What was read of one message: all its names, and the lines that may be quoted, which are all
+/// except empty lines and those that an edit replaces.
 pub(crate) struct Reading {
     /// Length of the message when it was read, in bytes.
     length: usize,
-    /// Interned ids of the specifics of the message, without repetitions.
-    pub(crate) specifics: Vec<u32>,
+    /// Interned ids of the names of the message, without repetitions.
+    pub(crate) names: Vec<u32>,
     lines: Vec<Line>,
-    /// Interned ids of the specifics of the lines, in the order of the text.
+    /// Interned ids of the names of the lines, in the order of the text.
     mentions: Vec<u32>,
 }
 
@@ -46,18 +46,9 @@ struct Line {
     /// Index of the call whose arguments have the line; `None` for a line of the content.
     call: Option<u32>,
     bytes: Range<u32>,
-    /// Specifics of the line, as a range of [`Reading::mentions`].
+    /// Names of the line, as a range of [`Reading::mentions`].
     mentions: Range<u32>,
-    numeric: Option<Numeric>,
-}
-
-/// Hashes of a line whose only specifics are numbers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Numeric {
-    /// Hash of the line without its digits.
-    pub(crate) form: u64,
-    /// Hash of the whole line.
-    pub(crate) text: u64,
+    hash: u64,
 }
 
 /// A line that may be quoted.
@@ -66,22 +57,16 @@ pub(crate) struct Quotable<'h, 'r> {
     pub(crate) place: Place,
     /// The line, without the line break.
     pub(crate) text: &'h str,
-    /// Interned ids of the line's specifics, in the order of the text.
+    /// Interned ids of the line's names, in the order of the text.
     pub(crate) mentions: &'r [u32],
-    /// Hashes of the line, if its only specifics are numbers.
-    pub(crate) numeric: Option<Numeric>,
+    /// Hash of the line without the number that a tool put before it.
+    pub(crate) hash: u64,
 }
 
-impl Numeric {
-    fn of(line: &str) -> Self {
-        let hash = |text: &str| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write(text.as_bytes());
-            hasher.finish()
-        };
-        let form: String = line.chars().filter(|char| !char.is_ascii_digit()).collect();
-        Self { form: hash(&form), text: hash(line) }
-    }
+fn hash(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(line.as_bytes());
+    hasher.finish()
 }
 
 impl Reading {
@@ -100,7 +85,7 @@ impl Reading {
                 place: line.place,
                 text: &text[range(&line.bytes)],
                 mentions: &self.mentions[range(&line.mentions)],
-                numeric: line.numeric,
+                hash: line.hash,
             }
         })
     }
@@ -110,13 +95,13 @@ impl Reading {
 /// before, and reading takes longer than choosing from what was read.
 #[derive(Default)]
 pub(crate) struct Readings {
-    /// The specifics. The index of a specific is its id.
+    /// The names. The index of a name is its id.
     names: Names,
     of_messages: HashMap<u64, Reading>,
 }
 
 impl Readings {
-    /// Returns what was read of a message, and the number of specifics known now; all their ids are
+    /// Returns what was read of a message, and the number of names known now; all their ids are
     /// below this number. Reads the message if it has not been read yet, or if its length has
     /// changed since.
     pub(crate) fn of(&mut self, message: &Message) -> (&Reading, usize) {
@@ -127,13 +112,19 @@ impl Readings {
         (reading, self.names.len())
     }
 
-    /// Returns the id of a specific, if a message that was read has it.
-    pub(crate) fn id(&self, specific: &str) -> Option<usize> {
-        self.names.get(specific).map(Symbol::to_usize)
+    /// Returns the id of a name, if a message that was read has it.
+    pub(crate) fn id(&self, name: &str) -> Option<usize> {
+        self.names.get(name).map(Symbol::to_usize)
+    }
+
+    /// Returns the name with this id.
+    pub(crate) fn name(&self, id: u32) -> &str {
+        let symbol = SymbolU32::try_from_usize(id as usize);
+        symbol.and_then(|symbol| self.names.resolve(symbol)).unwrap_or_default()
     }
 
     /// Forgets the messages before the one with this number, or all messages if there are more than
-    /// [`MOST_NAMES`] specifics.
+    /// [`MOST_NAMES`] names.
     pub(crate) fn forget_before(&mut self, number: u64) {
         if self.names.len() > MOST_NAMES {
             *self = Self::default();
@@ -145,7 +136,7 @@ impl Readings {
 fn read(message: &Message, names: &mut Names) -> Reading {
     let mut reading = Reading {
         length: length(message),
-        specifics: Vec::new(),
+        names: Vec::new(),
         lines: Vec::new(),
         mentions: Vec::new(),
     };
@@ -160,25 +151,27 @@ fn read(message: &Message, names: &mut Names) -> Reading {
         (Place::Arguments(at), Some(call), text, line, is_new)
     });
     for (place, call, text, line, is_new) in content.chain(arguments) {
+        let bare = without_number(line);
+        if bare.trim().is_empty() {
+            continue;
+        }
         let first = reading.mentions.len();
-        let mut names_any = false;
-        specifics::each(without_number(line), |specific| {
-            names_any |= specific.bytes().any(|byte| byte.is_ascii_alphabetic());
-            reading.mentions.push(names.get_or_intern(specific).to_usize() as u32);
+        names::each(bare, |name| {
+            reading.mentions.push(names.get_or_intern(name).to_usize() as u32);
         });
-        reading.specifics.extend(&reading.mentions[first..]);
+        reading.names.extend(&reading.mentions[first..]);
         if is_new {
             let start = line.as_ptr().addr() - text.as_ptr().addr();
             let bytes = start as u32..(start + line.len()) as u32;
             let mentions = first as u32..reading.mentions.len() as u32;
-            let numeric = (!names_any && !mentions.is_empty()).then(|| Numeric::of(line));
-            reading.lines.push(Line { place, call, bytes, mentions, numeric });
+            let hash = hash(bare.trim());
+            reading.lines.push(Line { place, call, bytes, mentions, hash });
         } else {
             reading.mentions.truncate(first);
         }
     }
-    reading.specifics.sort_unstable();
-    reading.specifics.dedup();
+    reading.names.sort_unstable();
+    reading.names.dedup();
     reading
 }
 
@@ -242,36 +235,37 @@ mod tests {
             name: "edit".into(),
             arguments: arguments.into(),
         };
-        let edit = r#"{"old_string":"x\na_b\ny","new_string":"c_d\ne"}"#;
-        let message = said(7, Role::Assistant, "1→src/a.rs\nand a_b").calling(vec![call(edit)]);
+        let edit = r#"{"old_string":"x\na_bc\ny","new_string":"c_de\ne"}"#;
+        let message =
+            said(7, Role::Assistant, "1→src/a/main.rs\nand a_bc").calling(vec![call(edit)]);
         let mut readings = Readings::default();
         let (reading, count) = readings.of(&message);
         let lines: Vec<_> =
             reading.lines(&message).map(|it| (it.text, it.mentions.len())).collect();
         let expected = [
-            ("1→src/a.rs", 1),
-            ("and a_b", 1),
+            ("1→src/a/main.rs", 1),
+            ("and a_bc", 1),
             (r#"{"old_string":"x"#, 1),
-            (r#"y","new_string":"c_d"#, 2),
+            (r#"y","new_string":"c_de"#, 2),
             (r#"e"}"#, 0),
         ];
         assert_eq!(lines, expected);
-        assert_eq!((reading.specifics.len(), count), (5, 5));
-        assert_eq!(readings.id("a_b"), Some(1));
+        assert_eq!((reading.names.len(), count), (5, 5));
+        assert_eq!(readings.id("a_bc"), Some(1));
 
         // Nobody changes a message, so one of the same length is not read again.
-        let same = said(7, Role::Assistant, "1→src/z.rs\nand z_b").calling(vec![call(edit)]);
+        let same = said(7, Role::Assistant, "1→src/a/main.rs\nand z_bc").calling(vec![call(edit)]);
         readings.of(&same);
-        assert_eq!(readings.id("z_b"), None);
+        assert_eq!(readings.id("z_bc"), None);
 
         // Users' messages can be shown without their first line.
-        let message = said(7, Role::User, "é f_g");
+        let message = said(7, Role::User, "é f_gh");
         let (reading, _) = readings.of(&message);
-        assert_eq!(reading.lines(&message).next().map(|line| line.text), Some("é f_g"));
+        assert_eq!(reading.lines(&message).next().map(|line| line.text), Some("é f_gh"));
 
         readings.forget_before(8);
         assert!(readings.of_messages.is_empty());
-        assert_eq!(readings.id("f_g"), Some(5));
+        assert_eq!(readings.id("f_gh"), Some(5));
     }
 
     #[test]

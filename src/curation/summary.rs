@@ -74,9 +74,9 @@ pub trait Summarizer {
     /// ledger alone.
     ///
     /// The description may come from a model, so its sentences are checked. A sentence is left out
-    /// if it contains a path, a command, an identifier or a number that occurs neither in the
-    /// messages nor in the earlier summary. A sentence is also left out if it contains a value that
-    /// no longer holds, a rule that nobody laid down, or mostly words that nobody used. The ledger
+    /// if it contains a path, a quoted command, an identifier or a number that occurs neither in the
+    /// messages nor in the earlier summary. A sentence is also left out if it addresses its reader,
+    /// or contains mostly words that nobody used. The ledger
     /// is always added, so that the summary has the important facts even if the description leaves
     /// them out.
     ///
@@ -187,7 +187,7 @@ pub fn summarize(
     let ledger = summarizer.ledger(source);
     let text = match written.trim() {
         "" => String::new(),
-        written => source.confirmed(written, &ledger),
+        written => source.confirmed(written),
     };
     let mut summary = Summary { counts: source.counts(), text, ledger };
     let source_tokens = source.tokens();
@@ -217,14 +217,14 @@ impl Source<'_> {
     }
 
     /// Returns the sentences of a description that the messages and the earlier summary confirm.
-    fn confirmed(&self, text: &str, ledger: &Ledger) -> String {
+    fn confirmed(&self, text: &str) -> String {
         let prior = self.prior.map(Summary::render).unwrap_or_default();
         let said = self.messages.iter().flat_map(|message| {
             let calls = message.tool_calls.iter().map(|call| &*call.arguments);
             std::iter::once(&*message.content).chain(calls)
         });
         let told = Told::of(said.chain([&*prior]));
-        ledger.confirmed(text, &told)
+        Ledger::confirmed(text, &told)
     }
 
     fn counts(&self) -> Counts {

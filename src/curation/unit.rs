@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use super::ledger::Ledger;
-use super::reading::{Readings, length};
+use super::reading::Readings;
 use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -17,26 +16,8 @@ use crate::tokens::Measure;
 pub struct Words {
     /// Index of the messages' words. Queries read the index, and add the words that are missing.
     pub(crate) index: Mutex<Index>,
-    /// Lines and specifics of the messages that were last read to choose lines.
+    /// Lines and names of the messages that were last read to choose lines.
     pub(crate) readings: Mutex<Readings>,
-    /// The last ledger of left-out messages, with the numbers and lengths of these messages.
-    ledger: Mutex<(Vec<(u64, usize)>, Ledger)>,
-}
-
-impl Words {
-    /// Returns the ledger of these messages. Makes the ledger unless the last one was made from the
-    /// same messages: between two folds, the same messages are left out of each window.
-    pub(crate) fn ledger_of(&self, messages: &[&Message]) -> Ledger {
-        let made_of: Vec<(u64, usize)> =
-            messages.iter().map(|message| (message.number, length(message))).collect();
-        let Ok(mut last) = self.ledger.lock() else {
-            return Ledger::of(messages.iter().copied());
-        };
-        if last.0 != made_of {
-            *last = (made_of, Ledger::of(messages.iter().copied()));
-        }
-        last.1.clone()
-    }
 }
 
 /// The messages that a window is chosen from, in the order of the log, and their units.

@@ -7,8 +7,9 @@ pub(crate) mod cosine;
 pub(crate) mod excerpt;
 pub(crate) mod fusion;
 pub(crate) mod index;
+pub(crate) mod names;
 pub(crate) mod scan;
-pub(crate) mod specifics;
+
 mod split;
 pub(crate) mod stop;
 #[cfg(test)]

@@ -512,7 +512,7 @@ fn a_query_brings_back_what_it_asks_for() {
 }
 
 #[test]
-fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded() {
+fn a_summary_has_the_users_words_and_what_the_work_used() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "nil");
@@ -539,17 +539,9 @@ fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded(
     let summary = first["summary"].as_str().unwrap();
     assert_eq!(client.ok("context-stats", "nil")["summary"], summary, "it is the one in view");
     assert!(summary.starts_with("[Previous conversation summary: 1 user messages, 3 model responses, 0 tool calls over 2 turns]"), "{summary}");
-    for kept in [
-        "src/import/csv.rs",
-        "cargo test --lib import",
-        "SQLite",
-        "45 s",
-        "error: unknown field",
-        "document the limits",
-    ] {
+    for kept in ["src/import/csv.rs", "cargo test --lib import", "document the limits", "(msg-4)"] {
         assert!(summary.contains(kept), "{kept} is not in\n{summary}");
     }
-    assert!(!summary.contains("30 s"), "{summary}");
     assert!(first["tokens_after"].as_u64() < first["tokens_before"].as_u64());
     // A second one folds the first in, and does not grow past its share.
     for round in 0..3 {
@@ -565,7 +557,7 @@ fn a_summary_is_a_ledger_of_what_must_not_be_lost_and_drops_what_was_superseded(
         client.ok("add-message", &format!("(:messages ({messages}))"));
         let next = client.ok("summarize-context", "(:keep-turns 1)");
         let summary = next["summary"].as_str().unwrap();
-        assert!(summary.contains("SQLite") && summary.contains("src/import/csv.rs"), "{summary}");
+        assert!(summary.contains("src/import/csv.rs"), "{summary}");
         assert!(summary.len() < 8192 * 4 / 5, "{}", summary.len());
         assert_eq!(summary.matches("[Previous conversation summary").count(), 1);
     }

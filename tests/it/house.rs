@@ -13,8 +13,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "config", "context", "engine", "files", "mcp", "provider", "rpc", "server",
-            "store", "value", "visible", "wording",
+            "agent", "config", "context", "curation", "engine", "files", "ids", "mcp", "provider",
+            "recorded", "rpc", "server", "session", "store", "tokens", "value", "visible",
+            "wording",
         ],
     ),
     // A client of the wire: knows methods by their names only.

@@ -238,3 +238,28 @@ fn the_command_line_imports_and_says_where_agents_keep_their_sessions() {
         assert!(places.contains(place), "{places}");
     }
 }
+
+#[test]
+fn a_recording_is_compacted_with_a_receipt() {
+    let home = Home::new();
+    let said = |at: usize| {
+        let text = format!("Look at src/part_{at}.rs next, it is long. ").repeat(20);
+        let message = serde_json::json!({ "role": "user", "content": text });
+        serde_json::json!({ "type": "user", "uuid": format!("v{at}"), "message": message })
+    };
+    let lines: Vec<String> = (0..40).map(|at| said(at).to_string()).collect();
+    home.write("long.jsonl", &(FIRST.to_owned() + &lines.join("\n")));
+    let file = home.file("long.jsonl").to_str().unwrap().to_owned();
+
+    let shown = read_json(&home.succeed(&["compact", &file, "--max-tokens", "2000", "--json"]));
+    assert!(shown["tokens-after"].as_u64() <= Some(2000), "{shown}");
+    assert!(shown["tokens-before"].as_u64() > Some(2000) && shown["messages"] == 43, "{shown}");
+    let left_out = shown["left-out"].as_array().unwrap();
+    assert!(left_out.iter().all(|run| run["reason"] != "" && run["tokens"].as_u64() > Some(0)));
+    let text = home.succeed(&["compact", &file, "--max-tokens", "2000"]);
+    assert!(text.contains("── Left out\n") && text.contains("[msg-"), "{text}");
+
+    assert_eq!(home.succeed(&["compact", &file, "--read", "msg-3"]), "port = 5433");
+    let wrong = home.fail(&["compact", &file, "--read", "msg-44"]);
+    assert!(wrong.contains("msg-1 to msg-43"), "{wrong}");
+}

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::amount::Amount;
-use super::lexicon::Classes;
-use super::number::quantities;
-use super::sentence::{Cue, cues, sentences};
-use super::subject::{Related, Subject, key, relations};
-use super::{Entry, Kind, Ledger, Quantity, command};
-use crate::retrieval::words::stems;
+use super::Ledger;
+use crate::retrieval::stop::is_stop_word;
+use crate::retrieval::words::{stems, stems_where};
 use crate::visible::visible;
 
 /// Maximum number of bytes of a model's text that are read. A summary has only a few sentences.
@@ -17,8 +13,6 @@ const READ: usize = 16 << 10;
 const KEPT: usize = 2 << 10;
 /// Minimum share of a sentence's words that must occur in the conversation.
 const SAID: f64 = 0.5;
-/// Minimum share of a rule's words that must occur in an entry, so that the entry states the rule.
-const STATED: f64 = 0.6;
 /// Stems of words with which a summary talks about the conversation itself.
 const TELLING: &[&str] = &[
     "agre", "ask", "assist", "convers", "decid", "discuss", "explain", "model", "request", "said",
@@ -57,11 +51,11 @@ impl Told {
 
 impl Ledger {
     /// Returns the sentences of a model's text that the conversation confirms. Leaves out each
-    /// sentence that has a path, a command, an identifier or a number that nobody said, a value
-    /// that no longer holds, a rule that nobody laid down, mostly words that nobody used, or no
-    /// meaningful words. Also leaves out repetitions, sentences with hidden characters, lines that
-    /// look like headings, fences or tables, and what exceeds [`READ`] or [`KEPT`].
-    pub(crate) fn confirmed(&self, text: &str, told: &Told) -> String {
+    /// sentence that has a path, a quoted command, an identifier or a number that nobody said, that
+    /// addresses its reader, or that has mostly words that nobody used, or no meaningful words. Also
+    /// leaves out repetitions, sentences with hidden characters, lines that look like headings,
+    /// fences or tables, and what exceeds [`READ`] or [`KEPT`].
+    pub(crate) fn confirmed(text: &str, told: &Told) -> String {
         let text = &text[..text.floor_char_boundary(READ)];
         let mut kept: Vec<&str> = Vec::new();
         let mut left = KEPT;
@@ -70,7 +64,7 @@ impl Ledger {
                 // Hidden characters could make a sentence look different from what it says.
                 let plain = visible(sentence) == sentence;
                 let is_new = !kept.contains(&sentence);
-                if plain && is_new && sentence.len() <= left && self.bears_out(sentence, told) {
+                if plain && is_new && sentence.len() <= left && bears_out(sentence, told) {
                     left -= sentence.len();
                     kept.push(sentence);
                 }
@@ -78,31 +72,32 @@ impl Ledger {
         }
         kept.join(" ")
     }
+}
 
-    fn bears_out(&self, sentence: &str, told: &Told) -> bool {
-        specifics(sentence).iter().all(|specific| told.has(specific))
-            && !self.contradicts(sentence)
-            && is_mostly(sentence, &told.stems)
-            && (!lays_down(sentence) || self.entries.iter().any(|entry| states(entry, sentence)))
-    }
+fn bears_out(sentence: &str, told: &Told) -> bool {
+    let lower = sentence.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    specifics(sentence).iter().all(|specific| told.has(specific))
+        && is_mostly(sentence, &told.stems)
+        && !words.any(|word| ADDRESSING.contains(&word))
+}
 
-    /// Returns whether a sentence gives a different amount of something than the ledger does.
-    fn contradicts(&self, sentence: &str) -> bool {
-        let values: Vec<&Quantity> = self.entries.iter().flat_map(|entry| &entry.values).collect();
-        let subjects: Vec<Subject> = values.iter().map(|value| Subject::of(value)).collect();
-        quantities(sentence).iter().any(|found| {
-            let amount = Amount::of(&found.amount);
-            let differs = |held: &Quantity| {
-                let held = Amount::of(&held.amount);
-                held.dimension == amount.dimension && held != amount
+/// Returns the sentences of a line, without marks of a list before them.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line.trim_start_matches(['-', '*', '•', ' ']);
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().find_map(|(at, c)| {
+            let after = &rest[at + c.len_utf8()..];
+            let is_end = match c {
+                '.' | '!' | '?' => after.is_empty() || after.starts_with(char::is_whitespace),
+                _ => matches!(c, '。' | '！' | '？'),
             };
-            let related = relations(subjects.iter(), &Subject::of(found));
-            let same = |(held, related): (&&Quantity, &Related)| {
-                *related == Related::Same && differs(held)
-            };
-            values.iter().zip(&related).any(same)
-        })
-    }
+            is_end.then_some(at + c.len_utf8())
+        });
+        let (sentence, more) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = more.trim_start();
+        (!sentence.is_empty()).then_some(sentence)
+    })
 }
 
 /// Returns whether a line is prose, and not empty, a heading, a fence or a line of a table.
@@ -112,8 +107,8 @@ fn is_prose(line: &str) -> bool {
 
 /// Returns the parts of a sentence that must have been said word for word.
 fn specifics(sentence: &str) -> Vec<String> {
-    let mut found = command::in_sentence(sentence);
-    found.extend(sentence.split('`').skip(1).step_by(2).map(str::to_owned));
+    let quoted = sentence.split('`').skip(1).step_by(2);
+    let mut found: Vec<String> = quoted.map(str::to_owned).collect();
     let mark = |c: char| !c.is_alphanumeric() && !"/\\_-.~@$€%".contains(c);
     for word in sentence.split_whitespace() {
         let word = word.trim_start_matches(mark);
@@ -134,35 +129,14 @@ fn specifics(sentence: &str) -> Vec<String> {
 
 /// Returns whether a sentence has meaningful words, and enough of their stems are in `said`.
 fn is_mostly(sentence: &str, said: &BTreeSet<String>) -> bool {
-    let mut words = key(sentence);
+    let mut words: BTreeSet<String> =
+        stems_where(sentence, |word| !is_stop_word(word)).into_iter().collect();
     if words.is_empty() {
         return false;
     }
-    words.retain(|word| {
-        !TELLING.contains(&word.as_str()) && !Classes::of(word).any(&[Classes::STOP])
-    });
+    words.retain(|word| !TELLING.contains(&word.as_str()));
     let known = words.iter().filter(|word| said.contains(*word)).count();
     known as f64 >= SAID * words.len() as f64
-}
-
-/// Returns whether a sentence states a rule or addresses its reader.
-fn lays_down(sentence: &str) -> bool {
-    let rule = |cue: Cue| matches!(cue, Cue::Constraint | Cue::Order);
-    let lower = sentence.to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric());
-    cues(sentence).iter().any(|found| rule(found.cue))
-        || words.any(|word| ADDRESSING.contains(&word))
-}
-
-/// Returns whether an entry states the rule of a sentence.
-fn states(entry: &Entry, sentence: &str) -> bool {
-    if matches!(entry.kind, Kind::Path | Kind::Command | Kind::Error) {
-        return false;
-    }
-    let mut words = key(sentence);
-    words.retain(|word| !TELLING.contains(&word.as_str()));
-    let shared = key(&entry.text).intersection(&words).count();
-    shared > 0 && shared as f64 >= STATED * words.len() as f64
 }
 
 /// Returns a text in lower case, with one space between words.

@@ -1,37 +1,16 @@
 //! Recognizes shell commands among words.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
-use super::phrases::phrases;
-
-/// Names of programs, by which commands are recognized.
-static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases("program"));
-/// Words that introduce a command in a sentence.
-static VERBS: LazyLock<Vec<&str>> = LazyLock::new(|| phrases("command-verb"));
-/// Words that end a command without backticks.
-const ENDS: &[&str] = &[
-    "to", "and", "before", "after", "then", "so", "for", "until", "again", "first", "but", "which",
-    "if", "when", "or", "because", "once", "every", "on", "as", "locally", "now", "here", "it",
-];
 /// Maximum length of a command, in bytes. Longer lines are scripts or data.
 const LONGEST: usize = 300;
 
-/// Finds the commands in a sentence: in backticks, or after a word such as "run".
-pub(super) fn in_sentence(sentence: &str) -> Vec<String> {
-    let (mut found, mut before) = (Vec::new(), "");
-    for (at, part) in sentence.split('`').enumerate() {
-        if at % 2 == 1 {
-            let introduced = before.split_whitespace().next_back().is_some_and(is_verb);
-            if is_command(part, introduced) {
-                found.push(part.trim().to_owned());
-            }
-        } else {
-            bare(part, &mut found);
-            before = part;
-        }
-    }
-    found
+/// Finds the commands in a line: what stands in backticks, if it has several words and begins like a
+/// program.
+pub(super) fn in_backticks(line: &str) -> impl Iterator<Item = &str> {
+    let quoted = line.split('`').skip(1).step_by(2).map(str::trim);
+    quoted.filter(|part| {
+        let program = part.split_whitespace().next().unwrap_or("");
+        part.len() > program.len() && part.len() <= LONGEST && is_program(program)
+    })
 }
 
 /// Returns the command of a line that begins with a prompt, also if the line is quoted: `$ make`,
@@ -45,7 +24,6 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
     let (prompt, command) = rest.split_once(' ')?;
     let place = |prompt: &str| prompt.contains('@') || prompt.contains(":~") || prompt == "~";
     let known = ["$", "❯", "λ"].contains(&prompt)
-        || prompt == "%" && begins_with_program(command)
         || prompt.strip_suffix(['$', '#', '%', '>']).is_some_and(place);
     let command = match prompt {
         "PS" => command.split_once("> ").filter(|(place, _)| place.contains(":\\"))?.1,
@@ -54,12 +32,6 @@ pub(super) fn after_prompt(line: &str) -> Option<&str> {
     };
     let command = command.trim();
     (!command.is_empty() && command.len() <= LONGEST).then_some(command)
-}
-
-/// Returns whether a line begins with a known program or with `./`.
-pub(super) fn begins_with_program(line: &str) -> bool {
-    let first = line.split_whitespace().next().unwrap_or("");
-    PROGRAMS.contains(first) || first.starts_with("./")
 }
 
 /// Finds the commands in the lines of a shell script or session. If a line has a prompt, only lines
@@ -118,76 +90,26 @@ fn here_document(line: &str) -> Option<&str> {
     Some(&rest[..end]).filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_'))
 }
 
-fn is_verb(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(word))
-}
-
-fn is_command(text: &str, introduced: bool) -> bool {
-    let mut words = text.split_whitespace();
-    let Some(program) = words.next() else { return false };
-    let arguments = words.next().is_some();
-    let known = PROGRAMS.contains(program) || program.starts_with("./");
-    text.len() <= LONGEST
-        && !text.contains('\n')
-        && (known && (arguments || introduced) || introduced && arguments && is_program(program))
-}
-
 /// Returns whether a word could be the name of a program, or a setting before it such as `A=1`.
 fn is_program(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
-        && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/')
-}
-
-/// Finds commands without backticks: `run cargo test --lib before you commit`.
-fn bare(text: &str, found: &mut Vec<String>) {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    for (at, pair) in words.windows(2).enumerate() {
-        let verb = is_verb(pair[0]) && !["with", "use", "using"].contains(&pair[0]);
-        if !verb || !(PROGRAMS.contains(pair[1]) || pair[1].starts_with("./")) {
-            continue;
-        }
-        let mut command: Vec<&str> = Vec::new();
-        for word in &words[at + 1..] {
-            if command.len() > 1 && ENDS.contains(&word.to_lowercase().as_str()) {
-                break;
-            }
-            let stop = word.ends_with([',', ';', ':', '?', '!', ')']);
-            command.push(word.trim_end_matches([',', ';', ':', '?', '!', ')', '.']));
-            if stop {
-                break;
-            }
-        }
-        if command.len() > 1 || command.iter().all(|word| word.starts_with("./")) {
-            found.push(command.join(" "));
-        }
-    }
+        && word.starts_with(|c: char| c.is_ascii_lowercase() || c == '.' || c == '/')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(sentence: &str, expected: &[&str]) {
-        assert_eq!(in_sentence(sentence), expected, "{sentence}");
-    }
-
     #[test]
-    fn commands_are_in_backticks_or_after_a_verb() {
-        check(
-            "Check it with `cargo test --lib` or `git status`.",
-            &["cargo test --lib", "git status"],
+    fn commands_stand_in_backticks() {
+        let line =
+            "Check with `cargo test --lib`, `./scripts/seed.sh --all`; `-x y`, `Vec<u8> x` no";
+        assert_eq!(
+            in_backticks(line).collect::<Vec<_>>(),
+            ["cargo test --lib", "./scripts/seed.sh --all"]
         );
-        check("Please run `ctest -j4`; the flag `-x` is new.", &["ctest -j4"]);
-        check("Then run make test before pushing.", &["make test"]);
-        check("First execute ./scripts/seed.sh --all, then wait.", &["./scripts/seed.sh --all"]);
-    }
-
-    #[test]
-    fn other_words_in_backticks_are_no_commands() {
-        check("`foo bar` and `Vec<u8>` of `git` make sense", &[]);
-        check("we go on and find out", &[]);
+        assert_eq!(in_backticks("выполни `make test`").collect::<Vec<_>>(), ["make test"]);
+        assert_eq!(in_backticks("`git` of `Foo bar`").count(), 0);
     }
 
     #[test]
@@ -196,7 +118,6 @@ mod tests {
             ("$ make", Some("make")),
             ("> $ cargo run --release", Some("cargo run --release")),
             ("me@box:~/src$ git log -3", Some("git log -3")),
-            ("% make x", Some("make x")),
             ("PS C:\\work> dotnet test", Some("dotnet test")),
             ("> I think so", None),
             ("% of all", None),

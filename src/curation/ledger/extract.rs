@@ -1,24 +1,14 @@
-//! Reads messages line by line into the ledger.
-//!
-//! Texts of the user and the model are read as sentences. From outputs of tools and quoted code,
-//! only lines with a clear form are taken, and only a limited number of paths, errors and numbers.
+//! Reads messages into the ledger. Of outputs, only a limited number of paths is taken.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
-use super::book::Book;
-use super::phrases::phrases;
-use super::sentence::sentences;
-use super::statement::{self, Place};
-use super::{Kind, Voice, command, number, path};
+use super::{Book, Entry, Kind, Voice, command, path};
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role, ToolCall};
 
 /// Maximum number of paths taken from one tool output, or from each end of a long one: a listing of
-/// a thousand files says little about each file. The same maximum holds for the numbers and for the
-/// errors of an output, and for the commands or paths in an argument of a tool call.
+/// a thousand files says little about each file. The same maximum holds for the commands or paths in
+/// an argument of a tool call.
 const OF_AN_OUTPUT: usize = 20;
 /// Maximum length of a line, in bytes. Longer lines are data, not text.
 const LONGEST_LINE: usize = 2000;
@@ -26,6 +16,25 @@ const LONGEST_LINE: usize = 2000;
 const READ_OF_AN_OUTPUT: usize = 32 * 1024;
 /// Maximum length of an argument that is no command, in bytes. Longer ones are contents of files.
 const LONGEST_ARGUMENT: usize = 400;
+
+/// Maximum number of bytes of the user's words in a message; of a longer one, half is kept from each
+/// end. It is mostly a log or a file.
+const LONGEST_SAID: usize = 2000;
+
+/// Where an entry is from.
+#[derive(Clone, Copy)]
+struct Place {
+    origin: u64,
+    turn: u64,
+    voice: Voice,
+}
+
+impl Place {
+    fn entry(self, kind: Kind, text: &str) -> Entry {
+        let Self { origin, turn, voice } = self;
+        Entry { kind, text: text.trim().to_owned(), origin, turn, times: 1, voice }
+    }
+}
 
 /// Reads a message into the ledger.
 pub(super) fn message(message: &Message, book: &mut Book) {
@@ -36,8 +45,14 @@ pub(super) fn message(message: &Message, book: &mut Book) {
         Role::Assistant => Voice::Model,
         Role::Tool => Voice::Output,
     };
-    let place =
-        Place { origin: message.number, voice, asked: message.role == Role::User && !is_notice };
+    let is_said = message.role == Role::User && !is_notice;
+    book.turns += u64::from(is_said);
+    let place = Place { origin: message.number, turn: book.turns, voice };
+    if is_said && !message.content.trim().is_empty() {
+        let [beginning, end] = ends(message.content.trim(), LONGEST_SAID);
+        let gap = if end.is_empty() { "" } else { "\n[…]\n" };
+        book.add(place.entry(Kind::Said, &format!("{beginning}{gap}{end}")));
+    }
     if voice == Voice::Output {
         for part in ends(&message.content, READ_OF_AN_OUTPUT) {
             output(part.lines(), place, book);
@@ -58,7 +73,10 @@ fn prose(text: &str, place: Place, book: &mut Book) {
         } else if let Some(command) = command::after_prompt(line) {
             take_command(command, place, book);
         } else if line.len() <= LONGEST_LINE {
-            sentences(line).for_each(|sentence| spoken(sentence, place, book));
+            for command in command::in_backticks(line) {
+                take_command(command, place, book);
+            }
+            paths(line, place, usize::MAX, book);
         }
     }
 }
@@ -75,87 +93,33 @@ fn fenced(language: &str, block: &[&str], place: Place, book: &mut Book) {
     if shell.contains(&language) || prompted {
         command::in_shell(block).for_each(|command| take_command(command, place, book));
     }
-    let seen = Place { voice: Voice::Output, asked: false, ..place };
+    let seen = Place { voice: Voice::Output, ..place };
     output(block.iter().copied(), seen, book);
-}
-
-/// Reads a sentence of a person or of the model.
-fn spoken(sentence: &str, place: Place, book: &mut Book) {
-    statement::read(sentence, place, book);
-    for command in command::in_sentence(sentence) {
-        book.add(place.entry(Kind::Command, &command, Vec::new()));
-    }
-    paths(sentence, place, usize::MAX, book);
-    statement::renamed(sentence, book);
-    if ["error:", "error[", "Error:", "panicked at"].iter().any(|mark| sentence.contains(mark)) {
-        book.add(place.entry(Kind::Error, sentence, Vec::new()));
-    }
 }
 
 fn take_command(command: &str, place: Place, book: &mut Book) {
     if command.trim().is_empty() {
         return;
     }
-    book.add(place.entry(Kind::Command, command, Vec::new()));
+    book.add(place.entry(Kind::Command, command));
     paths(command, place, usize::MAX, book);
-    statement::renamed(command, book);
 }
 
 /// Takes the paths of a line, up to `most`. Returns their number.
 fn paths(line: &str, place: Place, most: usize, book: &mut Book) -> usize {
     let mut taken = 0;
     for path in line.split_whitespace().filter_map(path::path).take(most) {
-        book.add(place.entry(Kind::Path, path, Vec::new()));
+        book.add(place.entry(Kind::Path, path));
         taken += 1;
     }
     taken
 }
 
 fn output<'a>(lines: impl Iterator<Item = &'a str>, place: Place, book: &mut Book) {
-    let (mut paths_left, mut errors_left, mut numbers_left) =
-        (OF_AN_OUTPUT, OF_AN_OUTPUT, OF_AN_OUTPUT);
-    for line in lines.filter(|line| line.len() <= LONGEST_LINE) {
-        if paths_left > 0 && line.contains(['.', '/']) {
-            paths_left -= paths(line, place, paths_left, book);
-        }
-        if errors_left > 0 && reports_failure(line) {
-            book.add(place.entry(Kind::Error, line, Vec::new()));
-            errors_left -= 1;
-        } else if numbers_left > 0
-            && let Some(entry) = measured(line, place)
-        {
-            book.add(entry);
-            numbers_left -= 1;
-        }
-        if ["TODO", "FIXME"].iter().any(|mark| line.contains(mark)) {
-            statement::read(line.trim(), place, book);
-        }
+    let mut left = OF_AN_OUTPUT;
+    for line in lines.filter(|line| line.len() <= LONGEST_LINE && line.contains(['.', '/'])) {
+        left -= paths(line, place, left, book);
     }
-}
-
-static FAILURES: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::new(phrases::<Vec<_>>("failure")).ok());
-
-/// Returns whether a line of an output reports a failure.
-fn reports_failure(line: &str) -> bool {
-    const DENIALS: &[&str] =
-        &[" 0 failed", " 0 errors", "no errors", "errors: 0", "failures: 0", "error: 0"];
-    let reports = FAILURES.as_ref().is_some_and(|marks| marks.is_match(line));
-    reports && !DENIALS.iter().any(|denial| line.contains(denial))
-}
-
-/// Returns an entry for the first number in a short line such as `build time: 34 s`; `None` if the
-/// number has no unit or the line does not say what it measures.
-fn measured(line: &str, place: Place) -> Option<super::Entry> {
-    const LONGEST: usize = 80;
-    if line.len() > LONGEST || !line.contains([':', '=']) {
-        return None;
-    }
-    let mut values = number::quantities(line);
-    let united = |c: char| c.is_alphabetic() || c == '%' || c == '$';
-    let value = values.drain(..).next().filter(|value| value.amount.contains(united))?;
-    let value = super::Quantity { observed: true, ..value };
-    (!value.subject.is_empty()).then(|| place.entry(Kind::Number, "", vec![value]))
 }
 
 /// Reads the command and the paths from a tool call.
@@ -203,7 +167,7 @@ fn argument(call: &ToolCall, name: &str, value: &Value, place: Place, book: &mut
         let named = ["path", "file", "dir", "uri"].iter().any(|part| name.contains(part));
         let whole = named && !text.contains(char::is_whitespace) && text.contains(['/', '.']);
         match whole {
-            true => book.add(place.entry(Kind::Path, &text, Vec::new())),
+            true => book.add(place.entry(Kind::Path, &text)),
             false => drop(paths(&text, place, OF_AN_OUTPUT, book)),
         }
     }

@@ -1,115 +1,64 @@
-//! The ledger: facts of a conversation that must survive when its messages are left out, found
-//! without a model.
+//! The ledger: what must survive when messages are left out, found without a model.
 //!
-//! File paths, commands, numbers, errors, decisions, constraints and open tasks are taken from the
-//! messages, mostly word for word, each with the number of its message. Later statements supersede
-//! earlier statements. The same messages always give the same ledger. This module depends only on
-//! messages and token counts, not on windows or strategies.
+//! It has the user's words, and the paths and commands that the work used, each with the number of
+//! its message. The words are verbatim and dated by turn: nothing is claimed to hold still, and
+//! nothing that a program said counts as the user's. No part of it knows a language. This module
+//! depends only on messages and token counts, not on windows or strategies.
 
-mod amount;
-mod book;
 mod bound;
 pub(crate) mod check;
-mod choice;
 mod command;
 mod extract;
-mod force;
-mod lexicon;
-mod number;
 mod path;
-mod phrases;
 mod render;
-mod same;
-mod sentence;
-mod statement;
-mod subject;
 mod used;
 
-use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::names::names;
 use crate::session::message::Message;
 
-/// The facts of a conversation, in the order of their last mention.
+/// The ledger of a conversation, in the order of last mention.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ledger {
-    /// Entries, without those that were superseded or withdrawn.
+    /// Entries. Those of kinds that this program does not know are not read.
+    #[serde(deserialize_with = "known")]
     pub entries: Vec<Entry>,
-    /// Withdrawals of earlier entries, newest last. They also apply to the entries of an older
-    /// ledger that is merged with this one.
+    /// Number of turns that the ledger is made from.
     #[serde(default)]
-    pub withdrawn: Vec<Withdrawal>,
+    pub turns: u64,
     /// Total number of entries that were dropped for lack of room.
     #[serde(default)]
     pub left_out: u64,
 }
 
-/// A fact that was said or seen.
+/// Something that was said or used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entry {
     /// Kind of the entry.
     pub kind: Kind,
-    /// Words of the entry; for a number whose subject is known, `SUBJECT: AMOUNT`.
+    /// Words of the entry, verbatim.
     pub text: String,
     /// Number of the message with its last mention.
     pub origin: u64,
+    /// Turn of its last mention, counted from 1; 0 before the first.
+    #[serde(default)]
+    pub turn: u64,
     /// Number of times that the entry was found.
     pub times: u32,
     /// Source of the words.
     pub voice: Voice,
-    /// Quantities in the text that a later message can supersede.
-    #[serde(default)]
-    pub values: Vec<Quantity>,
-    /// True if a later statement may have replaced the entry.
-    #[serde(default)]
-    pub earlier: bool,
-}
-
-/// A number with the thing it measures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Quantity {
-    /// Thing that is measured, in the words of the message. Empty if only earlier messages name the
-    /// thing.
-    pub subject: String,
-    /// Number with its unit, as it was written.
-    pub amount: String,
-    /// True if the number was observed, not stated. Observed numbers do not supersede stated ones,
-    /// except that the output of a tool supersedes what the model stated.
-    pub observed: bool,
-    /// True if the subject is not the thing's name, but lists all names in the sentence that could
-    /// mean the thing.
-    #[serde(default)]
-    pub loose: bool,
-}
-
-/// Words that take back an earlier entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Withdrawal {
-    /// Kind of thing that is taken back.
-    pub what: Withdrawn,
-    /// Words that name the thing.
-    pub words: String,
 }
 
 names! {
     /// The kind of an entry. The declaration order is the order in which the kinds are rendered.
     Kind {
-        /// Something that must or must not be.
-        Constraint => "constraint",
-        /// Something that was chosen.
-        Decision => "decision",
-        /// Any other wish, request or remark of the user.
-        Request => "request",
-        /// Something that is still to be done.
-        Task => "task",
-        /// A quantity.
-        Number => "number",
-        /// A line that reports a failure.
-        Error => "error",
+        /// Words of the user.
+        Said => "said",
         /// A file or folder.
         Path => "path",
         /// A command line for a shell.
@@ -129,18 +78,9 @@ names! {
     }
 }
 
-names! {
-    /// The kind of thing that is taken back.
-    Withdrawn {
-        /// A task that is done.
-        Task => "task",
-        /// An earlier choice.
-        Choice => "choice",
-        /// An earlier rule of the user.
-        Rule => "rule",
-        /// A path that has a new name.
-        Path => "path",
-    }
+fn known<'de, D: Deserializer<'de>>(entries: D) -> Result<Vec<Entry>, D::Error> {
+    let entries = Vec::<serde_json::Value>::deserialize(entries)?;
+    Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
 impl Ledger {
@@ -149,27 +89,17 @@ impl Ledger {
         Self::default().and(messages)
     }
 
-    /// Adds the facts of newer `messages`, which must be in the order of the log. The existing
-    /// entries show what the messages refer to, as in "make it 40 s" or "45 s now, 30 s did not
-    /// work".
+    /// Adds what newer `messages` say, which must be in the order of the log.
     #[must_use]
     pub fn and<'a>(self, messages: impl IntoIterator<Item = &'a Message>) -> Self {
-        let mut book = book::Book::open(self);
+        let mut book = Book { turns: self.turns, ..Book::default() };
+        self.entries.into_iter().for_each(|entry| book.add(entry));
         for message in messages {
             extract::message(message, &mut book);
         }
-        book.close()
-    }
-
-    /// Merges this ledger with a newer one. Joins entries that both ledgers have, and drops this
-    /// ledger's entries that the newer one supersedes or withdraws.
-    #[must_use]
-    pub fn merge(self, newer: Self) -> Self {
-        let mut book = book::Book::open(self);
-        newer.withdrawn.into_iter().for_each(|withdrawal| book.withdraw(withdrawal));
-        newer.entries.into_iter().for_each(|entry| book.add(entry));
-        book.left_out(newer.left_out);
-        book.close()
+        let mut entries: Vec<Entry> = book.slots.into_iter().flatten().collect();
+        entries.sort_by_key(|entry| entry.origin);
+        Self { entries, turns: book.turns, left_out: self.left_out }
     }
 
     /// Removes the entries of some kinds. The removed entries do not count as left out.
@@ -182,6 +112,28 @@ impl Ledger {
     /// Returns whether the ledger has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+/// A ledger that is being written. Entries that are mentioned again leave empty slots.
+#[derive(Default)]
+struct Book {
+    slots: Vec<Option<Entry>>,
+    /// Index in `slots` of each entry.
+    places: HashMap<(Kind, String), usize>,
+    turns: u64,
+}
+
+impl Book {
+    /// Adds an entry, or joins it with the older one of the same words.
+    fn add(&mut self, mut entry: Entry) {
+        let place = self.places.entry((entry.kind, entry.text.clone())).or_insert(usize::MAX);
+        if let Some(old) = self.slots.get_mut(*place).and_then(Option::take) {
+            entry.times += old.times;
+            entry.voice = if old.voice == Voice::Output { entry.voice } else { old.voice };
+        }
+        *place = self.slots.len();
+        self.slots.push(Some(entry));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Renders the ledger as Markdown: a heading for each kind, and below it the entries, oldest first,
-//! each with the number of its message.
+//! Renders the ledger as Markdown: a heading for each kind, and below it the entries, each with the
+//! number of its message.
 
 use super::{Entry, Kind, Ledger};
 
@@ -8,8 +8,11 @@ impl Ledger {
     pub fn render(&self) -> String {
         let mut blocks: Vec<String> = Vec::new();
         for kind in Kind::ALL {
-            let lines: Vec<String> =
+            let mut lines: Vec<String> =
                 self.entries.iter().filter(|entry| entry.kind == *kind).map(line).collect();
+            if *kind == Kind::Said {
+                lines.reverse();
+            }
             if !lines.is_empty() {
                 blocks.push(format!("{}\n{}", heading(*kind), lines.join("\n")));
             }
@@ -24,22 +27,17 @@ impl Ledger {
 
 pub(super) fn heading(kind: Kind) -> &'static str {
     match kind {
-        Kind::Constraint => "## Constraints",
-        Kind::Decision => "## Decisions",
-        Kind::Request => "## Requests and remarks",
-        Kind::Task => "## Open tasks",
-        Kind::Number => "## Numbers",
-        Kind::Error => "## Errors seen",
+        Kind::Said => "## What the user said, newest first",
         Kind::Path => "## Files",
         Kind::Command => "## Commands",
     }
 }
 
 pub(super) fn line(entry: &Entry) -> String {
-    let earlier = if entry.earlier { " (earlier)" } else { "" };
-    let text = format!("{}{earlier}", entry.text.replace('\n', " "));
-    match entry.kind {
-        Kind::Command if !text.contains('`') => format!("- `{text}` (msg-{})", entry.origin),
-        _ => format!("- {text} (msg-{})", entry.origin),
+    let Entry { kind, text, origin, turn, .. } = entry;
+    match kind {
+        Kind::Said => format!("- Turn {turn} (msg-{origin}): {}", text.replace('\n', "\n  ")),
+        Kind::Path => format!("- {text} (msg-{origin})"),
+        Kind::Command => format!("- `{}` (msg-{origin})", text.replace('\n', " ")),
     }
 }

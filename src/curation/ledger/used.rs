@@ -53,10 +53,19 @@ static FIGURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
+/// The kind of a thing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Sort {
+    Command,
+    /// A path or an address.
+    Path,
+    Figure,
+}
+
 /// A thing that the work used.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Thing {
-    kind: Kind,
+    kind: Sort,
     text: String,
 }
 
@@ -90,12 +99,12 @@ impl Ledger {
             let by = if entry.voice == Voice::Output { OF_OUTPUT } else { OF_WORDS };
             let mentions = (by * f64::from(entry.times)).min(MOST);
             let weight = mentions * recency((newest - entry.origin.min(newest)) as usize + 1);
-            let thing = Thing { kind: Kind::Command, text: entry.text.replace('\n', " ") };
+            let thing = Thing { kind: Sort::Command, text: entry.text.replace('\n', " ") };
             uses.insert(thing, Use { weight, word: None });
         }
         let figures = figures_of(beside);
         let is_beside = |thing: &Thing| match thing.kind {
-            Kind::Number => figures.contains(&*thing.text),
+            Sort::Figure => figures.contains(&*thing.text),
             _ => beside.contains(&thing.text),
         };
         let mut best: Vec<(Thing, Use)> = uses.into_iter().collect();
@@ -112,9 +121,9 @@ fn recency(age: usize) -> f64 {
 }
 
 fn worth(thing: &Thing, used: &Use) -> f64 {
-    let figure = if thing.kind == Kind::Number { OF_FIGURE } else { 1.0 };
+    let figure = if thing.kind == Sort::Figure { OF_FIGURE } else { 1.0 };
     let folder = match thing.kind {
-        Kind::Path => folder_of(&thing.text).len(),
+        Sort::Path => folder_of(&thing.text).len(),
         _ => 0,
     };
     let length = thing.text.len() as f64 - folder as f64 * (1.0 - OF_FOLDER);
@@ -166,18 +175,18 @@ fn spelled_out(arguments: &str) -> Cow<'_, str> {
 
 /// Calls `take` for each path, address and figure, with its kind and text, and for a figure also
 /// with the word before it.
-fn each_thing(text: &str, mut take: impl FnMut(Kind, &str, Option<&str>)) {
+fn each_thing(text: &str, mut take: impl FnMut(Sort, &str, Option<&str>)) {
     let between = |c: char| c.is_whitespace() || "`'\"()[]{}<>,;|=".contains(c);
     for word in text.split(between) {
         if let Some(path) = path::path(word).or_else(|| address(word)) {
-            take(Kind::Path, path, None);
+            take(Sort::Path, path, None);
         }
     }
     let figures = FIGURES.iter().flat_map(|figures| figures.captures_iter(text));
     for found in figures {
         let word = found.name("word").map(|word| word.as_str());
         let figure = found.name("figure").filter(|figure| !numbers_a_line(text, figure.range()));
-        figure.into_iter().for_each(|figure| take(Kind::Number, figure.as_str(), word));
+        figure.into_iter().for_each(|figure| take(Sort::Figure, figure.as_str(), word));
     }
 }
 
@@ -227,14 +236,14 @@ fn within(best: &[(Thing, Use)], tokens: u64, measure: &Measure) -> String {
 }
 
 fn render(chosen: &[(Thing, Use)]) -> String {
-    let of = |kind: Kind| chosen.iter().filter(move |(thing, _)| thing.kind == kind);
-    let mut commands: Vec<&str> = of(Kind::Command).map(|(thing, _)| &*thing.text).collect();
+    let of = |kind: Sort| chosen.iter().filter(move |(thing, _)| thing.kind == kind);
+    let mut commands: Vec<&str> = of(Sort::Command).map(|(thing, _)| &*thing.text).collect();
     commands.sort_unstable();
     let commands = commands.join("\n");
-    let paths = of(Kind::Path).map(|(thing, _)| &*thing.text).collect();
+    let paths = of(Sort::Path).map(|(thing, _)| &*thing.text).collect();
     let paths = by_folder(&without_ends(paths)).join("\n");
     let known: HashSet<&str> = &figures_of(&commands) | &figures_of(&paths);
-    let figures = of(Kind::Number).filter(|(thing, _)| !known.contains(&*thing.text));
+    let figures = of(Sort::Figure).filter(|(thing, _)| !known.contains(&*thing.text));
     let figures = by_word(figures.map(|(thing, used)| (used.word.as_deref(), &*thing.text)));
     let blocks = [
         ("## Commands used\n", commands),
@@ -316,7 +325,7 @@ mod tests {
         each_thing(
             "[log](src/a.rs),b.rs 2>out/x.txt {\"url\":\"https://x.org/a/b\"} see (http://y.org/c). \
              9→s3://b/key file:///x/y.rs http:// ://x $HOME/z #!/bin/sh",
-            |kind, text, _| found.extend((kind == Kind::Path).then(|| text.to_owned())),
+            |kind, text, _| found.extend((kind == Sort::Path).then(|| text.to_owned())),
         );
         let expected = [
             "src/a.rs",
@@ -337,7 +346,7 @@ mod tests {
         let figures = |text: &str| {
             let mut found = Vec::new();
             each_thing(text, |kind, text, _| {
-                found.extend((kind == Kind::Number).then(|| text.to_owned()));
+                found.extend((kind == Sort::Figure).then(|| text.to_owned()));
             });
             found
         };

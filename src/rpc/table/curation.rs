@@ -74,9 +74,8 @@ pub(super) static METHODS: &[Method] = &[
         .pace(Pace::InOrder),
     method!("session", "summarize-session", summarize::summarize_session => summarize::SummarizedSession<'static>)
         .changes_after_work()
-        .doc("Replaces older messages with a summary, which says how many they were and has a \
-              ledger of paths, commands, figures, errors, decisions, constraints and open tasks. \
-              A later summary includes the earlier one. Windows still show the replaced \
+        .doc("Replaces older messages with a summary, which says how many they were and has \
+              the user's words, paths and commands, each with its message. A later summary includes the earlier one. Windows still show the replaced \
               messages that the current work needs, as far as they fit. `restore-revision` \
               restores them.")
         .result(
@@ -85,8 +84,8 @@ pub(super) static METHODS: &[Method] = &[
         )
         .pace(Pace::InOrder),
     method!("session", "session-ledger", ledger::session_ledger => ledger::LedgerShown)
-        .doc("Returns the facts of a session that must not be lost: paths, commands, figures, \
-              errors, decisions, constraints and open tasks, each with its message.")
+        .doc("Returns what must not be lost of a session: the user's words, newest first and with \
+              their turns, and paths and commands, each with its message.")
         .result("The ledger as text, within `:max-tokens`."),
     method!("session", "summarize-messages", history::summarize_messages => history::SummarizedResult<'static>)
         .doc("Summarizes a client's own history by the rules of `summarize-session`. Nothing is \

@@ -1,0 +1,379 @@
+//! Chooses whole units and lines from the messages up to a point.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::refill::Refill;
+use crate::curation::reading::{Place, Readings, length};
+use crate::curation::unit::{History, Unit};
+use crate::retrieval::names;
+use crate::session::message::{Message, Role};
+
+/// Maximum number of bytes to read, newest messages first. Lines of older messages are not chosen.
+const READ: usize = 2 << 20;
+/// Number of lines on each side of a name's line that are shown with it.
+const AROUND: usize = 3;
+/// Minimum length of a line that can stand for its names, in bytes.
+const LEAST_LINE: usize = 24;
+/// Maximum length of a line to choose, in bytes. Longer ones are data.
+const LONGEST_LINE: usize = 1200;
+/// Exponent of a message's age, in messages, in the weight of its names.
+const AGE: f64 = -0.7;
+/// Weight of a name in the words of the user or the model, or in a call, relative to one in a result.
+const IN_WORDS: f64 = 2.0;
+/// Weight of a name in the query. More than any other can get.
+const IN_QUERY: f64 = 1e6;
+/// Maximum share of the room for a newest unit that the model has not answered.
+const UNSEEN: f64 = 0.6;
+/// Number of bytes shown from the beginning and from the end of a result that is too large.
+const ENDS: [usize; 2] = [1000, 600];
+/// Guessed cost of a mark for missing lines, in tokens.
+const MARK: f64 = 2.0;
+/// Guessed cost of the id and role of a message before its lines, in tokens.
+const ID: f64 = 7.0;
+/// Room below which nothing more is sought, in tokens.
+const LEAST_ROOM: f64 = 10.0;
+
+/// A line of a message that was read.
+pub(super) struct Line<'h> {
+    /// Index of the message.
+    pub(super) message: usize,
+    /// Place in the message's content, or in the arguments of its calls.
+    pub(super) place: Place,
+    /// The line, without the line break.
+    pub(super) text: &'h str,
+    names: Range<usize>,
+    hash: u64,
+    /// Guessed cost, in tokens.
+    pub(super) cost: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Name {
+    weight: f64,
+    /// Newest line that can stand for the name.
+    newest: Option<u32>,
+    is_shown: bool,
+}
+
+/// A query, with the units in the order in which they fit it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) query: &'a str,
+    pub(super) order: &'a [usize],
+    /// Share of the room for these units.
+    pub(super) share: f64,
+}
+
+/// What is chosen so far.
+pub(super) struct Choice<'a, 'h> {
+    pub(super) history: &'a History<'h>,
+    pub(super) refill: Refill,
+    asked: Option<Asked<'a>>,
+    pub(super) unit_of: Vec<usize>,
+    /// True for units that are shown whole.
+    pub(super) whole: Vec<bool>,
+    /// Text and cost of results that are cut to their ends.
+    pub(super) cut: HashMap<usize, (String, u64)>,
+    /// Lines of the messages that were read, in order.
+    pub(super) lines: Vec<Line<'h>>,
+    /// Lines of each message, as a range of `lines`.
+    pub(super) lines_of: Vec<Range<usize>>,
+    pub(super) is_kept: Vec<bool>,
+    /// Lines that were chosen, first choices first.
+    pub(super) order: Vec<usize>,
+    /// Names of the lines, as indices of `names`.
+    mentions: Vec<u32>,
+    names: Vec<Name>,
+    /// Names by weight, the heaviest first.
+    heaviest: Vec<u32>,
+    /// Newest line of each text.
+    newest: HashMap<u64, usize>,
+    /// Room that is left, in tokens. Negative if a guess was too low.
+    left: f64,
+}
+
+impl<'a, 'h> Choice<'a, 'h> {
+    /// Begins with the units that cannot be left out, and the messages after the point.
+    pub(super) fn new(history: &'a History<'h>, refill: Refill, asked: Option<Asked<'a>>) -> Self {
+        let by_user = |index: &usize| {
+            let message = history.messages[*index];
+            message.role == Role::User && !message.is_notice()
+        };
+        let unit_of = history.unit_of_each_message();
+        let last_user = (0..=refill.now).rev().find(by_user).map(|index| unit_of[index]);
+        let is_fixed = |(at, unit): (usize, &Unit)| {
+            let is_late = unit.members.last().is_some_and(|last| *last > refill.now);
+            is_late || last_user == Some(at) || unit.kept.is_some()
+        };
+        let whole: Vec<bool> = history.units.iter().enumerate().map(is_fixed).collect();
+        let mut choice = Self {
+            history,
+            refill,
+            asked,
+            unit_of,
+            whole,
+            cut: HashMap::new(),
+            lines: Vec::new(),
+            lines_of: vec![0..0; history.messages.len()],
+            is_kept: Vec::new(),
+            order: Vec::new(),
+            mentions: Vec::new(),
+            names: Vec::new(),
+            heaviest: Vec::new(),
+            newest: HashMap::new(),
+            left: 0.0,
+        };
+        choice.read();
+        let fixed = (0..=refill.now).filter(|index| choice.whole[choice.unit_of[*index]]);
+        let fixed: u64 = fixed.map(|index| choice.cost(index)).sum();
+        choice.left = refill.target as f64 - fixed as f64;
+        for unit in (0..choice.whole.len()).filter(|unit| choice.whole[*unit]).collect::<Vec<_>>() {
+            choice.show_lines(unit);
+        }
+        choice
+    }
+
+    /// Reads the messages up to the point, and weighs their names.
+    fn read(&mut self) {
+        let history = self.history;
+        let mut kept = history.words.and_then(|words| words.readings.lock().ok());
+        let mut own = Readings::default();
+        let readings = kept.as_deref_mut().unwrap_or(&mut own);
+        let (mut left, mut oldest) = (READ, self.refill.now + 1);
+        while let Some(before) = oldest.checked_sub(1) {
+            match left.checked_sub(length(history.messages[before])) {
+                Some(rest) => (left, oldest) = (rest, before),
+                None => break,
+            }
+        }
+        for index in oldest..=self.refill.now {
+            let message = history.messages[index];
+            let (reading, count) = readings.of(message);
+            self.names.resize_with(count.max(self.names.len()), Name::default);
+            let is_output = message.role == Role::Tool || message.is_notice();
+            let by = if is_output { 1.0 } else { IN_WORDS };
+            let weight = by * ((self.refill.now - index + 1) as f64).powf(AGE);
+            for name in &reading.names {
+                self.names[*name as usize].weight += weight;
+            }
+            let measure = history.measure;
+            let tokens = measure.message(message.tokens) - measure.message(0);
+            let per_byte = tokens as f64 / length(message).max(1) as f64;
+            let first = self.lines.len();
+            for line in reading.lines(message) {
+                let start = self.mentions.len();
+                self.mentions.extend(line.mentions);
+                let at = self.lines.len();
+                self.newest.insert(line.hash, at);
+                if can_stand(line.text) {
+                    for name in line.mentions {
+                        self.names[*name as usize].newest = Some(at as u32);
+                    }
+                }
+                self.lines.push(Line {
+                    message: index,
+                    place: line.place,
+                    text: line.text,
+                    names: start..self.mentions.len(),
+                    hash: line.hash,
+                    cost: (line.text.len() + 1) as f64 * per_byte,
+                });
+            }
+            self.lines_of[index] = first..self.lines.len();
+        }
+        if let Some(asked) = self.asked {
+            names::each(asked.query, |name| {
+                if let Some(name) = readings.id(name).and_then(|id| self.names.get_mut(id)) {
+                    name.weight += IN_QUERY;
+                }
+            });
+        }
+        self.is_kept = vec![false; self.lines.len()];
+        let there = |name: &u32| self.names[*name as usize].newest.is_some();
+        self.heaviest = (0..self.names.len() as u32).filter(there).collect();
+        let weigh =
+            |name: u32| (self.names[name as usize].weight, self.names[name as usize].newest);
+        self.heaviest.sort_unstable_by(|a, b| {
+            let ((left, old), (right, new)) = (weigh(*a), weigh(*b));
+            let by_place = || new.cmp(&old).then_with(|| readings.name(*a).cmp(readings.name(*b)));
+            right.total_cmp(&left).then_with(by_place)
+        });
+        readings.forget_before(history.messages.get(oldest).map_or(0, |oldest| oldest.number));
+    }
+
+    /// Chooses until the room is used: a tail, what a query asks for, the heaviest names, and then
+    /// what is next.
+    pub(super) fn fill(mut self, tail: f64) -> Self {
+        let room = self.left.max(0.0);
+        self.take_unseen(room * UNSEEN);
+        self.take_newest(self.left - room * (1.0 - tail), true);
+        if let Some(asked) = self.asked {
+            self.take_units(asked.order, room * asked.share);
+        }
+        for _ in 0..3 {
+            self.take_names();
+            if let Some(asked) = self.asked {
+                self.take_units(asked.order, self.left);
+            }
+            self.take_newest(self.left, false);
+            let spare = self.refill.target as f64 - self.counted() as f64;
+            if spare.abs() < room * 0.02 {
+                break;
+            }
+            self.left = spare;
+            while self.left < 0.0
+                && let Some(line) = self.order.pop()
+            {
+                self.is_kept[line] = false;
+                self.left += self.lines[line].cost;
+            }
+        }
+        self
+    }
+
+    /// Takes the newest unit, if the model has not answered it. Its results are cut to their ends if
+    /// they take too much of the room.
+    fn take_unseen(&mut self, room: f64) {
+        let Some(unit) = self.unit_of.get(self.refill.now).copied() else { return };
+        if self.whole[unit] || self.history.messages[self.refill.now].role != Role::Tool {
+            return;
+        }
+        if self.history.units[unit].tokens as f64 > room {
+            for &member in &self.history.units[unit].members {
+                let message = self.history.messages[member];
+                let text = (message.role == Role::Tool).then(|| ends(message)).flatten();
+                let cut = text.map(|text| (self.history.measure.note(&text), text));
+                if let Some((cost, text)) = cut.filter(|(cost, _)| *cost < self.cost(member)) {
+                    self.cut.insert(member, (text, cost));
+                }
+            }
+        }
+        self.take_unit(unit, self.left);
+    }
+
+    /// Takes the newest units up to `room`, and lines of those that do not fit, newest first. Stops
+    /// at the first such unit if `is_tail`.
+    fn take_newest(&mut self, room: f64, is_tail: bool) {
+        let spared = self.left - room;
+        for unit in (0..self.history.units.len()).rev() {
+            if self.left - spared < LEAST_ROOM {
+                break;
+            }
+            if self.whole[unit] || self.take_unit(unit, self.left - spared) {
+                continue;
+            }
+            let members = self.history.units[unit].members.iter().rev();
+            let lines = members.flat_map(|member| self.lines_of[*member].clone().rev());
+            for line in lines.collect::<Vec<_>>() {
+                let text = &self.lines[line];
+                let is_again = can_stand(text.text) && self.newest.get(&text.hash) != Some(&line);
+                if !is_again && self.left - spared >= LEAST_ROOM {
+                    self.take_lines(line..line + 1, self.left - spared);
+                }
+            }
+            if is_tail {
+                break;
+            }
+        }
+    }
+
+    fn take_units(&mut self, order: &[usize], room: f64) {
+        let spared = (self.left - room).max(0.0);
+        for unit in order {
+            self.take_unit(*unit, self.left - spared);
+        }
+    }
+
+    /// Takes the newest line of each name that no chosen line has, with its neighbours.
+    fn take_names(&mut self) {
+        for at in 0..self.heaviest.len() {
+            if self.left < LEAST_ROOM {
+                break;
+            }
+            let name = self.names[self.heaviest[at] as usize];
+            let Some(line) = name.newest.filter(|_| !name.is_shown) else { continue };
+            let line = line as usize;
+            let of_message = self.lines_of[self.lines[line].message].clone();
+            let near = line.saturating_sub(AROUND).max(of_message.start)
+                ..(line + AROUND + 1).min(of_message.end);
+            self.take_lines(near, self.left);
+        }
+    }
+
+    /// Takes lines of one message if they fit into `room` together.
+    fn take_lines(&mut self, lines: Range<usize>, room: f64) {
+        let message = self.lines[lines.start].message;
+        let is_new =
+            |line: &usize| !self.is_kept[*line] && self.lines[*line].text.len() <= LONGEST_LINE;
+        let new: Vec<usize> = lines.filter(is_new).collect();
+        let is_named = self.lines_of[message].clone().any(|line| self.is_kept[line]);
+        let head = if is_named { MARK } else { MARK + ID };
+        let cost: f64 = new.iter().map(|line| self.lines[*line].cost).sum::<f64>() + head;
+        if new.is_empty() || cost > room {
+            return;
+        }
+        self.left -= cost;
+        for line in new {
+            self.keep(line);
+            self.order.push(line);
+        }
+    }
+
+    /// Takes a whole unit if it fits into `room`. Returns whether it is shown whole.
+    fn take_unit(&mut self, unit: usize, room: f64) -> bool {
+        let members = &self.history.units[unit].members;
+        let is_open = members.last().is_some_and(|last| *last > self.refill.now);
+        if self.whole[unit] || is_open {
+            return self.whole[unit];
+        }
+        let lines = || members.iter().flat_map(|member| self.lines_of[*member].clone());
+        let kept = lines().filter(|line| self.is_kept[*line]);
+        let shown: f64 = kept.map(|line| self.lines[line].cost).sum();
+        let cost = members.iter().map(|member| self.cost(*member)).sum::<u64>() as f64 - shown;
+        if cost > room {
+            return false;
+        }
+        self.left -= cost;
+        self.whole[unit] = true;
+        self.show_lines(unit);
+        true
+    }
+
+    fn show_lines(&mut self, unit: usize) {
+        let history = self.history;
+        for member in &history.units[unit].members {
+            self.lines_of[*member].clone().for_each(|line| self.keep(line));
+        }
+    }
+
+    fn keep(&mut self, line: usize) {
+        self.is_kept[line] = true;
+        if can_stand(self.lines[line].text) {
+            for name in &self.mentions[self.lines[line].names.clone()] {
+                self.names[*name as usize].is_shown = true;
+            }
+        }
+    }
+}
+
+fn can_stand(line: &str) -> bool {
+    (LEAST_LINE..=LONGEST_LINE).contains(&line.len())
+}
+
+/// Returns the beginning and the end of a large result, with a mark that names the message.
+fn ends(message: &Message) -> Option<String> {
+    let text = &*message.content;
+    let [head, tail] = ENDS;
+    if text.len() <= head + tail {
+        return None;
+    }
+    let (head, tail) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
+    Some(format!(
+        "{}\n[… {} bytes left out; `read` shows msg-{} in full …]\n{}",
+        &text[..head],
+        tail - head,
+        message.number,
+        &text[tail..]
+    ))
+}
