@@ -1018,6 +1018,7 @@ another one is offered."
   "Undo what `contexture-list--watch' did."
   (contexture-unwatch #'contexture-list--changed)
   (contexture-agents--unfollow (current-buffer))
+  (contexture-count--unfollow (current-buffer))
   (remove-hook 'contexture-connected-hook #'contexture-list--update-buffer))
 
 (defun contexture-list--changed (method params)

@@ -1036,8 +1036,9 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                                           24 nil nil "…")
                 'contexture-repl-switch-session "switch to another conversation")
                "  ")
-         ;; Without a model, the count says so.
-         (when-let* ((model (contexture-repl--model)))
+         (when-let* ((model (or (contexture-repl--model)
+                                ;; Before the providers are known, it is not.
+                                (and contexture-repl--providers "no model chosen"))))
            (list (contexture-repl--header-part
                   model 'contexture-repl-switch-model "choose another model")
                  "  "))

@@ -132,7 +132,7 @@ If no conversation is open, it names the command that opens one."
 SESSION is an entry of the server, which does not announce such changes."
   (run-hook-with-args 'contexture-notification-functions 'session-changed
                       (list :session (plist-get session :session)
-                            :id (plist-get session :id)
+                            :session-id (plist-get session :id)
                             :method method
                             :messages (plist-get session :messages))))
 

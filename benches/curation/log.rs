@@ -68,6 +68,7 @@ impl Log {
                 operation: false,
                 long: content.chars().count() > 1000,
             },
+            opaque: None,
         });
     }
 }

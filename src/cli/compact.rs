@@ -98,6 +98,7 @@ fn message(number: u64, said: &RecordedMessage, counter: &dyn Counter) -> Messag
         tokens: counter.count(content) + of_calls.sum::<u64>(),
         counted_by: counter.name(),
         signals: Signals::of(*role, content, tool_calls),
+        opaque: None,
     }
 }
 

@@ -89,7 +89,7 @@ impl<'b, 'a> Guard<'b, 'a> {
     /// Leaves out units that can be left out, oldest first, until what is shown fits into `budget`;
     /// then all notes, if that is not enough.
     fn fit(&mut self, budget: u64) {
-        let cost: u64 = self.projection.shown.iter().map(|shown| tokens(self.history, shown)).sum();
+        let cost: u64 = self.projection.shown.iter().map(|shown| shown.tokens(self.history)).sum();
         let mut over = cost.saturating_sub(budget);
         if over == 0 {
             return;
@@ -97,7 +97,7 @@ impl<'b, 'a> Guard<'b, 'a> {
         let mut costs = vec![0; self.history.units.len()];
         for shown in &self.projection.shown {
             if let Some(index) = index(shown) {
-                costs[self.unit_of[index]] += tokens(self.history, shown);
+                costs[self.unit_of[index]] += shown.tokens(self.history);
             }
         }
         let mut out = vec![false; costs.len()];
@@ -140,14 +140,6 @@ fn index(shown: &Shown) -> Option<usize> {
     match shown {
         Shown::Whole(index) | Shown::Shortened { index, .. } => Some(*index),
         Shown::Note { .. } => None,
-    }
-}
-
-/// Returns the cost of a shown message or note, in tokens.
-pub(super) fn tokens(history: &History<'_>, shown: &Shown) -> u64 {
-    match shown {
-        Shown::Whole(index) => history.measure.message(history.messages[*index].tokens),
-        Shown::Shortened { tokens, .. } | Shown::Note { tokens, .. } => *tokens,
     }
 }
 

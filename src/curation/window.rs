@@ -206,7 +206,7 @@ fn prompts(history: &History<'_>, chosen: &Projection) -> usize {
 }
 
 fn part_of(history: &History<'_>, shown: &Shown) -> Part {
-    let tokens = guard::tokens(history, shown);
+    let tokens = shown.tokens(history);
     let (index, content) = match shown {
         Shown::Whole(index) => (index, Arc::clone(&history.messages[*index].content)),
         Shown::Shortened { index, content, .. } => (index, Arc::from(content.as_str())),

@@ -146,7 +146,15 @@
 (ert-deftest contexture-count-leaves-nothing-behind ()
   (contexture-repl-test-with '(("A"))
     (should (> (hash-table-count contexture-count--entries) 0))
-    (kill-buffer (current-buffer))
+    (let ((conversation (current-buffer)))
+      (save-window-excursion (contexture-list contexture-manager))
+      (contexture-ert-wait-for
+          (cl-loop for entry being the hash-values of contexture-count--entries
+                   thereis (assq (get-buffer contexture-list-buffer)
+                                 (contexture-count--entry-places entry))))
+      (kill-buffer conversation)
+      (should (> (hash-table-count contexture-count--entries) 0))
+      (kill-buffer contexture-list-buffer))
     (should (= 0 (hash-table-count contexture-count--entries)))
     (should-not (memq #'contexture-count--told contexture-notification-functions))))
 

@@ -141,13 +141,13 @@
 (ert-deftest contexture-dashboard-warns-above-80-percent ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 0)
-    (contexture-request 'configure-session '(:model "gpt-5"))
+    (contexture-request 'configure-session '(:model "gpt-4-32k"))
     (contexture-request 'add-message
-                        (list :content (apply #'concat (make-list 108800 " word"))))
+                        (list :content (apply #'concat (make-list 27000 " word"))))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Conversation work: warning")
     (contexture-dashboard-tests--shows "! The history has .* tokens, more than 80 % of the model")
-    (contexture-dashboard-tests--shows "█\\{34\\}░\\{6\\} 85\\.[0-9] %")
+    (contexture-dashboard-tests--shows "█\\{38\\}░\\{2\\} 93\\.[0-9] %")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (search-forward "█")
@@ -190,7 +190,7 @@
                                          :sections (:system-prompt "Be terse.")))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows
-     "Last window  [0-9]+ of 500 tokens, [0-9]+ offered; tiered")
+     "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 10 of 20 messages sent; [0-9]+ offered; tiered")
     (contexture-dashboard-tests--shows "  system-prompt +[0-9]+ +[0-9]+\n")
     (contexture-dashboard-tests--shows
      "  context-items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")

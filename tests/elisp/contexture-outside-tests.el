@@ -500,7 +500,7 @@ Those that take their names from the one place are left out."
      (contexture-tools-change--point-out file-relative-name)
      (contexture-tools-change--compilers expand-file-name file-exists-p)
      (contexture-tools-change--result file-name-as-directory)
-     (contexture--place-params expand-file-name file-name-directory file-name-nondirectory)
+     (contexture--place-params expand-file-name file-name-directory)
      (contexture--project-root expand-file-name project-current)
      (contexture--project-buffers file-in-directory-p)
      (contexture--buffer-metadata expand-file-name))

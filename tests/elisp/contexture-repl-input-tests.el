@@ -350,7 +350,8 @@
 
 (ert-deftest contexture-repl-command-dry-run-shows-what-would-be-sent ()
   (contexture-repl-test-played
-      '((result (:payload "system: be good" :tokens 42
+      '((result (:payload "system: be good" :tokens 42 :max-tokens 8192
+                 :messages (:sent 1 :of 1 :shortened 0)
                  :parts ((:section :system-prompt :role :system :tokens 40)
                          (:section :messages :role :user :tokens 2 :id "msg-1")))))
     (contexture-repl-test-type "/dry-run Well?")
@@ -360,7 +361,7 @@
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
     (with-current-buffer contexture-repl-dry-run-buffer
-      (should (string-match-p "42 tokens\n\n +40  system-prompt +system
+      (should (string-match-p "42 of 8,192 tokens (0 %), 1 of 1 message sent\n\n +40  system-prompt +system
  +2  messages +user +msg-1\n\nsystem: be good"
                               (buffer-string))))
     (should-not (contexture-repl-test-log))))

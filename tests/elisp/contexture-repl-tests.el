@@ -498,7 +498,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-repl-mode-has-a-plain-name-and-its-count-beside-it ()
   (contexture-repl-test-with '(("A"))
     (contexture-ert-wait-for
-        (equal " 0/?" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
+        (equal " 0/96,000" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
     (should (equal mode-name "Chat"))))
 
 (ert-deftest contexture-repl-buffer-names-leave-room-in-the-mode-line ()
@@ -737,7 +737,7 @@ no file and no symbol known here matches @nix; it is only text"
                    (lambda (&rest arguments) (push (apply #'format arguments) told))))
           (contexture-repl--changed
            method (append params (list :manager (plist-get contexture-repl--session :manager)
-                                       :id (contexture-repl--session-id)))))
+                                       :session-id (contexture-repl--session-id)))))
         (should (equal (length told) (if said 1 0)))
         (when said (should (string-match-p said (car told))))
         (contexture-repl-test-wait)))

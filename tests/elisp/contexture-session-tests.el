@@ -377,7 +377,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-configure-shows-value-default-and-range ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
-    (contexture-test-message "max-tokens of conversation work: 3000, default 8192, 256 to 10000000"
+    (contexture-test-message "max-tokens of conversation work: 3000, default not set, 256 to 10000000"
       (contexture-session-tests--answering '("max-tokens" 3000)
         (call-interactively #'contexture-session-configure)))
     (contexture-test-user-error "max-tokens must be from 256 to 10000000"
@@ -611,6 +611,14 @@ An answer that is nil takes the default."
   (let ((lighter (contexture-session-line--lighter)))
     (substring-no-properties (if (listp lighter) (string-join lighter) lighter))))
 
+(ert-deftest contexture-session-announces-as-the-server-does ()
+  (let* (told
+         (contexture-notification-functions
+          (list (lambda (&rest it) (push it told)))))
+    (contexture-session--announce '(:session "work" :id "ses-3" :messages 2) "open-session")
+    (should (equal told '((session-changed (:session "work" :session-id "ses-3"
+                                            :method "open-session" :messages 2)))))))
+
 (ert-deftest contexture-session-mode-line-follows-the-session ()
   (contexture-session-tests--with
     (contexture-session-mode-line-mode 1)
@@ -619,10 +627,10 @@ An answer that is nil takes the default."
     (contexture-request 'open-session '(:name "work"))
     (contexture-ert-wait-for (equal (contexture-session-tests--lighter) " ses:idle"))
     (contexture-request 'add-message '(:content "hello"))
-    (contexture-ert-wait-for (string-match-p "\\` ses:[1-9]/\\?\\'"
+    (contexture-ert-wait-for (string-match-p "\\` ses:[1-9]/96,000\\'"
                                              (contexture-session-tests--lighter)))
     (contexture-request 'add-message (list :content (apply #'concat (make-list 90000 " word"))))
-    (contexture-ert-wait-for (string-match-p "\\` ses:90,0[0-9][0-9]/\\?!\\'"
+    (contexture-ert-wait-for (string-match-p "\\` ses:90,0[0-9][0-9]/96,000!\\'"
                                              (contexture-session-tests--lighter)))
     (should (eq 'contexture-session-warning
                 (get-text-property 0 'face (cadr (contexture-session-line--lighter)))))

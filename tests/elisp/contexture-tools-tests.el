@@ -66,8 +66,8 @@
   (pcase-dolist (`(,function ,arguments ,why)
                  (list (list (lambda (_) (error "No light")) "{\"where\": \"x\"}" "No light")
                        (list (lambda (_) 7) "{\"where\": \"x\"}" "returned no text")
-                       (list #'identity "{}" "The argument where is missing")
-                       (list #'identity "{\"where\": 7}" "must be of the type string")
+                       (list #'identity "{}" "missing properties 'where'; call again")
+                       (list #'identity "{\"where\": 7}" "at /where: want string, but got number; call again")
                        (list (lambda (_) (read-string "Where? ")) "{\"where\": \"x\"}" "")))
     (contexture-tools-test-with (contexture-tools-test-calling "look" arguments)
       (contexture-define-tool "look" function '((where "A place")) :reads

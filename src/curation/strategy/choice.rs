@@ -60,6 +60,16 @@ pub enum Shown {
     },
 }
 
+impl Shown {
+    /// Returns the cost of a shown message or note, in tokens.
+    pub(in crate::curation) fn tokens(&self, history: &History<'_>) -> u64 {
+        match self {
+            Self::Whole(index) => history.measure.message(history.messages[*index].tokens),
+            Self::Shortened { tokens, .. } | Self::Note { tokens, .. } => *tokens,
+        }
+    }
+}
+
 /// The outcome for a unit, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {

@@ -1,7 +1,6 @@
 //! Builds the report of a window from the parts that were offered, chosen and built.
 
 use super::{Part, Request, fingerprint};
-use crate::curation::guard;
 use crate::curation::offer::{Offer, Offered};
 use crate::curation::phase::{self, Need};
 use crate::curation::report::{Entry, Report, SectionTokens, Sent, What};
@@ -79,7 +78,7 @@ fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> 
     let mut notes: Vec<(usize, u64)> = Vec::new();
     let mut place = 0;
     for shown in &chosen.shown {
-        let tokens = guard::tokens(history, shown);
+        let tokens = shown.tokens(history);
         match shown {
             Shown::Note { .. } => notes.push((place, tokens)),
             Shown::Whole(index) | Shown::Shortened { index, .. } => {

@@ -2,7 +2,6 @@
 
 use super::choice::{Choice, Line};
 use super::notes;
-use crate::curation::guard;
 use crate::curation::strategy::{Fate, Projection, Shown, Verdict};
 use crate::curation::unit::Kept;
 
@@ -21,7 +20,7 @@ impl<'h> Choice<'_, 'h> {
 
     /// Returns the cost of all that is shown, in tokens.
     pub(super) fn tokens(&self) -> u64 {
-        let cost = |shown: &Shown| guard::tokens(self.history, shown);
+        let cost = |shown: &Shown| shown.tokens(self.history);
         self.shown().iter().map(cost).sum()
     }
 
@@ -67,7 +66,7 @@ impl<'h> Choice<'_, 'h> {
         }
         let mut shown = self.shown();
         let mut over = (shown.iter())
-            .map(|shown| guard::tokens(self.history, shown))
+            .map(|shown| shown.tokens(self.history))
             .sum::<u64>()
             .saturating_sub(budget);
         shown.retain(|shown| match shown {
