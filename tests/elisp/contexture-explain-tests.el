@@ -195,8 +195,9 @@ messages")))
       (should-not (looking-at "\\+ system-prompt"))
       (contexture-explain-tests--goto "^- msg-")
       (let ((line (buffer-substring-no-properties (point) (line-end-position))))
+        ;; As much room for messages as before.
         (contexture-request 'build-context
-                            '(:max-tokens 600 :brief t :sections (:system-prompt "Be terse.")))
+                            '(:max-tokens 592 :brief t :sections (:system-prompt "Be terse.")))
         (contexture-dashboard-tests--type "g")
         (contexture-explain-tests--shows "Stable +[0-9,]+ bytes")
         (should (equal (contexture-dashboard--folded) '(system-prompt)))
