@@ -218,8 +218,9 @@ impl<'a> Document<'a> {
 
     /// Returns the line that closes the fence which a line opens; `None` if a turn begins before.
     fn closed(&self, at: usize, fence: usize) -> Option<usize> {
-        let inside = (at + 1..self.lines.len()).take_while(|at| self.turn_at(*at, true).is_none());
-        inside.into_iter().find(|at| closes(self.lines[*at], fence))
+        let mut inside =
+            (at + 1..self.lines.len()).take_while(|at| self.turn_at(*at, true).is_none());
+        inside.find(|at| closes(self.lines[*at], fence))
     }
 
     /// Reads a thought. Returns it, unless it is blank, and the line after it. What stands behind it
@@ -376,11 +377,6 @@ fn decoded(text: &str) -> String {
         ("&#124;", "|"),
         ("&amp;", "&"),
     ];
-    let mut text = text.to_owned();
-    for (entity, letter) in
-        ENTITIES.iter().filter(|(entity, _)| text.contains(entity)).collect::<Vec<_>>()
-    {
-        text = text.replace(entity, letter);
-    }
-    text
+    let decode = |text: String, (entity, letter): &(&str, &str)| text.replace(entity, letter);
+    ENTITIES.iter().fold(text.to_owned(), decode)
 }
