@@ -844,7 +844,8 @@ MESSAGE."
     (when-let* ((client (contexture-lisp--agent-client)))
       (when (contexture-lisp--agent-p client)
         (contexture-lisp--tell-directory client)))
-    (when (and (bound-and-true-p contexture-live--buffers)
+    (when (and (or (bound-and-true-p contexture-live--buffers)
+                   (bound-and-true-p contexture-live--copies))
                (cl-some (lambda (client)
                           (contexture-lisp--to-agent-p
                            client (contexture-lisp--ask client 'current)))

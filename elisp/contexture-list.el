@@ -276,7 +276,7 @@ It is a list of the id and a vector with the text of each column.  SENT is
   (let* ((metadata (plist-get item :metadata))
          (state (contexture-list--state item))
          (face (pcase state
-                 ("stale" 'contexture-list-stale)
+                 ((or "stale" "conflict") 'contexture-list-stale)
                  ("missing" 'contexture-list-missing)))
          (source (contexture-list--source metadata)))
     (list (plist-get item :id)
@@ -327,10 +327,12 @@ NOW is the time, in Unix seconds."
 (defun contexture-list--state-cell (item state face)
   "Return the cell for STATE of ITEM, in FACE, which may be nil.
 Text that may differ from its source is shown with its date."
-  (if (not (or face (equal state "frozen")))
+  (if (not (or face (contexture-list--dated-p item)))
       state
     (let ((as-of (plist-get item :as-of))
-          (reason (plist-get (plist-get item :metadata) :stale)))
+          (reason (if (equal state "conflict")
+                      "Its file changed on disk under unsaved edits; = compares them"
+                    (plist-get (plist-get item :metadata) :stale))))
       (apply #'propertize state
              `(,@(and face (list 'face face))
                ,@(and reason (list 'help-echo reason))
@@ -339,13 +341,16 @@ Text that may differ from its source is shown with its date."
 
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
-It is \"covered\" if another item has the whole file, and \"frozen\" for a
-snapshot whose source still has the same text."
+It is \"covered\" if another item contains it, \"frozen\" for a snapshot whose
+source still has the same text, \"copy\" for the text of a buffer without a
+file, and \"follows\" if that is kept up to date."
   (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
                                        (plist-get item :metadata)
                                        (plist-get item :timestamp))))
     (cond ((plist-get item :covered-by) "covered")
-          ((and (equal state "fresh") (contexture-list--frozen-p item)) "frozen")
+          ((not (equal state "fresh")) state)
+          ((contexture-list--copy-p item) (if (plist-get item :live) "follows" "copy"))
+          ((contexture-list--frozen-p item) "frozen")
           (t state))))
 
 (defun contexture-list--frozen-p (item)
@@ -354,10 +359,21 @@ snapshot whose source still has the same text."
        (not (plist-get item :live))
        (contexture-list--has-source-p item)))
 
-(defun contexture-list--has-source-p (item)
-  "Return non-nil if ITEM is text of a file, which it can follow."
+(defun contexture-list--copy-p (item)
+  "Return non-nil if ITEM has the text of a buffer without a file, and its date."
   (let ((metadata (plist-get item :metadata)))
-    (and (plist-get metadata :filename)
+    (and (plist-get item :as-of)
+         (plist-get metadata :buffer)
+         (null (plist-get metadata :filename)))))
+
+(defun contexture-list--has-source-p (item)
+  "Return non-nil if ITEM has the text of a file or a buffer, which it can follow.
+A buffer without a file must exist, and is followed as a whole."
+  (let ((metadata (plist-get item :metadata)))
+    (and (or (plist-get metadata :filename)
+             (and (contexture-list--copy-p item)
+                  (null (plist-get metadata :start-line))
+                  (get-buffer (plist-get metadata :buffer))))
          (null (plist-get metadata :start-column)) ; a rectangle
          (memq (plist-get metadata :origin)
                '(nil :region :defun :symbol :file :buffer :tree)))))
@@ -365,7 +381,8 @@ snapshot whose source still has the same text."
 (defun contexture-list--dated-p (item)
   "Return non-nil if the state of ITEM is shown with a date."
   (and (plist-get item :as-of)
-       (member (contexture-list--state item) '("stale" "missing" "frozen"))))
+       (member (contexture-list--state item)
+               '("stale" "missing" "frozen" "copy" "follows"))))
 
 (defun contexture-list--kind (item)
   "Return a phrase for ITEM's type and origin."
@@ -912,6 +929,7 @@ or, if that item is gone, to the same line."
     (define-key map "r" #'contexture-redo)
     (define-key map "w" #'contexture-list-copy)
     (define-key map "v" #'contexture-preview)
+    (define-key map "=" #'contexture-ediff)
     (define-key map "?" #'describe-mode)
     (define-key map "S" #'contexture-list-sort)
     (define-key map "o" #'contexture-list-unsort)
@@ -957,6 +975,7 @@ with \\[contexture-redo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
 `Z' freezes items, so that they no longer follow their sources.
+`=' compares a buffer with its file, which changed under unsaved edits.
 `N' sends items with the next prompt of an agent; the column of what was
 sent appears with the first item that an agent has.
 `>' moves items to the next, more specific layer, and `<' to the one before.
@@ -1257,6 +1276,10 @@ them are snapshots, let those that come from files follow them again."
     (contexture-list--change
      'freeze-items (list :ids ids :frozen (and live t))
      (lambda (_)
+       (unless live
+         (dolist (item items)
+           (contexture-live--follow-copy (contexture-list--manager-of (plist-get item :id))
+                                         item)))
        (contexture--message "%s %s" (contexture--count (length ids) "item")
                             (if live "frozen: changes to the source no longer count"
                               "following the source again"))))
@@ -1942,9 +1965,24 @@ several, choose one."
      'freeze-items (list :manager manager :id (plist-get item :id)
                          :frozen (not follow))
      :success (lambda (_)
+                (when follow (contexture-live--follow-copy manager item))
                 (contexture--message "%s %s in %s"
                          (if follow "Following again:" "Frozen:")
                          name (contexture--label manager))))))
+
+;;;###autoload
+(defun contexture-ediff ()
+  "Compare this buffer, which has unsaved edits, with its file.
+In a list of items, compare the buffer of the item at point."
+  (interactive)
+  (let ((buffer (if (derived-mode-p 'contexture-list-mode)
+                    (contexture--visited-buffer
+                     (plist-get (plist-get (contexture-list--item) :metadata) :filename))
+                  (contexture--base-buffer))))
+    (unless (and buffer (buffer-file-name buffer))
+      (user-error "No buffer visits this file, so there are no edits to compare"))
+    (with-current-buffer buffer
+      (ediff-current-file))))
 
 ;;;###autoload
 (defun contexture-clear ()
@@ -1968,7 +2006,7 @@ several, choose one."
 ;;;###autoload
 (defun contexture-undo ()
   "Undo the last change to this buffer's context.
-What one command of this Emacs added is one change.  With layers, the
+What one command changed is one change, in all contexts.  With layers, the
 context is the one that was changed last in this Emacs, or else the one
 to which this buffer adds.  Repeat it to go further back.
 `contexture-redo' brings back what was undone.  `contexture-menu' shows
@@ -1991,97 +2029,27 @@ WHAT is the member of its result that names the change.  DID begins the
 report; REVERSES says what the opposite command does."
   (let ((manager (contexture-sets--manager-to-undo)))
     (setq contexture--last-changed manager)
-    (contexture-sets--make-steps
-     method manager
+    (contexture--request-patiently
+     method (list :manager manager :describe t)
+     :success
      (lambda (result)
        (contexture--with-size
         ;; The change may have brought back what covers others.
         manager (append result '(:covers t))
         (lambda (size)
           (contexture--message
-           "%s %s in %s (%s)%s" did
+           "%s %s in %s%s (%s)%s" did
            (contexture-sets--change-name (plist-get result what)
                                          (plist-get result :change))
            (contexture--label manager)
+           (mapconcat (lambda (other) (concat " and " (contexture--label other)))
+                      (plist-get result :also) "")
            size
            (if (equal (plist-get result what) "push-next") ""
              (format "; %s %s it"
                      (contexture--key (if (eq method 'undo) 'contexture-redo
                                         'contexture-undo))
                      reverses)))))))))
-
-(defvar contexture-sets--steps nil
-  "Functions that undo or redo, in order; the first is at work.
-It has to ask first what it would undo, so later ones wait for it.")
-
-(defvar contexture-sets--steps-connection nil
-  "Connection that the steps use.
-Steps of an earlier connection are forgotten, since they never end.")
-
-(defun contexture-sets--make-steps (method manager success)
-  "Call METHOD, `undo' or `redo', for what one command changed in MANAGER.
-SUCCESS gets the last result, whose `:change' has the `:count' of all."
-  (let ((step (if (assoc manager contexture--groups)
-                  (apply-partially #'contexture-sets--step-of-group method manager success)
-                (lambda () (contexture-sets--make-step method manager 1 success)))))
-    (unless (eq contexture-sets--steps-connection (contexture-current-connection))
-      (setq contexture-sets--steps-connection (contexture-current-connection)
-            contexture-sets--steps nil))
-    (setq contexture-sets--steps (append contexture-sets--steps (list step)))
-    (unless (cdr contexture-sets--steps)
-      (funcall step))))
-
-(defun contexture-sets--step-of-group (method manager success)
-  "Ask what METHOD would change in MANAGER, and do that; then call SUCCESS."
-  (let ((redo (eq method 'redo)))
-    (contexture--request-patiently
-     'next-changes (list :manager manager)
-     :success
-     (lambda (next)
-       (contexture-sets--make-step
-        method manager
-        (contexture--group-size manager (plist-get next (if redo :next-redo :next-undo)) redo)
-        success))
-     :error #'contexture-sets--step-failed)))
-
-(defun contexture-sets--make-step (method manager count success)
-  "Call METHOD COUNT times for MANAGER, then SUCCESS with the last result."
-  (let ((params (list :manager manager :describe t))
-        (done (lambda (result)
-                (contexture-sets--next-step)
-                (funcall success result))))
-    (if (= count 1)
-        (contexture--request-patiently method params
-                                       :success done :error #'contexture-sets--step-failed)
-      (contexture-request-batch-async
-       (make-list count (cons method params))
-       :atomic t
-       :success (lambda (outcomes)
-                  (let ((result (plist-get (car (last outcomes)) :result)))
-                    (plist-put (plist-get result :change) :count count)
-                    (funcall done result)))
-       :error #'contexture-sets--step-failed))))
-
-(defun contexture-sets--step-failed (problem)
-  "Show PROBLEM, and go on with the next step."
-  (contexture-sets--next-step)
-  (contexture-show-error problem))
-
-(defun contexture-sets--next-step ()
-  "Begin the step after the one that has just ended."
-  (pop contexture-sets--steps)
-  (when contexture-sets--steps
-    (funcall (car contexture-sets--steps))))
-
-(defun contexture-sets--whole-changes (manager changes)
-  "Return CHANGES, an answer of `next-changes' for MANAGER, grouped by command.
-What one command of this Emacs added counts as one change there."
-  (pcase-dolist (`(,member . ,redo) '((:next-undo . nil) (:next-redo . t)))
-    (let* ((change (plist-get changes member))
-           (count (contexture--group-size manager change redo)))
-      (when (> count 1)
-        (plist-put change :count count))))
-  changes)
 
 (defun contexture-sets--change-name (method change)
   "Return a phrase for the change by METHOD.
@@ -2279,8 +2247,9 @@ They may be part of names, which complete with TAB."
 ;;;###autoload
 (defun contexture-switch (manager)
   "Make this buffer's commands work on the context named MANAGER.
-That context need not exist yet.  If MANAGER is nil, or with empty input
-or a prefix argument, `contexture-scope' decides again."
+Interactively, an unknown name is an error if it is like one that exists;
+else you are asked whether to begin a new context.  If MANAGER is nil, or
+with empty input or a prefix argument, `contexture-scope' decides again."
   (interactive
    (progn (contexture-sets--check-buffer)
           (list (unless current-prefix-arg (contexture-sets--read-manager)))))
@@ -2315,8 +2284,34 @@ The empty string stands for the usual context of this buffer."
                               (mapcar #'car alist) 'contexture-context
                               (contexture-sets--annotate
                                alist #'contexture-sets--manager-text))
-                             nil 'confirm nil 'contexture-context-history)))) ; ask before taking a new name
-    (or (plist-get (cdr (assoc chosen alist)) :manager) chosen)))
+                             nil nil nil 'contexture-context-history))))
+    (or (plist-get (cdr (assoc chosen alist)) :manager)
+        (plist-get (contexture--entry :manager chosen entries) :manager)
+        (contexture-sets--new-manager
+         chosen (append (mapcar #'car alist) (contexture--pluck :manager entries))))))
+
+(defun contexture-sets--new-manager (name known)
+  "Return NAME for a new context, if it is like none of the names KNOWN.
+Signal an error that shows those that are like it, or if the user says no."
+  (if (string-blank-p name) name
+    (when-let* ((near (contexture-sets--near-names name known)))
+      (contexture--user-error "No context is called %s; did you mean %s?" name
+                              (string-join near " or ")))
+    (unless (contexture--y-or-n-p
+             (contexture--format "No context is called %s.  Begin it? " name))
+      (user-error "No context was chosen"))
+    name))
+
+(defun contexture-sets--near-names (name known)
+  "Return at most three of the names KNOWN that are like NAME, the nearest first."
+  (let* ((name (downcase name))
+         (near (cl-loop for other in (delete-dups (copy-sequence known))
+                        for distance = (string-distance name (downcase other))
+                        when (or (<= distance (max 1 (/ (length name) 3)))
+                                 (and (> (length name) 2)
+                                      (string-search name (downcase other))))
+                        collect (cons distance other))))
+    (seq-take (mapcar #'cdr (sort near (lambda (a b) (< (car a) (car b))))) 3)))
 
 (defun contexture-sets--managers ()
   "Return the entries of all contexts, as plists.

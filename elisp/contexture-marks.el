@@ -23,6 +23,7 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-list--copy-p "contexture-list" (item))
 (declare-function contexture--call-method "contexture-rpc" t t)
 (declare-function contexture--unanswered-calls "contexture-rpc" (connection))
 (defvar contexture--own-call)
@@ -564,10 +565,12 @@ the prefix to which you bound the variable `contexture-command-map':
                            (contexture-token-budget
                             (contexture--budget-lighter name items sent))
                            (t (format "%s:%d/%d" name items sent)))))
-    (if (or (null items) (= stale 0)) text
+    (if (or (null items) (and (= stale 0) (null contexture--conflicts))) text
       (append (ensure-list text)
-              (list (propertize (format " %d stale" stale)
-                                'face 'contexture-mark-stale))))))
+              (list (propertize
+                     (concat (when (> stale 0) (format " %d stale" stale))
+                             (when contexture--conflicts " conflict"))
+                     'face 'contexture-mark-stale))))))
 
 (defun contexture--lighter-name (manager)
   "Return the label of the context MANAGER in the mode line.
@@ -667,6 +670,10 @@ of `contexture-live--state', and SAVED the last state that was saved."
 
 (defvar contexture-live--buffers nil
   "Buffers with live items.")
+
+(defvar contexture-live--copies nil
+  "Items that follow buffers without files: a list of (ID MANAGER BUFFER TICK).
+TICK is the modification count of BUFFER when the server was last told.")
 
 (defvar contexture-live--places (make-hash-table :test #'equal)
   "Hash table from the id of each live item of a buffer to (BUFFER . ITEM).")
@@ -785,10 +792,13 @@ to BEG, so that all lines of a buffer are counted once."
   "Send the changes of buffers with live items to the server, in one call.
 This does not wait for the answer.  A server that cannot be reached gets
 them when it is back."
-  (when (and contexture-live--buffers (contexture-running-p))
+  (when (and (or contexture-live--buffers contexture-live--copies) (contexture-running-p))
     (with-demoted-errors "Contexture: %S"
+      (contexture-live--note-conflicts)
       (contexture-live--tell
-       (cl-loop for buffer in contexture-live--buffers
+       (nconc
+        (contexture-live--copy-changes)
+        (cl-loop for buffer in contexture-live--buffers
                 nconc (contexture--with-live-buffer buffer
                         (let* ((sign (contexture-live--sign))
                                (items (if (equal sign contexture-live--seen)
@@ -797,7 +807,76 @@ them when it is back."
                           (setq contexture-live--seen sign
                                 contexture-live--new nil)
                           (and items
-                               (contexture-live--changes-here items (cdr sign))))))))))
+                               (contexture-live--changes-here items (cdr sign)))))))))))
+
+;;;; Copies of buffers without files
+
+(defconst contexture-live--largest-copy 1000000
+  "Maximum size, in characters, of a buffer without a file that is followed.")
+
+(defun contexture-live--follow-copy (manager item)
+  "Let ITEM of MANAGER follow its buffer if that has no file, as of a process."
+  (when-let* ((buffer (and (contexture-list--copy-p item)
+                           (get-buffer (plist-get (plist-get item :metadata) :buffer)))))
+    (setf (alist-get (plist-get item :id) contexture-live--copies nil nil #'equal)
+          (list manager buffer nil))
+    (with-current-buffer buffer
+      (add-hook 'kill-buffer-hook #'contexture-live--copy-killed nil t))
+    (contexture-live--start-timer)
+    (contexture-live--push)))
+
+(defun contexture-live--copy-changes ()
+  "Return the updates of the items that follow buffers without files."
+  (cl-loop for (id manager buffer tick) in contexture-live--copies
+           for now = (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer))
+           unless (eql now tick)
+           collect (contexture-live--copy-update id manager buffer)))
+
+(defun contexture-live--copy-update (id manager buffer)
+  "Return the update that gives the item ID of MANAGER the text of BUFFER."
+  (let ((large (> (buffer-size buffer) contexture-live--largest-copy)))
+    (setf (alist-get id contexture-live--copies nil large #'equal)
+          (unless large (list manager buffer (buffer-chars-modified-tick buffer))))
+    `(:id ,id :manager ,manager
+      ,@(if large
+            '(:metadata (:stale "its buffer has become too large to follow"))
+          (with-current-buffer buffer
+            (contexture--widened
+              `(:content ,(contexture--plain-text (buffer-substring-no-properties
+                                                   (point-min) (point-max)))
+                :metadata ,(contexture--as-of))))))))
+
+(defun contexture-live--copy-killed ()
+  "Tell the server the last text of this buffer, which is going away."
+  (contexture-live--push)
+  (contexture-live--tell
+   (cl-loop for (id manager buffer) in contexture-live--copies
+            when (eq buffer (current-buffer))
+            collect (list :id id :manager manager
+                          :metadata '(:stale "its buffer was killed"))))
+  (setq contexture-live--copies
+        (cl-remove (current-buffer) contexture-live--copies :key #'caddr)))
+
+;;;; Files that change under unsaved edits
+
+(defun contexture-live--note-conflicts ()
+  "Note which edited buffers with items have files that changed on disk.
+Tell about new ones, since what is sent is not what the file has."
+  (let ((names (cl-loop for buffer in contexture-live--buffers
+                        nconc (contexture--with-live-buffer buffer
+                                (and (buffer-modified-p)
+                                     buffer-file-name
+                                     (not (contexture-outside--taken-p buffer-file-name))
+                                     (not (verify-visited-file-modtime))
+                                     (contexture-live--names))))))
+    (unless (equal names contexture--conflicts)
+      (let ((new (cl-set-difference names contexture--conflicts :test #'equal)))
+        (setq contexture--conflicts names)
+        (force-mode-line-update t)
+        (when new
+          (contexture--message
+           "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
+           (contexture--last-name (car new)) (contexture--key 'contexture-ediff)))))))
 
 (defconst contexture-live--patience 2
   "Maximum number of seconds to wait until the server knows the changes.")
@@ -836,6 +915,9 @@ They are never sent again, since newer ones may have been sent meanwhile."
   "Send all items of buffers to a server that was just reached.
 If it is not the SAME server with the same state, its ids mean other
 items, so let no item follow a buffer."
+  (if same
+      (dolist (copy contexture-live--copies) (setf (nth 3 copy) nil))
+    (setq contexture-live--copies nil))
   (dolist (buffer contexture-live--buffers)
     (contexture--with-live-buffer buffer
       (if (not same)
@@ -933,6 +1015,10 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
     (add-hook 'after-save-hook #'contexture-live--written nil t)
     (add-hook 'kill-buffer-hook #'contexture-live--killed nil t)
     (add-hook 'after-set-visited-file-name-hook #'contexture-live--renamed nil t))
+  (contexture-live--start-timer))
+
+(defun contexture-live--start-timer ()
+  "Send changes after pauses in typing from now on."
   (unless contexture-live--timer
     (setq contexture-live--timer
           (run-with-idle-timer contexture-live-delay t #'contexture-live--push))))
@@ -952,7 +1038,8 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
   (setq contexture-live--buffers
         (cl-remove-if-not #'buffer-live-p
                           (delq (current-buffer) contexture-live--buffers)))
-  (when (and contexture-live--timer (null contexture-live--buffers))
+  (when (and contexture-live--timer
+             (not (or contexture-live--buffers contexture-live--copies)))
     (cancel-timer contexture-live--timer)
     (setq contexture-live--timer nil)))
 
@@ -969,6 +1056,7 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
 
 (defun contexture-live--forget-item (id)
   "Let the item ID follow no buffer any more."
+  (setf (alist-get id contexture-live--copies nil t #'equal) nil)
   (pcase-let ((`(,buffer . ,item) (contexture-live--find-item id)))
     (contexture--with-live-buffer buffer
       (contexture-live--drop-overlay item)
@@ -1496,7 +1584,10 @@ PAIRS are sorted by their cars."
   (contexture-live--tell
    (cl-loop for item in contexture-live--items
             for told = (contexture-live--item-told item)
-            for saved = (contexture-live--item-saved item)
+            for saved = (or (contexture-live--item-saved item)
+                            ;; The file has the same text, in another form.
+                            (and (eq (nth 2 told) 'form) (car told) (not (nth 3 told))
+                                 (list (car told) (nth 1 told) nil nil)))
             when (or (nth 2 told) (nth 3 told))
             collect (if saved (contexture-live--update item saved t)
                       `(:id ,(contexture-live--item-id item)
@@ -1521,9 +1612,10 @@ Its file, which the server follows, has the buffer's text now."
 (defun contexture-live--killed ()
   "Send the last changes of a buffer that is going away.
 Edits that were not saved are lost."
-  (if (contexture-live--held-p)
-      (contexture-live--give-back)
-    (contexture-live--push))
+  (let ((held (contexture-live--held-p)))
+    ;; A file in another form than UTF-8 has the text, too.
+    (unless (eq held 'unsaved) (contexture-live--push))
+    (when held (contexture-live--give-back)))
   (contexture-live--release))
 
 (defun contexture-live--renamed ()
@@ -1569,7 +1661,8 @@ Subscribe to the server's changes the first time.  Do nothing while
 
 (defun contexture-live--disconnected ()
   "Let no item follow a buffer, since the connection was closed."
-  (setq contexture--live-watching nil)
+  (setq contexture--live-watching nil
+        contexture-live--copies nil)
   (remove-hook 'find-file-hook #'contexture-live--opened)
   (dolist (buffer contexture-live--buffers)
     (contexture--with-live-buffer buffer

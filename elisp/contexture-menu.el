@@ -25,7 +25,6 @@
 (autoload 'contexture-session--params "contexture-session")
 (autoload 'contexture-sets--change-name "contexture-list")
 (autoload 'contexture-sets--manager-to-undo "contexture-list")
-(autoload 'contexture-sets--whole-changes "contexture-list")
 (defvar contexture-tree--walks)
 
 ;;;; Options
@@ -118,6 +117,7 @@ type a prefix argument before any of them."
     ("w" "copy" contexture-copy)
     ("i" "insert" contexture-insert)
     ("m" "switch context" contexture-switch)
+    ("=" "compare with file" contexture-ediff)
     ("N" "send to agent" contexture-send-to-agent)
     ("M" contexture-mode :description contexture-menu--marks)]
    ["Change"
@@ -344,7 +344,7 @@ If the server is slow or refuses, the menu shows what is known already."
                        ,@(mapcar (lambda (manager) `(count-items :manager ,manager))
                                  managers)))))
          (setq contexture-menu--changes
-               (contexture-sets--whole-changes changing (plist-get changes :result)))
+               (plist-get changes :result))
          (unless (plist-get items :error)
            (contexture--note-items context (plist-get items :result)))
          (cl-loop for manager in managers

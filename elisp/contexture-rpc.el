@@ -200,13 +200,14 @@ before it changed, and its error is signaled."
   (plist-get (contexture-request 'batch (contexture--batch calls atomic))
              :results))
 
-(cl-defun contexture-request-batch-async (calls &key atomic success error)
+(cl-defun contexture-request-batch-async (calls &key atomic step success error)
   "Make CALLS in one message and return at once.
 SUCCESS is called with their outcomes, as `contexture-request-batch'
 returns them for CALLS and ATOMIC; ERROR is as for
-`contexture-request-async'."
+`contexture-request-async'.  STEP is the version that an earlier call gave a
+context; undo takes back both calls together."
   (contexture--request-patiently
-   'batch (contexture--batch calls atomic)
+   'batch (append (contexture--batch calls atomic) (and step (list :step step)))
    :success (lambda (result)
               (funcall (or success #'ignore) (plist-get result :results)))
    :error error))
@@ -524,13 +525,18 @@ Only a server on another machine gets it, from `contexture-secret-file'."
            (insert-file-contents file)
            (buffer-substring (point) (line-end-position))))))))
 
+(defun contexture--follows-buffers-p ()
+  "Return non-nil if items follow buffers."
+  (or (bound-and-true-p contexture-live--buffers)
+      (bound-and-true-p contexture-live--copies)))
+
 (defun contexture--ready (connection info &optional items)
   "Make CONNECTION ready: record INFO about its server, and send waiting calls.
 INFO is the answer to the greeting, or nil.  ITEMS are the items of edited
 buffers, whose unsaved texts are sent before the calls."
   (let ((waiting (hash-table-count (oref connection unanswered))))
     (oset connection state 'ready)
-    (when (and (bound-and-true-p contexture-live--buffers)
+    (when (and (contexture--follows-buffers-p)
                (eq connection contexture--connection))
       (contexture-live--resume
        (let ((state (plist-get info :state)))
@@ -1003,7 +1009,7 @@ Everything the server has acknowledged is saved, so force does no harm."
 SUCCESS is called with the result or FAILURE with the error, both from the
 process filter.  If METHOD shows or sends items, first tell the server what
 changed in their buffers."
-  (when (and (bound-and-true-p contexture-live--buffers)
+  (when (and (contexture--follows-buffers-p)
              (memq method contexture--showing-methods)
              (eq connection contexture--connection))
     (contexture-live--push))

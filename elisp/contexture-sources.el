@@ -32,6 +32,7 @@
 (declare-function contexture-defun--named "contexture-code" (name))
 (declare-function contexture-defun--skip-preamble "contexture-code" ())
 (declare-function contexture-mention--symbols "contexture-mention" ())
+(declare-function dired-get-filename "dired" (&optional localp no-error-if-not-filep))
 (declare-function dired-get-marked-files "dired"
                   (&optional localp arg filter distinguish-one-marked error))
 (declare-function extract-rectangle-line "rect" (startcol endcol lines))
@@ -83,7 +84,7 @@
 ORIGIN, a keyword, says where CONTENT was taken; METADATA is a plist of
 further facts."
   (list :type type
-        :content (substring-no-properties content)
+        :content (contexture--plain-text (substring-no-properties content))
         :metadata (append (list :origin origin) metadata (contexture--as-of))))
 
 (defun contexture-sources--buffer-metadata (&rest keys)
@@ -147,17 +148,30 @@ else the whole buffer."
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-If there are directories, ask once how to add them."
-  (let ((files (or (ignore-errors (dired-get-marked-files))
-                   (user-error "Mark files, or put point on one")))
-        (contexture-manager (contexture-current-manager)) ; ask once
-        mode)
-    (dolist (directory (cl-remove-if-not #'file-directory-p files))
-      (setq mode (or mode (contexture-tree--read-mode)))
-      (contexture-add-directory directory mode))
-    (contexture-sources--add-all
-     (mapcar #'contexture--file-call (cl-remove-if #'file-directory-p files))
-     "file")))
+They pass the filter that directories pass, except that a hidden or ignored
+file that is marked itself is added.  If there are directories, ask once how
+to add them.  All are one addition for undo."
+  (let* ((files (contexture-sources--dired-files))
+         (remote (cl-find-if #'contexture--remote-p files))
+         (folders (cl-some #'file-directory-p (if remote nil files))))
+    (cond (remote
+           (contexture-sources--add-all
+            (mapcar (lambda (file) (contexture--asked-call (contexture--file-call file)))
+                    files)
+            "file"))
+          ((or folders (cdr files))
+           (contexture-tree--add-files
+            files (if folders (contexture-tree--read-mode) 'files)))
+          (t (contexture-add-file (car files))))))
+
+(defun contexture-sources--dired-files ()
+  "Return the marked files of this Dired buffer, or the one at point.
+On the line of the directory itself, that is the directory."
+  (or (ignore-errors (dired-get-marked-files))
+      (let ((file (dired-get-filename nil t)))
+        (and file (string-match-p "/\\.\\'" file)
+             (list (substring file 0 -2))))
+      (user-error "Mark files, or put point on one")))
 
 (defun contexture-sources--add-ibuffer ()
   "Add the marked buffers of this Ibuffer, or the one at point."
@@ -169,42 +183,101 @@ If there are directories, ask once how to add them."
                (with-current-buffer buffer
                  (when (= (point-min) (point-max))
                    (contexture--user-error "Buffer %s is empty" (buffer-name)))
-                 (cons 'add-item
-                       (contexture--capture (point-min) (point-max) :buffer))))
+                 (contexture--asked-call
+                  (cons 'add-item (contexture--capture (point-min) (point-max) :buffer)))))
              buffers)
      "buffer")))
 
 (defun contexture-sources--add-all (calls noun)
   "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.
 NOUN, such as \"file\", names what each of them adds."
-  (cond ((cdr calls)
-         (contexture--add-batch
-          calls
-          (lambda (manager outcomes)
-            (contexture-sources--tell-all
-             manager noun
-             (reverse (cl-loop for outcome in outcomes
-                               when (plist-get outcome :result) collect it))
-             (cl-loop for outcome in outcomes
-                      when (plist-get (plist-get outcome :error) :message)
-                      collect it)))))
-        (calls
-         (contexture--add (cdar calls) (caar calls)))))
+  (if (cdr calls)
+      (contexture--add-batch
+       calls
+       (lambda (manager outcomes)
+         (contexture-sources--tell-all
+          manager noun
+          (reverse (delq nil (contexture--pluck :result outcomes)))
+          (delq nil (mapcar (lambda (outcome)
+                              (contexture--refusal-text (plist-get outcome :error)))
+                            outcomes)))))
+    (when calls
+      (contexture--add (cdar calls) (caar calls)))))
 
-(defun contexture--add-batch (calls function)
+(defun contexture--refusal-text (problem)
+  "Return the message for PROBLEM, the error of a call, or nil if it is nil."
+  (and problem (contexture--error-text problem)))
+
+(defun contexture--add-batch (calls function &optional step before)
   "Make CALLS, pairs (METHOD . PARAMS), which add to this buffer's context.
 They are one addition for undo.  Then call FUNCTION with the name of the
-context and the outcomes."
+context and the outcomes.  What the server refuses is asked about, or
+decoded, and added with the rest.  STEP is that of an addition to which
+these belong, and BEFORE a list of outcomes that come first."
   (let ((manager (contexture-current-manager)))
     (setq contexture--last-manager manager
           contexture--last-changed manager)
     (contexture-request-batch-async
      (cl-loop for (method . params) in calls
               collect `(,method :manager ,manager ,@params :brief t))
+     :step step
      :success
      (lambda (outcomes)
-       (contexture--note-group manager (delq nil (contexture--pluck :result outcomes)))
-       (funcall function manager outcomes)))))
+       (cl-loop for (_ . params) in calls
+                for outcome in outcomes
+                for item = (plist-get outcome :result)
+                when item
+                do (contexture-live--added manager item (plist-get params :content)))
+       (let ((refused (cl-loop for call in calls
+                               for outcome in outcomes
+                               for problem = (plist-get outcome :error)
+                               when (and problem (contexture--may-be-otherwise-p problem))
+                               collect (cons call problem))))
+         (if (null refused)
+             (funcall function manager (append before outcomes))
+           (contexture--later
+            #'contexture--add-refused manager refused function
+            (or step (contexture--step-of outcomes))
+            (append before
+                    (cl-remove-if
+                     (lambda (outcome)
+                       (contexture--may-be-otherwise-p (plist-get outcome :error)))
+                     outcomes)))))))))
+
+(defun contexture--step-of (outcomes)
+  "Return the step of the additions in OUTCOMES, of a batch, or nil."
+  (cl-some (lambda (outcome) (plist-get (plist-get outcome :result) :version)) outcomes))
+
+(defun contexture--may-be-otherwise-p (problem)
+  "Return non-nil if another call may add what was refused because of PROBLEM."
+  (memq (plist-get (plist-get problem :data) :kind) '(:looks-secret :file-binary)))
+
+(defun contexture--add-refused (manager refused function step outcomes)
+  "Add to MANAGER what was REFUSED, pairs of a call and its problem, if possible.
+Ask once about all secrets.  Then call FUNCTION with MANAGER and OUTCOMES,
+to which these additions are appended as a part of STEP."
+  (let* ((secrets (cl-remove :looks-secret refused :test-not #'eq
+                             :key (lambda (pair)
+                                    (plist-get (plist-get (cdr pair) :data) :kind))))
+         (names (mapcar (lambda (pair) (contexture--last-name
+                                        (or (contexture--call-file (car pair)) "this text")))
+                        secrets))
+         (confirmed (and secrets (contexture--confirm-secrets names)))
+         (contexture-manager manager)
+         calls problems)
+    (pcase-dolist (`(,call . ,problem) refused)
+      (condition-case refusal
+          (if (not (assq call secrets))
+              (push (contexture--otherwise call problem) calls)
+            (unless confirmed (user-error "%s may hold secrets" (pop names)))
+            (push `(,(car call) ,@(contexture--without-key :secrets (cdr call))
+                    :secrets :add)
+                  calls))
+        (user-error (push (list :error (list :message (cadr refusal))) problems))))
+    (setq outcomes (append outcomes (nreverse problems)))
+    (if (setq calls (delq nil (nreverse calls)))
+        (contexture--add-batch calls function step outcomes)
+      (funcall function manager outcomes))))
 
 (defun contexture-sources--tell-all (manager noun items refusals)
   "Show a message that ITEMS, each a NOUN, were added to the context MANAGER.
@@ -213,7 +286,8 @@ the calls that added none."
   (let ((evicted (cl-loop for item in items
                           sum (length (plist-get item :evicted))))
         (refused (when refusals
-                   (format "; %d not added: %s" (length refusals) (car refusals)))))
+                   (format "; %d not added: %s" (length refusals)
+                           (contexture--some-of refusals)))))
     (if (null items)
         (contexture--message "Nothing added to %s%s" (contexture--label manager) refused)
       (contexture--with-size
@@ -530,10 +604,11 @@ FILE is nil if there is no such file."
 (cl-defstruct (contexture-tree--walk (:constructor contexture-tree--make-walk)
                                      (:copier nil))
   "A directory, ROOT, that is being added to the context MANAGER.
-ID is the id of the call on CONNECTION.  UNSAVED is the number of files below
-ROOT with unsaved edits.  ASKED is non-nil if the server was asked to cancel
-the call, and FORGOTTEN if Emacs no longer waits for an answer."
-  connection id root manager unsaved asked forgotten)
+ID is the id of the call on CONNECTION.  FILES are the files that were named
+themselves, instead of ROOT, their folder.  UNSAVED is the number of files
+below ROOT with unsaved edits.  ASKED is non-nil if the server was asked to
+cancel the call, and FORGOTTEN if Emacs no longer waits for an answer."
+  connection id root files manager unsaved asked forgotten)
 
 (defvar contexture-tree--walks nil
   "Directories that are being added, the newest first.
@@ -608,20 +683,41 @@ Use it again to give up on a server that does not answer."
 (defun contexture-tree--add (root mode hidden)
   "Have the server add the files below ROOT, a directory.
 MODE and HIDDEN are as for `contexture-add-directory'."
+  (contexture-tree--call root nil mode
+                         (contexture--plist :path root :hidden (and hidden t))))
+
+(defun contexture-tree--add-files (files mode)
+  "Have the server add FILES, files and directories of this machine.
+MODE is as for `contexture-add-directory'.  Ask once about those that look
+like secrets, and leave them out if the answer is no."
+  (let* ((files (mapcar #'expand-file-name files))
+         (secret (cl-remove-if-not #'contexture--secret-file-p files))
+         (confirmed (contexture--confirm-secrets (mapcar #'contexture--last-name secret)))
+         (chosen (if confirmed files (cl-set-difference files secret :test #'equal))))
+    (if (null chosen)
+        (contexture--message "Nothing added: %s may hold secrets"
+                             (contexture--some-of (mapcar #'contexture--last-name secret)))
+      (contexture-tree--call (if (cdr files) nil (concat (car files) "/"))
+                             chosen mode
+                             (list :paths (vconcat chosen)
+                                   :secrets (if (and secret confirmed) :add :omit))))))
+
+(defun contexture-tree--call (root files mode params)
+  "Call `add-tree' with PARAMS and MODE for ROOT, or for FILES.
+ROOT is nil if there are several files."
   (let* ((manager (contexture-current-manager))
          (walk (contexture-tree--make-walk
-                :root root :manager manager
+                :root (or root default-directory) :manager manager :files (and (null root) files)
                 :connection (contexture-current-connection)
-                :unsaved (contexture-tree--unsaved root))))
+                :unsaved (if (eq mode 'files) 0 (contexture-tree--unsaved root)))))
     (setq contexture--last-manager manager
           contexture--last-changed manager)
     (setf (contexture-tree--walk-id walk)
           (contexture-request-async
            'add-tree
-           (contexture--plist :path root :manager manager
-                              :mode (intern (format ":%s" mode))
-                              :hidden (and hidden t)
-                              :live (and (eq mode 'files) t))
+           `(,@params :manager ,manager
+             ,@(contexture--plist :mode (intern (format ":%s" mode))
+                                  :live (and (eq mode 'files) t)))
            :success (apply-partially #'contexture-tree--added walk)
            :error (apply-partially #'contexture-tree--refused walk)))
     (push walk contexture-tree--walks)
@@ -711,8 +807,51 @@ PARAMS are those of a notification, or nil at the beginning."
 
 (defun contexture-tree--added (walk result)
   "Show a message that the files of WALK were added.
-RESULT is that of the method `add-tree'."
+RESULT is that of the method `add-tree'.  Marked files that are not UTF-8
+text are added first, as Emacs decodes them."
   (contexture-tree--end walk)
+  (let* ((manager (contexture-tree--walk-manager walk))
+         (contexture-manager manager)
+         (calls (contexture-tree--decoded-calls walk result)))
+    (if (null calls)
+        (contexture-tree--tell-added walk result)
+      (contexture--add-batch
+       calls
+       (lambda (_ outcomes)
+         (let ((items (delq nil (contexture--pluck :result outcomes))))
+           (plist-put result :files (+ (plist-get result :files) (length items)))
+           (plist-put result :tokens (+ (plist-get result :tokens)
+                                        (contexture--sum :tokens items)))
+           (contexture-tree--tell-added walk result)))
+       (plist-get result :version)))))
+
+(defun contexture-tree--decoded-calls (walk result)
+  "Return calls that add the marked files of WALK that the server cannot read.
+They are those that RESULT, of `add-tree', names as binary and that Emacs can
+decode, which are then no longer among those left out."
+  (when-let* ((named (and (contexture-tree--walk-files walk)
+                          (plist-get (plist-get result :skipped) :named))))
+    (let ((root (plist-get result :root)) calls done)
+      (dolist (entry named)
+        (let ((file (contexture--inertly (expand-file-name (plist-get entry :path) root))))
+          (when (and (eq (plist-get entry :reason) :binary)
+                     (member file (contexture-tree--walk-files walk)))
+            (when-let* ((call (ignore-errors (contexture--decoded-call file nil nil nil))))
+              (push entry done)
+              (push call calls)))))
+      (when calls
+        (let ((skipped (plist-get result :skipped)))
+          (plist-put skipped :named (cl-set-difference named done))
+          (plist-put skipped :total
+                     (cl-loop for (reason number) on (plist-get skipped :total) by #'cddr
+                              for left = (if (eq reason :binary) (- number (length done))
+                                           number)
+                              when (> left 0) nconc (list reason left)))))
+      (nreverse calls))))
+
+(defun contexture-tree--tell-added (walk result)
+  "Show the message that the files of WALK were added, as RESULT says.
+If some were left out that could be added, a key adds them."
   (let ((manager (contexture-tree--walk-manager walk)))
     (contexture-request-async
      'count-items (list :manager manager)
@@ -722,7 +861,28 @@ RESULT is that of the method `add-tree'."
        (contexture--with-size
         manager (append summary '(:covers t))
         (lambda (size)
-          (contexture--message "%s" (contexture-tree--added-text walk result size))))))))
+          (contexture--message "%s%s" (contexture-tree--added-text walk result size)
+                               (contexture-tree--offer-rest manager result))))))))
+
+(defconst contexture-tree--can-be-added '(:ignored :hidden :secret :backup)
+  "Reasons for which a file is left out that can be added nevertheless.")
+
+(defun contexture-tree--offer-rest (manager result)
+  "Let `+' add to MANAGER what RESULT, of `add-tree', left out; return a phrase.
+Return nil if that is nothing."
+  (when-let* ((root (plist-get result :root))
+              (rest (cl-loop for entry in (plist-get (plist-get result :skipped) :named)
+                             when (memq (plist-get entry :reason)
+                                        contexture-tree--can-be-added)
+                             collect (contexture--inertly
+                                       (expand-file-name (plist-get entry :path) root)))))
+    (let ((map (make-sparse-keymap)))
+      (define-key map "+" (lambda ()
+                            (interactive)
+                            (let ((contexture-manager manager))
+                              (contexture-tree--add-files rest 'files))))
+      (set-transient-map map)
+      (format "; + adds %s" (contexture--some-of (mapcar #'contexture--last-name rest))))))
 
 (defun contexture-tree--added-text (walk result size)
   "Return the message that the files of WALK were added.
@@ -732,10 +892,11 @@ context now."
         (evicted (length (plist-get result :evicted)))
         (unsaved (contexture-tree--walk-unsaved walk)))
     (concat
-     (format "Added %s%s of %s (%s) to %s (%s)"
+     (format "Added %s%s%s (%s) to %s (%s)"
              (if (eq (plist-get result :mode) :listing) "a listing of " "")
              (contexture--count files "file")
-             (contexture--abbreviate (contexture-tree--walk-root walk))
+             (if (contexture-tree--walk-files walk) ""
+               (concat " of " (contexture--abbreviate (contexture-tree--walk-root walk))))
              (contexture--count (or (plist-get result :tokens) 0) "token")
              (contexture--label (contexture-tree--walk-manager walk))
              size)

@@ -126,7 +126,7 @@
                     contexture-freeze contexture-clear contexture-undo
                     contexture-redo contexture-refresh contexture-set-capacity
                     contexture-switch contexture-save-set contexture-load-set
-                    contexture-drop-set)))
+                    contexture-drop-set contexture-ediff)))
     (dolist (command (cdr entry))
       (autoload command (car entry) nil t)))
   ;; The first call loads jsonrpc.el, which takes longer than all the rest.
@@ -141,7 +141,7 @@
                    ("contexture-marks"
                     contexture-live--added contexture-live--captured
                     contexture-live--connected contexture-live--edited-names
-                    contexture-live--held-p)
+                    contexture-live--follow-copy contexture-live--held-p)
                    ("contexture-sources"
                     contexture-sources--block-selection
                     contexture-sources--capture-rectangle)
@@ -186,6 +186,7 @@
     (define-key map "L" #'contexture-load-set)
     (define-key map "D" #'contexture-drop-set)
     (define-key map "m" #'contexture-switch)
+    (define-key map "=" #'contexture-ediff)
     (define-key map "N" #'contexture-send-to-agent)
     (define-key map "q" #'contexture-cancel)
     (define-key map "g" #'contexture-refresh)
@@ -799,7 +800,25 @@ command that helps."
                                   (plist-get data :capacity) (plist-get data :pinned)))
           (manager (string-replace (prin1-to-string manager) (contexture--label manager)
                                    (or (plist-get problem :message) "")))
-          (t (plist-get problem :message)))))
+          (t (contexture--own-advice (plist-get data :kind) (plist-get problem :message))))))
+
+(defun contexture--own-advice (kind message)
+  "Return MESSAGE, of an error of KIND, with advice for users of Emacs.
+What the server advises is for programs."
+  (pcase kind
+    (:file-too-large
+     (replace-regexp-in-string
+      "\\([0-9]+\\) bytes, but the limit is \\([0-9]+\\);.*"
+      (lambda (match)
+        (save-match-data
+          (string-match "\\([0-9]+\\)[^0-9]+\\([0-9]+\\)" match)
+          (cl-flet ((size (group) (file-size-human-readable
+                                   (string-to-number (match-string group match)) 'iec " " "B")))
+            (format "%s, and files of at most %s are added whole; visit it and mark a part"
+                    (size 1) (size 2)))))
+      message t t))
+    (:file-binary (replace-regexp-in-string "; send text with add-item.*" "" message t t))
+    (_ message)))
 
 (defun contexture--full-text (files tokens capacity pinned)
   "Return a phrase that says that a context is full, and what to do.
@@ -865,9 +884,12 @@ What the server announces meanwhile is not another client's change.")
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
 Outside of commands there is no last event, which `y-or-n-p' takes for one of
-the mouse: it would show a dialog box."
+the mouse: it would show a dialog box.  Where nobody can answer, the answer
+is no."
   (let ((last-nonmenu-event (or last-nonmenu-event t)))
-    (y-or-n-p prompt)))
+    (condition-case nil
+        (y-or-n-p prompt)
+      (end-of-file nil))))
 
 ;;;; Models
 
@@ -1387,9 +1409,10 @@ not be added."
     (user-error "This is one of Contexture's own buffers; add text from the buffer that it comes from"))
   (when (minibufferp)
     (user-error "Leave the minibuffer first; its text cannot be added"))
-  (let ((text (contexture--check-text (buffer-substring-no-properties beg end)))
-        (live (and (buffer-file-name (contexture--base-buffer))
-                   (not (plist-get metadata :start-column)))))
+  (let* ((file (buffer-file-name (contexture--base-buffer)))
+         (live (and file (not (plist-get metadata :start-column))))
+         (text (buffer-substring-no-properties beg end))
+         (text (contexture--check-text (if file text (contexture--plain-text text)))))
     (when live (contexture-live--captured text beg end))
     `(:type ,(cond ((eq origin :file) :file)
                    ((derived-mode-p 'prog-mode) :code)
@@ -1402,10 +1425,31 @@ not be added."
                  ,@(and (contexture--partial-p beg end) '(:partial t))
                  ,@(apply #'contexture--plist
                           :package (contexture--lisp-package beg) metadata)
-                 ,@(cond (live (and (contexture-live--held-p) '(:unsaved t)))
-                         ;; A rectangle, which is no text to follow.
-                         ((plist-get metadata :start-column) (contexture--as-of))))
+                 ;; A rectangle, or a buffer without a file, is no text to follow.
+                 ,@(if live (and (contexture-live--held-p) '(:unsaved t))
+                     (contexture--as-of)))
       ,@(and live '(:live t)))))
+
+(defconst contexture--escapes
+  (rx (or (seq ?\e (or (seq "[" (* (any "0-?")) (* (any " -/")) (any "@-~")) ; colours, moves
+                       (seq "]" (*? (not (any ?\a ?\e))) (or ?\a "\e\\"))   ; titles, links
+                       (seq (any "PX^_") (*? (not (any ?\e))) "\e\\")
+                       (seq (* (any " -/")) (any "0-~"))))
+          (seq nonl ?\b)                ; overstruck
+          (seq bol (* nonl) ?\r (not (any ?\n ?\r))))) ; drawn over, as a progress bar is
+  "Regexp for what a program writes to control a terminal.
+The last character of a match that does not begin with an escape is text.")
+
+(defun contexture--plain-text (text)
+  "Return TEXT, written by a program, without what controls a terminal."
+  (if (not (string-match-p "[\e\b\r]" text)) text
+    (replace-regexp-in-string
+     contexture--escapes
+     (lambda (match)
+       (if (and (string-search "\r" match) (not (string-prefix-p "\e" match)))
+           (substring match -1)
+         ""))
+     (replace-regexp-in-string "\r+\n" "\n" text t t) t t)))
 
 (defun contexture--check-text (text)
   "Return TEXT, from this buffer; signal an error if it is binary data.
@@ -1426,12 +1470,26 @@ They are for texts that do not follow their source."
          (file (buffer-file-name base))
          (mode (symbol-name major-mode)))
     (contexture--plist
-     :filename (and file (expand-file-name file))
-     :project (contexture--project-root)
+     :filename (and file (contexture--true-name (expand-file-name file)))
+     :project (when-let* ((root (contexture--project-root)))
+                (contexture--true-name root))
      :buffer (buffer-name base)
      :mode mode
      :language (and (not (eq major-mode 'fundamental-mode)) mode)
      :modified (and file (buffer-modified-p base)))))
+
+(defun contexture--true-name (file)
+  "Return FILE, a file or folder of this machine, as its project knows it.
+If links lead to the project, that is its name without links."
+  (let ((root (and (not (contexture--remote-p file)) (contexture--project-root))))
+    (if (or (null root) (equal root (contexture--true-root root))) file
+      (contexture--inertly (file-truename file)))))
+
+(defun contexture--true-root (root)
+  "Return the name of ROOT, the root of a project, without links."
+  (or (gethash (cons root nil) contexture--project-roots)
+      (puthash (cons root nil) (contexture--inertly (file-truename root))
+               contexture--project-roots)))
 
 (defun contexture--lines (beg end)
   "Return the first and last line of the text from BEG to END, as a plist.
@@ -1518,12 +1576,17 @@ A file is relative to its project, if it is in one."
   "Return NAME, a keyword, string or nil from the server, as text."
   (if name (string-trim-left (format "%s" name) ":") ""))
 
+(defvar contexture--conflicts nil
+  "Names of files with items that changed on disk under unsaved edits.")
+
 (defun contexture--item-state (state metadata timestamp)
   "Return the word for the STATE of an item, as users see it.
 METADATA is the item's, and TIMESTAMP the time when it was added.  The word
 is not the server's STATE for text that was never saved, which cannot match
-its file, and for files on other machines, at which the server cannot look."
+its file, for a file that changed under unsaved edits, and for files on other
+machines, at which the server cannot look."
   (cond ((contexture--remote-p (or (plist-get metadata :filename) "")) "remote")
+        ((member (plist-get metadata :filename) contexture--conflicts) "conflict")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item
              (and (eq state :fresh) (plist-get metadata :modified))
@@ -1548,27 +1611,176 @@ its file has not been written since."
 (defun contexture--add (params &optional method then)
   "Call METHOD with PARAMS to add something to this buffer's context.
 METHOD is `add-item' by default.  Then show a message or, if THEN is given,
-call THEN with the name of the context and the item."
+call THEN with the name of the context and the item.  Ask before a secret
+is added, and if the server cannot read a file, let Emacs decode it."
   (let ((command this-command)
-        (prefix current-prefix-arg))
+        (prefix current-prefix-arg)
+        (call (contexture--asked-call (cons (or method 'add-item) params))))
     (contexture--with-layers
      (lambda ()
        (let ((manager (let ((this-command command)
                             (current-prefix-arg prefix))
-                        (contexture-current-manager)))
-             replaced)
+                        (contexture-current-manager))))
          (setq contexture--last-manager manager
                contexture--last-changed manager)
-         (contexture--request-patiently
-          (or method 'add-item)
-          `(:manager ,manager ,@params :brief t)
-          :success (lambda (item)
-                     (contexture-live--added manager item (plist-get params :content))
-                     (contexture--note-group manager (list item))
-                     (if then (funcall then manager item)
-                       (contexture--tell-added manager item replaced)))
-          :error (apply-partially #'contexture--tell-refused manager))
-         (setq replaced contexture--last-replaced))))))
+         (contexture--send-addition manager call then))))))
+
+(defun contexture--send-addition (manager call then)
+  "Make CALL, a pair (METHOD . PARAMS), which adds an item to MANAGER.
+THEN is as in `contexture--add'."
+  (pcase-let ((`(,method . ,params) call)
+              (replaced nil))
+    (contexture--request-patiently
+     method `(:manager ,manager ,@params :brief t)
+     :success (lambda (item)
+                (contexture-live--added manager item (plist-get params :content))
+                (if then (funcall then manager item)
+                  (contexture--tell-added manager item replaced)))
+     :error (lambda (problem)
+              ;; A question must not be asked while output of a process is read.
+              (contexture--later
+               (lambda ()
+                 (condition-case refusal
+                     (if-let* ((other (contexture--otherwise call problem)))
+                         (contexture--send-addition manager other then)
+                       (contexture--tell-refused manager problem))
+                   (user-error (contexture--tell-refused
+                                manager (list :message (cadr refusal)))))))))
+    (setq replaced contexture--last-replaced)))
+
+;;;; Secrets
+
+(defconst contexture--secret-files
+  (rx bos (or (seq (opt ".") (or "authinfo" "netrc") (opt ".gpg")) "_netrc" ".dockercfg"
+              ".envrc" ".git-credentials" ".htpasswd" ".my.cnf" ".npmrc" ".pgpass" ".pypirc"
+              ".vault-token" ".yarnrc.yml" "application_default_credentials.json"
+              "credentials" "kubeconfig" "terraform.tfvars"
+              (seq (or "id_dsa" "id_ecdsa" "id_ed25519" "id_rsa"))
+              (seq "secrets." (or "json" "toml" "yaml" "yml"))
+              (seq (or ".env" "terraform.tfstate") (opt "." (* nonl)))
+              (seq (or "credentials." "service-account") (* nonl))
+              (seq (* nonl) "."
+                   (or "age" "asc" "gpg" "jks" "kdb" "kdbx" "key" "keystore" "p12" "p8" "pem"
+                       "pfx" "pgp" "ppk")))
+      eos)
+  "Regexp for the names of files that usually hold passwords, keys or tokens.
+The server has the same list.")
+
+(defconst contexture--secret-folders
+  "/\\.\\(?:aws\\|azure\\|docker\\|git\\|gnupg\\|kube\\|password-store\\|ssh\\)/"
+  "Regexp for folders whose files hold secrets.")
+
+(defvar auth-sources)
+
+(defun contexture--secret-file-p (file)
+  "Return non-nil if FILE, an absolute name or nil, usually holds secrets."
+  (when file
+    (contexture--inertly
+      (let* ((case-fold-search nil)
+             (whole (downcase file))
+             (name (file-name-nondirectory whole)))
+        (or (and (string-match-p contexture--secret-files name)
+                 (not (and (string-match-p "\\`\\(?:\\.env\\|cred\\|serv\\|terr\\)" name)
+                           (string-match-p "\\.\\(?:dist\\|example\\|sample\\|template\\)\\'"
+                                           name))))
+            (string-match-p contexture--secret-folders whole)
+            (cl-some (lambda (source)
+                       (and (stringp source) (equal (expand-file-name source) file)))
+                     (bound-and-true-p auth-sources)))))))
+
+(defun contexture--confirm-secrets (names)
+  "Ask whether to send what has NAMES, which look like secrets."
+  (or (null names)
+      (contexture--y-or-n-p
+       (contexture--format "%s may hold passwords, keys or tokens.  Send %s to models? "
+                           (contexture--some-of names) (if (cdr names) "them" "it")))))
+
+(defun contexture--some-of (names)
+  "Return a phrase for NAMES, a list of strings, of which it shows some."
+  (let ((shown (seq-take names 5)))
+    (concat (string-join shown ", ")
+            (when (nthcdr 5 names) (format " and %d more" (- (length names) 5))))))
+
+(defun contexture--call-file (call)
+  "Return the file that CALL, a pair (METHOD . PARAMS), is about, or nil."
+  (or (plist-get (cdr call) :path)
+      (plist-get (plist-get (cdr call) :metadata) :filename)))
+
+(defun contexture--asked-call (call)
+  "Return CALL, a pair (METHOD . PARAMS), with the user's word on a secret.
+Ask if the file looks like one; signal an error if the answer is no."
+  (let* ((file (contexture--call-file call))
+         (name (and file (contexture--last-name file)))
+         (secret (contexture--secret-file-p file)))
+    (when (and secret (not (contexture--confirm-secrets (list name))))
+      (contexture--user-error "Nothing added: %s may hold secrets" name))
+    `(,(car call) ,@(cdr call) :secrets ,(if secret :add :ask))))
+
+;;;; What the server refuses
+
+(defconst contexture--most-decoded (* 4 1024 1024)
+  "Maximum size, in bytes, of a file that Emacs decodes for the server.")
+
+(defun contexture--otherwise (call problem)
+  "Return the call to make instead of CALL, which was refused, or nil.
+PROBLEM is the error.  If the text looks like a secret, ask; if the file is
+not UTF-8 text, it is decoded."
+  (pcase (plist-get (plist-get problem :data) :kind)
+    (:looks-secret
+     (if (contexture--confirm-secrets
+          (mapcar #'contexture--last-name (plist-get (plist-get problem :data) :names)))
+         `(,(car call) ,@(contexture--without-key :secrets (cdr call)) :secrets :add)
+       (user-error "It may hold secrets")))
+    (:file-binary
+     (when (eq (car call) 'add-file)
+       (contexture--decoded-call (plist-get (cdr call) :path)
+                                 (plist-get (cdr call) :start-line)
+                                 (plist-get (cdr call) :end-line)
+                                 (plist-get (cdr call) :secrets))))))
+
+(defun contexture--without-key (key plist)
+  "Return PLIST without KEY."
+  (cl-loop for (name value) on plist by #'cddr
+           unless (eq name key) nconc (list name value)))
+
+(defun contexture--decoded-call (file start end secrets)
+  "Return the call that adds FILE, or its lines START to END, as Emacs decodes it.
+SECRETS is the parameter of that name.  Signal an error if it is no text."
+  (let* ((size (or (file-attribute-size (file-attributes file)) 0))
+         (buffer (find-buffer-visiting file))
+         (params
+          (cond (buffer (contexture--capture-file buffer start end))
+                ((> size contexture--most-decoded)
+                 (contexture--user-error
+                  "%s has %s, too much to decode here; visit it and mark a part"
+                  (contexture--abbreviate file)
+                  (file-size-human-readable size 'si " " "B")))
+                (t (contexture--capture-decoded file start end)))))
+    `(add-item ,@params :secrets ,(or secrets :ask))))
+
+(defun contexture--capture-decoded (file start end)
+  "Return parameters of `add-item' for FILE, or its lines START to END.
+Emacs reads and decodes FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (when (save-excursion (goto-char (point-min)) (search-forward "\0" nil t))
+      (contexture--user-error "%s is a picture or other binary data, which is not sent"
+                              (contexture--abbreviate file)))
+    (let ((params (contexture--capture-file (current-buffer) start end)))
+      (list :type :file
+            :content (plist-get params :content)
+            :metadata (append (contexture--plist
+                               :filename file
+                               :project (contexture--root-of file)
+                               :language (contexture--file-mode file))
+                              (contexture--select (plist-get params :metadata)
+                                                  '(:start-line :end-line :origin)))
+            :live t))))
+
+(defun contexture--root-of (file)
+  "Return the root of the project of FILE, or nil."
+  (let ((default-directory (contexture--inertly (file-name-directory file))))
+    (contexture--project-root)))
 
 (defun contexture--tell-added (manager item replaced)
   "Show a message that ITEM was added to the context MANAGER.
@@ -1602,51 +1814,17 @@ EVICTED is their number."
     (concat
      (pcase (plist-get item :repeat)
        (:same "; it was already there, and now comes last")
+       (:replaced "; it replaces the earlier copy")
        (:extended
         (if (> absorbed 0)
             (format "; it is joined with %d items that were there" (1+ absorbed))
           "; it extends an item that was there")))
      (and (plist-get item :covered-by)
-          "; its whole file is there, too, so it is sent only once")
+          "; another item contains it, so it is sent only once")
      (and (> covers 0)
-          (contexture--format "; %s of the file %s sent as a part of it"
-                              (contexture--count covers "item")
+          (contexture--format "; %s %s sent as a part of it"
+                              (contexture--count covers "other item")
                               (if (= covers 1) "is" "are"))))))
-
-;;;; What one command adds
-
-(defconst contexture--most-groups 50
-  "Maximum number of groups of items to keep for undo.")
-
-(defvar contexture--groups nil
-  "Groups of items, each added by one command, the newest first.
-A group is (MANAGER . IDS): the name of the context, and the ids of the items
-in the order in which they were added.  The server undoes them one at a
-time.")
-
-(defun contexture--note-group (manager items)
-  "Record that one command added ITEMS, in this order, to the context MANAGER.
-Forget an earlier group if one of its items is among ITEMS."
-  (let ((ids (contexture--pluck :id items)))
-    (setq contexture--groups
-          (cl-remove-if (pcase-lambda (`(,name . ,others))
-                          (and (equal name manager)
-                               (cl-intersection ids others :test #'equal)))
-                        contexture--groups))
-    (when (cdr ids)
-      (push (cons manager ids) contexture--groups)
-      (setq contexture--groups (seq-take contexture--groups contexture--most-groups)))))
-
-(defun contexture--group-size (manager change redo)
-  "Return how many changes to undo, or to redo if REDO, in the context MANAGER.
-CHANGE is the next one; changes by one command belong together."
-  (let ((ids (contexture--pluck :id (plist-get change :items))))
-    (or (and (member (plist-get change :method) '("add-item" "add-file"))
-             (cl-loop for (name . group) in contexture--groups
-                      when (and (equal name manager)
-                                (member (if redo (car group) (car (last group))) ids))
-                      return (length group)))
-        1)))
 
 (defun contexture--tell-refused (manager problem)
   "Show a message that nothing was added to the context MANAGER.
@@ -1782,16 +1960,20 @@ buffer has unsaved edits of FILE, the buffer's text is added instead."
          (buffer (find-buffer-visiting file)))
     (cond ((file-directory-p file)
            (contexture--user-error "%s is a directory" (contexture--abbreviate file)))
+          ;; The server cannot read unsaved text, nor one that is not UTF-8.
+          ((and buffer (not (contexture--remote-p file))
+                (with-current-buffer buffer (contexture-live--held-p)))
+           (cons 'add-item (contexture--capture-file buffer start end)))
           ((and buffer (buffer-modified-p buffer))
            (cons 'add-item (contexture--capture-file buffer start end)))
           ((contexture--remote-p file)
            (cons 'add-item (contexture--capture-remote file start end)))
           (t
            `(add-file
-             ,@(contexture--plist :path file :start-line start :end-line end :live t)
-             ,@(when-let* ((root (let ((default-directory
-                                        (file-name-directory file)))
-                                   (contexture--project-root))))
+             ,@(contexture--plist :path (let ((default-directory (file-name-directory file)))
+                                          (contexture--true-name file))
+                                  :start-line start :end-line end :live t)
+             ,@(when-let* ((root (contexture--root-of file)))
                  (list :metadata (list :project root))))))))
 
 (defun contexture--capture-file (buffer start end)
@@ -1819,9 +2001,8 @@ Emacs reads FILE, which is on another machine, where the server cannot."
                  (append (contexture--plist
                           :filename file
                           :language (contexture--file-mode file))
-                         (contexture--as-of)
                          (contexture--select (plist-get params :metadata)
-                                             '(:start-line :end-line :origin)))))))
+                                             '(:start-line :end-line :origin :as-of)))))))
 
 (defun contexture--file-mode (file)
   "Return the name of the major mode in which Emacs opens FILE, or nil."

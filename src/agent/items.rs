@@ -7,7 +7,7 @@ use super::Services;
 use super::refresh::{GONE, current, now_ms};
 use crate::context::item::{Item, Kind, Metadata, State};
 use crate::context::repeat::{Repeat, covered};
-use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View};
+use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
@@ -105,12 +105,12 @@ struct AddedTo {
     /// Ids of items that became part of this item; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absorbed: Vec<ItemId>,
-    /// Id of the item that has the whole file and is rendered instead of this item. Absent if there
-    /// is no such item.
+    /// Id of the item that contains this item and is rendered instead. Absent if there is no such
+    /// item.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
-    /// Ids of the items of the same file that are not rendered because this item has the whole
-    /// file; absent if there are none.
+    /// Ids of the items that are not rendered because this item contains them; absent if there are
+    /// none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     covers: Vec<ItemId>,
 }
@@ -149,7 +149,9 @@ impl ItemAnswer {
         id: ItemId,
         brief: bool,
     ) -> Result<Self, EngineError> {
-        Ok(Self { view: engine.view(manager, id)?, brief, added_to: None })
+        let mut view = engine.view(manager, id)?;
+        name_views(&[manager.to_owned()], [&mut view]);
+        Ok(Self { view, brief, added_to: None })
     }
 
     /// Reads the item that was added to a manager, and the state of the manager.

@@ -13,7 +13,7 @@ use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::{Folded, History};
 use crate::curation::window::{self, Request, Window};
-use crate::engine::{Caller, EngineError, Material, SessionContext, Summarizing, View};
+use crate::engine::{Caller, EngineError, Material, SessionContext, Summarizing, View, name_views};
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -139,7 +139,8 @@ pub(crate) async fn build_aside(
 ) -> Result<Built, AgentError> {
     let built = job.aside(what, move |job| {
         let counter = &*job.services.counter;
-        let items = current(&job.services, counter, Caller::Nobody, material.items);
+        let mut items = current(&job.services, counter, Caller::Nobody, material.items);
+        name_views(&holders(&items), &mut items);
         build(counter, Material { items, ..material }, purpose)
     });
     built.await?
@@ -153,6 +154,13 @@ fn folded(history: &History<'_>, summary: &Summarizing, room: u64) -> Option<Fol
     let newest = history.messages.iter().rposition(|it| it.number <= summary.position)?;
     let has_others = count < summary.covers.len();
     (count > 0).then_some(Folded { is_folded, newest, room, has_others })
+}
+
+/// Returns the managers that hold the items, in the order of the items.
+fn holders(views: &[View]) -> Vec<String> {
+    let mut names: Vec<String> = views.iter().map(|view| view.manager.to_string()).collect();
+    names.dedup();
+    names
 }
 
 /// Returns the maximum number of tokens for the items, given the cost of the history, `tokens`, and

@@ -64,6 +64,9 @@ pub struct Change {
     pub version: u64,
     /// Name of the other manager, if items were moved to or from another manager.
     pub partner: Option<String>,
+    /// Number that all changes of one request share, in all managers; `undo` takes them back
+    /// together. 0 for a change that belongs to no step, such as one that only follows sources.
+    pub step: u64,
 }
 
 impl Change {
@@ -79,6 +82,13 @@ impl Change {
     /// Returns whether the change is empty.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.settings.is_none() && self.set.is_none()
+    }
+
+    /// Returns whether this change can be stored as one with a `later` change of the same step.
+    /// Changes that name a set or another manager stay apart.
+    pub fn is_joined_by(&self, later: &Self) -> bool {
+        let is_plain = |change: &Self| change.set.is_none() && change.partner.is_none();
+        self.step != 0 && self.step == later.step && is_plain(self) && is_plain(later)
     }
 
     /// Returns whether items only follow their sources in this change.

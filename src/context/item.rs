@@ -252,14 +252,18 @@ impl Metadata {
         self.text("origin").and_then(Origin::from_name)
     }
 
-    /// Returns the name of the file for display: relative to `:project` if that folder contains the
-    /// file.
+    /// Returns the name of the source for display: of the file, relative to `:project` if that
+    /// folder contains it, or of the buffer that a copy was taken from.
     pub fn display_name(&self) -> Option<&str> {
-        let name = self.filename()?;
-        let inside = self
-            .text("project")
-            .and_then(|root| name.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/'));
-        Some(inside.filter(|rest| !rest.is_empty()).unwrap_or(name))
+        let Some(name) = self.filename() else { return self.copied_buffer() };
+        let project = self.text("project");
+        Some(project.and_then(|root| inside(name, root)).unwrap_or(name))
+    }
+
+    /// Returns the name of the buffer, without a file, that a dated copy was taken from.
+    pub fn copied_buffer(&self) -> Option<&str> {
+        let is_copy = self.filename().is_none() && self.get(AS_OF).is_some();
+        self.text("buffer").filter(|_| is_copy)
     }
 
     fn line(&self, name: &str) -> Option<u64> {
@@ -268,6 +272,11 @@ impl Metadata {
             _ => None,
         }
     }
+}
+
+/// Returns the name of a file relative to a folder, if it is below the folder.
+pub(super) fn inside<'a>(name: &'a str, folder: &str) -> Option<&'a str> {
+    name.strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/').filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub(crate) mod filter;
 pub(crate) mod item;
 pub(crate) mod language;
 pub(crate) mod manager;
+pub(crate) mod naming;
 pub(crate) mod place;
 pub(crate) mod render;
 pub(crate) mod repeat;

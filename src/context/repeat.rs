@@ -1,24 +1,27 @@
-//! Finds out whether a manager already has the text of a live item: the same lines, some of them,
-//! or the whole file. Has no side effects.
+//! Finds out whether a manager already has the text of an item: the same lines of a file, some of
+//! them or the whole file, or an earlier copy of the same buffer. Has no side effects.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::item::{Item, ItemId, Metadata};
+use super::item::{AS_OF, Item, ItemId, Metadata, Origin};
 use crate::names::names;
 
 names! {
-    /// Relation of an added live item to the live items that were there before.
+    /// Relation of an added item to the items that were there before.
     #[cfg_attr(feature = "server", schemars(rename = "ItemRepeat"))]
     Repeat {
         /// The item was there already; it is the last item now.
         Same => "same",
         /// An item with some of the same lines was extended; it is the last item now.
         Extended => "extended",
+        /// An earlier copy of the same buffer was replaced; it is the last item now.
+        Replaced => "replaced",
     }
 }
 
-/// The result of adding a live item whose text is already there, at least in part.
+/// The result of adding an item whose text or source is already there, at least in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Merged {
     /// Item of which the added one becomes a new version.
@@ -118,21 +121,119 @@ impl Block {
     }
 }
 
-/// Returns, for each item, the live item of a whole file that contains the item's text, if any. Only
-/// live items that are not stale count.
+/// Returns the result of adding a copy, which its metadata date, if an earlier copy has the same
+/// text from the same source, or is of the same whole buffer or output. `None` for other items.
+pub(crate) fn copied_again<'a>(
+    items: impl Iterator<Item = &'a Item>,
+    content: &Arc<str>,
+    metadata: &Metadata,
+) -> Option<Merged> {
+    metadata.get(AS_OF)?;
+    let origin = metadata.origin()?;
+    let is_whole = metadata.lines().is_none() && WHOLE_COPIES.contains(&origin);
+    let source = |metadata: &Metadata| {
+        SOURCE.map(|name| metadata.text(name).map(|text| text.trim_end_matches('/').to_owned()))
+    };
+    let of = source(metadata);
+    let is_again = |item: &&Item| {
+        let is_copy = item.metadata.get(AS_OF).is_some();
+        let is_of_source = item.metadata.origin() == Some(origin) && source(&item.metadata) == of;
+        let is_same = item.content == *content;
+        is_copy && is_of_source && (is_same || (is_whole && item.metadata.lines().is_none()))
+    };
+    let earlier = items.filter(is_again).last()?;
+    let repeat = if earlier.content == *content { Repeat::Same } else { Repeat::Replaced };
+    let (content, lines) = (Arc::clone(content), metadata.lines());
+    Some(Merged { into: earlier.id, absorbed: vec![], content, lines, repeat })
+}
+
+/// Origins of copies of which a newer one of the same source makes the older one useless.
+const WHOLE_COPIES: [Origin; 4] =
+    [Origin::Buffer, Origin::Compilation, Origin::Diagnostic, Origin::Diff];
+/// Names of the metadata that say where a copy was taken.
+const SOURCE: [&str; 4] = ["filename", "buffer", "project", "symbol"];
+
+/// Returns, for each item, the item that contains its text, if any: an item of the same file or
+/// buffer that has its lines and more. Items that are stale contain nothing.
 pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
-    let mut wholes: HashMap<&str, &Item> = HashMap::new();
-    for item in items.iter().filter(|item| item.live && item.metadata.lines().is_none()) {
-        if let Some(file) = item.metadata.filename() {
-            wholes.entry(file).or_insert(item);
+    let mut by = vec![None; items.len()];
+    let mut sources: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (index, item) in items.iter().enumerate() {
+        if let Some(source) = text_source(item) {
+            sources.entry(source).or_default().push(index);
         }
     }
-    let by = |item: &Item| {
-        let is_part = item.live && item.metadata.lines().is_some();
-        let whole = wholes.get(item.metadata.filename().filter(|_| is_part)?)?;
-        (whole.stale().is_none() && item.stale().is_none()).then_some(whole.id)
+    for mut group in sources.into_values().filter(|group| group.len() > 1) {
+        // What has more lines comes first; of the same lines, the last one.
+        group.sort_by_key(|&index| {
+            let length = items[index].metadata.lines().map_or(0, |(a, b)| u64::MAX - b.abs_diff(a));
+            (length, items[index].metadata.is_set(PARTIAL), Reverse(index))
+        });
+        let mut wholes: Vec<Whole<'_>> = Vec::new();
+        for index in group {
+            let item = items[index];
+            by[index] = wholes.iter().find(|whole| whole.has(item)).map(|whole| whole.item.id);
+            if by[index].is_none() {
+                wholes.push(Whole::of(item));
+            }
+        }
+    }
+    by
+}
+
+/// Returns the file or buffer that an item has the text of; `None` if the item may have another
+/// text, such as a diff.
+fn text_source(item: &Item) -> Option<(&str, &str)> {
+    use Origin::{Buffer, Defun, File, Region, Symbol, Tree};
+    let origin = item.metadata.origin();
+    let has_text = match origin {
+        Some(origin) => [Buffer, Defun, File, Region, Symbol, Tree].contains(&origin),
+        None => item.live,
     };
-    items.iter().map(|item| by(item)).collect()
+    // The text of a rectangle is not that of its lines.
+    let has_text = has_text && item.metadata.get("start-column").is_none();
+    let source = match item.metadata.filename() {
+        Some(file) => ("file", file),
+        None => ("buffer", item.metadata.copied_buffer()?),
+    };
+    (has_text && item.stale().is_none()).then_some(source)
+}
+
+/// An item that may contain others, with the beginnings of its lines.
+struct Whole<'a> {
+    item: &'a Item,
+    first: u64,
+    starts: Vec<usize>,
+}
+
+impl<'a> Whole<'a> {
+    fn of(item: &'a Item) -> Self {
+        let newlines = memchr::memchr_iter(b'\n', item.content.as_bytes());
+        let starts = std::iter::once(0).chain(newlines.map(|at| at + 1)).collect();
+        Self { item, first: item.metadata.lines().map_or(1, |(first, _)| first), starts }
+    }
+
+    /// Returns whether the text of `part` is in this item, on the lines of `part`.
+    fn has(&self, part: &Item) -> bool {
+        let text = part.content.trim_end_matches(['\n', '\r']);
+        let Some((first, last)) = part.metadata.lines() else {
+            let is_whole = self.item.metadata.lines().is_none();
+            return is_whole && text == self.item.content.trim_end_matches(['\n', '\r']);
+        };
+        let at = |line: u64| {
+            let index = usize::try_from(line.checked_sub(self.first)?).ok()?;
+            self.starts.get(index).copied()
+        };
+        let Some(start) = at(first) else { return false };
+        let end = at(last.saturating_add(1)).unwrap_or(self.item.content.len());
+        let is_inside = self.item.metadata.lines().is_none_or(|(_, end)| last <= end);
+        let lines = self.item.content.get(start..end).filter(|_| is_inside);
+        let is_partial = part.metadata.is_set(PARTIAL) || self.item.metadata.is_set(PARTIAL);
+        lines.is_some_and(|lines| match is_partial {
+            true => !text.is_empty() && lines.contains(text),
+            false => lines.trim_end_matches(['\n', '\r']) == text,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -186,9 +287,66 @@ mod tests {
         check(&there, &new, Some((1, &[], "a\nx\nb\n", Repeat::Same)));
     }
 
+    fn by(items: &[Item]) -> Vec<u64> {
+        let found = covered(&items.iter().collect::<Vec<_>>());
+        found.into_iter().map(|id| id.map_or(0, |id| id.0)).collect()
+    }
+
     #[test]
     fn a_file_covers_its_regions() {
         let items = [live(1, "a\n", Some((1, 1))), live(2, "a\nb\n", None), code(3, "note")];
-        assert_eq!(covered(&items.iter().collect::<Vec<_>>()), [Some(ItemId(2)), None, None]);
+        assert_eq!(by(&items), [2, 0, 0]);
+    }
+
+    #[test]
+    fn what_has_more_lines_covers_what_is_within_it() {
+        let part = live(3, "b", Some((2, 2))).with("origin", "region");
+        let partial = Item {
+            metadata: {
+                let mut it = part.metadata.clone();
+                it.set(PARTIAL, crate::value::Value::Bool(true));
+                it
+            },
+            ..live(4, "b", None)
+        };
+        let items = [
+            live(1, "a\nb\nc\n", Some((1, 3))),
+            live(2, "b\nc\n", Some((2, 3))),
+            part,
+            partial,
+            live(5, "other\n", Some((2, 2))),
+            live(6, "c\nd\n", Some((3, 4))),
+        ];
+        assert_eq!(by(&items), [0, 1, 1, 1, 0, 0]);
+        let copies = [items[0].clone(), Item { live: false, ..items[2].clone() }];
+        assert_eq!(by(&copies), [0, 1], "a copy with the same text");
+        let stale = [live(1, "a\nb\n", None).with("stale", "?"), live(2, "a\n", Some((1, 1)))];
+        assert_eq!(by(&stale), [0, 0]);
+    }
+
+    fn copy(id: u64, content: &str, origin: &str) -> Item {
+        let mut item = code(id, content).with("buffer", "*Help*").with("origin", origin);
+        item.metadata.set(AS_OF, crate::value::Value::Int(5));
+        item
+    }
+
+    #[test]
+    fn a_copied_buffer_covers_its_regions() {
+        let region = copy(2, "b\n", "region").at_lines(2, 2);
+        assert_eq!(by(&[copy(1, "a\nb\nc\n", "buffer"), region]), [0, 1]);
+    }
+
+    #[test]
+    fn a_copy_replaces_the_earlier_one_of_its_buffer() {
+        let there = [copy(1, "a", "buffer"), copy(2, "x", "kill"), code(3, "new")];
+        let again = |new: &Item| {
+            let found = copied_again(there.iter(), &new.content, &new.metadata);
+            found.map(|it| (it.into.0, it.repeat))
+        };
+        assert_eq!(again(&copy(9, "new", "buffer")), Some((1, Repeat::Replaced)));
+        assert_eq!(again(&copy(9, "a", "buffer")), Some((1, Repeat::Same)));
+        assert_eq!(again(&copy(9, "x", "kill")), Some((2, Repeat::Same)));
+        assert_eq!(again(&copy(9, "y", "kill")), None);
+        assert_eq!(again(&code(9, "new")), None, "what has no date is no copy");
     }
 }

@@ -49,6 +49,8 @@ pub struct Engine {
     /// Names of the managers changed since the last commit. Those that a failed request changed are
     /// read again from the store.
     pub(super) touched: Vec<String>,
+    /// Step of the running request's changes; 0 until the first of them. See [`Change::step`].
+    pub(super) step: u64,
     /// Events of the running request.
     pub(super) events: Vec<Event>,
     pub(super) statistics: Statistics,
@@ -86,6 +88,7 @@ impl Engine {
             counters,
             managers: HashMap::new(),
             touched: Vec::new(),
+            step: 0,
             events: Vec::new(),
             statistics: Statistics::default(),
             sessions: Sessions::default(),
@@ -194,6 +197,7 @@ impl Engine {
         &mut self,
         operation: impl FnOnce(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
+        self.step = 0;
         let outcome = self.request(|engine| {
             let outcome = operation(engine)?;
             engine.finish_put_off()?;
@@ -351,7 +355,12 @@ impl Engine {
         if change.is_empty() {
             return Ok(());
         }
-        let change = Change { version: self.counters.give_version(), ..change };
+        let version = self.counters.give_version();
+        if self.step == 0 {
+            self.step = version;
+        }
+        let step = if change.is_following() { 0 } else { self.step };
+        let change = Change { version, step, ..change };
         self.touched.push(name.to_owned());
         self.store.record(name, &change)?;
         self.apply(name, &change, None)

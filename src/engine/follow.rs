@@ -24,8 +24,8 @@ pub(crate) struct Again {
 
 impl Engine {
     /// Adds an item. A live item that repeats an existing one, whole or in part, is merged with the
-    /// existing item, which becomes the newest; the overlap is then returned too. `counter` counts
-    /// the tokens of the merged text.
+    /// existing item, which becomes the newest; the overlap is then returned too. So is a copy that
+    /// was taken again. `counter` counts the tokens of the merged text.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
@@ -37,8 +37,11 @@ impl Engine {
         counter: &dyn Counter,
     ) -> Result<(Added, Option<Again>), EngineError> {
         let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
-        let merged = item.live.then(|| repeat::merged(held, &item.content, &item.metadata));
-        let Some(Merged { into, absorbed, content, lines, repeat }) = merged.flatten() else {
+        let merged = match item.live {
+            true => repeat::merged(held, &item.content, &item.metadata),
+            false => repeat::copied_again(held, &item.content, &item.metadata),
+        };
+        let Some(Merged { into, absorbed, content, lines, repeat }) = merged else {
             return Ok((self.add(method, manager, vec![item])?, None));
         };
         let slot = self.slot(manager, into)?;

@@ -46,7 +46,7 @@ pub(crate) use self::pushes::{NewPush, Wish};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
 pub(crate) use self::run::run;
-pub(crate) use self::select::{Selection, View};
+pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
     AskedWindow, Keep, Lacking, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
     Portion, SessionContext, SessionStep, Summarizing, WORTH_PREPARING, quality_parts,

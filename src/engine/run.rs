@@ -276,6 +276,7 @@ fn work<T: Send + 'static>(
 ) -> Work {
     Box::new(move |engine| {
         engine.sessions.caller = caller;
+        engine.step = 0;
         let outcome = engine.request(operation);
         Box::new(move |kept| answer(kept.and(outcome)))
     })

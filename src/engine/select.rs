@@ -1,5 +1,6 @@
 //! Selects items from one or several managers.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use crate::context::change::Slot;
 use crate::context::filter::{self, TypeName};
 use crate::context::item::Item;
 use crate::context::manager::Manager;
+use crate::context::naming::Naming;
 use crate::context::render::budget::Piece;
 use crate::context::repeats::without_repeats;
 use crate::ids::ItemId;
@@ -60,6 +62,19 @@ impl View {
     /// Returns the item as a piece to render.
     pub(crate) fn piece(&self) -> Piece<'_> {
         Piece { item: &self.item, pinned: self.pinned, since: self.since }
+    }
+}
+
+/// Gives the items the names with which they are shown for these managers: see [`Naming`]. The items
+/// must be up to date, since a renamed item is another value than that of its manager.
+pub(crate) fn name_views<'v>(managers: &[String], views: impl IntoIterator<Item = &'v mut View>) {
+    let mut views: Vec<&mut View> = views.into_iter().collect();
+    let naming =
+        Naming::of(managers.iter().map(String::as_str), views.iter().map(|view| &*view.item));
+    for view in &mut views {
+        if let Cow::Owned(item) = naming.item(&view.item) {
+            view.item = Arc::new(item);
+        }
     }
 }
 

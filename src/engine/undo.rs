@@ -1,6 +1,7 @@
 //! Undoes changes to managers, and redoes them.
 //!
-//! An undone change is kept with its manager until another change is made there. A change in which
+//! All changes of one request are one step, in all managers, and are undone and redone together. An
+//! undone change is kept with its manager until another change is made there. A change in which
 //! items only follow their sources does not count: a redo adapts to the new texts of the items.
 
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use crate::store::Way;
 pub struct Undone {
     /// Method whose change was undone.
     pub undone: String,
+    /// Other managers in which changes of the same request were undone.
+    pub also: Vec<String>,
 }
 
 /// Result of a redo.
@@ -27,6 +30,8 @@ pub struct Undone {
 pub struct Redone {
     /// Method whose change was redone.
     pub redone: String,
+    /// Other managers in which changes of the same request were redone.
+    pub also: Vec<String>,
 }
 
 /// The change that would be undone or redone next.
@@ -42,7 +47,8 @@ pub struct NextStep {
 }
 
 impl Engine {
-    /// Undoes the last change to a manager. Further calls go further back. A change in which items
+    /// Undoes the last step of a manager: all that one request changed there, and elsewhere as far
+    /// as nothing was changed there since. Further calls go further back. A change in which items
     /// only followed their sources is not a step of its own, since the items would follow their
     /// sources again. If the newest step is a wish to send an item with a prompt, cancels that
     /// wish.
@@ -54,19 +60,66 @@ impl Engine {
     pub fn undo(&mut self, manager: &str) -> Result<Undone, EngineError> {
         if let Some(wish) = self.newest_wish(manager)? {
             self.cancel_push(wish.number)?;
-            return Ok(Undone { undone: PUSH_NEXT.to_owned() });
+            return Ok(Undone { undone: PUSH_NEXT.to_owned(), also: Vec::new() });
         }
+        let Some(Change { method, step, .. }) = self.store.next_step(manager, Way::Undo)? else {
+            return Err(EngineError::NothingToUndo(manager.to_owned()));
+        };
+        self.undo_step(manager, step)?;
+        let also = self.each_of_step(manager, step, Way::Undo, Self::undo_step)?;
+        Ok(Undone { undone: method, also })
+    }
+
+    /// Undoes the newest changes to a manager that are of `step`; only one if that is 0.
+    fn undo_step(&mut self, manager: &str, step: u64) -> Result<(), EngineError> {
         loop {
-            let step = self.undo_newest(manager)?;
-            if step.undone != Change::FOLLOW {
-                return Ok(step);
+            if self.undo_newest(manager)?.is_following() {
+                continue;
+            }
+            if step == 0 || !self.is_next(manager, step, Way::Undo)? {
+                return Ok(());
             }
         }
     }
 
-    /// Undoes the newest change to a manager. If items were moved, also undoes the change to the
-    /// other manager.
-    fn undo_newest(&mut self, manager: &str) -> Result<Undone, EngineError> {
+    /// Makes the changes of the running request part of a step that an earlier request began; 0
+    /// stands for a new step.
+    pub(crate) fn join_step(&mut self, step: u64) {
+        self.step = step;
+    }
+
+    /// Returns whether the change that would be undone or redone next is of `step`.
+    fn is_next(&mut self, manager: &str, step: u64, way: Way) -> Result<bool, EngineError> {
+        Ok(self.store.next_step(manager, way)?.is_some_and(|change| change.step == step))
+    }
+
+    /// Carries out `operation` for the managers, other than `manager`, in which a change of `step`
+    /// is next. Returns their names.
+    fn each_of_step(
+        &mut self,
+        manager: &str,
+        step: u64,
+        way: Way,
+        operation: impl Fn(&mut Self, &str, u64) -> Result<(), EngineError>,
+    ) -> Result<Vec<String>, EngineError> {
+        let mut others = match step {
+            0 => Vec::new(),
+            _ => self.store.managers_of_step(step, way)?,
+        };
+        others.retain(|other| other != manager);
+        let mut done = Vec::new();
+        for other in others {
+            if self.is_next(&other, step, way)? {
+                operation(self, &other, step)?;
+                done.push(other);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Undoes the newest change to a manager, and returns it. If items were moved, also undoes the
+    /// change to the other manager.
+    fn undo_newest(&mut self, manager: &str) -> Result<Change, EngineError> {
         let nothing = || EngineError::NothingToUndo(manager.to_owned());
         let change = self.store.last_change(manager, Way::Undo)?.ok_or_else(nothing)?;
         if let Some(set) = &change.set
@@ -81,7 +134,7 @@ impl Engine {
         if let Some(partner) = &change.partner {
             self.undo_there(partner, &change, manager)?;
         }
-        Ok(Undone { undone: change.method })
+        Ok(change)
     }
 
     /// Undoes the newest change to a manager, and nothing elsewhere.
@@ -109,29 +162,43 @@ impl Engine {
         self.bring(there, "undo", taken.entering(), here)
     }
 
-    /// Redoes the change to a manager that was undone last. Each further call redoes the change
-    /// that was undone before that one.
+    /// Redoes the step of a manager that was undone last, and what was undone elsewhere with it.
+    /// Each further call redoes the step that was undone before that one.
     ///
     /// # Errors
     /// [`EngineError::NothingToRedo`] if nothing was undone, or another change has been made since;
     /// [`EngineError::NoSuchItem`] or [`EngineError::Manager`] if moved items are gone or do not
     /// fit; [`EngineError::SetChanged`].
     pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
-        let step = loop {
+        let Some(Change { method, step, .. }) = self.store.next_step(manager, Way::Redo)? else {
+            return Err(EngineError::NothingToRedo(manager.to_owned()));
+        };
+        self.redo_step(manager, step)?;
+        let also = self.each_of_step(manager, step, Way::Redo, Self::redo_step)?;
+        Ok(Redone { redone: method, also })
+    }
+
+    /// Redoes the changes to a manager that were undone last and are of `step`; only one if that
+    /// is 0.
+    fn redo_step(&mut self, manager: &str, step: u64) -> Result<(), EngineError> {
+        loop {
             let nothing = || EngineError::NothingToRedo(manager.to_owned());
             let change = self.store.last_change(manager, Way::Redo)?.ok_or_else(nothing)?;
             self.redo_last(manager, &change)?;
-            if !change.is_following() {
-                break Redone { redone: change.method };
+            if change.is_following() {
+                continue;
             }
-        };
+            if step == 0 || !self.is_next(manager, step, Way::Redo)? {
+                break;
+            }
+        }
         // Items that had followed their sources after this change do so again.
         while let Some(change) = self.store.last_change(manager, Way::Redo)?
             && change.is_following()
         {
             self.redo_last(manager, &change)?;
         }
-        Ok(step)
+        Ok(())
     }
 
     /// Returns what would be undone or redone next in a manager: a change, or for undo also a wish

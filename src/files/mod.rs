@@ -8,6 +8,7 @@
 
 mod beneath;
 mod bulk;
+mod chosen;
 mod error;
 mod follow;
 mod freshness;
@@ -30,6 +31,7 @@ mod trust;
 
 pub(crate) use beneath::{Beneath, Opened, resolve};
 pub(crate) use bulk::read_each;
+pub(crate) use chosen::walk_each;
 pub(crate) use error::{FileError, TreeError};
 pub(crate) use follow::{ANCHOR, Found};
 pub(crate) use freshness::{has_changed_since, states};
@@ -44,7 +46,7 @@ pub(crate) use recording::{
 };
 pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
 pub(crate) use remote::{remote_of, true_name};
-pub(crate) use secrets::holds_secrets;
+pub(crate) use secrets::{holds_secrets, is_secret};
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub(crate) use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};
 pub(crate) use trust::{Standing, Trust, TrustError, Trusted};

@@ -20,6 +20,9 @@ pub(crate) const WITHIN: &str = "within";
 /// project when the item was added.
 pub(crate) const LEADS_OUT: &str = "leads-out";
 
+/// Reason why an item is stale: its file has changed, and is not in UTF-8.
+const NOT_UTF8: &str = "its file has changed, and is not UTF-8 text: only an editor can read it";
+
 /// Result of refreshing an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refreshed {
@@ -119,8 +122,24 @@ pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -
         }
         None => {}
     }
-    let Some(range) = item.metadata.lines() else { return whole(item, &path, options) };
-    match reader.load(&path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+    let refreshed = compared(item, &path, options, reader);
+    // An editor decoded the text, and the file has not changed since.
+    let is_as_taken = matches!(look, Look::Changed(at) if at <= item.taken_ms) && is_saved(item);
+    match refreshed == Refreshed::Unsure(NOT_UTF8) && item.live && is_as_taken {
+        true => Refreshed::Unchanged,
+        false => refreshed,
+    }
+}
+
+/// Returns whether an item has the text of its file, as far as its editor said.
+fn is_saved(item: &Item) -> bool {
+    !(item.is_unsaved() && item.metadata.is_set("modified"))
+}
+
+/// Reads the file of an item and compares them.
+fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
+    let Some(range) = item.metadata.lines() else { return whole(item, path, options) };
+    match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
         Ok(_) if item.live && cover(item) == Cover::WholeLines => {
             followed(item, reader.searched(item), range)
@@ -215,7 +234,7 @@ fn unreadable(error: &FileError) -> Refreshed {
         FileError::Missing { .. } => return Refreshed::Missing,
         FileError::Outside { .. } => "its path now leads outside the folder that it must stay in",
         FileError::TooLarge { .. } => "its file is now over the size limit, max-file-bytes",
-        FileError::Binary { .. } => "its file is no longer UTF-8 text",
+        FileError::Binary { .. } => NOT_UTF8,
         _ => "its file can no longer be read",
     })
 }

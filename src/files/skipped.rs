@@ -16,6 +16,12 @@ names! {
         Hidden => "hidden",
         /// The file is not UTF-8 text.
         Binary => "binary",
+        /// The file looks like a secret: it may hold passwords, keys or tokens.
+        Secret => "secret",
+        /// The file is a backup or lock of an editor.
+        Backup => "backup",
+        /// The entry belongs to a version control system.
+        VersionControl => "version-control",
         /// The file is over the size limit.
         TooLarge => "too-large",
         /// The entry cannot be read, or was removed during the walk.
@@ -46,6 +52,15 @@ impl Skipped {
         if self.named.len() < MAX_NAMED_SKIPS {
             self.named.push((relative, reason));
         }
+    }
+
+    /// Returns the same entries with names relative to a folder above their root. `folder` is the
+    /// root as seen from there; empty if they are the same.
+    pub(crate) fn below(mut self, folder: &str) -> Self {
+        if !folder.is_empty() {
+            self.named.iter_mut().for_each(|(name, _)| *name = format!("{folder}/{name}"));
+        }
+        self
     }
 
     /// Adds the entries that a later step left out, after those already there.

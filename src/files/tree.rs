@@ -141,7 +141,7 @@ fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder
     builder
 }
 
-fn is_version_control(name: &OsStr) -> bool {
+pub(super) fn is_version_control(name: &OsStr) -> bool {
     VERSION_CONTROL.iter().any(|known| name == *known)
 }
 
@@ -291,7 +291,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-fn relative(root: &Path, path: &Path) -> String {
+pub(super) fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 

@@ -117,6 +117,11 @@ pub(super) enum ErrorData<'a> {
         /// Manager that has the item; `nil` if none does.
         held_by: Option<&'a str>,
     },
+    /// The text may hold passwords, keys or tokens, and the call asked not to add such text.
+    LooksSecret {
+        /// What looks like a secret: paths of files, relative to the root for a directory.
+        names: Vec<String>,
+    },
     /// There is nothing to undo.
     NothingToUndo(StepData<'a>),
     /// There is nothing to redo: nothing was undone, or another change was made since.

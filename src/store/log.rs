@@ -150,6 +150,7 @@ enum EntryLine<'a> {
         /// Version of the manager after the change; 0 in logs of earlier releases.
         #[serde(default)]
         version: u64,
+        step: u64,
     },
     #[serde(rename = "answer")]
     Remember { key: Cow<'a, str>, outcome: Cow<'a, str> },
@@ -205,6 +206,7 @@ fn entry_line(entry: &Entry) -> EntryLine<'_> {
             slots: change.slots.iter().map(slot_lines).collect(),
             max_items: change.settings.map(|(before, after)| (before.max_items, after.max_items)),
             version: change.version,
+            step: change.step,
         },
     }
 }
@@ -254,7 +256,7 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
         EntryLine::Remember { key, outcome } => {
             Entry::Remember(key.into_owned(), outcome.into_owned())
         }
-        EntryLine::Record { manager, method, slots, max_items, version } => {
+        EntryLine::Record { manager, method, slots, max_items, version, step } => {
             let settings = |max_items| Settings { max_items };
             let pairs = slots.into_iter().map(|(before, after)| {
                 let slot = |line: Option<SlotLine<'_>>| line.map(slot).transpose().ok();
@@ -267,6 +269,7 @@ fn entry(line: EntryLine<'_>) -> Option<Entry> {
                     slots: pairs.collect::<Option<_>>()?,
                     settings: max_items.map(|(a, b)| (settings(a), settings(b))),
                     version,
+                    step,
                     ..Change::default()
                 },
             )

@@ -252,6 +252,10 @@ impl<S: Store> Store for LoggedStore<S> {
         self.changing()?.redo(manager, change)
     }
 
+    fn managers_of_step(&mut self, step: u64, way: Way) -> Result<Vec<String>, StoreError> {
+        self.go_direct()?.managers_of_step(step, way)
+    }
+
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         self.go_direct()?.next_step(manager, way)
     }

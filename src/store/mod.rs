@@ -187,6 +187,9 @@ pub trait Store: Send {
     /// changes in which items only [follow](Change::FOLLOW) their sources.
     fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
 
+    /// Returns the managers that have changes of this step, which is not 0, to undo or to redo.
+    fn managers_of_step(&mut self, step: u64, way: Way) -> Result<Vec<String>, StoreError>;
+
     /// Returns a mark of the change that the next undo takes back. Two changes of the manager have
     /// the same mark only if they do the same at the same place in its journal. Returns 0 if there
     /// is nothing to undo.

@@ -42,22 +42,29 @@ CREATE TABLE slot (
     PRIMARY KEY (manager, item)
 ) WITHOUT ROWID;
 
--- The last changes of each manager, newest last; `change` is the JSON of sqlite/journal.rs.
+-- The last changes of each manager, newest last; `change` is the JSON of sqlite/journal.rs. Changes
+-- of one request share a step, in all managers; step 0 is none.
 CREATE TABLE journal (
     manager INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
+    step    INTEGER NOT NULL,
     change  TEXT NOT NULL,
     PRIMARY KEY (manager, seq)
 ) WITHOUT ROWID;
+
+CREATE INDEX journal_by_step ON journal (step);
 
 -- The changes of each manager that were undone, which `redo` makes again, newest last; like the
 -- table journal.
 CREATE TABLE undone (
     manager INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
+    step    INTEGER NOT NULL,
     change  TEXT NOT NULL,
     PRIMARY KEY (manager, seq)
 ) WITHOUT ROWID;
+
+CREATE INDEX undone_by_step ON undone (step);
 
 -- A saved set and its items, copied so that nothing else keeps or loses them.
 CREATE TABLE item_set (

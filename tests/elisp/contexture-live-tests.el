@@ -778,9 +778,9 @@ The last form of EDITS is what follows them."
 (ert-deftest contexture-live-files-cover-their-parts-and-say-so ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
-    (contexture-test-message "1 item of the file is sent as a part of it"
+    (contexture-test-message "1 other item is sent as a part of it"
       (contexture-add-file file))
-    (contexture-test-message "its whole file is there, too" (contexture-live-tests--add 6 6))
+    (contexture-test-message "another item contains it" (contexture-live-tests--add 6 6))
     (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
                    '("covered" "fresh" "covered")))
     (should (= 2 (length (split-string (plist-get (contexture--rendered "a.txt") :text) "^third$"))))))
@@ -813,7 +813,7 @@ The last form of EDITS is what follows them."
                                         :tokens)))))
         (should (stringp name))
         (contexture-live-tests--add 3 4)
-        (contexture-test-message "(2 items, [0-9]+ tokens); 1 item"
+        (contexture-test-message "(2 items, [0-9]+ tokens); 1 other item"
           (contexture-add-buffer))
         (let ((whole (funcall size 2)))
           (contexture-test-message (regexp-quote whole) (contexture-add-buffer))

@@ -82,8 +82,8 @@ If CHOICE is a function it is called with the candidates and the table."
     (with-current-buffer (dired-noselect contexture-ert-directory)
       (dired-mark-files-regexp "[abd]\\.")
       (let ((message (contexture-test-message "^Added" (contexture-add-dwim))))
-        (should (string-match-p "Added 2 files to .*(2 items, [0-9]+ tokens); \
-1 not added: .*d.bin" message)))
+        (should (string-match-p "Added 2 files (4 tokens) to .*(2 items, [0-9]+ tokens); \
+left out 1 binary (d.bin)" message)))
       (should (equal (contexture-test-contents) '("a\n" "b\n"))))))
 
 (ert-deftest contexture-sources-undo-takes-back-what-one-command-added ()
@@ -171,7 +171,7 @@ If CHOICE is a function it is called with the candidates and the table."
       (should (string-match-p
                (concat "Added 2 files of .*/p/ (4 tokens) to .*(2 items, 4 tokens); "
                        "left out 1 ignored (ignored.txt), 1 hidden (.gitignore), "
-                       "1 binary (c.bin)\\'")
+                       "1 binary (c.bin); \\+ adds .gitignore, ignored.txt\\'")
                message)))
     (should (equal (sort (contexture-test-contents) #'string<)
                    '("alpha\n" "beta\n")))))
@@ -196,13 +196,179 @@ If CHOICE is a function it is called with the candidates and the table."
           (contexture-test-message "^Added 2 files of .*/p/ .* to buffer b.txt"
             (call-interactively #'contexture-add-project)))))))
 
-(ert-deftest contexture-tree-warns-of-unsaved-edits ()
+(ert-deftest contexture-tree-includes-unsaved-edits-or-says-that-it-does-not ()
   (contexture-test-with-server
     (let ((root (contexture-test-tree)))
       (contexture-test-visiting (concat root "a.txt")
         (insert "more ")
         (contexture-test-message "unsaved edits of 1 file are not included"
-          (contexture-add-directory root))))))
+          (contexture-add-directory root 'listing))
+        (contexture-test-message "^Added 2 files" (contexture-add-directory root))
+        (contexture-ert-wait-for contexture-live--items)
+        (should (member "more alpha\n" (contexture-test-contents)))))))
+
+;;;; What must not be sent, and what is sent in another form
+
+(defmacro contexture-test-answering (answer asked &rest body)
+  "Run BODY with ANSWER to each question, which is pushed to the variable ASKED."
+  (declare (indent 2) (debug t))
+  `(cl-letf (((symbol-function 'y-or-n-p)
+              (lambda (prompt) (push prompt ,asked) ,answer)))
+     ,@body))
+
+(defun contexture-test-names ()
+  "Return the names of the files of all items."
+  (mapcar (lambda (item)
+            (file-name-nondirectory (car (contexture-test-metadata item :filename))))
+          (contexture-test-items)))
+
+(ert-deftest contexture-sources-marks-of-dired-pass-the-filter ()
+  (contexture-test-with-server
+    (make-directory (concat contexture-ert-directory ".git"))
+    (contexture-test-file ".gitignore" "*.log")
+    (dolist (name '("a.txt" "b.log" ".hidden" "c.txt~" ".env" "deep/d.log" "deep/e.txt"))
+      (contexture-test-file name name))
+    (with-current-buffer (dired-noselect contexture-ert-directory "-la")
+      (dired-mark-files-regexp "^\\(a\\.txt\\|b\\.log\\|\\.hidden\\|c\\.txt~\\|\\.env\\|deep\\)$")
+      (let (asked)
+        (contexture-test-choosing "files"
+          (contexture-test-answering nil asked
+            (should (string-match-p
+                     "left out 1 ignored (deep/d\\.log), 1 backup (c\\.txt~); \\+ adds"
+                     (contexture-test-message "^Added 4 files" (contexture-add-dwim))))))
+        (should (equal asked '(".env may hold passwords, keys or tokens.  Send it to models? ")))
+        (should (equal (sort (contexture-test-names) #'string<)
+                       '(".hidden" "a.txt" "b.log" "e.txt")))
+        ;; The key that the message names adds what was left out.
+        (contexture-test-message "^Added 1 file"
+          (call-interactively (key-binding "+")))
+        (contexture-test-message "^Undid" (contexture-undo))
+        (contexture-test-message "^Undid" (contexture-undo))
+        (should-not (contexture-test-items))
+        (contexture-test-choosing "files"
+          (contexture-test-answering t asked
+            (contexture-test-message "^Added 5 files" (contexture-add-dwim))))
+        (should (member ".env" (contexture-test-names)))))))
+
+(ert-deftest contexture-sources-many-marks-of-dired-are-one-addition ()
+  (contexture-test-with-state
+    (let ((contexture-scope 'shared))
+      (contexture-request 'configure-manager (list :manager contexture--shared :max-items 1000))
+      (dotimes (n 230) (contexture-test-file (format "f%03d.txt" n) "x"))
+      (with-current-buffer (dired-noselect contexture-ert-directory)
+        (dired-mark-files-regexp "\\.txt")
+        (contexture-test-message "^Added 230 files" (contexture-add-dwim))
+        (should (= 230 (length (contexture-test-items))))
+        (contexture-disconnect)
+        (contexture-test-message "^Undid an addition of 230 items" (contexture-undo))
+        (should-not (contexture-test-items))
+        (contexture-test-message "^Redid an addition of 230 items" (contexture-redo))
+        (should (= 230 (length (contexture-test-items))))))))
+
+(ert-deftest contexture-sources-a-batch-of-another-client-is-one-addition ()
+  (contexture-test-with-server
+    (contexture-request
+     'batch (list :calls (vconcat
+                          (mapcar (lambda (text)
+                                    (list :method "add-context"
+                                          :params (list :manager (contexture-current-manager)
+                                                        :content text)))
+                                  '("one" "two" "three")))))
+    (contexture-test-message "^Undid an addition of 3 items" (contexture-undo))
+    (should-not (contexture-test-items))))
+
+(ert-deftest contexture-sources-secrets-are-asked-about-by-name ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file ".env" "KEY=1"))
+          (key (contexture-test-file "notes.txt" "-----BEGIN OPENSSH \
+PRIVATE KEY-----" "abc"))
+          asked)
+      (contexture-test-answering nil asked
+        (contexture-test-user-error "\\.env may hold secrets" (contexture-add-file file))
+        (contexture-test-visiting file
+          (contexture-test-user-error "\\.env may hold secrets" (contexture-add-buffer)))
+        (contexture-test-message "^Nothing added to .*It may hold secrets"
+          (contexture-add-file key)))
+      (should (= 3 (length asked)))
+      (should (string-match-p "^notes.txt" (car asked)))
+      (should-not (contexture-test-items))
+      (contexture-test-answering t asked
+        (contexture-test-message "^Added .*\\.env" (contexture-add-file file))
+        (contexture-test-message "^Added .*notes" (contexture-add-file key)))
+      (should (= 5 (length asked)))
+      (should (equal (contexture-test-names) '(".env" "notes.txt"))))))
+
+(ert-deftest contexture-sources-names-of-secrets-are-those-of-the-server ()
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "src/files/secrets.rs" contexture-test-root))
+    (search-forward "fn names_tell_secrets")
+    (let ((secret t))
+      (while (re-search-forward "^            \\(?:\"\\([^\"]+\\)\",\\|\\(\\] {\\)\\)\\|^    }" nil t)
+        (cond ((match-string 2) (unless secret (goto-char (point-max))))
+              ((match-string 1)
+               (should (eq secret (and (contexture--secret-file-p
+                                        (concat "/p/" (match-string 1)))
+                                       t))))
+              (t (goto-char (point-max))))
+        (when (looking-at-p "\n        \\] {") (setq secret nil))))))
+
+(ert-deftest contexture-sources-files-in-other-encodings-are-as-emacs-decodes-them ()
+  (contexture-test-with-server
+    (let ((text "# \u00fc\u00e4 \u65e5\n"))
+      (pcase-dolist (`(,coding . ,text)
+                     `((latin-1-unix . "# \u00fc\n") (utf-16-unix . ,text)
+                       (gbk-unix . "# \u65e5\u672c\n") (shift_jis-unix . "# \u65e5\u672c\n")))
+        (let ((file (concat contexture-ert-directory (symbol-name coding) ".txt")))
+          (let ((coding-system-for-write coding)) (write-region text nil file nil 'silent))
+          (let ((coding-system-for-read coding))
+            (contexture-test-message "^Added" (contexture-add-file file)))
+          (should (equal text (plist-get (car (last (contexture-test-items))) :content))))))
+    (let ((file (concat contexture-ert-directory "z.txt.gz"))
+          (image (concat contexture-ert-directory "p.png")))
+      (with-temp-buffer (insert "zipped\n") (write-region nil nil file nil 'silent))
+      (contexture-test-message "^Added" (contexture-add-file file))
+      (let ((item (car (last (contexture-test-items)))))
+        (should (equal "zipped\n" (plist-get item :content)))
+        (should (eq :fresh (plist-get item :state))))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region "\x89PNG\0\0" nil image nil 'silent))
+      (contexture-test-message "^Nothing added .*p.png is a picture or other binary data"
+        (contexture-add-file image))
+      ;; Marked together, they are one addition.
+      (contexture-test-message "^Undid" (contexture-undo))
+      (with-current-buffer (dired-noselect contexture-ert-directory)
+        (dired-mark-files-regexp "gz\\'\\|png\\'\\|a.txt\\'")
+        (contexture-test-message "^Added 1 file .*left out 1 binary (p.png)"
+          (contexture-add-dwim))
+        (contexture-test-message "^Undid" (contexture-undo))))))
+
+(ert-deftest contexture-sources-a-saved-and-killed-latin-1-buffer-is-no-doubt ()
+  (contexture-test-with-server
+    (let ((file (concat contexture-ert-directory "l.txt"))
+          (coding-system-for-write 'latin-1-unix))
+      (write-region "caf\u00e9\n" nil file nil 'silent)
+      (with-current-buffer (let ((coding-system-for-read 'latin-1-unix)) (find-file-noselect file))
+        (contexture-test-message "^Added" (contexture-add-buffer))
+        (insert "new ")
+        (save-buffer)
+        (kill-buffer))
+      (let ((item (contexture-test-only-item "l.txt")))
+        (should (equal "new caf\u00e9\n" (plist-get item :content)))
+        (should (eq :fresh (plist-get item :state))))
+      (sleep-for 0.01)
+      (write-region "other\u00e9\n" nil file nil 'silent)
+      (let ((item (contexture-test-only-item "l.txt")))
+        (should (eq :stale (plist-get item :state)))
+        (should (string-match-p "has changed, and is not UTF-8"
+                                (car (contexture-test-metadata item :stale))))))))
+
+(ert-deftest contexture-sources-limits-are-told-in-words-of-emacs ()
+  (contexture-test-with-server
+    (let ((file (concat contexture-ert-directory "big.txt")))
+      (write-region (make-string 1200000 ?x) nil file nil 'silent)
+      (contexture-test-message
+          "^Nothing added .* has 1.1 MiB, and files of at most 1 MiB are added whole; visit it"
+        (contexture-add-file file)))))
 
 (ert-deftest contexture-tree-shows-a-refusal-whole ()
   (contexture-test-with-server
@@ -628,8 +794,9 @@ a.c:9:1: warning: unused\n"))))))
     (with-current-buffer (get-buffer-create "here")
       (insert "one")
       (contexture-test-choosing "new one"
-        (contexture-test-message "now work on new one"
-          (call-interactively #'contexture-switch)))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (contexture-test-message "now work on new one"
+            (call-interactively #'contexture-switch))))
       (contexture-test-message "^Added here to new one" (contexture-add-buffer))
       (let (candidates annotation)
         (contexture-test-choosing

@@ -65,7 +65,7 @@ fn an_atomic_batch_is_kept_whole_or_not_at_all() {
     assert_eq!(client.contents("m"), ["before", "one", "two"]);
     assert_eq!(client.ok("get-messages", "nil").as_array().unwrap().len(), 1);
     client.ok("undo", "(:manager \"m\")");
-    assert_eq!(client.contents("m"), ["before", "one"]);
+    assert_eq!(client.contents("m"), ["before"], "a batch is one step");
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn nothing_is_there_twice() {
     assert_eq!(text.matches("fn marked").count(), 1, "{text}");
     let report = rendered["report"].as_array().unwrap();
     let covered = report.iter().find(|verdict| verdict["id"] == "ctx-1").unwrap();
-    assert_eq!(covered["reason"], "covered by ctx-3, which has the whole file");
+    assert_eq!(covered["reason"], "covered by ctx-3, which contains it");
     assert_eq!(shown(&mut client).matches("fn marked").count(), 1);
 }
 

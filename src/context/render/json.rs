@@ -15,7 +15,8 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     let id = part.item.id.to_string();
     let what = What { id, kind: part.item.kind.name(), content: part.body };
     let about = About {
-        file: part.item.metadata.display_name(),
+        file: part.item.metadata.filename().and_then(|_| part.item.metadata.display_name()),
+        buffer: part.item.metadata.copied_buffer(),
         lines: part.item.metadata.lines(),
         language: &part.language,
         as_of: date_of(part.item),
@@ -43,6 +44,8 @@ struct What<'a> {
 struct About<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<(u64, u64)>,
     language: &'a str,

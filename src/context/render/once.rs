@@ -7,8 +7,8 @@ use crate::context::item::ItemId;
 use crate::context::repeat::covered;
 use crate::tokens::Counter;
 
-/// Renders items as [`fit`] does, but leaves out parts of a file if the whole file is in the text
-/// too. Keeps the parts if the file does not fit as a whole.
+/// Renders items as [`fit`] does, but leaves out what another item in the text contains. Keeps the
+/// part if the other item does not fit as a whole.
 ///
 /// # Errors
 /// Those of [`fit`].
@@ -49,7 +49,7 @@ fn reported(pieces: &[Piece<'_>], by: &[Option<ItemId>], fitted: Fitted) -> Fitt
             tokens: 0,
             fate: ItemFate::Dropped,
             // Emacs tells covered items by the first word.
-            reason: format!("covered by {by}, which has the whole file"),
+            reason: format!("covered by {by}, which contains it"),
         }),
     };
     let report = pieces.iter().zip(by).filter_map(verdict).collect();

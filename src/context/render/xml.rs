@@ -13,7 +13,8 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
     let (id, kind) = (part.item.id, part.item.kind.name());
     push_display(out, format_args!("<item id=\"{id}\" type=\"{kind}\""));
     if let Some(name) = part.item.metadata.display_name() {
-        push_attribute("file", &visible(name), out);
+        let is_file = part.item.metadata.filename().is_some();
+        push_attribute(if is_file { "file" } else { "buffer" }, &visible(name), out);
     }
     if let Some((first, last)) = part.item.metadata.lines() {
         push_display(out, format_args!(" lines=\"{first}-{last}\""));

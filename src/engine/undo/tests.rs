@@ -76,6 +76,84 @@ fn check(engine: &mut Engine, manager: &str, expected: &[&str]) {
     assert_eq!(contents, expected);
 }
 
+fn new(content: &str) -> NewItem {
+    NewItem {
+        kind: Kind::Code,
+        content: content.into(),
+        metadata: Metadata::default(),
+        taken_ms: 0,
+        tokens: 1,
+        counted_by: "estimate",
+        live: false,
+        pinned: false,
+    }
+}
+
+#[test]
+fn what_one_request_changed_is_one_step_at_any_size_and_in_all_managers() {
+    const MANY: u64 = 3 * crate::store::UNDO_DEPTH;
+    let temp = tempfile::tempdir().unwrap();
+    let mut engine = open(temp.path());
+    engine.run_alone(|engine| engine.configure("m", Settings { max_items: 1000 })).unwrap();
+    add(&mut engine, "m", "before");
+    let many = |engine: &mut Engine| {
+        for number in 0..MANY {
+            let added = engine.add("add-item", "m", vec![new(&number.to_string())])?;
+            let revision = Revision { kind: Some(Kind::Text), ..Revision::default() };
+            engine.update("update-item", "m", vec![(ItemId(added.ids[0]), revision)])?;
+        }
+        engine.add("add-item", "other", vec![new("there")])
+    };
+    engine.run_alone(many).unwrap();
+    let all = items(&mut engine, "m");
+    assert_eq!(all.len() as u64, MANY + 1);
+    drop(engine);
+    let mut engine = open(temp.path());
+    let undone = engine.run_alone(|engine| engine.undo("m")).unwrap();
+    assert_eq!((undone.undone.as_str(), undone.also), ("add-item", vec!["other".to_owned()]));
+    check(&mut engine, "m", &["before"]);
+    check(&mut engine, "other", &[]);
+    let redone = engine.run_alone(|engine| engine.redo("other")).unwrap();
+    assert_eq!(redone.also, ["m"]);
+    assert_eq!(items(&mut engine, "m"), all);
+    check(&mut engine, "other", &["there"]);
+    undo(&mut engine, "m").unwrap();
+    undo(&mut engine, "m").unwrap();
+    check(&mut engine, "m", &[]);
+}
+
+#[test]
+fn a_later_request_can_join_a_step() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut engine = open(temp.path());
+    add(&mut engine, "m", "a");
+    let step = engine.manager("m").unwrap().version();
+    let more = |engine: &mut Engine| {
+        engine.join_step(step);
+        engine.add("add-item", "m", vec![new("b")])
+    };
+    engine.run_alone(more).unwrap();
+    check(&mut engine, "m", &["a", "b"]);
+    undo(&mut engine, "m").unwrap();
+    check(&mut engine, "m", &[]);
+}
+
+#[test]
+fn a_manager_that_changed_since_keeps_its_part_of_a_step() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut engine = open(temp.path());
+    let both = |engine: &mut Engine| {
+        engine.add("add-item", "m", vec![new("here")])?;
+        engine.add("add-item", "other", vec![new("there")])
+    };
+    engine.run_alone(both).unwrap();
+    add(&mut engine, "other", "later");
+    let undone = engine.run_alone(|engine| engine.undo("m")).unwrap();
+    assert!(undone.also.is_empty());
+    check(&mut engine, "m", &[]);
+    check(&mut engine, "other", &["there", "later"]);
+}
+
 #[test]
 fn a_new_change_forgets_what_could_be_redone_and_following_does_not() {
     let dir = tempfile::tempdir().unwrap();

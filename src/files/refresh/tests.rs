@@ -122,13 +122,30 @@ fn what_was_not_a_whole_file_is_not_made_one() {
 }
 
 #[test]
+fn what_an_editor_decoded_is_fresh_until_its_file_changes() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("latin1");
+    fs::write(&path, b"caf\xe9\n").unwrap();
+    let decoded = Item { live: true, ..item(&path, "caf\u{e9}\n", &[origin("file")]) };
+    let look = |taken_ms: i64, modified: bool| {
+        let mut item = Item { taken_ms, ..decoded.clone() };
+        item.metadata.set("unsaved", Value::Bool(true));
+        item.metadata.set("modified", Value::Bool(modified));
+        refresh(&item, &ReadOptions::default(), &mut Reader::default())
+    };
+    assert_eq!(look(i64::MAX, false), Refreshed::Unchanged);
+    assert_eq!(look(0, false), Refreshed::Unsure(NOT_UTF8));
+    assert_eq!(look(i64::MAX, true), Refreshed::Unsure(NOT_UTF8), "edits were never saved");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_again_leaves_the_item_stale() {
     let unsure = |file: &[u8]| match refreshed(file, "a\n", &[origin("file")]) {
         Refreshed::Unsure(reason) => reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(unsure(&[b'a'; 101]), "its file is now over the size limit, max-file-bytes");
-    assert_eq!(unsure(b"a\0"), "its file is no longer UTF-8 text");
+    assert_eq!(unsure(b"a\0"), NOT_UTF8);
     let temp = tempfile::tempdir().unwrap();
     let folder = refresh(
         &item(temp.path(), "a", &[origin("file")]),

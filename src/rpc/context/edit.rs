@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::secret::Secrets;
 use super::steps::{ManagerCall, NextChange};
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
@@ -36,12 +37,16 @@ pub(super) struct AddContext {
     /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
     /// lines are already in another live item, the two items become one. Defaults to `nil`.
     live: Option<bool>,
+    /// What to do if the text looks like a secret; defaults to `:add`. With `:ask` or `:omit`, the
+    /// call fails.
+    secrets: Option<Secrets>,
     /// Leave the content out of the result.
     brief: Option<bool>,
 }
 
 pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError> {
     let metadata = metadata(given.metadata)?;
+    Secrets::check(given.secrets, metadata.filename(), &given.content)?;
     let live = given.live.unwrap_or(false);
     if live {
         check_live(&metadata)?;
@@ -55,9 +60,11 @@ pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError>
     add_one(&call, "add-item", given.manager, item, given.brief)
 }
 
-/// Checks that the metadata of a live item names a file by an absolute path.
+/// Checks that the metadata of a live item name a file by an absolute path, or the buffer without a
+/// file that an editor follows for the server.
 pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
-    match metadata.filename().is_some_and(|name| name.starts_with('/')) {
+    let is_file = metadata.filename().is_some_and(|name| name.starts_with('/'));
+    match is_file || metadata.copied_buffer().is_some() {
         true => Ok(()),
         false => Err(param_error(
             "live",
@@ -76,11 +83,11 @@ pub(super) fn add_one(
 ) -> Result<Step, WireError> {
     let manager = manager.unwrap_or_default().0;
     let counter = Arc::clone(&call.tools.counter);
-    let is_live = item.live;
+    let may_overlap = item.live || item.metadata.origin().is_some();
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
         let (added, again) = engine.add_live(method, &manager, item, &*counter)?;
         let all = Selection { managers: vec![manager.clone()], ..Selection::default() };
-        let views = if is_live { engine.select(&all)? } else { Vec::new() };
+        let views = if may_overlap { engine.select(&all)? } else { Vec::new() };
         let answer = ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false))?;
         Ok(finish(answer.again(again).among(&views)))
     })
@@ -252,7 +259,10 @@ pub(super) struct Undone {
 }
 
 pub(super) fn undo(_: Call, given: StepCall) -> Result<Step, WireError> {
-    let undo = |engine: &mut Engine, manager: &str| Ok(engine.undo(manager)?.undone);
+    let undo = |engine: &mut Engine, manager: &str| {
+        let done = engine.undo(manager)?;
+        Ok((done.undone, done.also))
+    };
     given.take(Way::Undo, undo, |undone, now| Undone { undone, now })
 }
 
@@ -268,7 +278,10 @@ pub(super) struct Redone {
 }
 
 pub(super) fn redo(_: Call, given: StepCall) -> Result<Step, WireError> {
-    let redo = |engine: &mut Engine, manager: &str| Ok(engine.redo(manager)?.redone);
+    let redo = |engine: &mut Engine, manager: &str| {
+        let done = engine.redo(manager)?;
+        Ok((done.redone, done.also))
+    };
     given.take(Way::Redo, redo, |redone, now| Redone { redone, now })
 }
 
@@ -283,6 +296,10 @@ struct ManagerNow {
     count: usize,
     /// Total tokens of the items in the manager now.
     total_tokens: u64,
+    /// Other managers in which the changes of the same call were undone or redone; absent if there
+    /// are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<String>,
 }
 
 impl StepCall {
@@ -290,7 +307,7 @@ impl StepCall {
     fn take<T: Serialize + 'static>(
         self,
         way: Way,
-        step: fn(&mut Engine, &str) -> Result<String, EngineError>,
+        step: fn(&mut Engine, &str) -> Result<(String, Vec<String>), EngineError>,
         shown: fn(String, ManagerNow) -> T,
     ) -> Result<Step, WireError> {
         let manager = self.manager.unwrap_or_default().0;
@@ -299,9 +316,9 @@ impl StepCall {
                 Some(true) => engine.next_step(&manager, way)?.map(NextChange::from),
                 _ => None,
             };
-            let method = step(engine, &manager)?;
+            let (method, also) = step(engine, &manager)?;
             let (count, total_tokens) = engine.size(&manager)?;
-            Ok(shown(method, ManagerNow { change, count, total_tokens }))
+            Ok(shown(method, ManagerNow { change, count, total_tokens, also }))
         })
     }
 }

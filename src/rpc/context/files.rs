@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::add_one;
+use super::secret::Secrets;
 use crate::agent::items::{Lines, file_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
@@ -37,6 +38,9 @@ pub(super) struct AddFile {
     /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
     /// lines are already in another live item, the two items become one. Defaults to `nil`.
     live: Option<bool>,
+    /// What to do if the file looks like a secret; defaults to `:add`. With `:ask` or `:omit`, the
+    /// call fails.
+    secrets: Option<Secrets>,
     /// Leave the content out of the result.
     brief: Option<bool>,
 }
@@ -47,6 +51,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
     let text = files::read(&path, range, &options)?;
+    Secrets::check(given.secrets, path.to_str(), &text.content)?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let item = NewItem {
         live: given.live.unwrap_or(false),

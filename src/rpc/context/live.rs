@@ -102,11 +102,12 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
 impl Counted {
     fn applied(&self, old: &Item, counted_by: &'static str, taken_ms: i64) -> Item {
         let mut new = old.clone();
-        if let Some((content, tokens)) = &self.content
-            && **content != *old.content
-        {
-            let (content, tokens) = (Arc::clone(content), *tokens);
-            new = Item { content, tokens, counted_by, taken_ms, ..new };
+        if let Some((content, tokens)) = &self.content {
+            new.taken_ms = taken_ms;
+            if **content != *old.content {
+                let (content, tokens) = (Arc::clone(content), *tokens);
+                new = Item { content, tokens, counted_by, ..new };
+            }
         }
         if self.content.is_some() {
             new.metadata.remove(STALE);
@@ -170,10 +171,12 @@ pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireErro
 /// Returns the change that makes an item a snapshot, or lets it follow its file.
 fn freeze(item: &Item, frozen: bool) -> Revision {
     let mut metadata = item.metadata.clone();
-    metadata.remove(AS_OF);
     metadata.remove(STALE);
-    if frozen {
+    // The text of a buffer without a file is dated even while an editor follows it.
+    if frozen || metadata.copied_buffer().is_some() {
         metadata.set(AS_OF, Value::Int(item.taken_ms.div_euclid(1000)));
+    } else {
+        metadata.remove(AS_OF);
     }
     Revision { metadata: Some(metadata), live: Some(!frozen), ..Revision::default() }
 }

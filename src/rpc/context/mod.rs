@@ -8,6 +8,7 @@ mod query;
 mod read;
 mod refresh;
 mod search;
+mod secret;
 mod sets;
 mod steps;
 mod table;

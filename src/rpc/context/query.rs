@@ -14,7 +14,7 @@ use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
 use crate::context::repeat::covered;
-use crate::engine::{Listed, Reach, Selection, View};
+use crate::engine::{Listed, Reach, Selection, View, name_views};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
@@ -58,7 +58,11 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     Step::then_within(reach, move |engine| {
         let views =
             if is_everywhere { engine.select_live(&chosen)? } else { engine.select(&chosen)? };
-        let list = move |shown: Vec<(View, State)>| listed(&shown, is_named, brief);
+        let managers = chosen.managers;
+        let list = move |mut shown: Vec<(View, State)>| {
+            name_views(&managers, shown.iter_mut().map(|(view, _)| view));
+            listed(&shown, is_named, brief)
+        };
         if views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(with_states(&call.tools, call.caller, views)));
             return Ok(Finish::Later(Box::new(finish)));
@@ -91,8 +95,7 @@ pub(super) struct ItemListed<'a> {
     /// manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
-    /// Id of a live item in this list that contains the whole file of this item, so that this item
-    /// is not rendered itself.
+    /// Id of an item in this list that contains this one, so that this one is not rendered itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
 }
@@ -124,7 +127,7 @@ pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireE
         let views = engine.select(&rendering.chosen)?;
         Ok(Finish::Later(Box::new(move || {
             let text = match rendering.budget {
-                None => all(&call, views, rendering.format),
+                None => rendering.all(&call, views),
                 Some(_) => rendering.rendered(&call, views)?.text,
             };
             Ok(Value::Str(text))
@@ -187,19 +190,26 @@ impl Rendering {
     }
 
     fn rendered(&self, call: &Call, views: Vec<View>) -> Result<Fitted, WireError> {
-        let views = current(call, views);
+        let views = self.current(call, views);
         let pieces: Vec<_> = views.iter().map(View::piece).collect();
         Ok(fit_once(&pieces, self.format, self.budget, &*call.tools.counter)?)
     }
-}
 
-/// Renders all items except those whose text is part of another item. Does not count the tokens of
-/// the rendering.
-fn all(call: &Call, views: Vec<View>, format: Format) -> String {
-    let views = current(call, views);
-    let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
-    let by = covered(&items);
-    render(items.into_iter().zip(by).filter(|(_, by)| by.is_none()).map(|(item, _)| item), format)
+    /// Renders all items except those whose text is part of another item. Does not count the tokens
+    /// of the rendering.
+    fn all(&self, call: &Call, views: Vec<View>) -> String {
+        let views = self.current(call, views);
+        let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
+        let rest = items.iter().zip(covered(&items)).filter(|(_, by)| by.is_none());
+        render(rest.map(|(item, _)| *item), self.format)
+    }
+
+    /// Brings the items up to date, and names them for the managers of this call.
+    fn current(&self, call: &Call, views: Vec<View>) -> Vec<View> {
+        let mut views = current(call, views);
+        name_views(&self.chosen.managers, &mut views);
+        views
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -8,19 +8,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
+use super::secret::{self, Secrets};
 use crate::agent::items::{file_metadata, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{EngineError, NewItem};
 use crate::files::{
-    self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, TreeOptions, Walk,
+    self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, TreeError, TreeOptions, Walk,
 };
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
-use crate::rpc::error::{application, cancelled};
+use crate::rpc::error::{application, cancelled, param_error};
 use crate::rpc::error_data::ErrorData;
-use crate::rpc::params::{ManagerName, Short};
+use crate::rpc::params::{ManagerName, Short, given_list};
 use crate::rpc::shapes::CallId;
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
@@ -31,7 +32,11 @@ use crate::wording::counted;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AddTree {
     /// Absolute path of the directory; may begin with `~/`.
-    path: Short,
+    path: Option<Short>,
+    /// Several files and directories instead of one directory. Those that are named themselves are
+    /// added even if they are hidden or ignored.
+    #[serde(default, deserialize_with = "given_list")]
+    paths: Option<Vec<Short>>,
     manager: Option<ManagerName>,
     /// Form in which to add the files; defaults to `:files`.
     mode: Option<TreeMode>,
@@ -45,6 +50,8 @@ pub(super) struct AddTree {
     /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
     /// already have a live item are not added again. Defaults to `nil`. A listing is never live.
     live: Option<bool>,
+    /// What to do with files that look like secrets; defaults to `:omit`.
+    secrets: Option<Secrets>,
 }
 
 /// Form in which a directory is added: an item per file, or one item that lists the files.
@@ -112,6 +119,9 @@ impl From<Skipped> for LeftOut {
 /// The files that were read, as items or as lines of a listing, with totals over all files.
 struct Found {
     mode: TreeMode,
+    secrets: Secrets,
+    /// Names of the files that look like secrets and were not taken.
+    secret: Vec<String>,
     /// Maximum size of the content of all files together, in bytes.
     room: u64,
     taken_ms: i64,
@@ -123,18 +133,15 @@ struct Found {
 }
 
 pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
-    let path = files::absolute(&given.path.0)?;
-    let root = match given.project.unwrap_or(false) {
-        true => files::project_root(&path).unwrap_or(path),
-        false => path,
-    };
+    let chosen = Chosen::of(given.path, given.paths, given.project.unwrap_or(false))?;
     let options = TreeOptions {
         max_file_bytes: read_options(&call.tools, given.max_file_bytes)?.max_bytes,
         hidden: given.hidden.unwrap_or(false),
         ..TreeOptions::default()
     };
     let mode = given.mode.unwrap_or(TreeMode::Files);
-    let (root, found, skipped) = read_tree(&call, &root, &options, mode)?;
+    let secrets = given.secrets.unwrap_or(Secrets::Omit);
+    let (root, found, skipped) = read_tree(&call, &chosen, &options, mode, secrets)?;
     let manager = given.manager.unwrap_or_default().0;
     let (items, tokens) = match mode {
         TreeMode::Files => (found.items, found.tokens),
@@ -194,15 +201,56 @@ pub(super) struct Walking {
     bytes: u64,
 }
 
+/// The directory, or the files and directories, to add.
+enum Chosen {
+    One(PathBuf),
+    Each(Vec<PathBuf>),
+}
+
+impl Chosen {
+    fn of(
+        path: Option<Short>,
+        paths: Option<Vec<Short>>,
+        whole_project: bool,
+    ) -> Result<Self, WireError> {
+        let absolute = |path: Short| files::absolute(&path.0);
+        match (path, paths) {
+            (Some(path), None) => {
+                let path = absolute(path)?;
+                let project = || files::project_root(&path);
+                Ok(Self::One(whole_project.then(project).flatten().unwrap_or(path)))
+            }
+            (None, Some(paths)) if !paths.is_empty() && !whole_project => {
+                Ok(Self::Each(paths.into_iter().map(absolute).collect::<Result<_, _>>()?))
+            }
+            _ => Err(param_error("path", "is required unless paths has some; give one of the two")),
+        }
+    }
+
+    fn walk(
+        &self,
+        options: &TreeOptions,
+        progress: &mut dyn FnMut(files::Progress) -> ControlFlow<()>,
+    ) -> Result<Walk, TreeError> {
+        match self {
+            Self::One(root) => files::walk(root, options, progress),
+            Self::Each(paths) => files::walk_each(paths, options, progress),
+        }
+    }
+}
+
 /// Walks a directory and reads its files. Returns its path, the files, and the entries left out.
 fn read_tree(
     call: &Call,
-    root: &Path,
+    chosen: &Chosen,
     options: &TreeOptions,
     mode: TreeMode,
+    secrets: Secrets,
 ) -> Result<(PathBuf, Found, Skipped), WireError> {
     let mut found = Found {
         mode,
+        secrets,
+        secret: Vec::new(),
         room: call.tools.limits.max_message_bytes as u64,
         taken_ms: now_ms(),
         items: Vec::new(),
@@ -222,7 +270,7 @@ fn read_tree(
         ControlFlow::Continue(())
     };
     let reading = ReadOptions { max_bytes: options.max_file_bytes };
-    let walk = files::walk(root, options, &mut |p| progress("walking", p.files, p.bytes))?;
+    let walk = chosen.walk(options, &mut |p| progress("walking", p.files, p.bytes))?;
     let mut read = |p: files::Progress| progress("reading", p.files, p.bytes);
     let skipped = files::read_each(&walk, &reading, &mut read, &mut |file, text| {
         // The tokens of a cancelled walk need no counting.
@@ -233,14 +281,23 @@ fn read_tree(
     if call.cancelled.is_cancelled() {
         return Err(cancelled());
     }
-    found.check_room()?;
     let Walk { root, skipped: mut all_skipped, .. } = walk;
     all_skipped.merge(skipped);
+    let secret = std::mem::take(&mut found.secret);
+    if secrets == Secrets::Ask && !secret.is_empty() {
+        return Err(secret::refused(secret));
+    }
+    secret.into_iter().for_each(|name| all_skipped.add(name, SkipReason::Secret));
+    found.check_room()?;
     Ok((root, found, all_skipped))
 }
 
 impl Found {
     fn take(&mut self, call: &Call, relative: &str, text: FileText) {
+        if self.secrets != Secrets::Add && files::is_secret(Some(&text.path), &text.content) {
+            self.secret.push(relative.to_owned());
+            return;
+        }
         self.files += 1;
         let bytes = text.content.len() as u64;
         self.bytes += bytes;

@@ -10,6 +10,7 @@ use crate::rpc::error::param_error;
 use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
 use crate::rpc::method::{Change, Method, Pace};
 use crate::rpc::page::SMALLEST_PAGE;
+use crate::rpc::params::not_negative;
 use crate::rpc::{Finish, Operation, Step};
 use crate::value::{Value, kebab};
 use crate::wire::dialect::Dialect;
@@ -21,6 +22,9 @@ pub(super) struct Batch {
     calls: Vec<BatchCall>,
     /// Undo everything if a call fails. By default, the other calls keep their effects.
     atomic: Option<bool>,
+    /// Version that an earlier call gave a manager. The changes of this call then belong to the same
+    /// step, so that one `undo` takes back both. Defaults to a step of its own.
+    step: Option<i64>,
 }
 
 /// A call in a batch.
@@ -60,7 +64,9 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
             begun => calls.push(begun),
         }
     }
+    let step = not_negative("step", given.step)?;
     Step::then(move |engine| {
+        engine.join_step(step.unwrap_or(0));
         let outcomes = match is_atomic {
             false => apart(engine, calls, dialect),
             true => match engine.part(|engine| together(engine, calls, dialect)) {

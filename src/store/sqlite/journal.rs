@@ -1,13 +1,15 @@
 //! Rows for changes: the resulting slots, and the journal, which undo reads backwards.
 
-use std::collections::{HashMap, HashSet};
+mod row;
+
+use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
-use serde::{Deserialize, Serialize};
 
-use super::super::tables::{ITEM_COLUMNS, Statements, item_of, with_columns};
+use self::row::{ChangeRow, parse};
+use super::super::tables::{ITEM_COLUMNS, Statements, with_columns};
 use super::super::{StoreError, UNDO_DEPTH, Way};
-use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
+use crate::context::change::{Change, SetChange, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
@@ -15,23 +17,6 @@ const JOURNAL_SWEEP: u64 = 32;
 /// [follows](Change::FOLLOW), unless an earlier release made it, so that at least half of them are
 /// steps of an undo.
 const JOURNAL_LENGTH: u64 = 2 * UNDO_DEPTH;
-
-/// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
-#[derive(Serialize, Deserialize)]
-struct ChangeRow {
-    method: String,
-    slots: Vec<(Option<SlotRow>, Option<SlotRow>)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_items: Option<(usize, usize)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    set: Option<(String, Option<u64>, Option<u64>)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    partner: Option<String>,
-}
-
-/// A slot in the journal: version, rank, pinned.
-#[derive(Serialize, Deserialize, Clone, Copy)]
-struct SlotRow(u64, i64, bool);
 
 /// Inserts the item versions that the change introduces.
 pub(super) fn store_arrivals(db: &Connection, change: &Change) -> Result<(), StoreError> {
@@ -92,47 +77,57 @@ pub(super) fn last_number(db: &Connection, manager: i64) -> Result<u64, StoreErr
     Ok(db.value(sql, [manager])?.unwrap_or(0))
 }
 
+/// Returns the step of the manager's change number `seq`; 0 when there is no such change.
+pub(super) fn step_of(db: &Connection, manager: i64, seq: u64) -> Result<u64, StoreError> {
+    let sql = "SELECT step FROM journal WHERE manager = ?1 AND seq = ?2";
+    Ok(db.value(sql, params![manager, seq])?.unwrap_or(0))
+}
+
 /// Returns whether the manager has changes that can be redone.
 pub(super) fn has_undone(db: &Connection, manager: i64) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM undone WHERE manager = ?1)";
     Ok(db.value(sql, [manager])?.unwrap_or(false))
 }
 
-/// Merges `change` into the newest change, number `seq`, if in both of them items only
-/// [follow](Change::FOLLOW) their sources. Returns whether they were merged.
+/// Merges `change` into the newest change, number `seq` of `step`, if in both of them items only
+/// [follow](Change::FOLLOW) their sources, or if both are of one step. Returns whether they were
+/// merged.
 pub(super) fn extend(
     db: &Connection,
     manager: i64,
     seq: u64,
+    step: u64,
     has_undone: bool,
     change: &Change,
 ) -> Result<bool, StoreError> {
-    if !change.is_following() {
+    if step != change.step || (step == 0 && !change.is_following()) {
         return Ok(false);
     }
-    let sql = "SELECT change FROM journal
-               WHERE manager = ?1 AND seq = ?2 AND json_extract(change, '$.method') = ?3";
-    let newest: Option<String> = db.value(sql, params![manager, seq, Change::FOLLOW])?;
-    let Some(text) = newest else { return Ok(false) };
-    let mut whole = parse(&text)?;
-    let now = |(at, (_, after)): (usize, &(_, Option<SlotRow>))| Some((version(*after)?, at));
-    let known: HashMap<u64, usize> = whole.slots.iter().enumerate().filter_map(now).collect();
-    let mut replaced = Vec::new();
-    for (before, after) in ChangeRow::from(change).slots {
-        match version(before).and_then(|before| known.get(&before)) {
-            Some(at) => replaced.extend(version(std::mem::replace(&mut whole.slots[*at].1, after))),
-            None => whole.slots.push((before, after)),
-        }
+    let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
+    let newest: Option<String> = db.value(sql, params![manager, seq])?;
+    let Some(mut whole) = newest.map(|text| parse(&text)).transpose()? else { return Ok(false) };
+    let later = ChangeRow::from(change);
+    let are_joined = match change.is_following() {
+        true => whole.method == Change::FOLLOW,
+        false => whole.is_plain() && later.is_plain(),
+    };
+    if !are_joined {
+        return Ok(false);
     }
+    let replaced = whole.join(later);
     let sql = "UPDATE journal SET change = ?3 WHERE manager = ?1 AND seq = ?2";
     db.change(sql, params![manager, seq, serde_json::to_string(&whole)?])?;
+    let mut unused: HashSet<u64> = replaced.into_iter().collect();
+    for version in whole.versions() {
+        unused.remove(&version);
+    }
     if has_undone {
         // Changes that can be redone may need a version that is in no other change.
         let sql = "SELECT change FROM undone WHERE manager = ?1";
         let needed = versions_in(&db.rows::<String>(sql, [manager], |row| row.get(0))?)?;
-        replaced.retain(|version| !needed.contains(version));
+        unused.retain(|version| !needed.contains(version));
     }
-    delete_versions(db, replaced)?;
+    delete_versions(db, unused)?;
     Ok(true)
 }
 
@@ -145,8 +140,8 @@ pub(super) fn append(
     change: &Change,
 ) -> Result<(), StoreError> {
     let text = serde_json::to_string(&ChangeRow::from(change))?;
-    let sql = "INSERT INTO journal (manager, seq, change) VALUES (?1, ?2, ?3)";
-    db.change(sql, params![manager, seq, text])?;
+    let sql = "INSERT INTO journal (manager, seq, step, change) VALUES (?1, ?2, ?3, ?4)";
+    db.change(sql, params![manager, seq, change.step, text])?;
     if seq > JOURNAL_LENGTH && seq.is_multiple_of(JOURNAL_SWEEP) {
         thin(db, manager, seq - JOURNAL_LENGTH)?;
     }
@@ -161,13 +156,14 @@ pub(super) fn last(
     seq: u64,
     way: Way,
 ) -> Result<Option<Change>, StoreError> {
-    let journal = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
-    let undone = "SELECT change FROM undone WHERE manager = ?1 ORDER BY seq DESC LIMIT 1";
-    let text = match way {
-        Way::Undo => db.value(journal, params![manager, seq])?,
-        Way::Redo => db.value(undone, [manager])?,
+    let journal = "SELECT step, change FROM journal WHERE manager = ?1 AND seq = ?2";
+    let undone = "SELECT step, change FROM undone WHERE manager = ?1 ORDER BY seq DESC LIMIT 1";
+    let row = |row: &rusqlite::Row<'_>| <(u64, String)>::try_from(row);
+    let found = match way {
+        Way::Undo => db.row(journal, params![manager, seq], row)?,
+        Way::Redo => db.row(undone, [manager], row)?,
     };
-    resolved(db, text)
+    resolved(db, found)
 }
 
 /// Returns the change that the next undo takes back, or that the next redo applies again. Skips
@@ -177,15 +173,34 @@ pub(super) fn next_step(
     manager: i64,
     way: Way,
 ) -> Result<Option<Change>, StoreError> {
-    let table = match way {
+    let sql = format!(
+        "SELECT step, change FROM {} WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
+         ORDER BY seq DESC LIMIT 1",
+        table_of(way)
+    );
+    let row = |row: &rusqlite::Row<'_>| <(u64, String)>::try_from(row);
+    resolved(db, db.row(&sql, params![manager, Change::FOLLOW], row)?)
+}
+
+/// Returns the names of the managers that have changes of a step to undo or to redo.
+pub(super) fn managers_of_step(
+    db: &Connection,
+    step: u64,
+    way: Way,
+) -> Result<Vec<String>, StoreError> {
+    let sql = format!(
+        "SELECT DISTINCT name FROM manager JOIN {} AS change ON change.manager = manager.id
+         WHERE step = ?1 ORDER BY name",
+        table_of(way)
+    );
+    db.rows(&sql, [step], |row| row.get(0))
+}
+
+fn table_of(way: Way) -> &'static str {
+    match way {
         Way::Undo => "journal",
         Way::Redo => "undone",
-    };
-    let sql = format!(
-        "SELECT change FROM {table} WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
-         ORDER BY seq DESC LIMIT 1"
-    );
-    resolved(db, db.value(&sql, params![manager, Change::FOLLOW])?)
+    }
 }
 
 /// Returns a mark of the change that the next undo takes back. The mark is a hash of the change's
@@ -200,8 +215,8 @@ pub(super) fn step_mark(db: &Connection, manager: i64) -> Result<u64, StoreError
     Ok(u64::from_le_bytes(hash.first_chunk().copied().unwrap_or_default()) >> 1)
 }
 
-fn resolved(db: &Connection, text: Option<String>) -> Result<Option<Change>, StoreError> {
-    text.map(|text| parse(&text)?.resolve(db)).transpose()
+fn resolved(db: &Connection, row: Option<(u64, String)>) -> Result<Option<Change>, StoreError> {
+    row.map(|(step, text)| Ok(Change { step, ..parse(&text)?.resolve(db)? })).transpose()
 }
 
 /// Renames a manager in the journals of other managers that name it as the partner of a move.
@@ -217,9 +232,9 @@ pub(super) fn rename_partner(db: &Connection, manager: &str, to: &str) -> Result
 
 /// Moves the change with this number from the journal to the changes that can be redone.
 pub(super) fn set_aside(db: &Connection, manager: i64, seq: u64) -> Result<(), StoreError> {
-    let sql = "INSERT INTO undone (manager, seq, change)
+    let sql = "INSERT INTO undone (manager, seq, step, change)
                SELECT manager, (SELECT coalesce(max(seq), 0) + 1 FROM undone WHERE manager = ?1),
-                      change
+                      step, change
                FROM journal WHERE manager = ?1 AND seq = ?2";
     db.change(sql, params![manager, seq])?;
     let sql = "DELETE FROM journal WHERE manager = ?1 AND seq = ?2";
@@ -270,8 +285,7 @@ fn delete_versions(
 fn versions_in(changes: &[String]) -> Result<HashSet<u64>, StoreError> {
     let mut versions = HashSet::new();
     for text in changes {
-        let slots = parse(text)?.slots.into_iter();
-        versions.extend(slots.flat_map(|(a, b)| [a, b]).flatten().map(|SlotRow(it, ..)| it));
+        versions.extend(parse(text)?.versions());
     }
     Ok(versions)
 }
@@ -284,7 +298,11 @@ fn arrivals(change: &Change) -> impl Iterator<Item = &Slot> {
 }
 
 fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
-    let sql = "DELETE FROM journal WHERE manager = ?1 AND seq <= ?2 RETURNING change";
+    // A step is kept as a whole or not at all.
+    let sql = "DELETE FROM journal WHERE manager = ?1 AND seq <= ?2
+               AND (step = 0 OR step NOT IN (SELECT step FROM journal
+                                             WHERE manager = ?1 AND seq > ?2))
+               RETURNING change";
     let old: Vec<String> = db.rows(sql, params![manager, up_to], |row| row.get(0))?;
     if has_undone(db, manager)? {
         return forget_unused(db, manager, &old);
@@ -292,68 +310,4 @@ fn thin(db: &Connection, manager: i64, up_to: u64) -> Result<(), StoreError> {
     // Without redo, a version is no longer needed once the change that replaced it is forgotten.
     let versions = old.iter().map(|text| Ok(parse(text)?.superseded()));
     delete_versions(db, versions.collect::<Result<Vec<_>, StoreError>>()?.concat())
-}
-
-fn version(slot: Option<SlotRow>) -> Option<u64> {
-    slot.map(|SlotRow(version, ..)| version)
-}
-
-fn parse(text: &str) -> Result<ChangeRow, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Damaged(format!("cannot parse a journal entry: {error}")))
-}
-
-impl From<&Change> for ChangeRow {
-    fn from(change: &Change) -> Self {
-        let row = |slot: &Option<Slot>| {
-            slot.as_ref().map(|slot| SlotRow(slot.version, slot.rank, slot.pinned))
-        };
-        Self {
-            method: change.method.clone(),
-            slots: change.slots.iter().map(|c| (row(&c.before), row(&c.after))).collect(),
-            max_items: change.settings.map(|(before, after)| (before.max_items, after.max_items)),
-            set: change.set.clone().map(|set| (set.name, set.before, set.after)),
-            partner: change.partner.clone(),
-        }
-    }
-}
-
-impl ChangeRow {
-    /// Returns the versions that the change replaced.
-    fn superseded(&self) -> Vec<u64> {
-        self.slots
-            .iter()
-            .filter(|(before, after)| version(*before) != version(*after))
-            .filter_map(|(before, _)| version(*before))
-            .collect()
-    }
-
-    fn resolve(self, db: &Connection) -> Result<Change, StoreError> {
-        let slot = |row: Option<SlotRow>| row.map(|row| row.resolve(db)).transpose();
-        let settings = |max_items| Settings { max_items };
-        let slots = self
-            .slots
-            .into_iter()
-            .map(|(before, after)| Ok(SlotChange { before: slot(before)?, after: slot(after)? }))
-            .collect::<Result<_, StoreError>>()?;
-        Ok(Change {
-            method: self.method,
-            slots,
-            settings: self.max_items.map(|(before, after)| (settings(before), settings(after))),
-            set: self.set.map(|(name, before, after)| SetChange { name, before, after }),
-            version: 0,
-            partner: self.partner,
-        })
-    }
-}
-
-impl SlotRow {
-    fn resolve(self, db: &Connection) -> Result<Slot, StoreError> {
-        let Self(version, rank, pinned) = self;
-        let sql = format!("SELECT {ITEM_COLUMNS} FROM version WHERE version = ?1");
-        let item = db.row(&sql, [version], item_of)?.ok_or_else(|| {
-            StoreError::Damaged(format!("version {version} of an item is missing"))
-        })?;
-        Ok(Slot { rank, pinned, version, item: item.into() })
-    }
 }

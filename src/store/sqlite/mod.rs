@@ -56,6 +56,8 @@ struct Known {
     /// Number of the newest change in its journal. If the journal is empty, one less than the
     /// number of the next change.
     last_change: u64,
+    /// Step of the newest change.
+    step: u64,
     /// Set when changes can be redone.
     has_undone: bool,
 }
@@ -85,7 +87,8 @@ impl SqliteStore {
         let id = self.db.value("SELECT id FROM manager WHERE name = ?1", [name])?;
         let Some(id) = id else { return Ok(None) };
         let last_change = journal::last_number(&self.db, id)?;
-        let known = Known { id, last_change, has_undone: journal::has_undone(&self.db, id)? };
+        let step = journal::step_of(&self.db, id, last_change)?;
+        let known = Known { id, last_change, step, has_undone: journal::has_undone(&self.db, id)? };
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
     }
@@ -95,7 +98,7 @@ impl SqliteStore {
             return Ok(known);
         }
         self.db.change("INSERT INTO manager (name) VALUES (?1)", [name])?;
-        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0, has_undone: false })
+        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0, step: 0, has_undone: false })
     }
 }
 
@@ -138,10 +141,10 @@ impl Store for SqliteStore {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, mut last_change, mut has_undone } = self.known_or_new(manager)?;
+        let Known { id, mut last_change, step, mut has_undone } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
-        if !journal::extend(&self.db, id, last_change, has_undone, change)? {
+        if !journal::extend(&self.db, id, last_change, step, has_undone, change)? {
             last_change += 1;
             journal::append(&self.db, id, last_change, change)?;
         }
@@ -149,7 +152,8 @@ impl Store for SqliteStore {
             journal::forget_undone(&self.db, id)?;
             has_undone = false;
         }
-        self.managers.insert(manager.to_owned(), Known { id, last_change, has_undone });
+        let step = change.step;
+        self.managers.insert(manager.to_owned(), Known { id, last_change, step, has_undone });
         Ok(())
     }
 
@@ -173,22 +177,25 @@ impl Store for SqliteStore {
         let Known { id, last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
         journal::set_aside(&self.db, id, last_change)?;
-        let known = Known { id, last_change: last_change.saturating_sub(1), has_undone: true };
+        let last_change = last_change.saturating_sub(1);
+        let step = journal::step_of(&self.db, id, last_change)?;
+        let known = Known { id, last_change, step, has_undone: true };
         self.managers.insert(manager.to_owned(), known);
         Ok(())
     }
 
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.writing()?;
-        let Known { id, mut last_change, .. } = self.known_or_new(manager)?;
+        let Known { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, change)?;
         if !change.is_empty() {
             last_change += 1;
+            step = change.step;
             journal::append(&self.db, id, last_change, change)?;
         }
         journal::drop_undone(&self.db, id)?;
         let has_undone = journal::has_undone(&self.db, id)?;
-        self.managers.insert(manager.to_owned(), Known { id, last_change, has_undone });
+        self.managers.insert(manager.to_owned(), Known { id, last_change, step, has_undone });
         Ok(())
     }
 
@@ -197,6 +204,10 @@ impl Store for SqliteStore {
             Some(Known { id, .. }) => journal::next_step(&self.db, id, way),
             None => Ok(None),
         }
+    }
+
+    fn managers_of_step(&mut self, step: u64, way: Way) -> Result<Vec<String>, StoreError> {
+        journal::managers_of_step(&self.db, step, way)
     }
 
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {

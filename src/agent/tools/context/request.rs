@@ -13,7 +13,7 @@ use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{
     Caller, Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View,
-    memories_for,
+    memories_for, name_views,
 };
 use crate::files::{self, FileError, Opened};
 use crate::ids::ItemId;
@@ -142,15 +142,21 @@ fn holder(engine: &mut Engine, managers: &[String], id: ItemId) -> String {
 
 async fn list(job: &Job, session: &SessionRow) -> Result<Value, AgentError> {
     let managers = managers(session)?;
-    let all = Selection { managers, ..Selection::default() };
+    let all = Selection { managers: managers.clone(), ..Selection::default() };
     let views = job.ask(move |engine| engine.select(&all)).await?;
-    shown(job, views, true).await
+    shown(job, managers, views, true).await
 }
 
-/// Shows items with their states.
-async fn shown(job: &Job, views: Vec<View>, brief: bool) -> Result<Value, AgentError> {
+/// Shows items of the session's managers with their states.
+async fn shown(
+    job: &Job,
+    managers: Vec<String>,
+    views: Vec<View>,
+    brief: bool,
+) -> Result<Value, AgentError> {
     let show = move |job: &Job| {
-        let items = with_states(&job.services, Caller::Nobody, views);
+        let mut items = with_states(&job.services, Caller::Nobody, views);
+        name_views(&managers, items.iter_mut().map(|(view, _)| view));
         let item = |(view, state): &(View, _)| Value::of(&ItemShown::new(view, *state, brief));
         Value::List(items.iter().map(item).collect())
     };
@@ -159,6 +165,7 @@ async fn shown(job: &Job, views: Vec<View>, brief: bool) -> Result<Value, AgentE
 
 async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value, String> {
     let managers = managers(session).map_err(|error| error.to_string())?;
+    let layers = managers.clone();
     let read = move |engine: &mut Engine| {
         let manager = holder(engine, &managers, id);
         engine.view(&manager, id)
@@ -170,7 +177,7 @@ async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value,
         }
         error => error.to_string(),
     })?;
-    match shown(job, vec![view], false).await {
+    match shown(job, layers, vec![view], false).await {
         Ok(Value::List(mut items)) => Ok(items.pop().unwrap_or_default()),
         Ok(value) => Ok(value),
         Err(error) => Err(error.to_string()),

@@ -1,0 +1,182 @@
+;;; contexture-copies-tests.el --- Tests of buffers without files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Copies of buffers without files, names of files in several projects, and
+;; files that change on disk under unsaved edits.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-list)
+(require 'contexture-marks)
+(require 'contexture-sources)
+
+(defmacro contexture-copies-test-in (name &rest body)
+  "Run BODY in a new buffer called NAME, without a file."
+  (declare (indent 1) (debug t))
+  `(let ((buffer (get-buffer-create ,name)))
+     (unwind-protect (with-current-buffer buffer ,@body)
+       (when (buffer-live-p buffer) (kill-buffer buffer)))))
+
+(defun contexture-copies-test-text ()
+  "Return what a model would get."
+  (plist-get (contexture--rendered (contexture-current-context)) :text))
+
+(ert-deftest contexture-copies-have-a-source-and-a-date-and-replace-each-other ()
+  (contexture-test-with-server
+    (contexture-copies-test-in "*results*"
+      (insert "first\n")
+      (contexture-test-message "^Added \\*results\\*" (contexture-add-buffer))
+      (should (string-match-p "(from \\*results\\*) \\[as of 2[0-9-]+ [0-9:]+ UTC\\]\n```[a-z]*\nfirst"
+                              (contexture-copies-test-text)))
+      (contexture-test-message "already there" (contexture-add-buffer))
+      (insert "second\n")
+      (contexture-test-message "replaces the earlier copy" (contexture-add-buffer))
+      (let ((item (contexture-test-only-item)))
+        (should (equal "first\nsecond\n" (plist-get item :content)))
+        (should (equal "copy" (contexture-list--state item)))
+        (should (contexture-list--dated-p item)))
+      (push-mark (point-min) t t)
+      (contexture-test-message "another item contains it" (contexture-add-region (point-min) 7))
+      (should-not (string-match-p "first\\(.\\|\n\\)*first" (contexture-copies-test-text)))
+      (dolist (format '(markdown xml org json))
+        (let ((contexture-format format))
+          (should (string-match-p "\\*results\\*\\(.\\|\n\\)*as.of" (contexture-copies-test-text)))))
+      (contexture-test-message "^Undid" (contexture-undo))
+      (contexture-test-message "^Undid" (contexture-undo))
+      (should (equal "first\n" (plist-get (contexture-test-only-item) :content))))))
+
+(ert-deftest contexture-copies-are-free-of-what-controls-a-terminal ()
+  (pcase-dolist (`(,written . ,plain)
+                 '(("\e[01;31m\e[Kerror:\e[m\e[K x" . "error: x")
+                   ("\e]0;title\aprompt$ ls" . "prompt$ ls")
+                   ("\e]8;;http://x\e\\link\e]8;;\e\\ end" . "link end")
+                   (" 10%\r 50%\r100%\ndone\n" . "100%\ndone\n")
+                   ("one\r\ntwo\r\n" . "one\ntwo\n")
+                   ("N\bNA\bA" . "NA")
+                   ("\e(Bplain\e=" . "plain")
+                   ("none at all\n" . "none at all\n")))
+    (should (equal plain (contexture--plain-text written))))
+  (contexture-test-with-server
+    (contexture-copies-test-in "*results*"
+      (insert "\e[1mbold\e[0m\n")
+      (contexture-test-message "^Added" (contexture-add-buffer))
+      (should (equal "bold\n" (plist-get (contexture-test-only-item) :content))))))
+
+(ert-deftest contexture-copies-can-follow-a-buffer-that-a-process-writes ()
+  (contexture-test-with-server
+    (contexture-copies-test-in "*output*"
+      (insert "one\n")
+      (contexture-test-message "^Added" (contexture-add-buffer))
+      (contexture-test-message "^Following again"
+        (contexture-freeze (contexture-test-only-item) t))
+      (insert "two\n")
+      (let ((item (contexture-test-only-item)))
+        (should (equal "one\ntwo\n" (plist-get item :content)))
+        (should (equal "follows" (contexture-list--state item))))
+      (should (string-match-p "\\[as of " (contexture-copies-test-text)))
+      ;; What it only followed is no step of undo.
+      (insert "three\n")
+      (kill-buffer)
+      (with-temp-buffer
+        (let ((item (contexture-test-only-item "*output*")))
+          (should (equal "one\ntwo\nthree\n" (plist-get item :content)))
+          (should (equal '("its buffer was killed") (contexture-test-metadata item :stale))))))))
+
+;;;; Names
+
+(ert-deftest contexture-copies-one-name-never-means-two-files ()
+  (contexture-test-with-state
+    (let ((contexture-scope 'project))
+      (dolist (project '("api" "backend"))
+        (make-directory (concat contexture-ert-directory project "/.git") t)
+        (contexture-test-file (concat project "/src/users.rs") (concat "// " project)))
+      (make-directory (concat contexture-ert-directory "api/sub/.git") t)
+      (contexture-test-file "api/sub/src/users.rs" "// sub")
+      (make-symbolic-link (concat contexture-ert-directory "api")
+                          (concat contexture-ert-directory "link"))
+      (contexture-test-visiting (concat contexture-ert-directory "api/src/users.rs")
+        (contexture-test-message "^Added src/users.rs to" (contexture-add-buffer))
+        (contexture-test-message "^Added /.*backend/src/users.rs to"
+          (contexture-add-file (concat contexture-ert-directory "backend/src/users.rs")))
+        (contexture-test-message "^Added .*sub/src/users.rs to"
+          (contexture-add-file (concat contexture-ert-directory "api/sub/src/users.rs")))
+        (contexture-test-message "^Added src/users.rs to .*already there"
+          (contexture-add-file (concat contexture-ert-directory "link/src/users.rs")))
+        (let* ((items (contexture-request
+                       'list-items (contexture--context-params (contexture-current-context))))
+               (places (mapcar (lambda (item)
+                                 (contexture--place (plist-get item :metadata)))
+                               items)))
+          (should (= 3 (length (delete-dups (copy-sequence places)))))
+          (dolist (format '(markdown xml org json))
+            (let* ((contexture-format format)
+                   (text (contexture-copies-test-text)))
+              (dolist (place places)
+                (should (string-match-p (concat "[ \"]" (regexp-quote place) "[\")]") text))))))))))
+
+(ert-deftest contexture-copies-a-misspelt-context-shows-near-names ()
+  (contexture-test-with-server
+    (dolist (name '("notes" "drafts"))
+      (contexture-request 'add-item (list :manager name :content "x")))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "ntes")))
+      (contexture-test-user-error "No context is called ntes; did you mean notes\\?"
+        (call-interactively #'contexture-switch)))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "entirely new"))
+              ((symbol-function 'y-or-n-p) #'ignore))
+      (contexture-test-user-error "No context was chosen"
+        (call-interactively #'contexture-switch)))))
+
+;;;; Overlaps
+
+(ert-deftest contexture-copies-overlaps-are-sent-and-counted-once ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.py" "def a():" "    x = 1" "    return x" "" "b = 2")))
+      (contexture-test-visiting file
+        (contexture-test-message "^Added" (contexture-add-defun))
+        (goto-char (point-min))
+        (contexture-test-message "contains it" (contexture-add-region 15 18)) ; a part of a line
+        (should-not (string-match-p "x = 1\\(.\\|\n\\)*x = 1" (contexture-copies-test-text)))
+        (contexture-test-message "2 other items are sent as a part of it" (contexture-add-buffer))
+        (should-not (string-match-p "x = 1\\(.\\|\n\\)*x = 1" (contexture-copies-test-text)))
+        (let ((items (contexture-request
+                      'list-items (contexture--context-params (contexture-current-context)))))
+          (should (= (contexture--tokens-to-send items)
+                     (plist-get (car (last items)) :tokens))))))))
+
+;;;; Files that change under unsaved edits
+
+(ert-deftest contexture-copies-a-file-that-changes-under-edits-is-a-conflict ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.txt" "one"))
+          compared)
+      (contexture-test-visiting file
+        (contexture-test-message "^Added" (contexture-add-buffer))
+        (insert "mine ")
+        (contexture-test-items)
+        (should-not contexture--conflicts)
+        (let ((time (time-add nil 5)))
+          (write-region "theirs\n" nil file nil 'silent)
+          (set-file-times file time))
+        (contexture-test-message "a.txt changed on disk under your unsaved edits"
+          (contexture-test-items))
+        (let ((item (contexture-test-only-item)))
+          (should (equal "conflict" (contexture-list--state item)))
+          (should (equal "mine one\n" (plist-get item :content))))
+        (should (string-match-p "conflict" (format "%s" (let ((contexture-mode t))
+                                                          (contexture--lighter)))))
+        (cl-letf (((symbol-function 'ediff-current-file)
+                   (lambda () (setq compared (buffer-name)))))
+          (contexture-ediff))
+        (should (equal compared "a.txt"))
+        (should (eq #'contexture-ediff (lookup-key contexture-list-mode-map "=")))
+        (set-buffer-modified-p nil)
+        (let ((revert-without-query '("."))) (revert-buffer t t))
+        (contexture-test-items)
+        (should-not contexture--conflicts)))))
+
+(provide 'contexture-copies-tests)
+;;; contexture-copies-tests.el ends here
