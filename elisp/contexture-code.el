@@ -1335,8 +1335,8 @@ With BACK, go to the previous one."
 (defun contexture-review-again (remark)
   "Drop the change that is proposed at point, and ask again with REMARK."
   (interactive (progn (contexture-review--here)
-                      (list (read-string "Ask again, with the remark: " nil
-                                        'contexture-rewrite-history))))
+                      (list (contexture-mention-read "Ask again, with the remark: "
+                                                    'contexture-rewrite-history))))
   (let* ((review (contexture-review--here))
          (again (or (contexture-review--again review)
                     (user-error "This change cannot be asked for again; reject it, or edit the text yourself"))))

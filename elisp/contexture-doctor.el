@@ -32,16 +32,22 @@
 (defvar contexture-repl--session)
 (defvar contexture-gptel-mode)
 (defvar contexture-mode)
-(defvar url-http-response-status)
-(defvar url-http-end-of-headers)
 
 ;;; Get the server's program
 
 ;; `contexture-install-server' downloads the program of this version for
-;; this system and puts it beside the package.  The package lists the
-;; checksum of each program, so whoever serves the file cannot change it.
-;; Where there is no program, Cargo can build one.  Everything is asked
-;; before it is done, and nothing blocks Emacs.
+;; this system, outside of the package, whose folder an upgrade deletes.  The
+;; package lists the checksum of each program, so whoever serves the file
+;; cannot change it.  Where there is no program, Cargo can build one.
+;; Everything is asked before it is done, and nothing blocks Emacs: curl
+;; downloads, with a limit of time.
+
+(defcustom contexture-install 'ask
+  "Whether `contexture-install-server' may install the server's program.
+`ask' means that it asks first.  `never' means that it does nothing, for
+those who get programs in another way."
+  :type '(choice (const :tag "After asking" ask) (const :tag "Never" never))
+  :group 'contexture)
 
 (defconst contexture-install--sources "https://github.com/contexture/contexture"
   "Address of the sources.")
@@ -57,22 +63,31 @@
     )
   "Alist from systems to the SHA-256 checksums of their programs.")
 
-(defvar contexture-install--place (expand-file-name "bin/contexture" contexture--directory)
-  "File name under which the server's program is installed.")
+(defvar contexture-install--curl
+  '("curl" "--fail" "--location" "--silent" "--show-error" "--proto" "=https")
+  "Program that downloads, with its options.")
+
+(defconst contexture-install--time-limit 600
+  "Maximum number of seconds that a download may take.")
+
+(defconst contexture-install--largest (* 200 1024 1024)
+  "Maximum size of a program in bytes.")
 
 (defvar contexture-install--patience 10
   "Number of seconds within which a new program must print its version.")
 
 (defvar contexture-install--download nil
-  "Buffer of the download that is under way, or nil.")
+  "Process of the download that is under way, or nil.")
 
 ;;;###autoload
 (defun contexture-install-server (&optional build)
   "Install the server's program of this version, after asking.
 Download it and compare its checksum with the one in this package.  If the
 package has none for this system, or with a prefix argument or BUILD, build
-the program with Cargo."
+the program with Cargo.  See `contexture-install'."
   (interactive "P")
+  (when (eq contexture-install 'never)
+    (user-error "The option `contexture-install' says that nothing is installed"))
   (let* ((system (contexture-install--system system-configuration))
          (checksum (cdr (assoc system contexture-install--checksums))))
     (cond (build (contexture-install--offer-cargo nil))
@@ -80,22 +95,28 @@ the program with Cargo."
            (contexture-install--offer-cargo
             (format "No release has a program of Contexture %s for %s.  "
                     contexture--version (or system system-configuration))))
-          ((and (buffer-live-p contexture-install--download)
+          ((not (executable-find (car contexture-install--curl)))
+           (contexture-install--offer-cargo "A download needs curl, which is not installed.  "))
+          ((and (process-live-p contexture-install--download)
                 (not (y-or-n-p "The server is already being downloaded; start the download again? "))))
           ((y-or-n-p (format "Download %s, check it, and install it as %s? "
                              (contexture-install--address system)
-                             (contexture--abbreviate contexture-install--place)))
+                             (contexture--abbreviate (contexture--installed-server))))
            (contexture-install--stop)
-           (contexture--message "Downloading Contexture's server…")
-           (setq contexture-install--download
-                 (url-retrieve (contexture-install--address system)
-                               #'contexture-install--fetched (list checksum) t t))))))
+           (contexture-install--start (contexture-install--address system) checksum)))))
 
 (defun contexture-install--system (configuration)
-  "Return the name of the system that CONFIGURATION describes, or nil."
+  "Return the name of the system that CONFIGURATION describes, or nil.
+The programs for Linux need no C library; Android is another system."
   (let ((case-fold-search nil))
-    (when (string-match "\\`\\([^-]+\\)-.*\\(linux\\|darwin\\)" configuration)
-      (concat (match-string 1 configuration) "-" (match-string 2 configuration)))))
+    (when (string-match "\\`\\(x86_64\\|amd64\\|aarch64\\|arm64\\)-[^ ]*\\(linux\\|darwin\\)\\([^ ]*\\)\\'"
+                        configuration)
+      (let ((machine (match-string 1 configuration))
+            (system (match-string 2 configuration)))
+        (unless (string-match-p "android\\|gnux32\\|_ilp32" (match-string 3 configuration))
+          (format "%s-%s"
+                  (pcase machine ("amd64" "x86_64") ("arm64" "aarch64") (_ machine))
+                  system))))))
 
 (defun contexture-install--address (system)
   "Return the address of the program for SYSTEM."
@@ -105,80 +126,78 @@ the program with Cargo."
 
 (defun contexture-install--stop ()
   "Stop the download that is under way, if there is one."
-  (when (buffer-live-p contexture-install--download)
-    (when-let* ((process (get-buffer-process contexture-install--download)))
-      (set-process-sentinel process #'ignore)
-      (delete-process process))
-    (kill-buffer contexture-install--download))
+  (when (process-live-p contexture-install--download)
+    (set-process-sentinel contexture-install--download #'ignore)
+    (delete-process contexture-install--download))
   (setq contexture-install--download nil))
 
-(defun contexture-install--fetched (status checksum)
-  "Install the program that this buffer has downloaded, if it has CHECKSUM.
-STATUS is that of `url-retrieve'."
-  (let ((problem (or (contexture-install--problem status checksum)
-                     (contexture-install--write (contexture-install--body)
-                                                (point-max)))))
-    (contexture-install--stop)
-    (if problem
-        (contexture-install--fail problem)
-      (let ((new (contexture-install--new)))
+(defun contexture-install--start (address checksum)
+  "Download ADDRESS, a program that must have CHECKSUM, in another process."
+  (let ((new (contexture-install--new)))
+    (condition-case problem
+        (make-directory (file-name-directory new) t)
+      (file-error (contexture--user-error "%s" (error-message-string problem))))
+    (contexture--message "Downloading Contexture's server…")
+    (setq contexture-install--download
+          (make-process
+           :name "contexture download" :noquery t :connection-type 'pipe
+           :buffer (generate-new-buffer " *contexture download*")
+           :command `(,@contexture-install--curl
+                      "--max-time" ,(number-to-string contexture-install--time-limit)
+                      "--max-filesize" ,(number-to-string contexture-install--largest)
+                      "--output" ,new ,address)
+           :sentinel (apply-partially #'contexture-install--fetched new checksum)))))
+
+(defun contexture-install--fetched (new checksum process _event)
+  "Install the program NEW, which PROCESS has downloaded, if it has CHECKSUM."
+  (unless (process-live-p process)
+    (let* ((said (with-current-buffer (process-buffer process)
+                   (string-trim (buffer-string))))
+           (problem (cond ((not (eql 0 (process-exit-status process)))
+                           (format "The download failed: %s"
+                                   (string-trim-left said "curl: ([0-9]+) ")))
+                          ((not (equal checksum (contexture-install--checksum new)))
+                           "The downloaded file is damaged or altered: its checksum is wrong"))))
+      (kill-buffer (process-buffer process))
+      (setq contexture-install--download nil)
+      (if problem
+          (contexture-install--fail problem new)
+        (set-file-modes new #o755)
         (contexture--probe-program
          (list new "--version") contexture-install--patience
          (lambda (status output)
-           (if (and (eq status 0) (string-prefix-p "contexture " output))
+           (if (and (eq status 0)
+                    (string-prefix-p (format "contexture %s" contexture--version) output))
                (contexture-install--put new)
-             (delete-file new)
              (contexture-install--fail
               (format "The downloaded program does not run here: %s"
-                      (if (eq status 0) (string-trim output) status))))))))))
+                      (if (eq status 0) (string-trim output) status))
+              new))))))))
 
-(defun contexture-install--problem (status checksum)
-  "Return why this buffer is not the program with CHECKSUM, or nil.
-STATUS is that of `url-retrieve'."
-  (cond ((plist-get status :error)
-         (format "The download failed: %s"
-                 (if (and url-http-response-status (>= url-http-response-status 400))
-                     (format "the web server answered %s" url-http-response-status)
-                   (pcase (plist-get status :error)
-                     (`(error connection-failed ,reason . ,_) (string-trim reason))
-                     (problem (error-message-string problem))))))
-        ((not url-http-end-of-headers) "The download failed: the answer was cut off")
-        ((not (equal checksum
-                     (secure-hash 'sha256 (current-buffer)
-                                  (contexture-install--body) (point-max))))
-         "The downloaded file is damaged or altered: its checksum is wrong")))
-
-(defun contexture-install--body ()
-  "Return the position after the HTTP headers in this buffer."
-  (min (point-max) (1+ url-http-end-of-headers)))
+(defun contexture-install--checksum (file)
+  "Return the SHA-256 checksum of FILE, or nil if it cannot be read."
+  (ignore-errors
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert-file-contents-literally file)
+      (secure-hash 'sha256 (current-buffer)))))
 
 (defun contexture-install--new ()
   "Return the file name of a new program that has not been tried yet."
-  (concat contexture-install--place ".new"))
-
-(defun contexture-install--write (start end)
-  "Write the text from START to END to the file of a new program.
-Return why that failed, or nil."
-  (condition-case problem
-      (let ((coding-system-for-write 'no-conversion)
-            (file (contexture-install--new)))
-        (make-directory (file-name-directory file) t)
-        (write-region start end file nil 'silent)
-        (set-file-modes file #o755)
-        nil)
-    (file-error (error-message-string problem))))
+  (concat (contexture--installed-server) ".new"))
 
 (defun contexture-install--put (new)
   "Put the program NEW in its place, and say so."
-  (rename-file new contexture-install--place t)
+  (rename-file new (contexture--installed-server) t)
   (contexture--message
    "Installed Contexture's server: %s%s"
-   (contexture--abbreviate contexture-install--place)
+   (contexture--abbreviate (contexture--installed-server))
    (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
          ((contexture-running-p) "; M-x contexture-disconnect ends the old one"))))
 
-(defun contexture-install--fail (problem)
-  "Say PROBLEM, and what else can be done."
+(defun contexture-install--fail (problem new)
+  "Delete the file NEW, and say PROBLEM and what else can be done."
+  (ignore-errors (delete-file new))
   (contexture--message "%s; nothing was installed%s" problem
                        (when (executable-find "cargo")
                          "; C-u M-x contexture-install-server builds it with Cargo")))
@@ -1004,6 +1023,7 @@ Emacs looked in the folders of exec-path, and here:\n%s"
                                       (concat "  " (contexture--abbreviate place)))
                                     (contexture--server-in
                                      (append contexture--places-beside
+                                             (list (contexture--installed-server))
                                              contexture--places-at-home))
                                     "\n"))
                  (cons "Install it" #'contexture-install-server)

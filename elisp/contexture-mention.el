@@ -30,8 +30,9 @@
 ;; the first listing the names found so far, and later the last complete
 ;; list.  An outdated list is renewed meanwhile.
 ;;
-;; Git lists its work trees, including files that are not yet committed and
-;; without ignored ones; find(1) lists all other folders.  Folders on other machines have no
+;; Git lists its work trees with their submodules, including files that are not
+;; yet committed and without ignored ones; find(1) lists all other folders, and
+;; those to which links in a work tree lead.  Folders on other machines have no
 ;; list.  This file knows nothing of completion.
 
 (defconst contexture-files--most 100000
@@ -82,14 +83,25 @@ ROOT.  Return nil if ROOT is on another machine."
 
 ;;;; The programs
 
+(defconst contexture-files--git-script
+  "git \"$@\" ls-files -z --cached --recurse-submodules || exit 1
+git \"$@\" ls-files -z --others --exclude-standard
+git \"$@\" ls-files -z --cached --others --exclude-standard | xargs -0 sh -c '
+for name; do
+  if [ -L \"$name\" ] && [ -d \"$name\" ]; then
+    find -L \"$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
+  fi
+done' sh"
+  "Shell script that lists the files of a work tree, of its submodules, and of
+the folders to which its links lead.  Its arguments are options of Git.")
+
 (defun contexture-files--git (list)
   "Return the command by which Git makes LIST, or nil if it cannot."
   (let ((root (contexture-files--list-root list)))
     (and (not (contexture-files--list-shallow list))
          (locate-dominating-file root ".git")
          (executable-find "git")
-         `("git" ,@contexture--git-options
-           "ls-files" "-z" "--cached" "--others" "--exclude-standard"))))
+         `("sh" "-c" ,contexture-files--git-script "git" ,@contexture--git-options))))
 
 (defun contexture-files--find (list)
   "Return the command by which find(1) makes LIST."
@@ -144,7 +156,7 @@ If Git failed, as it does in a folder that only looks like a work tree,
 use find(1)."
   (unless (process-live-p process)
     (setf (contexture-files--list-process list) nil)
-    (if (and (equal (car command) "git")
+    (if (and (equal (car command) "sh")
              (null (contexture-files--list-new list))
              (not (eql (process-exit-status process) 0)))
         (contexture-files--begin list (contexture-files--find list))
@@ -162,8 +174,9 @@ use find(1)."
 ;; `contexture-global-mention-mode' wherever `contexture-mention-modes'
 ;; says.
 ;;
-;; A mention is `@' and a name without blanks, quotes, brackets, commas
-;; and semicolons, or `@' and any name in double quotes.
+;; A mention is `@' and the longest name of a file that follows it, or else a
+;; name without blanks, quotes, brackets, commas and semicolons; or `@' and any
+;; name in double quotes.
 ;;
 ;; Nothing here waits for a disk: files are listed in the background, and a running server is asked for items.  The first
 ;; completion of a project waits a moment for both, or until a key is
@@ -205,10 +218,23 @@ Type more of the name to see others."
   "Maximum size, in characters, of a buffer that is searched for symbols.")
 
 (defconst contexture-mention--plain "[^][ \t\r\n\"'`(){},;]"
-  "Regexp for one character of a name that needs no quotes.")
+  "Regexp for one character of a name that surely belongs to it.")
 
-(defconst contexture-mention--before "\\(?:^\\|[][ \t\n\"'`({]\\)"
-  "Regexp for what may be before the `@' of a mention.")
+(defconst contexture-mention--loose "[^ \t\r\n\"`]"
+  "Regexp for one character that belongs to a name if a file is called so.")
+
+(defconst contexture-mention--before
+  ;; Han, Hiragana, Katakana and Hangul are written without spaces.
+  "\\(?:^\\|[^[:alnum:]_./+,\\@-]\\|\\cC\\|\\cH\\|\\cK\\|\\ch\\)"
+  "Regexp for what may be before the `@' of a mention.
+That is not within an address, nor the comma of Lisp.")
+
+(defconst contexture-mention--lines
+  "\\(?::\\|#L\\)\\([0-9]+\\)\\(?:-L?\\([0-9]+\\)\\)?"
+  "Regexp for the lines that may follow the name of a file.")
+
+(defconst contexture-mention--longest-name 200
+  "Maximum number of characters of a name without quotes.")
 
 (defvar contexture-mention--items (make-hash-table :test #'equal)
   "Hash table from the name of a context to (TIME STATE . ITEMS).
@@ -360,22 +386,35 @@ This is the last of `completion-at-point-functions'."
 
 (defun contexture-mention--bounds ()
   "Return the bounds of the name after `@' around point, or nil."
-  (when (and (looking-back (concat contexture-mention--before "@\\(\"[^\"\n]*\\|"
-                                   contexture-mention--plain "*\\)")
-                           (let ((inhibit-field-text-motion t)) ; a prompt is on the line, too
-                             (max (line-beginning-position) (- (point) 300))))
-             (not (and (derived-mode-p 'prog-mode)
-                       (save-match-data (not (nth 8 (syntax-ppss)))))))
-    (let ((start (match-beginning 1)))
-      (cons start
-            (if (eq (char-after start) ?\")
-                (+ (point) (if (eq (char-after) ?\") 1 0))
-              ;; Punctuation after it belongs to the sentence.
-              (save-excursion
-                (let ((point (point)))
-                  (while (looking-at-p contexture-mention--plain) (forward-char))
-                  (skip-chars-backward ".:!?" point)
-                  (point))))))))
+  (unless (and (derived-mode-p 'prog-mode)
+               (save-match-data (not (nth 8 (syntax-ppss)))))
+    (let ((from (let ((inhibit-field-text-motion t)) ; a prompt is on the line, too
+                  (max (line-beginning-position) (- (point) 300)))))
+      (cl-flet ((begins (name)
+                  (and (looking-back (concat contexture-mention--before "@\\("
+                                             name "\\)")
+                                     from)
+                       (match-beginning 1))))
+        (if-let* ((start (begins (concat "\"[^\"\n]*\\|" contexture-mention--plain "*"))))
+            (cons start
+                  (if (eq (char-after start) ?\")
+                      (+ (point) (if (eq (char-after) ?\") 1 0))
+                    ;; Punctuation after it belongs to the sentence.
+                    (save-excursion
+                      (let ((point (point)))
+                        (while (looking-at-p contexture-mention--plain) (forward-char))
+                        (skip-chars-backward ".:!?" point)
+                        (point)))))
+          (when-let* ((start (begins (concat contexture-mention--loose "+"))))
+            (and (contexture-mention--begins-file-p
+                  (buffer-substring-no-properties start (point)))
+                 (cons start (point)))))))))
+
+(defun contexture-mention--begins-file-p (text)
+  "Return non-nil if TEXT is in the name of one of the project's listed files."
+  (when-let* ((list (gethash (contexture-mention--root) contexture-files--lists)))
+    (cl-some (lambda (name) (string-search text name))
+             (contexture-files--list-names list))))
 
 (defun contexture-mention--root ()
   "Return the folder to which file names are relative."
@@ -483,8 +522,8 @@ common prefix of the first ones must not be used."
 
 (defun contexture-mention--quote (name)
   "Return NAME, quoted if needed, or nil if no mention can express it."
-  (cond ((not (string-match-p "[][ \t\r\n\"'`(){},;]" name)) name)
-        ((string-match-p "[\"\n\r]" name) nil)
+  (cond ((string-match-p "[\"\n\r]" name) nil)
+        ((not (string-match-p "[ \t`]" name)) name)
         (t (concat "\"" name "\""))))
 
 (defun contexture-mention--unquote (name)
@@ -766,28 +805,89 @@ Names of files are relative to DIRECTORY, by default the root of the
 project around this buffer.  Files on other machines are not looked up."
   (let ((root (file-name-as-directory
                (expand-file-name (or directory (contexture-mention--root)))))
-        (regexp (concat contexture-mention--before
-                        "\\(@\\)\\(?:\"\\([^\"\n]+\\)\"\\|\\("
-                        contexture-mention--plain "+\\)\\)"))
+        (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
         (from 0) mentions)
     (while (string-match regexp string from)
       (let* ((start (match-beginning 1))
-             (quoted (match-string 2 string))
-             (end (match-end 0))
-             (name (or quoted
-                       ;; Punctuation at its end belongs to the sentence.
-                       (string-trim-right (match-string 3 string) "[.:!?]+"))))
-        (unless quoted (setq end (+ start 1 (length name))))
-        (setq from (max (1+ start) end))
-        (unless (string-empty-p name)
-          (push `(,start ,end ,@(contexture-mention--target name root quoted))
-                mentions))))
+             (mention (contexture-mention--read string (1+ start) root)))
+        (setq from (max (1+ start) (car mention)))
+        (when (cdr mention)
+          (push (cons start mention) mentions))))
     (nreverse mentions)))
+
+(defun contexture-mention--read (string start root)
+  "Return (END KIND TARGET . LINES) of the mention of STRING whose name is at START.
+Without quotes, that is the longest name of a file below ROOT that STRING
+has there, or else a symbol.  The value is (END) if there is no name."
+  (cond ((and (eq ?\" (aref string start))
+              (string-match "\"\\([^\"\n]+\\)\"" string start)
+              (= start (match-beginning 0)))
+         (let* ((name (match-string 1 string))
+                (end (match-end 0))
+                (lines (contexture-mention--lines-at string end))
+                (target (contexture-mention--target name root t)))
+           (if (and lines (eq (car target) 'file))
+               `(,(car lines) ,@target ,@(cdr lines))
+             (cons end target))))
+        ((contexture-mention--longest-file string start root))
+        ((and (string-match (concat contexture-mention--plain "+") string start)
+              (= start (match-beginning 0)))
+         (let ((name (string-trim-right
+                      ;; Punctuation of other scripts ends a name.
+                      (replace-regexp-in-string "[^[:ascii:][:alnum:]].*\\'" ""
+                                                (match-string 0 string))
+                      "[.:!?]+")))
+           (if (string-empty-p name) (list (match-end 0))
+             (cons (+ start (length name)) (contexture-mention--target name root nil)))))
+        (t (list start))))
+
+(defun contexture-mention--longest-file (string start root)
+  "Return (END KIND TARGET . LINES) of the longest name of a file, or nil.
+It begins at START in STRING, and is that of a file or folder below ROOT."
+  (let ((end (min (or (string-match "[\r\n\"`]" string start) (length string))
+                  (+ start contexture-mention--longest-name))))
+    (cl-loop for stop downfrom end above start
+             for target = (and (contexture-mention--boundary-p string stop)
+                               (contexture-mention--file-target
+                                (substring-no-properties string start stop) root))
+             when target
+             return (let ((lines (and (eq (car target) 'file)
+                                      (contexture-mention--lines-at string stop))))
+                      (if lines `(,(car lines) ,@target ,@(cdr lines))
+                        (cons stop target))))))
+
+(defun contexture-mention--lines-at (string start)
+  "Return (END FIRST LAST) of the lines that STRING names at START, or nil."
+  (when (and (string-match contexture-mention--lines string start)
+             (= start (match-beginning 0)))
+    (list (match-end 0)
+          (string-to-number (match-string 1 string))
+          (string-to-number (or (match-string 2 string) (match-string 1 string))))))
+
+(defun contexture-mention--boundary-p (string index)
+  "Return non-nil if a name may end before INDEX in STRING.
+It ends before lines, a blank and punctuation, unless that is within a name."
+  (let ((last (aref string (1- index)))
+        (next (and (< index (length string)) (aref string index)))
+        (then (and (< (1+ index) (length string)) (aref string (1+ index)))))
+    (cl-flet ((ascii-word (char) (and char (< char 128)
+                                      (string-match-p "[[:alnum:]_]" (char-to-string char))))
+              (word (char) (and char (string-match-p "[[:alnum:]]" (char-to-string char))))
+              (closed (char) (and char (string-match-p "\\cC\\|\\cH\\|\\cK\\|\\ch"
+                                                       (char-to-string char)))))
+      (cond ((memq last '(?\s ?\t)) nil)
+            ((memq next '(nil ?\s ?\t ?\n ?\r ?\")) t)
+            ((ascii-word next) nil)
+            ((word next) (or (closed next) (ascii-word last)))
+            ((> next 127) t)
+            ((or (eq next ?:) (contexture-mention--lines-at string index)) t)
+            ((eq next ?/) nil)
+            (t (not (or (ascii-word then) (memq then '(?/ ?.)))))))))
 
 (defun contexture-mention--target (name root quoted)
   "Return (KIND TARGET . LINES) for NAME, relative to ROOT.
 A QUOTED name that is nothing else counts as the name of a file."
-  (pcase-let ((`(,bare . ,lines) (contexture-mention--lines name)))
+  (pcase-let ((`(,bare . ,lines) (contexture-mention--split-lines name)))
     (or (and (let ((case-fold-search nil)) (string-match-p "\\`ctx-[0-9]+\\'" name))
              (list 'item name))
         (contexture-mention--file-target name root)
@@ -797,9 +897,9 @@ A QUOTED name that is nothing else counts as the name of a file."
         (if quoted (list 'file (or (contexture--outside-file name root) name))
           (list 'symbol name)))))
 
-(defun contexture-mention--lines (name)
+(defun contexture-mention--split-lines (name)
   "Return NAME without the lines that it may end in, and those lines."
-  (if (not (string-match ":\\([0-9]+\\)\\(?:-\\([0-9]+\\)\\)?\\'" name))
+  (if (not (string-match (concat contexture-mention--lines "\\'") name))
       (list name)
     (list (substring name 0 (match-beginning 0))
           (string-to-number (match-string 1 name))
@@ -864,11 +964,6 @@ The server makes all later calls after these."
   (contexture--add-batch
    calls
    (lambda (manager outcomes)
-     (cl-loop for (_ . params) in calls
-              for outcome in outcomes
-              for item = (plist-get outcome :result)
-              when item
-              do (contexture-live--added manager item (plist-get params :content)))
      (contexture-mention--tell-added manager outcomes remarks))))
 
 (defun contexture-mention--tell-added (manager outcomes remarks)
@@ -910,8 +1005,13 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
             "is on another machine; M-x contexture-add-file adds it")
            ((not (and (contexture--outside-file file) (file-exists-p file))) 'unknown)
            ((contexture-mention--held-p file lines items) nil)
-           ((file-in-directory-p file (contexture-mention--root))
-            (apply #'contexture--file-call file lines))
+           ;; A link in the project may lead elsewhere.
+           ((string-prefix-p (contexture-mention--root) file)
+            (condition-case refusal
+                (contexture--asked-call (apply #'contexture--file-call file lines))
+              (user-error
+               (if (contexture--secret-file-p file) "may hold secrets, so it is not added"
+                 (cadr refusal)))))
            (t "is outside of the project; /add adds it")))
     (`(directory ,_) "is a folder; /add adds its files")
     (`(symbol ,name) (contexture-mention--meaning-of-name name items))))
@@ -933,7 +1033,7 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
   "Return what NAME, which is no path from the root, adds to ITEMS.
 It may be the end of a file's name, or a symbol.  See
 `contexture-mention--meaning' for the value."
-  (pcase-let* ((`(,bare . ,lines) (contexture-mention--lines name))
+  (pcase-let* ((`(,bare . ,lines) (contexture-mention--split-lines name))
                (files (contexture-mention--files-named bare))
                (definitions (unless lines (contexture-mention--definitions name)))
                (places (append files (mapcar #'contexture-symbol--place definitions))))
@@ -971,6 +1071,19 @@ Wait a moment for a list of the files that is not outdated."
   (or (and (member name (contexture-mention--tags))
            (contexture-symbol--xref-items name))
       (contexture-symbol--in-buffers name)))
+
+;;; Questions in the minibuffer
+
+(defun contexture-mention-read (prompt history &optional only-complete)
+  "Read a question with PROMPT, and complete what follows an `@' in it.
+Add what it mentions to this buffer's context, unless ONLY-COMPLETE is
+non-nil.  HISTORY is the variable of the minibuffer's history."
+  (let ((text (minibuffer-with-setup-hook #'contexture-mention-mode
+                (read-string prompt nil history))))
+    (unless only-complete
+      (with-demoted-errors "Contexture: %S"
+        (contexture-mention--add-all text nil)))
+    text))
 
 (provide 'contexture-mention)
 ;;; contexture-mention.el ends here

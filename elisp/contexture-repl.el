@@ -593,7 +593,8 @@ question, \\[contexture-repl-branch] branches into a new conversation,\n\
 (defun contexture-repl--do-dry-run (text)
   "Show the request that asking TEXT would send; ask for an empty TEXT."
   (contexture-repl-dry-run (contexture-repl--given
-                            text (lambda () (read-string "Question: " nil 'contexture-question-history)))))
+                            text (lambda () (contexture-mention-read "Question: "
+                                                              'contexture-question-history t)))))
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
@@ -1721,8 +1722,8 @@ With a prefix argument, ask QUESTION about it instead; with two, also
 choose the conversation SESSION to go on in.  Otherwise see
 `contexture-repl-continue'."
   (interactive
-   (list (and current-prefix-arg (read-string "Question about this code: " nil
-                                                'contexture-question-history))
+   (list (and current-prefix-arg (contexture-mention-read "Question about this code: "
+                                                            'contexture-question-history))
          (contexture-repl-code--read-session (equal current-prefix-arg '(16)))))
   (contexture-repl-code--ask
    "explain" (contexture-repl-code--bounds) session
@@ -1774,7 +1775,7 @@ conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
     (if diagnostics
         (string-trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
-      (let ((text (read-string "What is wrong? " nil 'contexture-question-history)))
+      (let ((text (contexture-mention-read "What is wrong? " 'contexture-question-history)))
         (if (string-blank-p text) (user-error "Say what is wrong with the code")
           text)))))
 
@@ -1805,7 +1806,7 @@ SESSION is the name of the conversation to ask in, or nil for a new one."
 If QUESTION is empty, put the text at the prompt of the conversation, where
 you can write more.  With a prefix argument, choose the conversation
 SESSION, by default the last one of this project."
-  (interactive (list (read-string "Ask about this code: " nil 'contexture-question-history)
+  (interactive (list (contexture-mention-read "Ask about this code: " 'contexture-question-history)
                      (contexture-repl-code--read-session current-prefix-arg)))
   (let ((bounds (contexture-repl-code--bounds)))
     (if (string-blank-p question)
@@ -1848,8 +1849,8 @@ wait to ask for further changes.  With a prefix argument, choose the
 conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
-                      (list (read-string "Rewrite this code how? " nil
-                                        'contexture-rewrite-history)
+                      (list (contexture-mention-read "Rewrite this code how? "
+                                                    'contexture-rewrite-history)
                             (contexture-repl-code--read-session current-prefix-arg))))
   (when (string-blank-p instruction)
     (user-error "Say how to rewrite the code"))

@@ -101,13 +101,20 @@ Signal an error if there is no such program."
 
 (defconst contexture--places-beside
   '("../target/release/contexture" "../target/debug/contexture" ; in the sources
-    "../../../../bin/contexture"                                ; installed with it
-    "bin/contexture")                         ; by `contexture-install-server'
+    "../../../../bin/contexture")                               ; installed with it
   "Places of a server of this package's version, relative to its folder.")
 
 (defconst contexture--places-at-home
   '("~/.local/bin/contexture" "~/.cargo/bin/contexture")
   "Places of the server whose folders may not be in the variable `exec-path'.")
+
+(defun contexture--installed-server ()
+  "Return the name of the program that `contexture-install-server' installs.
+It is outside of the package, whose folder an upgrade deletes, and there is
+one for each version."
+  (expand-file-name (format "contexture/server-%s/contexture" contexture--version)
+                    (let ((data (getenv "XDG_DATA_HOME")))
+                      (if (and data (string-prefix-p "/" data)) data "~/.local/share"))))
 
 (defun contexture--server-in (places)
   "Return PLACES, which are relative to this package, as absolute file names."
@@ -116,7 +123,9 @@ Signal an error if there is no such program."
 (defun contexture--find-server ()
   "Return the file name of the server's program.
 If it is not installed, signal an error that says how to install it."
-  (or (cl-find-if #'file-executable-p (contexture--server-in contexture--places-beside))
+  (or (cl-find-if #'file-executable-p
+                  (append (contexture--server-in contexture--places-beside)
+                          (list (contexture--installed-server))))
       (executable-find "contexture")
       (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))
       (user-error "Contexture's server is not installed; \

@@ -11,7 +11,6 @@
 
 (require 'contexture-test-helper)
 (require 'contexture-doctor)
-(require 'url)
 
 (defconst contexture-install-test-program
   (concat "#!/bin/sh\necho contexture " contexture--version "\n# \0\xff\r\n")
@@ -40,13 +39,14 @@
   `(contexture-ert-with-files '(("bin/" . ""))
      :project nil
      (let* ((listening (contexture-install-test-serve ,head ,body))
-            (url-proxy-services nil)
+            (contexture-install--curl (butlast contexture-install--curl 2))
+            (process-environment
+             `(,(concat "XDG_DATA_HOME=" contexture-ert-directory "data") "no_proxy=*"
+               ,@process-environment))
             (asked nil)
             (contexture-server-command nil)
             (contexture-install--releases
              (format "http://127.0.0.1:%d/" (process-contact listening :service)))
-            (contexture-install--place
-             (concat contexture-ert-directory "elisp/bin/contexture"))
             (contexture-install--checksums
              (list (cons (contexture-install--system system-configuration)
                          (secure-hash 'sha256 contexture-install-test-program)))))
@@ -64,31 +64,53 @@
   (should-not (directory-files-recursively contexture-ert-directory ""))
   (should-not contexture-install--download))
 
-(ert-deftest contexture-install-puts-the-program-beside-the-package ()
+(ert-deftest contexture-install-puts-the-program-outside-of-the-package-by-version ()
   (let ((program contexture-install-test-program))
     (contexture-install-test-with (contexture-install-test-length program) program
-      (contexture-test-message "Installed Contexture.s server: .*elisp/bin/contexture"
+      (contexture-test-message "Installed Contexture.s server: .*/server-[0-9.]+/contexture"
         (contexture-test-at-once (contexture-install-server)))
       (should (string-match-p
                (concat "Download http://127.*/contexture-" contexture--version
-                       "-[a-z0-9_]+-[a-z]+, .*install it as .*elisp/bin/contexture")
+                       "-[a-z0-9_]+-[a-z]+, .*install it as .*data/contexture/server-"
+                       (regexp-quote contexture--version) "/contexture")
                (car asked)))
       (should (equal (directory-files-recursively contexture-ert-directory "")
-                     (list contexture-install--place)))
+                     (list (contexture--installed-server))))
       (should (equal (with-temp-buffer
                        (set-buffer-multibyte nil)
-                       (insert-file-contents-literally contexture-install--place)
+                       (insert-file-contents-literally (contexture--installed-server))
                        (buffer-string))
                      program))
       (let ((contexture--directory (concat contexture-ert-directory "elisp/")))
-        (should (equal (contexture--find-server) contexture-install--place))))))
+        (should (equal (contexture--find-server) (contexture--installed-server)))
+        (should-not (string-prefix-p contexture--directory (contexture--installed-server)))
+        (let ((contexture--version "9.9.9"))
+          (should-not (file-exists-p (contexture--installed-server))))))))
+
+(ert-deftest contexture-install-never-installs-if-it-must-not ()
+  (contexture-install-test-with "200 OK" ""
+    (let ((contexture-install 'never))
+      (contexture-test-user-error "nothing is installed" (contexture-install-server))
+      (contexture-test-user-error "nothing is installed" (contexture-install-server t))
+      (should-not asked))))
+
+(ert-deftest contexture-install-gives-a-download-a-limit-of-time ()
+  (contexture-install-test-with "200 OK" ""
+    (let (command)
+      (cl-letf (((symbol-function 'make-process)
+                 (lambda (&rest plist) (setq command (plist-get plist :command)) nil)))
+        (contexture-install-server))
+      (should (equal "600" (cadr (member "--max-time" command))))
+      (should (member "--max-filesize" command))
+      (should (equal '("--proto" "=https")
+                     (last (default-toplevel-value 'contexture-install--curl) 2))))))
 
 (ert-deftest contexture-install-refuses-a-program-that-is-cut-off ()
   (let ((program contexture-install-test-program))
     (contexture-install-test-with (contexture-install-test-length program)
         (substring program 0 -1)
-      (contexture-install-test-refuses "damaged or altered"))
-    (contexture-install-test-with (contexture-install-test-length program) ""
+      (contexture-install-test-refuses "download failed: .*bytes"))
+    (contexture-install-test-with "200 OK" (substring program 0 -1)
       (contexture-install-test-refuses "damaged or altered"))))
 
 (ert-deftest contexture-install-refuses-a-program-that-was-altered ()
@@ -98,10 +120,10 @@
 
 (ert-deftest contexture-install-says-that-a-download-failed ()
   (contexture-install-test-with "404 Not Found\r\nContent-Length: 4" "none"
-    (contexture-install-test-refuses "download failed: the web server answered 404"))
+    (contexture-install-test-refuses "download failed: The requested URL returned error: 404"))
   (contexture-install-test-with "200 OK" ""
     (delete-process listening)
-    (contexture-install-test-refuses "download failed: failed with code")))
+    (contexture-install-test-refuses "download failed: Failed to connect")))
 
 (ert-deftest contexture-install-keeps-what-was-there-if-the-program-does-not-run ()
   (let ((contexture-install-test-program "#!/bin/sh\necho no such library\nexit 127\n"))
@@ -109,15 +131,16 @@
         (contexture-install-test-length contexture-install-test-program)
         contexture-install-test-program
       (contexture-install-test-refuses "does not run here: 127")
-      (contexture-ert-write-file "elisp/bin/contexture" "old")
+      (contexture-ert-write-file
+       (file-relative-name (contexture--installed-server) contexture-ert-directory) "old")
       (contexture-test-message "does not run here: 127" (contexture-install-server))
       (should (equal (directory-files-recursively contexture-ert-directory "")
-                     (list contexture-install--place))))))
+                     (list (contexture--installed-server)))))))
 
 (ert-deftest contexture-install-asks-before-it-does-anything ()
   (contexture-install-test-with "200 OK" ""
     (cl-letf (((symbol-function 'y-or-n-p) #'ignore)
-              ((symbol-function 'url-retrieve) (lambda (&rest _) (ert-fail "fetched")))
+              ((symbol-function 'make-process) (lambda (&rest _) (ert-fail "fetched")))
               ((symbol-function 'compilation-start) (lambda (&rest _) (ert-fail "built"))))
       (contexture-install-server)
       (let ((exec-path (list (concat contexture-ert-directory "bin"))))
@@ -144,6 +167,16 @@
   (dolist (case '(("x86_64-pc-linux-gnu" . "x86_64-linux")
                   ("aarch64-unknown-linux-gnu" . "aarch64-linux")
                   ("aarch64-apple-darwin23.1.0" . "aarch64-darwin")
+                  ("x86_64-unknown-linux-musl" . "x86_64-linux")
+                  ("x86_64-redhat-linux-gnu" . "x86_64-linux")
+                  ("amd64-pc-linux-gnu" . "x86_64-linux")
+                  ("arm64-apple-darwin24.0.0" . "aarch64-darwin")
+                  ("x86_64-apple-darwin19.6.0" . "x86_64-darwin")
+                  ("aarch64-unknown-linux-android" . nil)
+                  ("x86_64-pc-linux-gnux32" . nil)
+                  ("i686-pc-linux-gnu" . nil)
+                  ("riscv64-unknown-linux-gnu" . nil)
+                  ("x86_64-unknown-freebsd14.0" . nil)
                   ("x86_64-w64-mingw32" . nil)))
     (should (equal (contexture-install--system (car case)) (cdr case)))))
 

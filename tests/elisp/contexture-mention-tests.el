@@ -317,6 +317,84 @@
     (contexture-mention--add-all text items)
     messages))
 
+(ert-deftest contexture-mention-in-string-takes-the-longest-name-of-a-file ()
+  (contexture-mention-tests--in-project
+    (let ((files '("app/(group)/[slug]/page.tsx" "it's.md" "a,b.md" "src/c++/x.cc" "R&D/plan.md"
+                   "\u65e5\u672c/\u30e1\u30e2.md" "deep/er/f(1).txt" "v1.2")))
+      (dolist (name files)
+        (make-directory (or (file-name-directory name) ".") t)
+        (contexture-test-file name "one" "two"))
+      (dolist (name (cons "my file.txt" files))
+        (pcase-dolist (`(,before . ,after)
+                       '(("see @" . " please") ("(@" . ")") ("**@" . "**") ("\uff08@" . "\uff09")
+                         ("\u300c@" . "\u300d\u3002") ("\u8bf7\u770b@" . "\u3002") ("@" . ".")
+                         ("@" . "\u3092\u8aac\u660e\u3057\u3066") ("x: @" . "!") ("\u201c@" . "\u201d")
+                         ("`@" . "`") ("- @" . "\nmore")))
+          (pcase (contexture-mention-in-string (concat before name after))
+            (`((,start ,end file ,file))
+             (should (equal (list (length before) (+ (length before) (length name))
+                                  (expand-file-name name))
+                            (list (1+ start) end file))))
+            (other (ert-fail (list before name after other))))))
+      (dolist (lines '(":2" ":1-2" "#L2" "#L1-L2"))
+        (should (equal '(2 "it's.md")
+                       (pcase (contexture-mention-in-string (format "@it's.md%s, ok" lines))
+                         (`((,_ ,_ file ,file ,_ ,last))
+                          (list last (file-name-nondirectory file)))))))
+      (should (equal '(1 2) (nthcdr 4 (car (contexture-mention-in-string
+                                            "@\"my file.txt\":1-2")))))
+      ;; What is no whole name is none.
+      (dolist (text '("@srcs" "me@my file.txt" "@src.rs" "a,@src"))
+        (should-not (cl-find-if (lambda (it) (memq (nth 2 it) '(file directory)))
+                                (contexture-mention-in-string text)))))))
+
+(ert-deftest contexture-mention-offers-files-of-submodules-and-linked-folders ()
+  (contexture-mention-tests--in-project
+    (let ((other (make-temp-file "contexture-linked" t))
+          (git (lambda (folder &rest args)
+                 (let ((default-directory (file-name-as-directory (expand-file-name folder))))
+                   (apply #'contexture-mention-tests--git
+                          "-c" "user.name=n" "-c" "user.email=a@b"
+                          "-c" "protocol.file.allow=always" args)))))
+      (unwind-protect
+          (progn
+            (write-region "x\n" nil (expand-file-name "linked.py" other) nil 'silent)
+            (make-symbolic-link other (expand-file-name "lnk"))
+            (make-directory "origin/lib" t)
+            (contexture-test-file "origin/lib/inner.py" "i = 1")
+            (funcall git "origin" "init" "-q")
+            (funcall git "origin" "add" ".")
+            (funcall git "origin" "commit" "-qm" "x")
+            (funcall git "." "submodule" "--quiet" "add" "./origin" "sub")
+            (contexture-test-file "a[b]c.txt" "x")
+            (contexture-files--forget)
+            (contexture-mention-tests--listed)
+            (should (equal (contexture-mention-tests--offered "@inner") '("sub/lib/inner.py")))
+            (erase-buffer)
+            (should (equal (contexture-mention-tests--offered "@linked") '("lnk/linked.py")))
+            (erase-buffer)
+            (should (equal (contexture-mention-tests--offered "@a[b") '("a[b]c.txt")))
+            (pcase (contexture-mention--meaning
+                    (nthcdr 2 (car (contexture-mention-in-string "@lnk/linked.py"))) nil)
+              (`(add-file . ,params)
+               (should (string-suffix-p "lnk/linked.py" (plist-get params :path))))
+              (other (ert-fail other))))
+        (delete-directory other t)))))
+
+(ert-deftest contexture-mention-is-read-in-questions-of-the-minibuffer ()
+  (contexture-mention-tests--in-project
+    (let (mode)
+      (cl-letf (((symbol-function 'read-string)
+                 (lambda (&rest _)
+                   (with-temp-buffer
+                     (run-hooks 'minibuffer-setup-hook)
+                     (setq mode contexture-mention-mode)
+                     "why @src/lib.rs?"))))
+        (contexture-test-message "^Added .*src/lib.rs"
+          (should (equal "why @src/lib.rs?"
+                         (contexture-mention-read "Ask: " 'contexture-question-history)))))
+      (should mode))))
+
 (ert-deftest contexture-mention-tells-once-what-matches-nothing ()
   (contexture-mention-tests--in-project
     (should-not (contexture-mention-tests--said "Is @ctx-99 stale, me@nowhere.de?"))

@@ -429,9 +429,11 @@ Those that take their names from the one place are left out."
     (own
      "Files and programs of this package, which options or this package name."
      (contexture-review--compare call-process-region delete-file write-region)
-     (contexture-install--place expand-file-name)
-     (contexture-install--fetched delete-file)
-     (contexture-install--write file-name-directory make-directory set-file-modes write-region)
+     (contexture--installed-server expand-file-name)
+     (contexture-install--start file-name-directory make-directory make-process)
+     (contexture-install--fetched set-file-modes)
+     (contexture-install--checksum insert-file-contents-literally)
+     (contexture-install--fail delete-file)
      (contexture-install--put rename-file)
      (contexture-install--offer-cargo expand-file-name)
      (contexture-repl--file-contents file-readable-p insert-file-contents)
