@@ -1335,7 +1335,7 @@ With BACK, go to the previous one."
 (defun contexture-review-again (remark)
   "Drop the change that is proposed at point, and ask again with REMARK."
   (interactive (progn (contexture-review--here)
-                      (list (contexture-mention-read "Ask again, with the remark: "
+                      (list (contexture-mention--ask "Ask again, with the remark: "
                                                     'contexture-rewrite-history))))
   (let* ((review (contexture-review--here))
          (again (or (contexture-review--again review)

@@ -92,8 +92,9 @@ for name; do
     find -L \"$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
   fi
 done' sh"
-  "Shell script that lists the files of a work tree, of its submodules, and of
-the folders to which its links lead.  Its arguments are options of Git.")
+  "Shell script that lists the files of a work tree for completion.
+It lists those of its submodules, too, and of the folders to which its links
+lead.  Its arguments are options of Git.")
 
 (defun contexture-files--git (list)
   "Return the command by which Git makes LIST, or nil if it cannot."
@@ -816,9 +817,10 @@ project around this buffer.  Files on other machines are not looked up."
     (nreverse mentions)))
 
 (defun contexture-mention--read (string start root)
-  "Return (END KIND TARGET . LINES) of the mention of STRING whose name is at START.
-Without quotes, that is the longest name of a file below ROOT that STRING
-has there, or else a symbol.  The value is (END) if there is no name."
+  "Return (END KIND TARGET . LINES) of the mention in STRING.
+Its name begins at START.  Without quotes, that is the longest name of a file
+below ROOT that STRING has there, or else a symbol.  The value is (END) if
+there is no name."
   (cond ((and (eq ?\" (aref string start))
               (string-match "\"\\([^\"\n]+\\)\"" string start)
               (= start (match-beginning 0)))
@@ -1074,7 +1076,7 @@ Wait a moment for a list of the files that is not outdated."
 
 ;;; Questions in the minibuffer
 
-(defun contexture-mention-read (prompt history &optional only-complete)
+(defun contexture-mention--ask (prompt history &optional only-complete)
   "Read a question with PROMPT, and complete what follows an `@' in it.
 Add what it mentions to this buffer's context, unless ONLY-COMPLETE is
 non-nil.  HISTORY is the variable of the minibuffer's history."

@@ -593,7 +593,7 @@ question, \\[contexture-repl-branch] branches into a new conversation,\n\
 (defun contexture-repl--do-dry-run (text)
   "Show the request that asking TEXT would send; ask for an empty TEXT."
   (contexture-repl-dry-run (contexture-repl--given
-                            text (lambda () (contexture-mention-read "Question: "
+                            text (lambda () (contexture-mention--ask "Question: "
                                                               'contexture-question-history t)))))
 
 (defun contexture-repl-dry-run (text)
@@ -1722,7 +1722,7 @@ With a prefix argument, ask QUESTION about it instead; with two, also
 choose the conversation SESSION to go on in.  Otherwise see
 `contexture-repl-continue'."
   (interactive
-   (list (and current-prefix-arg (contexture-mention-read "Question about this code: "
+   (list (and current-prefix-arg (contexture-mention--ask "Question about this code: "
                                                             'contexture-question-history))
          (contexture-repl-code--read-session (equal current-prefix-arg '(16)))))
   (contexture-repl-code--ask
@@ -1775,7 +1775,7 @@ conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
     (if diagnostics
         (string-trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
-      (let ((text (contexture-mention-read "What is wrong? " 'contexture-question-history)))
+      (let ((text (contexture-mention--ask "What is wrong? " 'contexture-question-history)))
         (if (string-blank-p text) (user-error "Say what is wrong with the code")
           text)))))
 
@@ -1806,7 +1806,7 @@ SESSION is the name of the conversation to ask in, or nil for a new one."
 If QUESTION is empty, put the text at the prompt of the conversation, where
 you can write more.  With a prefix argument, choose the conversation
 SESSION, by default the last one of this project."
-  (interactive (list (contexture-mention-read "Ask about this code: " 'contexture-question-history)
+  (interactive (list (contexture-mention--ask "Ask about this code: " 'contexture-question-history)
                      (contexture-repl-code--read-session current-prefix-arg)))
   (let ((bounds (contexture-repl-code--bounds)))
     (if (string-blank-p question)
@@ -1849,7 +1849,7 @@ wait to ask for further changes.  With a prefix argument, choose the
 conversation SESSION to go on in; otherwise see `contexture-repl-continue'."
   (interactive (progn (contexture-review--check)
                       (contexture-repl-code--bounds)
-                      (list (contexture-mention-read "Rewrite this code how? "
+                      (list (contexture-mention--ask "Rewrite this code how? "
                                                     'contexture-rewrite-history)
                             (contexture-repl-code--read-session current-prefix-arg))))
   (when (string-blank-p instruction)

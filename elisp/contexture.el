@@ -147,7 +147,7 @@
                     contexture-sources--capture-rectangle)
                    ("contexture-mention"
                     contexture-mention-at-point contexture-mention-in-string
-                    contexture-mention-read
+                    contexture-mention--ask
                     contexture-mention--add-all)
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-lisp" contexture-lisp-connected-p)

@@ -392,7 +392,7 @@
                      "why @src/lib.rs?"))))
         (contexture-test-message "^Added .*src/lib.rs"
           (should (equal "why @src/lib.rs?"
-                         (contexture-mention-read "Ask: " 'contexture-question-history)))))
+                         (contexture-mention--ask "Ask: " 'contexture-question-history)))))
       (should mode))))
 
 (ert-deftest contexture-mention-tells-once-what-matches-nothing ()
