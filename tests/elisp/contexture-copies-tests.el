@@ -147,6 +147,23 @@
           (should (= (contexture--tokens-to-send items)
                      (plist-get (car (last items)) :tokens))))))))
 
+;;;; Long lines
+
+(ert-deftest contexture-copies-a-long-line-is-shortened-in-the-preview-only ()
+  (contexture-test-with-server
+    (contexture-copies-test-in "*long*"
+      (insert "short\n" (make-string 100000 ?x) "\nend\n")
+      (contexture-test-message "^Added" (contexture-add-buffer))
+      (save-window-excursion
+        (contexture-preview (contexture-current-context))
+        (with-current-buffer contexture-preview-buffer
+          (should (< (buffer-size) 5000))
+          (goto-char (point-min))
+          (should (search-forward "\nshort\nxxx"))
+          (should (search-forward "[… 96,000 more characters of this line are sent …]x"))
+          (should (search-forward "x\nend\n"))))
+      (should (string-search (make-string 100000 ?x) (contexture-copies-test-text))))))
+
 ;;;; Files that change under unsaved edits
 
 (ert-deftest contexture-copies-a-file-that-changes-under-edits-is-a-conflict ()
