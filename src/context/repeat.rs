@@ -154,10 +154,10 @@ const WHOLE_COPIES: [Origin; 4] =
 const SOURCE: [&str; 4] = ["filename", "buffer", "project", "symbol"];
 
 /// Returns, for each item, the item that contains its text, if any: an item of the same file or
-/// buffer that has its lines and more. Items that are stale contain nothing.
+/// buffer that has its lines and more. An item that is stale contains only others that are stale.
 pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
     let mut by = vec![None; items.len()];
-    let mut sources: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    let mut sources: HashMap<(&str, &str, bool), Vec<usize>> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         if let Some(source) = text_source(item) {
             sources.entry(source).or_default().push(index);
@@ -181,9 +181,9 @@ pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
     by
 }
 
-/// Returns the file or buffer that an item has the text of; `None` if the item may have another
-/// text, such as a diff.
-fn text_source(item: &Item) -> Option<(&str, &str)> {
+/// Returns the file or buffer that an item has the text of, and whether it is stale; `None` if the
+/// item may have another text, such as a diff.
+fn text_source(item: &Item) -> Option<(&str, &str, bool)> {
     use Origin::{Buffer, Defun, File, Region, Symbol, Tree};
     let origin = item.metadata.origin();
     let has_text = match origin {
@@ -192,11 +192,11 @@ fn text_source(item: &Item) -> Option<(&str, &str)> {
     };
     // The text of a rectangle is not that of its lines.
     let has_text = has_text && item.metadata.get("start-column").is_none();
-    let source = match item.metadata.filename() {
+    let (of, name) = match item.metadata.filename() {
         Some(file) => ("file", file),
         None => ("buffer", item.metadata.copied_buffer()?),
     };
-    (has_text && item.stale().is_none()).then_some(source)
+    has_text.then_some((of, name, item.stale().is_some()))
 }
 
 /// An item that may contain others, with the beginnings of its lines.
@@ -322,6 +322,8 @@ mod tests {
         assert_eq!(by(&copies), [0, 1], "a copy with the same text");
         let stale = [live(1, "a\nb\n", None).with("stale", "?"), live(2, "a\n", Some((1, 1)))];
         assert_eq!(by(&stale), [0, 0]);
+        let both = [stale[0].clone(), stale[1].clone().with("stale", "?")];
+        assert_eq!(by(&both), [0, 1]);
     }
 
     fn copy(id: u64, content: &str, origin: &str) -> Item {
