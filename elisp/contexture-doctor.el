@@ -32,6 +32,8 @@
 (defvar contexture-repl--session)
 (defvar contexture-gptel-mode)
 (defvar contexture-mode)
+(defvar auth-source-creation-prompts)
+(declare-function url-portspec "url-parse" (urlobj) t)
 
 ;;; Get the server's program
 
@@ -251,10 +253,6 @@ Signal an error if Cargo is not installed."
   "Alist of (NAME . PHRASE) for the providers that were just set up.
 Once the server knows such a provider, a message shows its name and PHRASE.")
 
-(defvar contexture-provider--entered nil
-  "Alist of (NAME . SAVE) for the providers that the user has just entered.
-SAVE is non-nil if their settings are to be saved.")
-
 (defvar contexture-provider--problems nil
   "Alist from the name of a provider to the reason why the server lacks it.")
 
@@ -270,15 +268,38 @@ SAVE is non-nil if their settings are to be saved.")
     (contexture-provider--tell connection entry)))
 
 (defun contexture-provider--tell-changed ()
-  "Send the server in use those providers that have changed since it was told."
+  "Send the server in use what has changed in `contexture-providers'.
+Those that are no longer there are removed from the server, too."
   (when (contexture-running-p)
+    (dolist (name (contexture-provider--told-names))
+      (unless (assoc name contexture-providers)
+        (contexture-provider--untell name)))
     (dolist (entry contexture-providers)
       (unless (member entry contexture-provider--told)
         (contexture-provider--tell contexture--connection entry)))))
 
+(defun contexture-provider--told-names ()
+  "Return the names of the providers that the server was sent."
+  (delete-dups (delq nil (mapcar #'car-safe contexture-provider--told))))
+
+(defun contexture-provider--forget-told (name)
+  "Forget that the server was sent the provider NAME."
+  (setq contexture-provider--told
+        (cl-remove name contexture-provider--told :key #'car-safe :test #'equal)))
+
+(defun contexture-provider--untell (name)
+  "Remove the provider NAME from the server in use."
+  (contexture-provider--forget-told name)
+  (contexture-provider--settled name nil)
+  (let ((contexture--own-call t))
+    (contexture--call contexture--connection 'remove-provider (list :name name)
+                      (lambda (_) (contexture--later #'run-hooks 'contexture-providers-hook))
+                      #'ignore)))
+
 (defun contexture-provider--tell (connection entry)
   "Send ENTRY of `contexture-providers' to CONNECTION's server.
 If its key must be looked up first, the entry is sent after that."
+  (contexture-provider--forget-told (car-safe entry))
   (push entry contexture-provider--told)
   (condition-case problem
       (let* ((params (contexture-provider--params entry))
@@ -337,49 +358,14 @@ If it was just set up, show a message and try it."
       (contexture-provider--try name))))
 
 (defun contexture-provider--try (name)
-  "Ask the provider NAME for its models, and tell the user if it fails.
-If the user has just entered its settings, offer to correct them, and ask
-for the limit of a model that is not known and whose server does not tell it."
-  (let ((asked (assoc name contexture-provider--entered)))
-    (setq contexture-provider--entered (remq asked contexture-provider--entered))
-    (contexture-request-async
-     'list-models (list :provider name)
-     :success (lambda (models)
-                (when (and asked (eq (plist-get models :limit-from) :default))
-                  (contexture-provider--ask-limit name (plist-get models :limit)
-                                                  (cdr asked))))
-     :error (lambda (problem)
-              (let ((reason (plist-get problem :message)))
-                (if asked (contexture-provider--correct
-                           name reason (contexture-provider--kept-text (cdr asked)))
-                  (contexture--message "Contexture: cannot list the models of provider %s: %s"
-                                       name reason)))))))
-
-(defun contexture-provider--ask-limit (name assumed save)
-  "Ask for the limit of the model of the provider NAME, and set it.
-ASSUMED is the limit that the server assumes.  SAVE is as for
-`contexture-configure-provider'."
-  (let ((settings (cdr (assoc name contexture-providers))))
-    (unless (equal (contexture--name (plist-get settings :kind)) "scripted")
-      (contexture-configure-provider
-       name
-       (plist-put (copy-sequence settings) :context
-                  (truncate (read-number
-                             (format "Limit of %s in tokens, which its server does not tell: "
-                                     (plist-get settings :model))
-                             assumed)))
-       save))))
-
-(defun contexture-provider--correct (name reason kept)
-  "Ask whether to keep the settings of the provider NAME, which failed for REASON.
-KEPT is a phrase that says whether they are saved."
-  (pcase (car (read-multiple-choice
-               (contexture--format "Cannot list the models of provider %s: %s" name reason)
-               '((?k "keep" "Keep the settings; you can start the provider later")
-                 (?c "correct" "Enter the settings again"))))
-    (?c (call-interactively #'contexture-configure-provider))
-    (_ (contexture--message "Contexture: kept the settings of provider %s, %s; start it, or \
-correct them with M-x contexture-configure-provider" name kept))))
+  "Ask the provider NAME for its models, and tell the user if it fails."
+  (contexture-request-async
+   'list-models (list :provider name)
+   :success #'ignore
+   :error (lambda (problem)
+            (contexture--message "Contexture: cannot list the models of provider %s: %s; \
+start it, or correct it with M-x contexture-configure-provider"
+                                 name (plist-get problem :message)))))
 
 (defun contexture-provider--settled (name problem)
   "Record that the server has the provider NAME, or why not.
@@ -462,32 +448,43 @@ If PLACE names no user, try \"apikey\" first, which other packages use."
 
 ;;;; A command
 
+;; The command asks for as little as it can: the kind, the address, the model,
+;; from the list of the server, and the limit if nobody tells it.  The name comes
+;; from the kind or the host, and the key from auth-source or the environment; it
+;; is asked for if the server refuses to answer without.
+
 ;;;###autoload
 (defun contexture-configure-provider (name settings &optional save)
   "Set up a model to talk to, as the provider NAME with SETTINGS.
-Interactively, you are asked for what is needed, and for the place of the
-key, never for the key itself.  This adds SETTINGS to
-`contexture-providers'; with SAVE, also for later sessions of Emacs."
-  (interactive (contexture-provider--read))
+Interactively, you are asked for the kind of server, its address, the model
+and, if nobody tells it, the model's limit.  For a key you are asked only if
+the server wants one that is not found.  With a prefix argument, you are
+also asked for the name, the place of the key, and whether to save.  This
+adds SETTINGS to `contexture-providers'; with SAVE, as interactively
+without a prefix argument, also for later sessions of Emacs."
+  (interactive (contexture-provider--read current-prefix-arg))
   (let ((entry (cons name settings))
         (kept (contexture-provider--kept-text save)))
     (contexture-provider--params entry) ; this checks ENTRY
-    (when (called-interactively-p 'any)
-      (setf (alist-get name contexture-provider--entered nil nil #'equal) save))
+    ;; Let the key be looked up again.
+    (unless (called-interactively-p 'any)
+      (contexture-provider--look-up-again entry))
+    (contexture-provider--forget-told name)
+    (setf (alist-get name contexture-provider--awaited nil nil #'equal)
+          (format "(model %s), %s" (plist-get settings :model) kept))
+    ;; If a server runs, it is sent what is set.
     (setq contexture-providers
           (append (cl-remove name contexture-providers :key #'car :test #'equal)
                   (list entry)))
     (when save (customize-save-variable 'contexture-providers contexture-providers))
-    ;; Let the key be looked up again.
-    (when-let* ((place (contexture-provider--place entry)))
-      (require 'auth-source)
-      (remhash place contexture-provider--secrets)
-      (auth-source-forget+ :host (car place)))
-    (setf (alist-get name contexture-provider--awaited nil nil #'equal)
-          (format "(model %s), %s" (plist-get settings :model) kept))
-    (if (contexture-running-p)
-        (contexture-provider--tell contexture--connection entry)
-      (contexture-request-async 'ping))))
+    (unless (contexture-running-p) (contexture-request-async 'ping))))
+
+(defun contexture-provider--look-up-again (entry)
+  "Forget the key of ENTRY, so that it is looked up again."
+  (when-let* ((place (contexture-provider--place entry)))
+    (require 'auth-source)
+    (remhash place contexture-provider--secrets)
+    (auth-source-forget+ :host (car place))))
 
 (defun contexture-provider--kept-text (save)
   "Return a phrase that says whether a provider outlives Emacs, as SAVE asks."
@@ -497,31 +494,177 @@ key, never for the key itself.  This adds SETTINGS to
          (format "saved in %s for later sessions" (contexture--abbreviate (custom-file t))))
         (t "not saved, since this Emacs read no init file")))
 
-(defun contexture-provider--read ()
-  "Ask for a provider; return a list of its name, its settings, and SAVE."
+(defun contexture-provider--read (&optional more)
+  "Ask for a provider; return a list of its name, its settings, and SAVE.
+If MORE is non-nil, also ask for what is usually found."
   (let* ((kind (completing-read "Kind of provider: "
-                                (mapcar #'car contexture-provider--kinds) nil t))
-         (name (contexture-provider--read-text (format-prompt "Name of the provider" kind) kind))
+                                (mapcar #'car contexture-provider--kinds) nil t nil t))
          (usual (cdr (assoc kind contexture-provider--kinds)))
          (scripted (equal kind "scripted"))
          (url (and (not scripted)
-                   (contexture-provider--read-text (format-prompt "Address" usual)
-                                                   usual)))
-         (script (and scripted (contexture-provider--read-script)))
-         (model (or (contexture-provider--read-text
-                     (format-prompt "Model" (and scripted kind)) (and scripted kind))
-                    (user-error "A provider needs a model"))))
+                   (contexture-provider--read-text (format-prompt "Address" usual) usual)))
+         (name (contexture-provider--name kind url))
+         (name (if more (contexture-provider--read-text
+                         (format-prompt "Name of the provider" name) name)
+                 name))
+         (settings
+          (append (list :kind kind)
+                  (if scripted (list :script (contexture-provider--read-script))
+                    (and (not (equal url usual)) (list :base-url url)))
+                  (cond ((member kind '("ollama" "scripted")) nil)
+                        (more (contexture-provider--read-key))
+                        (t (contexture-provider--find-key kind url))))))
     (list name
-          (append (list :kind kind :model model)
-                  ;; Ollama's default is often so small that it cuts the request.
-                  (and (equal kind "ollama")
-                       (list :context (truncate (read-number
-                                                 "Context length in tokens: " 16384))))
-                  (and script (list :script script))
-                  (and url (not (equal url usual)) (list :base-url url))
-                  (unless (member kind '("ollama" "scripted"))
-                    (contexture-provider--read-key)))
-          (y-or-n-p "Save this provider for later sessions of Emacs? "))))
+          (if scripted
+              (append settings
+                      (list :model (contexture-provider--read-text
+                                    (format-prompt "Model" kind) kind)))
+            (contexture-provider--read-model name settings))
+          (or (not more)
+              (y-or-n-p "Save this provider for later sessions of Emacs? ")))))
+
+(defun contexture-provider--name (kind url)
+  "Return the name of a provider of KIND at URL, or nil for one without a server.
+That is its KIND at the usual address, else its host with the port."
+  (if (or (null url) (equal url (cdr (assoc kind contexture-provider--kinds)))) kind
+    (require 'url-parse)
+    (let* ((address (url-generic-parse-url url))
+           (host (or (url-host address) ""))
+           (port (url-portspec address)))
+      (cond ((string-empty-p host) kind)
+            (port (format "%s:%s" host port))
+            (t host)))))
+
+(defun contexture-provider--find-key (kind url)
+  "Return settings that say where the key of the server of KIND at URL is.
+Return nil if auth-source has none; the server then reads the usual variable
+of the environment.  At another address than the usual one, only a key of
+the user \"apikey\" counts: the host may have other passwords."
+  (let* ((usual (equal url (cdr (assoc kind contexture-provider--kinds))))
+         (source (list :auth-source (if usual t '(:user "apikey"))))
+         (entry `("" :kind ,kind :base-url ,url ,@source))
+         (place (contexture-provider--place entry)))
+    (contexture-provider--look-up-again entry)
+    (when-let* (((car place))
+                (secret (with-demoted-errors "Contexture: %S"
+                          (contexture-provider--secret place))))
+      (puthash place secret contexture-provider--secrets)
+      source)))
+
+(defun contexture-provider--read-model (name settings)
+  "Ask for a model of the provider NAME; return SETTINGS with what belongs to it.
+The server of the provider is asked for its models, for a key if it wants
+one, and for the limit of the model.  If the user quits, Contexture's server
+knows no more of the provider than before."
+  (let ((kind (plist-get settings :kind)) (done nil))
+    (unwind-protect
+        (pcase-let* ((`(,settings ,models ,problem)
+                      (contexture-provider--models name settings))
+                     (model (contexture-provider--choose-model name models problem))
+                     (settings (append (list :kind kind :model model) (cddr settings))))
+          (setq settings
+                (append settings
+                        (cond ((equal kind "ollama")
+                               ;; Its default is often so small that it cuts the request.
+                               (contexture-provider--read-limit "Context length in tokens: " 16384))
+                              ((null problem)
+                               (contexture-provider--missing-limit name settings)))))
+          (setq done t)
+          settings)
+      (unless done (contexture-provider--restore name)))))
+
+(defconst contexture-provider--no-model "(being chosen)"
+  "Name of the model of a provider while the user chooses one.")
+
+(defun contexture-provider--models (name settings)
+  "Return (SETTINGS MODELS PROBLEM) of the provider NAME with SETTINGS.
+MODELS are those of its server, and PROBLEM, or nil, says why there are none.
+If the server wants a key and none is known, ask for it."
+  (pcase-let ((`(,result ,why ,kind)
+               (contexture-provider--ask-server name settings contexture-provider--no-model)))
+    (if-let* (((memq kind '(:authentication :unconfigured)))
+              ((not (contexture-provider--key-p settings)))
+              (key (contexture-provider--enter-key settings)))
+        (contexture-provider--models name (append settings key))
+      (list settings (plist-get result :models) why))))
+
+(defun contexture-provider--key-p (settings)
+  "Return non-nil if SETTINGS say where the key is."
+  (or (plist-get settings :auth-source) (plist-get settings :api-key-env)
+      (plist-get settings :api-key-command)))
+
+(defun contexture-provider--ask-server (name settings model)
+  "Ask the provider NAME with SETTINGS and MODEL for its models and its limit.
+Return (RESULT nil nil), or (nil WHY KIND) if it failed."
+  (let* ((entry (cons name (plist-put (copy-sequence settings) :model model)))
+         (place (contexture-provider--place entry))
+         (secret (and place (or (gethash place contexture-provider--secrets)
+                                (contexture-provider--secret place)))))
+    (message "Asking %s for its models..." (contexture--visible name))
+    (condition-case problem
+        (progn
+          (contexture-provider--forget-told name)
+          (contexture-request 'ping)    ; then there is a server
+          (let ((contexture--own-call t))
+            (contexture-request 'configure-provider
+                                (append (contexture-provider--params entry)
+                                        (and secret (list :api-key (funcall secret))))))
+          (prog1 (list (contexture-request 'list-models (list :provider name)) nil nil)
+            (message nil)))
+      (contexture-error
+       (list nil (string-replace (format " with the model %S" contexture-provider--no-model)
+                                     "" (contexture--problem-text problem))
+             (plist-get (nth 3 problem) :kind))))))
+
+(defun contexture-provider--enter-key (settings)
+  "Ask for the key of the server that SETTINGS name, and let auth-source keep it.
+Return the setting that finds it there, or nil if none was entered."
+  (require 'auth-source)
+  (let* ((source '(:auth-source (:user "apikey")))
+         (place (contexture-provider--place (cons "" (append settings source))))
+         (auth-source-creation-prompts '((secret . "Key for %h: ")))
+         (found (car (auth-source-search :host (car place) :user "apikey" :max 1
+                                         :require '(:secret) :create t)))
+         (secret (plist-get found :secret)))
+    (when secret
+      (puthash place (if (functionp secret) secret (lambda () secret))
+               contexture-provider--secrets)
+      (when (functionp (plist-get found :save-function))
+        (funcall (plist-get found :save-function)))
+      source)))
+
+(defun contexture-provider--choose-model (name models problem)
+  "Ask for one of MODELS of the provider NAME, or for any if PROBLEM says why none."
+  (let* ((before (plist-get (cdr (assoc name contexture-providers)) :model))
+         (default (cond ((member before models) before)
+                        ((null (cdr models)) (or (car models) before))))
+         (model (string-trim
+                 (completing-read
+                  (format-prompt (if problem (contexture--format "%s; model" problem) "Model")
+                                 (contexture--visible default))
+                  models nil nil nil t default))))
+    (if (string-empty-p model) (user-error "A provider needs a model") model)))
+
+(defun contexture-provider--missing-limit (name settings)
+  "Ask for the limit of the model in SETTINGS, of the provider NAME, if unknown.
+Return it as settings, or nil."
+  (let* ((model (plist-get settings :model))
+         (result (car (contexture-provider--ask-server name settings model))))
+    (when (eq (plist-get result :limit-from) :default)
+      (contexture-provider--read-limit
+       (contexture--format "Limit of %s in tokens, which its server does not tell: " model)
+       (plist-get result :limit)))))
+
+(defun contexture-provider--read-limit (prompt default)
+  "Ask for a number of tokens with PROMPT and DEFAULT; return it as settings."
+  (list :context (truncate (read-number prompt default))))
+
+(defun contexture-provider--restore (name)
+  "Let the server know of the provider NAME what it knew before it was asked about."
+  (when (contexture-running-p)
+    (if-let* ((entry (assoc name contexture-providers)))
+        (contexture-provider--tell contexture--connection entry)
+      (contexture-provider--untell name))))
 
 (defun contexture-provider--read-text (prompt default)
   "Ask with PROMPT; return the trimmed text, or DEFAULT.

@@ -194,8 +194,8 @@ Each element is a major mode, which includes modes derived from it, or
 (defcustom contexture-mention-action 'add
   "Action when you accept a file or symbol after `@'.
 `add' inserts it and adds it to the buffer's context, once for each
-mention; `insert' only inserts it.  In a conversation, `add' also adds
-what you typed without completion, when you send it."
+mention; `insert' only inserts it.  In a conversation, `add' sends it with
+that question only, whether you chose or typed it."
   :type '(choice (const :tag "Add it to the context" add)
                  (const :tag "Only insert it" insert))
   :group 'contexture)
@@ -248,6 +248,10 @@ items were last asked for, or came.")
 (defvar contexture-mention--symbols (make-hash-table :test #'eq :weakness 'key)
   "Hash table from a buffer to its symbols, as (TIME TICK . NAMES).
 TIME is when they were found, and TICK the buffer's modification count then.")
+
+(defvar-local contexture-mention--for-question nil
+  "Non-nil if what this buffer mentions goes with a question only.
+Then completion adds nothing to a context.")
 
 (defvar-local contexture-mention--from-global-mode nil
   "Non-nil if the global mode turned the mode on in this buffer.")
@@ -765,14 +769,26 @@ A single letter matches too many."
                                        'rear-nonsticky '(contexture-mention))))
           (when (eq contexture-mention-action 'add)
             (condition-case problem
-                (if (contexture-mention--file-p completion name)
-                    (contexture-add-file
-                     (or (contexture-mention--listed
-                          (contexture-mention--unquote name)
-                          (contexture-mention--completion-root completion))
-                         (contexture--user-error "%s is packed, or no file" name)))
-                  (contexture-add-symbol name))
+                (contexture-mention--take completion name start)
               (user-error (contexture--message "%s" (error-message-string problem))))))))))
+
+(defun contexture-mention--take (completion name start)
+  "Add NAME, chosen in COMPLETION and written at START, to the context.
+If it goes with a question, only remember which definition was meant."
+  (let ((filep (contexture-mention--file-p completion name)))
+    (cond ((and contexture-mention--for-question filep))
+          (contexture-mention--for-question
+           (let ((call (cons 'add-item (contexture-symbol--find name))))
+             (with-silent-modifications
+               (put-text-property start (point) 'contexture-call call)
+               (put-text-property start (point) 'rear-nonsticky
+                                  '(contexture-mention contexture-call)))))
+          (filep
+           (contexture-add-file
+            (or (contexture-mention--listed (contexture-mention--unquote name)
+                                            (contexture-mention--completion-root completion))
+                (contexture--user-error "%s is packed, or no file" name))))
+          (t (contexture-add-symbol name)))))
 
 (defun contexture-mention--listed (name root)
   "Return the full name of NAME, which the list of the files below ROOT has.
@@ -913,43 +929,53 @@ A QUOTED name that is nothing else counts as the name of a file."
     (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
           ((file-exists-p file) (list 'file file)))))
 
-;;; Add what a question mentions
+;;; What a question mentions
 
-;; A mention that was typed, rather than chosen from completion, counts too
-;; when a question is sent: if it means one thing, that is added, and if it
-;; means several or none, a message says so.
+;; What is mentioned in a conversation goes with that question.  It counts
+;; whether it was typed or chosen from completion: if it means one thing, that
+;; goes along, and if it means several or none, a message says so.
 
-(defconst contexture-mention--longest-wait 1
-  "Maximum number of seconds that sending a question waits for a list of files.")
+(defvar contexture-mention--longest-wait 1
+  "Maximum number of seconds to wait for a list of files, to tell what is meant.")
 
 (defvar-local contexture-mention--told nil
   "Mentions in this buffer that the user was told match nothing.")
 
-(defun contexture-mention--add-all (string items)
-  "Add what the mentions in STRING, which is about to be sent, mean.
-Leave out what was chosen from completion, as text properties of STRING
-say, and what is among ITEMS, those of the context.  Say what was added,
-and which mentions mean several things or none."
+(defun contexture-mention--meanings (string items)
+  "Return what the mentions in STRING mean, as (CALLS UNKNOWN REMARKS).
+CALLS, pairs (METHOD . PARAMS), add what is meant, except what is among
+ITEMS.  UNKNOWN are the mentions that match nothing, and REMARKS phrases
+about those that mean several things."
   (let (calls unknown remarks)
     (pcase-dolist (`(,start ,end . ,target) (contexture-mention-in-string string))
       (let ((mention (substring-no-properties string start end)))
-        (unless (equal (get-text-property (1+ start) 'contexture-mention string)
-                       (substring mention 1))
-          (pcase (contexture-mention--meaning target items)
-            ('unknown (cl-pushnew mention unknown :test #'equal))
-            ((and (pred stringp) remark)
-             (cl-pushnew (concat mention " " remark) remarks :test #'equal))
-            ((and (pred consp) call) (cl-pushnew call calls :test #'equal))))))
-    (setq remarks (append (nreverse remarks) (contexture-mention--unknown-text unknown)))
-    (cond ((and calls (eq contexture-mention-action 'add))
-           (contexture-mention--send (nreverse calls) remarks))
-          (remarks (contexture--message "Contexture: %s" (string-join remarks "; "))))))
+        (pcase (or (contexture-mention--chosen string start mention items)
+                   (contexture-mention--meaning target items))
+          ('unknown (cl-pushnew mention unknown :test #'equal))
+          ((and (pred stringp) remark)
+           (cl-pushnew (concat mention " " remark) remarks :test #'equal))
+          ((and (pred consp) call) (cl-pushnew call calls :test #'equal)))))
+    (list (and (eq contexture-mention-action 'add) (nreverse calls))
+          (nreverse unknown) (nreverse remarks))))
+
+(defun contexture-mention--chosen (string start mention items)
+  "Return the call for MENTION, at START of STRING, if completion chose it.
+Return nil if ITEMS have its definition."
+  (let ((name (substring mention 1)))
+    (and (equal (get-text-property (1+ start) 'contexture-mention string) name)
+         (not (contexture-mention--item-named-p name items))
+         (get-text-property (1+ start) 'contexture-call string))))
+
+(defun contexture-mention--remarks (unknown remarks)
+  "Return phrases for UNKNOWN and REMARKS of `contexture-mention--meanings'."
+  (append remarks (contexture-mention--unknown-text unknown)))
 
 (defun contexture-mention--unknown-text (mentions)
   "Return a list of one phrase about MENTIONS, which match nothing, or nil.
 Each is named once in this buffer."
-  (when-let* ((new (cl-set-difference (reverse mentions) contexture-mention--told
-                                      :test #'equal)))
+  (when-let* ((new (cl-remove-if (lambda (mention)
+                                   (member mention contexture-mention--told))
+                                 mentions)))
     (setq contexture-mention--told (append new contexture-mention--told))
     (list (format "no file and no symbol known here matches %s; %s only text"
                   (contexture-mention--any-of new)
@@ -959,41 +985,6 @@ Each is named once in this buffer."
   "Return a phrase for one of NAMES, a list."
   (concat (and (cdr names) (concat (string-join (butlast names) ", ") " or "))
           (car (last names))))
-
-(defun contexture-mention--send (calls remarks)
-  "Make CALLS, pairs (METHOD . PARAMS), then say what they added, and REMARKS.
-The server makes all later calls after these."
-  (contexture--add-batch
-   calls
-   (lambda (manager outcomes)
-     (contexture-mention--tell-added manager outcomes remarks))))
-
-(defun contexture-mention--tell-added (manager outcomes remarks)
-  "Say what OUTCOMES, of a batch, added to MANAGER, and REMARKS."
-  (let* ((items (delq nil (contexture--pluck :result outcomes)))
-         (say (lambda (what)
-                (contexture--message
-                 "%s" (string-join
-                       `(,what
-                         ,@(mapcar #'contexture--error-text
-                                   (delq nil (contexture--pluck :error outcomes)))
-                         ,@remarks)
-                       "; ")))))
-    (if (null items)
-        (funcall say (concat "Nothing added to " (contexture--label manager)))
-      (contexture--with-size
-       manager (contexture-sources--last-of (reverse items))
-       (lambda (size)
-         (funcall say (format "Added %s to %s (%s)"
-                              (mapconcat #'contexture-mention--added-text items ", ")
-                              (contexture--label manager) size)))))))
-
-(defun contexture-mention--added-text (item)
-  "Return a phrase for ITEM, just added, and for what was there already of it."
-  (let ((repeat (contexture--repeat-text item)))
-    (concat (contexture--description (plist-get item :metadata))
-            (unless (string-empty-p repeat)
-              (format " (%s)" (string-remove-prefix "; " repeat))))))
 
 ;;;; What a mention means
 
@@ -1041,7 +1032,7 @@ It may be the end of a file's name, or a symbol.  See
                (places (append files (mapcar #'contexture-symbol--place definitions))))
     (cond ((contexture-mention--item-named-p name items) nil)
           ((cdr places)
-           (format "may be %s, so nothing is added" (string-join (sort places #'string<) " or ")))
+           (format "may be %s, so it is only text" (string-join (sort places #'string<) " or ")))
           (files (if-let* ((file (contexture-mention--listed
                                   (car files) (contexture-mention--root))))
                      (contexture-mention--meaning `(file ,file ,@lines) items)
@@ -1076,16 +1067,14 @@ Wait a moment for a list of the files that is not outdated."
 
 ;;; Questions in the minibuffer
 
-(defun contexture-mention--ask (prompt history &optional only-complete)
+(defun contexture-mention--ask (prompt history)
   "Read a question with PROMPT, and complete what follows an `@' in it.
-Add what it mentions to this buffer's context, unless ONLY-COMPLETE is
-non-nil.  HISTORY is the variable of the minibuffer's history."
-  (let ((text (minibuffer-with-setup-hook #'contexture-mention-mode
-                (read-string prompt nil history))))
-    (unless only-complete
-      (with-demoted-errors "Contexture: %S"
-        (contexture-mention--add-all text nil)))
-    text))
+HISTORY is the variable of the minibuffer's history.  What the question
+mentions goes with it when a conversation sends it."
+  (minibuffer-with-setup-hook (lambda ()
+                                (contexture-mention-mode)
+                                (setq contexture-mention--for-question t))
+    (read-string prompt nil history)))
 
 (provide 'contexture-mention)
 ;;; contexture-mention.el ends here

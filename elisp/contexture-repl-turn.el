@@ -27,6 +27,8 @@
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
 (declare-function contexture-repl--forget-no-model "contexture-repl" ())
 (declare-function contexture-repl--open "contexture-repl" (session))
+(declare-function contexture-repl--fetch-items "contexture-repl" ())
+(defvar contexture-mention--longest-wait)
 (defvar contexture--own-call)
 (defvar contexture-repl--editing)
 
@@ -891,8 +893,9 @@ the drawing state of the current part, or nil; START is a marker where that
 part begins, and PIECES are its drawn texts, the newest first.
 PENDING are the pieces not drawn yet, each (KIND . TEXT) or (KIND . PARAMS),
 the newest first; TIMER will draw them.  NOTES are remarks to show at the
-end.  ASKED is non-nil if the server was asked to stop."
-  buffer text question key id connection answer earlier state start pieces
+end.  ASKED is non-nil if the server was asked to stop.  MENTIONED is what
+the question mentions, or nil, and MANAGERS the contexts sent with it."
+  buffer text question mentioned managers key id connection answer earlier state start pieces
   pending timer notes asked)
 
 (defvar contexture-repl--turns nil
@@ -1120,7 +1123,9 @@ If point is above the prompt, only move it to the end of the text there."
         ((contexture-repl--command-p (contexture-repl--text))
          (contexture-repl--run-command (contexture-repl--text)))
         (t (contexture-repl--check-idle)
-           (contexture-repl--send-text (string-trim (contexture-repl--text))))))
+           (contexture-repl--send-text
+            ;; With the properties of its mentions.
+            (string-trim (buffer-substring contexture-repl--input (point-max)))))))
 
 (defun contexture-repl--command-p (text)
   "Return non-nil if TEXT is a slash command, and not a path such as /tmp/x."
@@ -1135,7 +1140,6 @@ If point is above the prompt, only move it to the end of the text there."
 (defun contexture-repl--send-text (text)
   "Send TEXT, the text at the prompt, and empty the prompt.
 If a question is being changed, TEXT replaces that and all that followed."
-  (contexture-repl--add-mentions (buffer-substring contexture-repl--input (point-max)))
   (contexture-repl--set-text "")
   (setq buffer-undo-list nil)
   (if (bound-and-true-p contexture-repl--editing)
@@ -1146,13 +1150,137 @@ If a question is being changed, TEXT replaces that and all that followed."
           (contexture-repl--ask text)))
     (contexture-repl--ask text)))
 
-(defun contexture-repl--add-mentions (text)
-  "Add to the context what TEXT, which is about to be sent, names with `@'.
-Show an error as a message."
-  (with-demoted-errors "Contexture: %S"
-    (contexture-mention--add-all
-     (replace-regexp-in-string contexture-repl--own-template "" text)
-     contexture-repl--items)))
+;;;; What goes with one question
+
+;; What a question mentions after `@' goes with that question, and with no
+;; later one.  The server holds it in a context of its own, which only that
+;; call names.  The draft at the prompt has such a context too, so that it is
+;; shown and counted before it is sent.
+
+(cl-defstruct (contexture-repl--mentioned (:constructor contexture-repl--make-mentioned)
+                                          (:copier nil))
+  "What a text mentions: CALLS add it to the context MANAGER on the server.
+OUTCOMES are theirs, or `asked' until the server has answered; then THEN, if
+given, is called with them."
+  manager calls outcomes then)
+
+(defvar-local contexture-repl--mentioned nil
+  "What the text at the prompt mentions, or nil if the server holds nothing of it.")
+
+(defvar-local contexture-repl--mentions-sent 0
+  "Number of questions with mentions that were sent from this buffer.")
+
+(defun contexture-repl--managers ()
+  "Return the context of this conversation and of the text at the prompt."
+  (if (null contexture-repl--mentioned) contexture-manager
+    (append (ensure-list contexture-manager)
+            (list (contexture-repl--mentioned-manager contexture-repl--mentioned)))))
+
+(defun contexture-repl--with-question-p (item)
+  "Return non-nil if ITEM goes with the text at the prompt only."
+  (and contexture-repl--mentioned
+       (equal (plist-get item :manager)
+              (contexture-repl--mentioned-manager contexture-repl--mentioned))))
+
+(defun contexture-repl--read-mentions (text)
+  "Return what the mentions in TEXT mean, as `contexture-mention--meanings' does.
+What is between code fences mentions nothing."
+  (contexture-mention--meanings
+   (contexture-repl--without-code
+    (replace-regexp-in-string contexture-repl--own-template "" text))
+   (cl-remove-if #'contexture-repl--with-question-p contexture-repl--items)))
+
+(defun contexture-repl--without-code (text)
+  "Return TEXT, with its properties, but without what is between code fences."
+  (with-temp-buffer
+    (insert text)
+    (goto-char (point-min))
+    (while (re-search-forward "^[ \t]*\\(```+\\|~~~+\\)" nil t)
+      (let ((start (match-beginning 0)) (fence (match-string 1)))
+        (end-of-line)
+        (unless (re-search-forward (concat "^[ \t]*" fence) nil t)
+          (goto-char (point-max)))
+        (delete-region start (line-end-position))))
+    (buffer-string)))
+
+(defun contexture-repl--hold-mentions (calls)
+  "Have the server hold for this prompt what CALLS add, and nothing else."
+  (unless (equal calls (and contexture-repl--mentioned
+                            (contexture-repl--mentioned-calls contexture-repl--mentioned)))
+    (let* ((manager (format "*session %s question %d*" (contexture-repl--session-id)
+                            (mod contexture-repl--mentions-sent 2)))
+           (mentioned (contexture-repl--make-mentioned
+                       :manager manager :calls calls :outcomes 'asked)))
+      (setq contexture-repl--mentioned (and calls mentioned))
+      (puthash manager "the question" contexture--labels)
+      (let ((buffer (current-buffer)))
+        (contexture-request-batch-async
+         `((drop-manager :manager ,manager)
+           ,@(cl-loop for (method . params) in calls
+                      collect `(,method :manager ,manager ,@params :brief t)))
+         :success
+         (lambda (outcomes)
+           (setf (contexture-repl--mentioned-outcomes mentioned) (cdr outcomes))
+           (when-let* ((then (contexture-repl--mentioned-then mentioned)))
+             (funcall then (cdr outcomes)))
+           (cl-loop for (_ . params) in calls
+                    for outcome in (cdr outcomes)
+                    for item = (plist-get outcome :result)
+                    when item
+                    do (contexture-live--added manager item (plist-get params :content)))
+           (contexture--with-live-buffer buffer (contexture-repl--fetch-items))))))))
+
+(defun contexture-repl--draft-mentions ()
+  "Have the server hold what the text at the prompt mentions, if it is a question.
+Return the contexts to send, or nil if nothing is mentioned."
+  (let ((text (buffer-substring contexture-repl--input (point-max)))
+        (contexture-mention--longest-wait 0)) ; Emacs waits only when it is sent
+    (contexture-repl--hold-mentions
+     (unless (contexture-repl--command-p text)
+       (car (with-demoted-errors "Contexture: %S" (contexture-repl--read-mentions text)))))
+    (and contexture-repl--mentioned (contexture-repl--managers))))
+
+(defun contexture-repl--take-mentions (text)
+  "Have the server hold what TEXT, about to be sent, mentions, and tell the user.
+Return it as a `contexture-repl--mentioned', or nil if that is nothing."
+  (pcase-let ((`(,calls ,unknown ,remarks)
+               (with-demoted-errors "Contexture: %S" (contexture-repl--read-mentions text))))
+    (contexture-repl--hold-mentions calls)
+    (let ((mentioned contexture-repl--mentioned)
+          (remarks (contexture-mention--remarks unknown remarks)))
+      (cond ((and mentioned (eq (contexture-repl--mentioned-outcomes mentioned) 'asked))
+             (setf (contexture-repl--mentioned-then mentioned)
+                   (lambda (outcomes) (contexture-repl--tell-mentioned outcomes remarks))))
+            (mentioned (contexture-repl--tell-mentioned
+                        (contexture-repl--mentioned-outcomes mentioned) remarks))
+            (remarks (contexture--message "Contexture: %s" (string-join remarks "; "))))
+      mentioned)))
+
+(defun contexture-repl--tell-mentioned (outcomes remarks)
+  "Say what OUTCOMES, of calls for a question's mentions, send; then say REMARKS."
+  (let ((items (delq nil (contexture--pluck :result outcomes)))
+        (errors (delq nil (contexture--pluck :error outcomes))))
+    (contexture--message
+     "%s" (string-join
+           `(,@(and items
+                    (list (concat "With this question only: "
+                                  (mapconcat #'contexture-repl--mentioned-text items ", "))))
+             ,@(mapcar #'contexture--error-text errors) ,@remarks)
+           "; "))))
+
+(defun contexture-repl--mentioned-text (item)
+  "Return a phrase for ITEM, which a question mentions, with its tokens."
+  (format "%s (%s)" (contexture--description (plist-get item :metadata))
+          (contexture--count (or (plist-get item :tokens) 0) "token")))
+
+(defun contexture-repl--drop-mentions (mentioned)
+  "Have the server forget MENTIONED, whose question was answered or given up."
+  (when (and mentioned (contexture-running-p))
+    (contexture-repl--request
+     'drop-manager (list :manager (contexture-repl--mentioned-manager mentioned))
+     #'ignore #'ignore)))
+
+;;;; Asking
 
 (defvar contexture-repl--recent nil
   "Buffers of conversations, the last used first.
@@ -1191,12 +1319,18 @@ conversation, so this waits until the buffer shows it."
   "Ask TEXT, with code from ORIGIN, as `contexture-repl--ask' does.
 The conversation is drawn."
   (contexture-repl--note-used (current-buffer))
-  (contexture-repl--remember text)
-  (contexture-repl--show-end)
-  (let ((turn (contexture-repl--make-turn
-               :buffer (current-buffer) :text text
+  (let* ((mentioned (contexture-repl--take-mentions text))
+         (text (substring-no-properties text))
+         (turn (contexture-repl--make-turn
+               :buffer (current-buffer) :text text :mentioned mentioned
+               :managers (and mentioned (contexture-repl--managers))
                :key (contexture--make-request-key)
                :question (contexture-repl--add-message :user text nil :origin origin))))
+    (when mentioned
+      (setq contexture-repl--mentioned nil) ; the next draft has its own
+      (cl-incf contexture-repl--mentions-sent))
+    (contexture-repl--remember text)
+    (contexture-repl--show-end)
     (setq contexture-repl--turn turn)
     (when (and (string-match-p "\\`conversation-[0-9]+\\'"
                                (plist-get contexture-repl--session :session))
@@ -1290,6 +1424,7 @@ If the user cancelled it meanwhile, end it instead; do nothing if it has ended."
                 'chat
                 (contexture-repl--chat-params
                  (contexture-repl--turn-text turn)
+                 (contexture-repl--turn-managers turn)
                  :request-key (contexture-repl--turn-key turn))
                 (apply-partially #'contexture-repl--answered turn)
                 (apply-partially #'contexture-repl--refused turn))
@@ -1298,8 +1433,9 @@ If the user cancelled it meanwhile, end it instead; do nothing if it has ended."
 (defvar contexture-repl--unknown nil
   "Parameters of `chat', keywords, that the server does not know.")
 
-(defun contexture-repl--chat-params (text &rest more)
+(defun contexture-repl--chat-params (text managers &rest more)
   "Return the parameters of `chat' for asking TEXT in this buffer.
+MANAGERS are the contexts to send, or nil for those of the conversation.
 MORE are further keywords and values.  Leave out what the server does not know."
   (let* ((settings contexture-repl--settings)
          (managing
@@ -1314,7 +1450,7 @@ MORE are further keywords and values.  Leave out what the server does not know."
                 (t '(:manage nil))))
          (params (append
                   (contexture--plist :session (contexture-repl--session-id)
-                                     :content text
+                                     :content text :managers managers
                                      :phase (plist-get settings :phase))
                   (contexture-repl--model-params) managing more)))
     (cl-loop for (key value) on params by #'cddr
@@ -1329,6 +1465,7 @@ A slash command at the prompt does not count, since it is not sent."
                                :content (unless (or (string-empty-p text)
                                                     (string-prefix-p "/" text))
                                           text)
+                               :managers (contexture-repl--draft-mentions)
                                :phase (plist-get contexture-repl--settings :phase))
             (contexture-repl--model-params))))
 
@@ -1526,6 +1663,7 @@ answered, notifications about new messages may be about that turn."
     (cancel-timer timer)
     (setf (contexture-repl--turn-timer turn) nil))
   (setq contexture-repl--turn nil)
+  (contexture-repl--drop-mentions (contexture-repl--turn-mentioned turn))
   (contexture-repl--drop-approvals)
   (contexture-repl--end-part turn)
   (mapc #'contexture-repl--note (reverse (contexture-repl--turn-notes turn)))

@@ -14,6 +14,8 @@
 
 ;;; Code:
 
+(declare-function contexture-repl--with-question-p "contexture-repl-turn" (item))
+
 (require 'cl-lib)
 (require 'font-lock)
 (require 'contexture-list)
@@ -906,9 +908,13 @@ Return nil if ID is nil or not the id of a message."
   "Return the text of the line above the prompt.
 It says whose items are sent, and has these items with their tokens."
   (let* ((total (if contexture-repl--items
-                    (contexture--size (length contexture-repl--items)
-                                      (contexture--tokens-to-send contexture-repl--items))
-                  "empty; @ or /add adds something"))
+                    (concat (contexture--size (length contexture-repl--items)
+                                              (contexture--tokens-to-send
+                                               contexture-repl--items))
+                            (if (cl-some #'contexture-repl--with-question-p
+                                         contexture-repl--items)
+                                "; @ goes with this question only" ""))
+                  "empty; /add adds to it, @ to one question"))
          (label (contexture-repl--sources-label))
          (label (if (string-empty-p label) "" (concat label "  ")))
          (chips (contexture-repl--chips (- (contexture-repl--width) (length total)
@@ -974,7 +980,8 @@ fits into WIDTH columns."
                       (or (plist-get item :tokens) 0))))
     (concat "["
             (truncate-string-to-width
-             (contexture--visible (contexture-repl--item-name item))
+             (concat (if (contexture-repl--with-question-p item) "@" "")
+                     (contexture--visible (contexture-repl--item-name item)))
              (max 8 (min 30 (- width (length rest) 1))) nil nil "...")
             rest)))
 

@@ -32,6 +32,7 @@
 (declare-function contexture-trust--ask "contexture-doctor" (project templates then))
 (declare-function compilation-buffer-p "compile" (buffer))
 (defvar contexture-mention-mode)
+(defvar contexture-mention--for-question)
 
 ;;; Choose models, notes and tools
 
@@ -594,23 +595,24 @@ question, \\[contexture-repl-branch] branches into a new conversation,\n\
   "Show the request that asking TEXT would send; ask for an empty TEXT."
   (contexture-repl-dry-run (contexture-repl--given
                             text (lambda () (contexture-mention--ask "Question: "
-                                                              'contexture-question-history t)))))
+                                                              'contexture-question-history)))))
 
 (defun contexture-repl-dry-run (text)
   "Show the request that asking TEXT would send to the model.
 Interactively, TEXT is the text at the prompt or, if that is empty,
-\"(your question)\".  Nothing is sent, but what TEXT names with `@' is added
-to the context."
+\"(your question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
   (interactive
    (list (if (string-blank-p (contexture-repl--text)) "(your question)"
-           (string-trim (contexture-repl--text)))))
-  (contexture-repl--add-mentions text)
-  (contexture-repl--request
-   'chat (contexture-repl--chat-params text :dry-run t)
-   #'contexture-repl--show-dry-run
-   (lambda (problem)
-     (contexture-repl--note-problem problem)
-     (contexture-repl--give-back text))))
+           (string-trim (buffer-substring contexture-repl--input (point-max))))))
+  (let ((mentioned (contexture-repl--take-mentions text))
+        (text (substring-no-properties text)))
+    (contexture-repl--request
+     'chat (contexture-repl--chat-params text (and mentioned (contexture-repl--managers))
+                                         :dry-run t)
+     #'contexture-repl--show-dry-run
+     (lambda (problem)
+       (contexture-repl--note-problem problem)
+       (contexture-repl--give-back text)))))
 
 (defun contexture-repl--show-dry-run (result)
   "Show RESULT, that of a dry run of `chat', in its own buffer."
@@ -999,8 +1001,8 @@ shows or hides the markup in the current buffer."
   "Major mode for a conversation with a model.
 Write at the prompt: \\<contexture-repl-mode-map>\\[contexture-repl-send] \
 sends it, \\[contexture-repl-newline] begins a new line,
-and `@' with \\[completion-at-point] names files, symbols and items and adds \
-them to the context.
+and `@' with \\[completion-at-point] names files, symbols and items, \
+which go with it.
 A text that begins with `/' and a name is a command; /help lists them.  If
 the text begins with \"@context-helper NAME\", that template takes notes for
 this turn.
@@ -1044,6 +1046,7 @@ and \\[contexture-repl-apply] applies it to the code that you asked about.
   (add-hook 'kill-buffer-hook #'contexture-repl--leave nil t)
   (add-hook 'window-size-change-functions #'contexture-repl--resized nil t)
   (contexture-mention-mode)
+  (setq contexture-mention--for-question t)
   ;; Before mentions, which would not complete the name of a template.
   (add-hook 'completion-at-point-functions #'contexture-repl--complete-directive -90 t)
   (contexture-watch #'contexture-repl--changed
@@ -1298,7 +1301,7 @@ The newest come first, since some models reuse ids.")
   (cond ((null messages)
          (contexture-repl--note (substitute-command-keys
                                  "Write a question and press \\[contexture-repl-send]. \
-@ adds files and symbols, /help lists commands, \\[describe-mode] keys.")
+@ sends files and symbols with it, /help lists commands, \\[describe-mode] keys.")
                                 nil 'contexture-intro t))
         ((not (member (plist-get (car messages) :id) '(nil "msg-1")))
          (contexture-repl--note (substitute-command-keys
@@ -1413,6 +1416,7 @@ This is a value of `filter-buffer-substring-function'."
 (defun contexture-repl--leave ()
   "Save this buffer's draft, and cancel its turn; the buffer is being killed."
   (contexture-count--unfollow (current-buffer))
+  (contexture-repl--drop-mentions contexture-repl--mentioned)
   (contexture-repl--keep-draft)
   (dolist (timer (list contexture-repl--idle-timer contexture-repl--items-timer))
     (when timer (cancel-timer timer)))
@@ -1457,7 +1461,7 @@ This is a value of `filter-buffer-substring-function'."
     (with-current-buffer buffer
       (cond ((eq method 'context-changed)
              (when (contexture--of-context-p (plist-get params :manager)
-                                             contexture-manager)
+                                             (contexture-repl--managers))
                (unless (plist-get params :own)
                  (contexture-repl--tell-of-others
                   (contexture--name (plist-get params :method))
@@ -1527,7 +1531,7 @@ Changes made in this buffer are shown already."
 (defun contexture-repl--fetch-items ()
   "Fetch the items of this conversation's context, and show them."
   (contexture-repl--request
-   'list-items (append (contexture--context-params contexture-manager) '(:brief t))
+   'list-items (append (contexture--context-params (contexture-repl--managers)) '(:brief t))
    (lambda (items)
      (setq contexture-repl--items items)
      (contexture-repl--draw-context))

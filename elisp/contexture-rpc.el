@@ -29,6 +29,7 @@
 (declare-function contexture-live--changed "contexture-marks" (method params))
 (declare-function contexture-live--push "contexture-marks" ())
 (autoload 'contexture-provider--tell-all "contexture-doctor")
+(defvar contexture-provider--told)
 (autoload 'contexture-tools--connected "contexture-tools")
 (declare-function contexture-live--disconnected "contexture-marks" ())
 
@@ -558,6 +559,7 @@ buffers, whose unsaved texts are sent before the calls."
     (dolist (notice (plist-get info :notices))
       (contexture--message "Contexture: %s" notice))
     (contexture--subscribe connection)
+    (setq contexture-provider--told nil) ; this server knows none of them
     (when contexture-providers
       (contexture-provider--tell-all connection))
     (when (and (or contexture-tools (featurep 'contexture-tools))

@@ -1255,7 +1255,9 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
                   (`(t . boolean) "on")
                   (`(nil . boolean) "off")
                   (`(nil . names) "none")
-                  (`(nil . ,_) "not set")
+                  (`(nil . ,_) (if (eq (plist-get setting :name) :max-tokens)
+                                   "what the model takes"
+                                 "not set"))
                   (`(,names . names) (mapconcat #'contexture--name names " "))
                   (_ (contexture--name value))))))
     (string-join
@@ -1286,15 +1288,29 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
        (require 'contexture-repl-turn)
        (vconcat (delete "" (completing-read-multiple
                             prompt contexture-repl--tools nil t))))
-      (type
-       (let* ((default (or value (plist-get setting :default)))
-              (given (read-number prompt default))
-              (number (if (eq type 'integer) (truncate given) given))
-              (least (plist-get setting :least))
-              (most (plist-get setting :most)))
-         (when (and least (not (<= least number most)))
-           (contexture--user-error "%s must be from %s to %s" name least most))
-         number)))))
+      (type (contexture-session--number
+             setting type
+             (string-trim (read-string (concat (substring prompt 0 -2)
+                                               "; empty for the default): ")
+                                       (and value (format "%s" value)) t)))))))
+
+(defun contexture-session--number (setting type text)
+  "Return the number in TEXT, the value of SETTING, whose type is TYPE.
+If TEXT is empty, return what stands for the default."
+  (let* ((name (contexture--name (plist-get setting :name)))
+         (least (plist-get setting :least))
+         (most (plist-get setting :most))
+         (number (cond ((not (string-empty-p text))
+                        (condition-case nil
+                            (let ((read (read text)))
+                              (if (eq type 'integer) (truncate read) (+ 0 read)))
+                          (error (contexture--user-error "%s must be a number" name))))
+                       ((plist-get setting :default))
+                       (least 0)
+                       (t -1))))
+    (when (and least (not (string-empty-p text)) (not (<= least number most)))
+      (contexture--user-error "%s must be from %s to %s" name least most))
+    number))
 
 ;;;###autoload
 (defun contexture-session-configure (name value)

@@ -960,6 +960,11 @@ Interactively, that is the symbol at point, or one that you type."
   (interactive (list (contexture-symbol--read)))
   (when (or (null name) (string-empty-p name))
     (user-error "No symbol was given"))
+  (contexture--add (contexture-symbol--find name)))
+
+(defun contexture-symbol--find (name)
+  "Return parameters of `add-item' for the definition of the symbol called NAME.
+Ask the user if there are several; signal an error if there is none."
   (let ((places (contexture-symbol--places))
         (enable-local-variables :safe)) ; a file opened for this asks nothing
     (unwind-protect
@@ -975,7 +980,7 @@ Interactively, that is the symbol at point, or one that you type."
                                "%s is written in C, and its source is not on this machine"
                              "No definition of %s was found")
                            name))))
-          (contexture--add (contexture-symbol--capture name marker)))
+          (contexture-symbol--capture name marker))
       ;; Emacs goes to the definition in an open buffer to find it.
       (cl-loop for (buffer . point) in places
                when (buffer-live-p buffer)

@@ -148,7 +148,7 @@
                    ("contexture-mention"
                     contexture-mention-at-point contexture-mention-in-string
                     contexture-mention--ask
-                    contexture-mention--add-all)
+                    contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-lisp" contexture-lisp-connected-p)
                    ("contexture-session" contexture-embark--offer)
@@ -897,7 +897,8 @@ is no."
 (defcustom contexture-providers nil
   "Models to talk to, besides those in the server's configuration file.
 Each is (NAME . PLIST).  Emacs sends them to the server each time it
-connects, and the server keeps them until it ends.  The plist has
+connects, and the server keeps them until it ends.  Changes take effect
+when they are made, also in an entry that is removed.  The plist has
 
   :kind         openai (or any server with its interface), anthropic,
                 gemini, ollama or scripted

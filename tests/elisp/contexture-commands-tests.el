@@ -221,18 +221,18 @@ KEYS are strings; each is a line."
 
 (ert-deftest contexture-commands-keep-no-secret-in-a-history ()
   (contexture-commands-tests--all)
-  (should (contexture-commands-tests--type
-           '("openai" "play" "https://me:hunter2@localhost/" "m" "command" "echo hunter2" "n")
-           '(cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt)
-                                                     (equal "n" (read-string prompt nil t)))))
-              (contexture-provider--read))))
-  (should-not (contexture-commands-tests--remembered "hunter2"))
-  (contexture-commands-tests--type
-   '("openai" "play" "https://localhost/" "m" "environment variable" "hunter3" "n")
-   '(cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt)
-                                             (equal "n" (read-string prompt nil t)))))
-      (should (equal (plist-get (cadr (contexture-provider--read)) :api-key-env) "hunter3"))))
-  (should-not (contexture-commands-tests--remembered "hunter3")))
+  (cl-letf (((symbol-function 'contexture-provider--ask-server)
+             (lambda (&rest _) '(nil "silent" :unavailable)))
+            ((symbol-function 'contexture-provider--restore) #'ignore)
+            ((symbol-function 'y-or-n-p) (lambda (prompt) (equal "n" (read-string prompt nil t)))))
+    (should (contexture-commands-tests--type
+             '("openai" "https://me:hunter2@localhost/" "play" "command" "echo hunter2" "m" "n")
+             '(contexture-provider--read t)))
+    (should-not (contexture-commands-tests--remembered "hunter2"))
+    (contexture-commands-tests--type
+     '("openai" "https://localhost/" "play" "environment variable" "hunter3" "m" "n")
+     '(should (equal (plist-get (cadr (contexture-provider--read t)) :api-key-env) "hunter3")))
+    (should-not (contexture-commands-tests--remembered "hunter3"))))
 
 ;;;; With packages that many people use
 

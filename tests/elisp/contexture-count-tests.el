@@ -30,7 +30,7 @@
   "Return the count of the dry run of the text at the prompt."
   (contexture-count--phrase
    (contexture-request 'chat (contexture-repl--chat-params
-                              (string-trim (contexture-repl--text)) :dry-run t))))
+                              (string-trim (contexture-repl--text)) nil :dry-run t))))
 
 (defun contexture-count-tests--check ()
   "Check that all places show the same count, and no old one."

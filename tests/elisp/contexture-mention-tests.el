@@ -309,13 +309,9 @@
                    `((0 8 file ,(expand-file-name "src/main.rs")))))))
 
 (defun contexture-mention-tests--said (text &optional items)
-  "Return what is said at once when TEXT is sent, and ITEMS are there."
-  (cl-letf* ((messages nil)
-             ((symbol-function 'message)
-              (lambda (format &rest args)
-                (push (apply #'format format args) messages))))
-    (contexture-mention--add-all text items)
-    messages))
+  "Return what is said when TEXT is sent, and ITEMS are there."
+  (apply #'contexture-mention--remarks
+         (cdr (contexture-mention--meanings text items))))
 
 (ert-deftest contexture-mention-in-string-takes-the-longest-name-of-a-file ()
   (contexture-mention-tests--in-project
@@ -388,25 +384,26 @@
                  (lambda (&rest _)
                    (with-temp-buffer
                      (run-hooks 'minibuffer-setup-hook)
-                     (setq mode contexture-mention-mode)
+                     (setq mode (list contexture-mention-mode
+                                      contexture-mention--for-question))
                      "why @src/lib.rs?"))))
-        (contexture-test-message "^Added .*src/lib.rs"
-          (should (equal "why @src/lib.rs?"
-                         (contexture-mention--ask "Ask: " 'contexture-question-history)))))
-      (should mode))))
+        (should (equal "why @src/lib.rs?"
+                       (contexture-mention--ask "Ask: " 'contexture-question-history))))
+      (should (equal mode '(t t)))
+      (should-not contexture--connection)))) ; nothing was added
 
 (ert-deftest contexture-mention-tells-once-what-matches-nothing ()
   (contexture-mention-tests--in-project
     (should-not (contexture-mention-tests--said "Is @ctx-99 stale, me@nowhere.de?"))
     (should (equal (contexture-mention-tests--said
                     "What do @no-such-name and @\"not there\" do, @no-such-name?")
-                   (list (concat "Contexture: no file and no symbol known here matches @no-such-name "
+                   (list (concat "no file and no symbol known here matches @no-such-name "
                                  "or @\"not there\"; they are only text"))))
     (should-not (contexture-mention-tests--said "And @no-such-name again?"))
     (should (equal (contexture-mention-tests--said "Set @gamma.")
-                   '("Contexture: no file and no symbol known here matches @gamma; it is only text")))
+                   '("no file and no symbol known here matches @gamma; it is only text")))
     (should (equal (contexture-mention-tests--said "Set @delta, @eta and @iota.")
-                   (list (concat "Contexture: no file and no symbol known here matches "
+                   (list (concat "no file and no symbol known here matches "
                                  "@delta, @eta or @iota; they are only text"))))
     (should (contexture-mention-tests--said "see @/api:v1:/x please"))))
 
@@ -418,43 +415,41 @@
     (contexture-test-visiting (contexture-test-file "tests/lib.rs" "fn twice() {" "}"))
     (contexture-test-visiting (contexture-test-file "tests/main.rs" "fn twice() {" "}"))
     (pcase-dolist (`(,text . ,said)
-                   '(("@lib.rs?" . "@lib.rs may be src/lib.rs or tests/lib.rs, so nothing is added")
-                     ("@twice" . "@twice may be tests/lib.rs:1 or tests/main.rs:1, so nothing is added")
-                     ("@src/ @src" . "@src/ is a folder; /add adds its files; \
-@src is a folder; /add adds its files")
+                   '(("@lib.rs?" . "@lib.rs may be src/lib.rs or tests/lib.rs, so it is only text")
+                     ("@twice" . "@twice may be tests/lib.rs:1 or tests/main.rs:1, so it is only text")
+                     ("@src" . "@src is a folder; /add adds its files")
+                     ("@src/" . "@src/ is a folder; /add adds its files")
                      ("@\"/ssh:nowhere:~/x\"" . "@\"/ssh:nowhere:~/x\" is on another machine; \
 M-x contexture-add-file adds it")
                      ("@/" . "@/ is a folder; /add adds its files")
                      ("@/etc/passwd" . "@/etc/passwd is outside of the project; /add adds it")))
       (should (equal (contexture-mention-tests--said text)
-                     (list (concat "Contexture: " said)))))
+                     (list said))))
     (should-not contexture--connection)))
 
-(ert-deftest contexture-mention-adds-what-was-typed ()
+(ert-deftest contexture-mention-reads-what-was-typed ()
   (contexture-mention-tests--in-project
     (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}"))
     (contexture-files--forget)
-    (should (equal (contexture-test-message "^Added "
-                     (contexture-mention--add-all
-                      "Why @main.rs:2-3 and @src/lib.rs, @lib.rs, @total and @nix?" nil))
-                   "Added src/main.rs:2-3, src/lib.rs, total (src/sum.rs:2-3) to buffer \
-question.txt (3 items, 15 tokens); no file and no symbol known here matches @nix; it is only text"))
-    (should-not (contexture-mention-tests--said
-                 "@src/main.rs:3 @lib.rs @total" (contexture-test-items)))
+    (pcase-let ((`(,calls ,unknown ,remarks)
+                 (contexture-mention--meanings
+                  "Why @main.rs:2-3 and @src/lib.rs, @lib.rs, @total and @nix?" nil)))
+      (should (equal (mapcar (lambda (call)
+                               (list (car call)
+                                     (or (plist-get (cdr call) :path)
+                                         (plist-get (plist-get (cdr call) :metadata) :symbol))))
+                             calls)
+                     `((add-file ,(expand-file-name "src/main.rs"))
+                       (add-file ,(expand-file-name "src/lib.rs"))
+                       (add-item "total"))))
+      (should (equal (list unknown remarks) '(("@nix") nil)))
+      (contexture-request-batch
+       (cl-loop for (method . params) in calls
+                collect `(,method :manager ,(contexture-current-manager) ,@params))))
+    (should-not (car (contexture-mention--meanings "@src/main.rs:3 @lib.rs @total"
+                                               (contexture-test-items))))
     (let ((contexture-mention-action 'insert))
-      (should-not (contexture-mention-tests--said "@question.txt")))
-    (contexture-test-message "^Undid an addition of 3 items in .*(0 items, 0 tokens)"
-      (contexture-undo))
-    (should-not (contexture-test-items))))
-
-(ert-deftest contexture-mention-tells-what-a-definition-replaces ()
-  (contexture-mention-tests--in-project
-    (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "  1" "}"))
-    (contexture-test-message "^Added src/sum.rs:3 "
-      (contexture-mention--add-all "Why @src/sum.rs:3?" nil))
-    (contexture-test-message "total (src/sum.rs:2-4) (it extends an item that was there) to"
-      (contexture-mention--add-all "Why @total?" (contexture-test-items)))
-    (should (equal (contexture-test-metadata (contexture-test-only-item) :start-line) '(2)))))
+      (should-not (car (contexture-mention--meanings "@question.txt" nil))))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)

@@ -191,31 +191,6 @@
         (contexture-ert-wait-for (equal went-on '(2 1)))
         (should-not contexture-provider--waiting)))))
 
-(ert-deftest contexture-provider-asks-for-a-limit-that-nobody-tells ()
-  (dolist (case '(("mystery" 12000) ("llama3.2" nil)))
-    (pcase-let ((`(,model ,limit) case) (asked nil))
-      (contexture-ert-with-model '((:text "a"))
-        (contexture-provider-tests--with ()
-          (cl-letf (((symbol-function 'contexture-provider--read)
-                     (lambda ()
-                       (list "here" (list :kind "openai" :model model :base-url
-                                          (concat (contexture-ert-model-url) "/v1"))
-                             nil)))
-                    ((symbol-function 'read-number)
-                     (lambda (prompt default)
-                       (push (list prompt default) asked)
-                       limit)))
-            (call-interactively #'contexture-configure-provider)
-            (contexture-ert-wait-for
-                (equal limit (plist-get (cdr (assoc "here" contexture-providers)) :context)))
-            (contexture-test-settle)
-            (let ((models (contexture-request 'list-models '(:provider "here"))))
-              (should (eql (plist-get models :limit) (or limit 131072)))
-              (should (eq (plist-get models :limit-from) (if limit :configuration :table))))
-            (should (equal asked
-                           (and limit '(("Limit of mystery in tokens, which its server does not \
-tell: " 100000)))))))))))
-
 (ert-deftest contexture-provider-key-is-shown-nowhere ()
   (let ((contexture-events-buffer-size 100000))
     (contexture-provider-tests--with ()
@@ -300,25 +275,7 @@ tell: " 100000)))))))))))
     (contexture-request 'ping)
     (contexture-test-message "cannot list the models of provider gone: .*the connection failed"
       (contexture-configure-provider
-       "gone" '(:kind openai :model "m" :base-url "http://127.0.0.1:1/v1")))
-    ;; Who entered it may correct it.
-    (let ((answers '(?c ?k)) (entered '("9" "1")) asked)
-      (cl-letf (((symbol-function 'contexture-provider--read)
-                 (lambda ()
-                   (list "gone" (list :kind "openai" :model "m" :base-url
-                                      (format "http://127.0.0.1:%s/v1" (pop entered)))
-                         nil)))
-                ((symbol-function 'read-multiple-choice)
-                 (lambda (prompt choices)
-                   (push prompt asked)
-                   (assq (pop answers) choices))))
-        (contexture-test-message "kept the settings of provider gone, for this session of Emacs only; start"
-          (call-interactively #'contexture-configure-provider)
-          (contexture-ert-wait-for (null answers)))
-        (should-not entered)
-        (should (= (length asked) 2))
-        (should (string-search "models of provider gone" (car asked)))
-        (should-not contexture-provider--entered)))))
+       "gone" '(:kind openai :model "m" :base-url "http://127.0.0.1:1/v1")))))
 
 (ert-deftest contexture-provider-command-takes-a-key-that-was-corrected ()
   (contexture-provider-tests--with
@@ -347,39 +304,215 @@ tell: " 100000)))))))))))
       (should (file-exists-p custom-file)))
     (put 'contexture-providers 'saved-value nil)))
 
-(ert-deftest contexture-provider-command-asks-for-what-is-needed ()
-  (let ((said '(("Kind" . "anthropic") ("Where" . "auth-source"))) asked)
-    (cl-letf (((symbol-function 'completing-read)
-               (lambda (prompt &rest _)
-                 (push prompt asked)
-                 (cdr (cl-find-if (lambda (it) (string-prefix-p (car it) prompt)) said))))
-              ((symbol-function 'read-string)
-               (lambda (prompt &rest _)
-                 (push prompt asked)
-                 (if (string-prefix-p "Model" prompt) " claude-x " "")))
-              ((symbol-function 'y-or-n-p) #'ignore))
-      (should (equal (contexture-provider--read)
-                     '("anthropic" (:kind "anthropic" :model "claude-x" :auth-source t)
-                       nil)))
-      (setq said '(("Kind" . "openai") ("Where" . "command")))
-      (should (equal (cadr (contexture-provider--read))
-                     '( :kind "openai" :model "claude-x" :api-key-command "")))
-      (setq said '(("Kind" . "ollama")))
-      (cl-letf (((symbol-function 'read-number) (lambda (_ default) default)))
-        (should (equal (cadr (contexture-provider--read))
-                       '( :kind "ollama" :model "claude-x" :context 16384))))
-      (should-not (cl-find-if (lambda (it) (string-match-p "\\`\\(Key\\|Password\\)" it))
-                              asked))
-      ;; A folder plays nothing; that is said before the next question.
-      (setq said '(("Kind" . "scripted")) asked nil)
-      (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) temporary-file-directory)))
-        (contexture-test-user-error "is not a regular file" (contexture-provider--read))
-        (should-not (member "Model (default scripted): " asked)))
-      (let ((file (locate-library "contexture-doctor.el")))
-        (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file)))
-          (should (equal (cadr (contexture-provider--read))
-                         (list :kind "scripted" :model "claude-x" :script file)))
-          (should (member "Model (default scripted): " asked)))))))
+;;;; What the command asks for
+
+(defvar contexture-provider-tests--asked nil
+  "What the user was asked in this test, the last question first.")
+
+(defmacro contexture-provider-tests--answering (answers &rest body)
+  "Run BODY with ANSWERS to its questions; return the questions, in order.
+An answer that is nil takes the default."
+  (declare (indent 1) (debug t))
+  `(let ((answers ,answers) (contexture-provider-tests--asked nil))
+     (cl-flet ((ask (prompt default)
+                 (push prompt contexture-provider-tests--asked)
+                 (should answers)
+                 (or (pop answers) default)))
+       (cl-letf (((symbol-function 'completing-read)
+                  (lambda (prompt table &optional _ match _ _ default)
+                    (let ((answer (ask prompt (or default ""))))
+                      (when match (should (member answer (all-completions "" table))))
+                      answer)))
+                 ((symbol-function 'read-string)
+                  (lambda (prompt &optional _ _ default) (ask prompt (or default ""))))
+                 ((symbol-function 'read-number) #'ask)
+                 ((symbol-function 'read-file-name) (lambda (prompt &rest _) (ask prompt "")))
+                 ((symbol-function 'read-passwd) (lambda (prompt &rest _) (ask prompt "")))
+                 ((symbol-function 'auth-source-netrc-saver)
+                  (lambda (file line)
+                    (ask "Save?" nil)
+                    (write-region (concat line "\n") nil file t 'quiet)))
+                 ((symbol-function 'y-or-n-p) (lambda (prompt) (equal (ask prompt "n") "y"))))
+         ,@body))
+     (should-not answers)
+     (reverse contexture-provider-tests--asked)))
+
+(defmacro contexture-provider-tests--serving (models key &rest body)
+  "Run BODY, with `url' bound, while a server has MODELS, and wants KEY unless nil.
+MODELS are pairs of a name and the limit that the server tells, or nil."
+  (declare (indent 2) (debug t))
+  `(let* ((key ,key)
+          (json (json-encode
+                 `((object . "list")
+                   (data . ,(vconcat
+                             (mapcar (pcase-lambda (`(,name ,limit))
+                                       `((id . ,name)
+                                         ,@(and limit `((context_length . ,limit)))))
+                                     ,models))))))
+          (listener
+           (contexture-ert--http-listen
+            (lambda (request)
+              (let* ((process (plist-get request :process))
+                     (knownp (or (null key)
+                                 (string-search (concat "Bearer " key)
+                                                (process-get process 'heard)))))
+                (cond ((not knownp)
+                       (contexture-ert--http-answer process 401 "{\"error\": \"no key\"}"))
+                      ((string-suffix-p "/models" (plist-get request :path))
+                       (contexture-ert--http-answer process 200 json))
+                      (t (contexture-ert--http-answer process 404 "{}")))))))
+          (url (format "http://127.0.0.1:%d/v1" (process-contact listener :service))))
+     (unwind-protect (progn ,@body)
+       (delete-process listener))))
+
+(defun contexture-provider-tests--added ()
+  "Return the last entry of `contexture-providers', whose address is as it should be."
+  (let ((entry (car (last contexture-providers))))
+    (cons (car entry) (contexture-ert--plist-without (cdr entry) :base-url))))
+
+(ert-deftest contexture-provider-command-asks-for-as-little-as-it-can ()
+  (contexture-provider-tests--with nil
+    (let* ((custom-file (concat contexture-ert-directory "custom.el"))
+           (user-init-file custom-file)
+           (limit "Limit of mystery in tokens, which its server does not tell: "))
+      (unwind-protect
+          (pcase-dolist (`(,models ,answers ,model ,context ,more)
+                         ;; The server tells the limit; a table has it; nobody does.
+                         `(((("mystery" 5000)) (nil) "mystery" nil ("Model (default mystery): "))
+                           ((("llama3.2" nil) ("x" nil)) ("llama3.2") "llama3.2" nil ("Model: "))
+                           ((("mystery" nil)) (nil 12000) "mystery" 12000
+                            ("Model (default mystery): " ,limit))))
+            (contexture-provider-tests--serving models nil
+              (let ((host (substring url 7 -3)))
+                (contexture-test-message
+                    (format "^Added provider %s (model %s), saved in .*custom\\.el" host model)
+                  (should (equal (contexture-provider-tests--answering
+                                     `("openai" ,url ,@answers)
+                                   (call-interactively #'contexture-configure-provider))
+                                 `("Kind of provider: "
+                                   "Address (default https://api.openai.com/v1): " ,@more))))
+                (should (equal (contexture-provider-tests--added)
+                               `(,host :kind "openai" :model ,model
+                                       ,@(and context (list :context context)))))
+                (contexture-test-settle)
+                (should (equal (plist-get (contexture-request 'list-models
+                                                              (list :provider host))
+                                          :limit-from)
+                               (cond (context :configuration)
+                                     ((nth 1 (car models)) :server)
+                                     (t :table)))))))
+        (put 'contexture-providers 'saved-value nil)))))
+
+(ert-deftest contexture-provider-command-asks-for-a-key-that-the-server-wants ()
+  (contexture-provider-tests--with nil
+    (cl-letf (((symbol-function 'customize-save-variable) #'set-default)
+              (auth-source-save-behavior t))
+      (contexture-provider-tests--serving '(("mystery" 5000)) "sk-entered"
+        (should (equal (contexture-provider-tests--answering
+                           `("openai" ,url "sk-entered" nil nil)
+                         (call-interactively #'contexture-configure-provider))
+                       `("Kind of provider: " "Address (default https://api.openai.com/v1): "
+                         "Key for 127.0.0.1: " "Save?" "Model (default mystery): ")))
+        (should (equal (cdr (contexture-provider-tests--added))
+                       '(:kind "openai" :model "mystery" :auth-source (:user "apikey"))))
+        ;; auth-source has it now.
+        (should (equal (contexture-provider-tests--answering `("openai" ,url nil)
+                         (call-interactively #'contexture-configure-provider))
+                       '("Kind of provider: " "Address (default https://api.openai.com/v1): "
+                         "Model (default mystery): ")))
+        ;; A key that the server refuses is not replaced, and is said to be refused.
+        (contexture-test-file "authinfo" "machine 127.0.0.1 login apikey password sk-other")
+        (let ((asked (contexture-provider-tests--answering `("openai" ,url "m")
+                       (call-interactively #'contexture-configure-provider))))
+          (should (= (length asked) 3))
+          (should (string-match-p "key.*; model (default mystery): " (car (last asked)))))))))
+
+(ert-deftest contexture-provider-command-uses-no-other-password-of-a-host ()
+  (contexture-provider-tests--with ("machine 127.0.0.1 login me password of-my-database")
+    (cl-letf (((symbol-function 'customize-save-variable) #'set-default))
+      (contexture-provider-tests--serving '(("mystery" 5000)) nil
+        (contexture-provider-tests--answering `("openai" ,url nil)
+          (call-interactively #'contexture-configure-provider))
+        (should (equal (cdr (contexture-provider-tests--added))
+                       '(:kind "openai" :model "mystery")))))))
+
+(ert-deftest contexture-provider-command-that-is-left-leaves-nothing ()
+  (contexture-provider-tests--with nil
+    (contexture-provider-tests--serving '(("mystery" nil)) nil
+      (let ((before (contexture-provider-tests--names)))
+        (cl-letf (((symbol-function 'contexture-provider--choose-model)
+                   (lambda (&rest _) (signal 'quit nil))))
+          (should (eq 'quit (condition-case nil
+                                (contexture-provider-tests--answering `("openai" ,url)
+                                  (call-interactively #'contexture-configure-provider))
+                              (quit 'quit)))))
+        (contexture-test-settle)
+        (should (equal (contexture-provider-tests--names) before))))))
+
+(ert-deftest contexture-provider-command-works-while-nobody-answers ()
+  (contexture-provider-tests--with nil
+    (cl-letf (((symbol-function 'customize-save-variable) #'set-default))
+      (let ((asked (contexture-provider-tests--answering
+                       '("openai" "http://127.0.0.1:1/v1" "m")
+                     (contexture-test-message
+                         "cannot list the models of provider 127.0.0.1:1: .*; start it, or correct"
+                       (call-interactively #'contexture-configure-provider)))))
+        (should (= (length asked) 3))
+        (should (string-match-p "127.0.0.1:1.*connection failed.*; model: " (car (last asked))))))))
+
+(ert-deftest contexture-provider-command-asks-for-the-rest-with-a-prefix ()
+  (contexture-provider-tests--with nil
+    (contexture-provider-tests--serving '(("mystery" nil)) nil
+      (should (equal (contexture-provider-tests--answering
+                         `("openai" ,url "mine" "environment variable" "KEY" "mystery" "n")
+                       (should (equal (contexture-provider--read t)
+                                      `("mine" ( :kind "openai" :model "mystery"
+                                                 :base-url ,url :api-key-env "KEY")
+                                        nil))))
+                     (list "Kind of provider: " "Address (default https://api.openai.com/v1): "
+                           (format "Name of the provider (default %s): " (substring url 7 -3))
+                           "Where is the key? " "Variable: "
+                           (concat "mine: the environment variable KEY has no key; correct the "
+                                   "provider's configuration, and try again; model: ")
+                           "Save this provider for later sessions of Emacs? "))))))
+
+(ert-deftest contexture-provider-command-asks-what-a-script-needs ()
+  (let ((file (locate-library "contexture-doctor.el")))
+    (should (equal (contexture-provider-tests--answering (list "scripted" file "m")
+                     (should (equal (contexture-provider--read)
+                                    (list "scripted" (list :kind "scripted" :script file
+                                                           :model "m")
+                                          t))))
+                   '("Kind of provider: " "File with the answers: "
+                     "Model (default scripted): ")))
+    ;; A folder plays nothing; that is said before the next question.
+    (contexture-test-user-error "is not a regular file"
+      (contexture-provider-tests--answering (list "scripted" temporary-file-directory)
+        (contexture-provider--read)))))
+
+(ert-deftest contexture-provider-that-is-removed-is-gone-from-the-server ()
+  (contexture-provider-tests--with nil
+    (let ((one '("one" :kind ollama :model "a" :base-url "http://localhost:1"))
+          (two '("two" :kind ollama :model "b" :base-url "http://localhost:1")))
+      (setq contexture-providers (list one two))
+      (should (equal (contexture-provider-tests--names) '("one" "two")))
+      (setq contexture-providers (list two))
+      (contexture-ert-wait-for (equal (contexture-provider-tests--names) '("two")))
+      ;; Changed, and back again, each time it takes effect.
+      (dolist (model '("c" "b"))
+        (setq contexture-providers
+              (list (cons "two" (plist-put (copy-sequence (cdr two)) :model model))))
+        (contexture-ert-wait-for
+            (equal (plist-get (car (contexture-request 'list-providers)) :model) model)))
+      (setq contexture-providers nil)
+      (contexture-ert-wait-for (null (contexture-provider-tests--names)))
+      ;; What others told the server stays.
+      (contexture-request 'configure-provider
+                          '(:name "late" :kind :ollama :model "l" :base-url "http://localhost:1"))
+      (setq contexture-providers (list one))
+      (contexture-ert-wait-for (member "one" (contexture-provider-tests--names)))
+      (setq contexture-providers nil)
+      (contexture-ert-wait-for (equal (contexture-provider-tests--names) '("late"))))))
 
 ;;;; Models
 

@@ -362,7 +362,7 @@ asked, and the question."
     (contexture-repl-code-tests--at one
       (contexture-repl-test-open "of one")
       (should (equal (contexture-repl-test-context)
-                     "Context: project one  empty; @ or /add adds something"))
+                     "Context: project one  empty; /add adds to it, @ to one question"))
       (setq contexture-manager
             (list "*shared*" (concat "project:/" (make-string 40 ?p) "/")
                   (plist-get contexture-repl--session :manager))
@@ -1012,6 +1012,23 @@ PART is the only part of the change."
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) (ert-fail "asked"))))
         (call-interactively #'contexture-review-accept))
       (should (string-search "new 60" (buffer-string))))))
+
+(ert-deftest contexture-repl-code-question-takes-along-what-it-mentions ()
+  (contexture-repl-test-with '(("A1") ("A2"))
+    (contexture-test-file "notes.txt" "a note")
+    (contexture-test-file "decorated" "a wrapper")
+    (setq default-directory contexture-ert-directory)
+    (contexture-test-visiting (contexture-test-file "a.py" "@decorated" "def f(): pass")
+      (push-mark (point-min) t t)
+      (goto-char (point-max))
+      (let ((transient-mark-mode t))
+        (save-current-buffer (contexture-send-region "Is it as in @notes.txt?"))))
+    (contexture-repl-test-wait)
+    (should (string-search "a note" (contexture-repl-test-last-shown)))
+    (should-not (string-search "a wrapper" (contexture-repl-test-last-shown)))
+    (contexture-repl-test-send "And now?")
+    (should-not (string-search "a note" (contexture-repl-test-last-shown)))
+    (should-not (contexture-test-items contexture-manager))))
 
 (provide 'contexture-repl-code-tests)
 ;;; contexture-repl-code-tests.el ends here

@@ -136,6 +136,18 @@ MORE, a property list, replaces parts of the result."
   "Return what the header line says."
   (mapconcat #'substring-no-properties header-line-format ""))
 
+(defun contexture-repl-test-settled-count ()
+  "Wait until the server has counted what this conversation would send now."
+  (let ((entry (gethash (plist-get contexture-repl--session :id) contexture-count--entries)))
+    (contexture-ert-wait-for
+        (not (or (contexture-count--entry-timer entry) (contexture-count--entry-asking entry)
+                 (contexture-count--entry-stale entry))))
+    (contexture-test-settle)))
+
+(defun contexture-repl-test-last-shown ()
+  "Return the last request that the model got, as text."
+  (format "%s" (car (last (contexture-ert-shown)))))
+
 (defun contexture-repl-test-goto (text)
   "Go to TEXT, the last one above the prompt."
   (goto-char contexture-repl--tail)

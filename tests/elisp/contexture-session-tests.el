@@ -377,12 +377,24 @@ An answer that is nil takes the default."
 (ert-deftest contexture-session-configure-shows-value-default-and-range ()
   (contexture-session-tests--with
     (contexture-session-tests--fill "work")
-    (contexture-test-message "max-tokens of conversation work: 3000, default not set, 256 to 10000000"
-      (contexture-session-tests--answering '("max-tokens" 3000)
+    (contexture-test-message "max-tokens of conversation work: 3000, default what the model takes, 256 to"
+      (contexture-session-tests--answering '("max-tokens" "3000")
         (call-interactively #'contexture-session-configure)))
     (contexture-test-user-error "max-tokens must be from 256 to 10000000"
-      (contexture-session-tests--answering '("max-tokens" 1)
+      (contexture-session-tests--answering '("max-tokens" "1")
         (call-interactively #'contexture-session-configure)))
+    (contexture-test-user-error "max-tokens must be a number"
+      (contexture-session-tests--answering '("max-tokens" "(kill)")
+        (call-interactively #'contexture-session-configure)))
+    ;; Nothing written is the default, of whatever number.
+    (dolist (case '(("max-tokens" "what the model takes, 256 to")
+                    ("checkpoint-interval" "10, 1 to")
+                    ("recent-runs" "not set, number")))
+      (contexture-session-tests--answering `(,(car case) "7000")
+        (ignore-errors (call-interactively #'contexture-session-configure)))
+      (contexture-test-message (format "%s of conversation work: %s" (car case) (cadr case))
+        (contexture-session-tests--answering `(,(car case) "")
+          (call-interactively #'contexture-session-configure))))
     (contexture-test-message "auto-rollback of conversation work: on, default off"
       (contexture-session-tests--answering '("auto-rollback" "on")
         (call-interactively #'contexture-session-configure)))
