@@ -156,9 +156,7 @@ to add them.  All are one addition for undo."
          (folders (cl-some #'file-directory-p (if remote nil files))))
     (cond (remote
            (contexture-sources--add-all
-            (mapcar (lambda (file) (contexture--asked-call (contexture--file-call file)))
-                    files)
-            "file"))
+            (mapcar #'contexture--file-call files) "file"))
           ((or folders (cdr files))
            (contexture-tree--add-files
             files (if folders (contexture-tree--read-mode) 'files)))
@@ -183,26 +181,36 @@ On the line of the directory itself, that is the directory."
                (with-current-buffer buffer
                  (when (= (point-min) (point-max))
                    (contexture--user-error "Buffer %s is empty" (buffer-name)))
-                 (contexture--asked-call
-                  (cons 'add-item (contexture--capture (point-min) (point-max) :buffer)))))
+                 (cons 'add-item
+                       (contexture--capture (point-min) (point-max) :buffer))))
              buffers)
      "buffer")))
 
 (defun contexture-sources--add-all (calls noun)
   "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.
-NOUN, such as \"file\", names what each of them adds."
-  (if (cdr calls)
-      (contexture--add-batch
-       calls
-       (lambda (manager outcomes)
-         (contexture-sources--tell-all
-          manager noun
-          (reverse (delq nil (contexture--pluck :result outcomes)))
-          (delq nil (mapcar (lambda (outcome)
-                              (contexture--refusal-text (plist-get outcome :error)))
-                            outcomes)))))
-    (when calls
-      (contexture--add (cdar calls) (caar calls)))))
+NOUN, such as \"file\", names what each of them adds.  Ask once about those
+that look like secrets."
+  (if (null (cdr calls))
+      (when calls
+        (contexture--add (cdar calls) (caar calls)))
+    (let* ((made (contexture--asked-calls calls))
+           (left (cl-loop for call in calls
+                          for file = (contexture--call-file call)
+                          unless (cl-find file made :key #'contexture--call-file :test #'equal)
+                          collect (concat (contexture--last-name file) " may hold secrets"))))
+      (if (null made)
+          (contexture--message "Nothing added: %s" (contexture--some-of left))
+        (contexture--add-batch
+         made
+         (lambda (manager outcomes)
+           (contexture-sources--tell-all
+            manager noun
+            (reverse (delq nil (contexture--pluck :result outcomes)))
+            (append left
+                    (delq nil (mapcar (lambda (outcome)
+                                        (contexture--refusal-text
+                                         (plist-get outcome :error)))
+                                      outcomes))))))))))
 
 (defun contexture--refusal-text (problem)
   "Return the message for PROBLEM, the error of a call, or nil if it is nil."

@@ -1711,12 +1711,25 @@ The server has the same list.")
 (defun contexture--asked-call (call)
   "Return CALL, a pair (METHOD . PARAMS), with the user's word on a secret.
 Ask if the file looks like one; signal an error if the answer is no."
-  (let* ((file (contexture--call-file call))
-         (name (and file (contexture--last-name file)))
-         (secret (contexture--secret-file-p file)))
-    (when (and secret (not (contexture--confirm-secrets (list name))))
-      (contexture--user-error "Nothing added: %s may hold secrets" name))
-    `(,(car call) ,@(cdr call) :secrets ,(if secret :add :ask))))
+  (or (car (contexture--asked-calls (list call)))
+      (contexture--user-error "Nothing added: %s may hold secrets"
+                              (contexture--last-name (contexture--call-file call)))))
+
+(defun contexture--asked-calls (calls)
+  "Return those of CALLS, pairs (METHOD . PARAMS), that may be made.
+Ask once about all files that look like secrets, and leave them out if the
+answer is no."
+  (let* ((secret (cl-remove-if-not
+                  (lambda (call) (contexture--secret-file-p (contexture--call-file call)))
+                  calls))
+         (confirmed (contexture--confirm-secrets
+                     (mapcar (lambda (call)
+                               (contexture--last-name (contexture--call-file call)))
+                             secret))))
+    (cl-loop for call in calls
+             for asked = (memq call secret)
+             when (or confirmed (not asked))
+             collect `(,(car call) ,@(cdr call) :secrets ,(if asked :add :ask)))))
 
 ;;;; What the server refuses
 

@@ -298,6 +298,22 @@ PRIVATE KEY-----" "abc"))
       (should (= 5 (length asked)))
       (should (equal (contexture-test-names) '(".env" "notes.txt"))))))
 
+(ert-deftest contexture-sources-several-secrets-are-asked-about-once ()
+  (contexture-test-with-server
+    (let (buffers asked)
+      (dolist (name '(".env" "a.txt" "id_rsa"))
+        (push (find-file-noselect (contexture-test-file name name)) buffers))
+      (cl-letf (((symbol-function 'ibuffer-get-marked-buffers) (lambda () (reverse buffers))))
+        (contexture-test-answering nil asked
+          (contexture-test-message
+              "^Added 1 buffer .*2 not added: \\.env may hold secrets, id_rsa may hold secrets"
+            (contexture-sources--add-ibuffer)))
+        (should (equal 1 (length asked)))
+        (should (string-prefix-p ".env, id_rsa may hold" (car asked)))
+        (contexture-test-answering t asked
+          (contexture-test-message "^Added 3 buffers" (contexture-sources--add-ibuffer))))
+      (mapc #'kill-buffer buffers))))
+
 (ert-deftest contexture-sources-names-of-secrets-are-those-of-the-server ()
   (with-temp-buffer
     (insert-file-contents (expand-file-name "src/files/secrets.rs" contexture-test-root))
