@@ -187,10 +187,11 @@ impl HttpReply {
     fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), Failed> {
         let mut pieces = Vec::new();
         let reader = &mut self.reader;
-        let mut take = |text: &str| reader.take(text, &mut pieces);
         let read = match chunk {
-            Some(chunk) => self.unframer.push(chunk, &mut take),
-            None => self.unframer.end(&mut take),
+            Some(chunk) => {
+                self.unframer.push(chunk, &mut |text: &str| reader.take(text, &mut pieces))
+            }
+            None => self.unframer.end(&mut |text: &str| reader.take_last(text, &mut pieces)),
         };
         let is_cut = read.is_ok() && chunk.is_none() && !self.reader.closed(&mut pieces);
         for piece in &mut pieces {

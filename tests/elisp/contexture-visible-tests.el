@@ -293,11 +293,9 @@ That is the prompt and the candidates, with what stands behind them."
 ;;;; What a model asks for
 
 (ert-deftest contexture-visible-in-what-a-model-wants-to-do ()
-  ;; A script is TOML, which has no #x7f.  #x10ffff is one of the characters
-  ;; for private use by which the server marks half a surrogate pair; it
-  ;; takes one that comes from a model for a character that was lost.
-  (let* ((name (cl-remove-if (lambda (char) (memq char '(#x7f #x10ffff)))
-                             (contexture-visible-tests--name)))
+  ;; A script is TOML, which has no #x7f.
+  (let* ((name (remq #x7f (append (contexture-visible-tests--name) nil)))
+         (name (concat name))
          (arguments (json-encode (list (cons 'content (concat "rm \u202e" name))))))
     (contexture-repl-test-with `(("Let me." (call "add_text" ,arguments)) ("Done."))
       (contexture-repl-tools 'on)

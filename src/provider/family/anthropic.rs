@@ -1,11 +1,11 @@
 //! Anthropic's Messages API.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::calls::{self, Arguments, Piece};
-use super::shape::{Read, figure, index, list, object, text, word};
+use super::shape::{Read, figure, index, kind, list, mended_value, object, text, word};
 use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
@@ -137,32 +137,44 @@ fn mark(blocks: &mut [Value]) {
     }
 }
 
+/// A block of an answer, with the index that the server gave it.
+struct Block {
+    index: Option<u64>,
+    said: Value,
+    is_open: bool,
+}
+
 /// Reads an answer.
 #[derive(Default)]
 pub(super) struct Decode {
     /// The blocks of the answer as they arrived. Reasoning before calls must be sent back with the
     /// results of the calls, in its place and with its signature.
-    blocks: BTreeMap<u64, Value>,
+    blocks: Vec<Block>,
     /// Merged usage reports. Later reports may contain only the changed values.
     usage: Value,
 }
 
 impl Decoder for Decode {
     fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
-        let at = index("index", &said["index"])?.unwrap_or_default();
-        match &*word("type", &said["type"])? {
+        let index = index("index", &said["index"])?;
+        match kind("type", &said["type"])? {
             "message_start" => {
                 let message = object("message", &said["message"])?.unwrap_or(&Value::Null);
                 self.message(message, out)?;
             }
             "content_block_start" => {
                 if let Some(block) = object("content_block", &said["content_block"])? {
-                    self.begin(at, block, out)?;
+                    self.begin(index, block, out)?;
                 }
             }
             "content_block_delta" => {
                 if let Some(delta) = object("delta", &said["delta"])? {
-                    self.go_on(at, delta, out)?;
+                    self.go_on(index, delta, out)?;
+                }
+            }
+            "content_block_stop" => {
+                if let Some(place) = self.place(index) {
+                    self.blocks[place].is_open = false;
                 }
             }
             "message_delta" => {
@@ -179,14 +191,15 @@ impl Decoder for Decode {
                 out.is_done = true;
             }
             "" => return Err(Broken::malformed("an event of the answer has no type")),
-            // A ping, the end of a block, or an event type added later.
+            // A ping, or an event type added later.
             _ => {}
         }
         Ok(())
     }
 
     fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
-        let mut blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_values().collect();
+        let blocks = std::mem::take(&mut self.blocks);
+        let mut blocks: Vec<Value> = blocks.iter().map(|it| mended_value(&it.said)).collect();
         let made = blocks.iter_mut().filter(|block| block["type"] == "tool_use");
         for (block, call) in made.zip(calls) {
             block["input"] = arguments(&call.arguments);
@@ -201,10 +214,9 @@ impl Decoder for Decode {
 
 impl Decode {
     fn message(&mut self, message: &Value, out: &mut Gathered) -> Read<()> {
-        let known = self.blocks.len() as u64;
-        for (at, block) in (known..).zip(list("content", &message["content"])?) {
+        for block in list("content", &message["content"])? {
             let block = object("content", block)?.unwrap_or(&Value::Null);
-            self.begin(at, block, out)?;
+            self.begin(None, block, out)?;
         }
         if let Some(reason) = stop(&message["stop_reason"])? {
             out.stop = Some(reason);
@@ -213,19 +225,37 @@ impl Decode {
         Ok(())
     }
 
-    fn begin(&mut self, at: u64, block: &Value, out: &mut Gathered) -> Read<()> {
-        self.blocks.insert(at, block.clone());
-        match &*word("type", &block["type"])? {
+    /// Finds the block of an index; without an index, the last one that goes on. Some servers give all blocks
+    /// the same index.
+    fn place(&self, index: Option<u64>) -> Option<usize> {
+        match index {
+            Some(_) => self.blocks.iter().rposition(|block| block.index == index),
+            None => self.blocks.iter().rposition(|block| block.is_open),
+        }
+    }
+
+    fn begin(&mut self, index: Option<u64>, block: &Value, out: &mut Gathered) -> Read<()> {
+        let place = self.blocks.len();
+        let is_same = |known: &Block| known.index == index && known.said["id"] == block["id"];
+        // The beginning of a call may come again.
+        if block["id"].is_string() && self.blocks.iter().any(is_same) {
+            return Ok(());
+        }
+        self.blocks.push(Block { index, said: block.clone(), is_open: true });
+        match kind("type", &block["type"])? {
             "tool_use" => {
                 let input = match &block["input"] {
                     // What comes before the input itself.
                     Value::Object(input) if input.is_empty() => Arguments::More(String::new()),
                     input => calls::arguments(input)?,
                 };
-                self.call(at, word("id", &block["id"])?, calls::name(&block["name"])?, input, out)?;
+                let id = word("id", &block["id"])?;
+                self.call(place, id, calls::name(&block["name"])?, input, out)?;
             }
             "thinking" => out.reasoning(&text("thinking", &block["thinking"])?),
-            "text" | "" => out.text(&text("text", &block["text"])?),
+            "text" => out.text(&text("text", &block["text"])?),
+            "" if block.get("text").is_some() => out.text(&text("text", &block["text"])?),
+            "" => return Err(Broken::malformed("a block of the answer has no type")),
             _ => {}
         }
         Ok(())
@@ -233,39 +263,41 @@ impl Decode {
 
     fn call(
         &self,
-        at: u64,
+        place: usize,
         id: String,
         name: String,
         arguments: Arguments,
         out: &mut Gathered,
     ) -> Read<()> {
-        let piece = Piece { index: Some(at), id, name, arguments, extra: Value::Null };
+        let piece = Piece { index: Some(place as u64), id, name, arguments, extra: Value::Null };
         out.calls.add(piece, None)
     }
 
-    fn go_on(&mut self, at: u64, delta: &Value, out: &mut Gathered) -> Read<()> {
-        let kind = word("type", &delta["type"])?;
+    fn go_on(&mut self, index: Option<u64>, delta: &Value, out: &mut Gathered) -> Read<()> {
+        let place = self.place(index);
+        let kind = kind("type", &delta["type"])?;
         let is = |named: &str, field: &str| {
             kind == named || (kind.is_empty() && !delta[field].is_null())
         };
         if is("text_delta", "text") {
             out.text(&text("text", &delta["text"])?);
-            self.keep(at, "text", delta);
+            self.keep(place, "text", delta);
         } else if is("thinking_delta", "thinking") {
             out.reasoning(&text("thinking", &delta["thinking"])?);
-            self.keep(at, "thinking", delta);
+            self.keep(place, "thinking", delta);
         } else if is("signature_delta", "signature") {
             word("signature", &delta["signature"])?;
-            self.keep(at, "signature", delta);
+            self.keep(place, "signature", delta);
         } else if is("input_json_delta", "partial_json") {
-            match self.blocks.get(&at).map(|block| block["type"] == "tool_use") {
-                Some(true) => {
-                    let more = calls::arguments(&delta["partial_json"])?;
-                    self.call(at, String::new(), String::new(), more, out)?;
-                }
-                // The input of a tool that the server itself runs.
-                Some(false) => {}
-                None => return Err(Broken::malformed("a call's input comes without the call")),
+            let is_ambiguous = || self.blocks.iter().filter(|it| it.is_open).nth(1).is_some();
+            let place = place.filter(|_| index.is_some() || !is_ambiguous());
+            let Some(place) = place else {
+                return Err(Broken::malformed("a call's input comes without the call"));
+            };
+            // What is not for such a call is the input of a tool that the server itself runs.
+            if self.blocks[place].said["type"] == "tool_use" {
+                let more = calls::arguments(&delta["partial_json"])?;
+                self.call(place, String::new(), String::new(), more, out)?;
             }
         }
         Ok(())
@@ -283,9 +315,9 @@ impl Decode {
     }
 
     /// Appends a delta to a kept block.
-    fn keep(&mut self, at: u64, name: &str, delta: &Value) {
-        if let Some(block) = self.blocks.get_mut(&at).filter(|block| block.is_object()) {
-            append(&mut block[name], &delta[name]);
+    fn keep(&mut self, place: Option<usize>, name: &str, delta: &Value) {
+        if let Some(place) = place {
+            append(&mut self.blocks[place].said[name], &delta[name]);
         }
     }
 }
@@ -306,94 +338,4 @@ fn usage(said: &Value) -> Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::provider::chat::{Stop, StreamEvent};
-    use crate::provider::error::ErrorKind;
-    use crate::provider::family::{Family, Reader};
-    use crate::provider::refusal::Refusal;
-
-    /// Reads these events, and returns the pieces.
-    fn read(events: &[Value]) -> Vec<StreamEvent> {
-        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
-        events.iter().for_each(|said| reader.take(&said.to_string(), &mut pieces).unwrap());
-        pieces
-    }
-
-    /// Checks the usage after these reports. The first report begins the answer.
-    #[track_caller]
-    fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
-        let said = |(at, report): (usize, &Value)| match at {
-            0 => json!({"type": "message_start", "message": {"usage": report}}),
-            _ => json!({"type": "message_delta", "delta": {}, "usage": report}),
-        };
-        let pieces = read(&reports.iter().enumerate().map(said).collect::<Vec<_>>());
-        let mut whole = Usage::default();
-        for piece in pieces {
-            if let StreamEvent::Usage(usage) = piece {
-                whole = whole.with(usage);
-            }
-        }
-        let found = [whole.input, whole.output, whole.cache_read, whole.cache_written];
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn an_account_without_money_is_told_by_its_kind() {
-        let error = json!({"error": {"type": "billing_error", "message": "pay first"}});
-        assert_eq!(Refusal::in_answer(&error).unwrap().kind, ErrorKind::QuotaExhausted);
-    }
-
-    #[test]
-    fn a_block_that_is_none_is_an_error() {
-        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
-        let said = json!({"type": "content_block_start", "index": 0, "content_block": "x"});
-        let broken = reader.take(&said.to_string(), &mut pieces).unwrap_err();
-        assert_eq!(broken.0.kind, ErrorKind::Malformed);
-        let delta = json!({"type": "text_delta", "text": "a"});
-        let pieces = read(&[
-            json!({"type": "content_block_delta", "index": 0, "delta": delta}),
-            json!({"type": "message_stop"}),
-        ]);
-        assert_eq!(pieces, [StreamEvent::Text("a".into()), StreamEvent::Stopped(Stop::Finished)]);
-    }
-
-    #[test]
-    fn reports_of_usage_are_put_together() {
-        let first = json!({"input_tokens": 12, "cache_read_input_tokens": 10,
-                           "cache_creation_input_tokens": 3, "output_tokens": 1});
-        let whole = [Some(25), Some(15), Some(10), Some(3)];
-        check_usage(&[first.clone(), json!({"output_tokens": 15})], whole);
-        check_usage(&[first, json!({"input_tokens": 12, "output_tokens": 15})], whole);
-        // Servers that imitate this interface report everything at the end.
-        let none = json!({"input_tokens": 0, "output_tokens": 0});
-        let last =
-            json!({"input_tokens": 25, "output_tokens": 15, "cache_read_input_tokens": null});
-        check_usage(&[none, last], [Some(25), Some(15), None, None]);
-        let most = Some(crate::provider::chat::MOST_TOKENS);
-        let absurd = json!({"input_tokens": u64::MAX, "cache_read_input_tokens": u64::MAX,
-                            "cache_creation_input_tokens": 3});
-        check_usage(&[absurd], [most, None, most, Some(3)]);
-    }
-
-    #[test]
-    fn no_thought_and_no_empty_text_is_marked() {
-        let thought = json!({"type": "thinking", "thinking": "t", "signature": "s"});
-        let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
-        let blank = json!({"type": "text", "text": " \n"});
-        let kept = |blocks: Vec<&Value>| ChatMessage {
-            opaque: Some(json!({ FAMILY: blocks })),
-            ..ChatMessage::new(Role::Assistant, "unused")
-        };
-        let answer = |blocks: Vec<&Value>| {
-            let messages = vec![ChatMessage::new(Role::User, "q"), kept(blocks)];
-            let request = Request { messages, stable: 2, ..Request::default() };
-            body("m", &request)["messages"][1]["content"].clone()
-        };
-        let mut marked = call.clone();
-        marked["cache_control"] = json!({"type": "ephemeral"});
-        assert_eq!(answer(vec![&thought, &blank, &call]), json!([thought, marked]));
-        assert_eq!(answer(vec![&call, &thought]), json!([marked, thought]));
-        assert_eq!(answer(vec![&thought]), json!([thought]));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Broken;
-use super::shape::{Read, first, index, list, mended, unknown, word};
+use super::shape::{Read, first, has_one, index, kind, list, mended, mended_value, unknown, word};
 use crate::session::message::ToolCall;
 
 /// Maximum number of calls in an answer, which bounds the time for finding a piece's call.
@@ -56,6 +56,8 @@ pub(super) struct Finished {
     pub(super) ids: Vec<String>,
     /// The extra data of calls, by id.
     pub(super) extras: serde_json::Map<String, Value>,
+    /// True if arguments came that belong to no call, so that other calls may lack them.
+    pub(super) has_lost: bool,
 }
 
 #[derive(Default)]
@@ -100,6 +102,11 @@ impl Calls {
 
     /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
     pub(super) fn add(&mut self, piece: Piece, at: Option<usize>) -> Read<()> {
+        if self.is_ambiguous(&piece, at) {
+            return Err(Broken::malformed(
+                "a piece of a call does not say which call it continues",
+            ));
+        }
         let place = self.place(&piece, at).unwrap_or(self.calls.len());
         if place == self.calls.len() {
             if place == MOST_CALLS {
@@ -110,6 +117,18 @@ impl Calls {
         }
         self.calls[place].add(piece);
         Ok(())
+    }
+
+    /// Returns whether a piece tells nothing by which to find its call, while other calls than the
+    /// last may still go on.
+    fn is_ambiguous(&self, piece: &Piece, at: Option<usize>) -> bool {
+        let tells = piece.index.is_some() || at.is_some();
+        let before = self.calls.len().saturating_sub(1);
+        let goes_on = |call: &Call| match call.has_arguments() {
+            true => object(&call.arguments()).is_none(),
+            false => call.index.is_some(),
+        };
+        !tells && piece.says_only_arguments() && self.calls[..before].iter().any(goes_on)
     }
 
     /// Finds the call that a piece continues; `None` if it begins a new one.
@@ -128,10 +147,11 @@ impl Calls {
             (Some(_), _) => match self.calls.iter().rposition(has_index) {
                 Some(known) => Some(known),
                 // Only the first piece of a call may lack the index.
-                None => self
-                    .calls
-                    .iter()
-                    .rposition(|call| call.index.is_none() && piece.name.is_empty()),
+                None => self.calls.iter().rposition(|call| {
+                    let is_again = piece.id.is_empty() && piece.name == call.name;
+                    let continues = piece.name.is_empty() || (is_again && !call.has_arguments());
+                    call.index.is_none() && continues
+                }),
             },
             (None, Some(at)) => (at < self.calls.len()).then_some(at),
             (None, None) => self.calls.len().checked_sub(1),
@@ -149,10 +169,15 @@ impl Calls {
     /// Returns the complete calls. Calls whose arguments are not whole keep the text that came.
     pub(super) fn finished(&mut self) -> Finished {
         let mut done = Finished::default();
-        for call in std::mem::take(&mut self.calls) {
+        let mut calls = std::mem::take(&mut self.calls);
+        if calls.iter().all(|call| call.index.is_some()) {
+            calls.sort_by_key(|call| call.index);
+        }
+        for call in calls {
             if call.name.is_empty() && call.id.is_empty() && !call.has_arguments() {
                 continue;
             }
+            done.has_lost |= call.name.is_empty() && call.has_arguments();
             let is_given = !call.id.is_empty() && !done.ids.contains(&call.id);
             let made = || format!("call-{:x}-{}", self.stamp, done.calls.len() + 1);
             let id = if is_given { call.id.clone() } else { made() };
@@ -173,6 +198,9 @@ fn piece(part: &Value) -> Read<Piece> {
     if !part.is_object() {
         return Err(unknown("tool_calls", part));
     }
+    const MEMBERS: &[&str] =
+        &["function", "function_call", "name", "arguments", "index", "id", "type"];
+    has_one("tool_calls", part, MEMBERS)?;
     let function = match first(part, &["function", "function_call"]) {
         Value::Null => part,
         function @ Value::Object(_) => function,
@@ -183,19 +211,21 @@ fn piece(part: &Value) -> Read<Piece> {
         id: word("id", first(part, &["id", "call_id", "tool_call_id"]))?,
         name: name(&function["name"])?,
         arguments: arguments(first(function, &["arguments", "parameters", "args"]))?,
-        extra: part["extra_content"].clone(),
+        extra: mended_value(&part["extra_content"]),
     })
 }
 
 /// Reads the name of a tool.
 pub(super) fn name(value: &Value) -> Read<String> {
-    match value {
-        Value::Number(_) => Err(unknown("name", value)),
-        _ => word("name", value),
-    }
+    Ok(mended(kind("name", value)?))
 }
 
 impl Piece {
+    fn says_only_arguments(&self) -> bool {
+        let has_arguments = !matches!(&self.arguments, Arguments::More(more) if more.is_empty());
+        self.id.is_empty() && self.name.is_empty() && has_arguments
+    }
+
     /// Returns whether this can only continue a call with arguments that began with `text`.
     fn cannot_begin(&self, text: &str) -> bool {
         let Arguments::More(more) = &self.arguments else { return self.name.is_empty() };
@@ -214,6 +244,7 @@ impl Call {
         if !piece.extra.is_null() {
             self.extra = piece.extra;
         }
+        let is_named = !piece.name.is_empty();
         match () {
             // Some servers send the name again, whole or longer.
             () if self.name.is_empty() || piece.name.starts_with(&self.name) => {
@@ -225,7 +256,14 @@ impl Call {
         }
         match piece.arguments {
             Arguments::Whole(new) => self.add_whole(new),
-            Arguments::More(more) => self.add_text(more),
+            Arguments::More(more) => {
+                // Some servers begin with an empty object, which the arguments replace.
+                let is_replaced = !is_named && self.text.trim() == "{}";
+                if is_replaced && more.trim_start().starts_with('{') {
+                    self.text.clear();
+                }
+                self.add_text(more);
+            }
         }
     }
 
@@ -240,7 +278,7 @@ impl Call {
 
     fn add_text(&mut self, more: String) {
         if more.is_empty()
-            || (self.is_whole() && (more.trim().is_empty() || self.is_repeated(&more)))
+            || (self.has_whole_text() && (more.trim().is_empty() || self.is_repeated(&more)))
         {
             return;
         }
@@ -258,8 +296,11 @@ impl Call {
 
     /// Returns whether the arguments so far are a whole object.
     fn is_whole(&self) -> bool {
-        self.whole.is_some()
-            || (self.text.trim_end().ends_with('}') && object(&self.text).is_some())
+        self.whole.is_some() || self.has_whole_text()
+    }
+
+    fn has_whole_text(&self) -> bool {
+        self.text.trim_end().ends_with(['}', '"']) && object(&self.text).is_some()
     }
 
     fn is_repeated(&self, more: &str) -> bool {
@@ -276,7 +317,10 @@ impl Call {
         }
         let new = match &piece.arguments {
             Arguments::Whole(new) => Some(new.clone()),
-            Arguments::More(more) if self.is_whole() => object(more),
+            Arguments::More(more) if self.is_whole() => match object(more) {
+                None if more.trim_start().starts_with('{') => return true,
+                new => new,
+            },
             Arguments::More(_) => None,
         };
         let known = self.whole.clone().or_else(|| object(&self.text));
@@ -314,8 +358,11 @@ fn contains(new: &Value, old: &Value) -> bool {
     new.is_object() && old.as_object().is_some_and(all)
 }
 
+/// Reads the text of an object, perhaps encoded twice.
 fn object(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok().filter(Value::is_object)
+    let text = mended(text);
+    let is_nothing = matches!(text.trim(), "" | "null");
+    (!is_nothing).then(|| serde_json::from_str(&completed(&text)?).ok())?
 }
 
 /// Returns a text as that of an object, if it is one, is nothing, or was encoded twice.
@@ -326,7 +373,10 @@ fn completed(text: &str) -> Option<String> {
             let inner: String = serde_json::from_str(text).ok()?;
             (!inner.trim_start().starts_with('"')).then(|| completed(&inner))?
         }
-        text => object(text).map(|_| text.to_owned()),
+        text => {
+            let read = serde_json::from_str::<Value>(text).ok();
+            read.filter(Value::is_object).map(|_| text.to_owned())
+        }
     }
 }
 

@@ -3,13 +3,28 @@
 use serde_json::{Value, json};
 
 use super::calls::{self, Piece};
-use super::shape::{Read, figure, first, list, object, text, word};
+use super::shape::{
+    Read, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
+};
 use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Stop, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's parts are kept.
 const FAMILY: &str = "gemini";
+/// Names of the contents of parts. What is not text or a call is not shown.
+const CONTENTS: &[&str] = &[
+    "codeExecutionResult",
+    "executableCode",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "function_call",
+    "inlineData",
+    "text",
+    "thought",
+    "thoughtSignature",
+];
 
 pub(super) fn body(request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();
@@ -92,6 +107,8 @@ impl Decoder for Decode {
         let candidates = list("candidates", &said["candidates"])?;
         let candidate = object("candidates", candidates.first().unwrap_or(&Value::Null))?;
         let candidate = candidate.unwrap_or(&Value::Null);
+        let members = ["content", "finishReason", "finish_reason", "index", "safetyRatings"];
+        has_one("candidates", candidate, &members)?;
         let content = object("content", &candidate["content"])?.unwrap_or(&Value::Null);
         for part in list("parts", &content["parts"])? {
             if let Some(part) = object("parts", part)? {
@@ -106,7 +123,7 @@ impl Decoder for Decode {
             out.stop = Some(reason);
         }
         let feedback = object("promptFeedback", &said["promptFeedback"])?.unwrap_or(&Value::Null);
-        if !word("blockReason", &feedback["blockReason"])?.is_empty() {
+        if !kind("blockReason", &feedback["blockReason"])?.is_empty() {
             out.stop = Some(Stop::Filtered);
         }
         Ok(())
@@ -116,7 +133,7 @@ impl Decoder for Decode {
         let parts = std::mem::take(&mut self.parts);
         let wanted = |part: &Value| is_signed(part) || part["functionCall"]["id"].is_string();
         match !calls.is_empty() && parts.iter().any(wanted) {
-            true => parts.into(),
+            true => mended_value(&parts.into()),
             false => Value::Null,
         }
     }
@@ -124,7 +141,8 @@ impl Decoder for Decode {
 
 impl Decode {
     fn add_part(&mut self, part: &Value, out: &mut Gathered) -> Read<()> {
-        let thought = part["thought"] == true;
+        has_one("parts", part, CONTENTS)?;
+        let thought = flag("thought", &part["thought"])?;
         let more = text("text", &part["text"])?;
         if thought {
             out.reasoning(&more)

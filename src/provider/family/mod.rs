@@ -168,6 +168,18 @@ impl Reader {
         read
     }
 
+    /// Reads what came last before the connection ended. A part of a text says nothing.
+    pub(super) fn take_last(
+        &mut self,
+        text: &str,
+        pieces: &mut Vec<StreamEvent>,
+    ) -> Result<(), Broken> {
+        match text.trim() == "[DONE]" || shape::parse(text).is_ok() {
+            true => self.take(text, pieces),
+            false => Ok(()),
+        }
+    }
+
     fn read(&mut self, text: &str) -> Result<(), Broken> {
         match text.trim() {
             "" => return Ok(()),
@@ -198,7 +210,7 @@ impl Reader {
             return Err(shape::unknown("an event", said));
         }
         match Refusal::in_answer(said) {
-            Some(refusal) => Err(refusal.into()),
+            Some(refusal) => Err(Refusal { said: shape::mended(&refusal.said), ..refusal }.into()),
             None => self.decoder.take(said, &mut self.out),
         }
     }
@@ -226,7 +238,7 @@ impl Reader {
         self.has_ended = true;
         self.out.end();
         pieces.append(&mut self.out.pieces);
-        let Finished { calls, ids, extras } = self.out.calls.finished();
+        let Finished { calls, ids, extras, has_lost } = self.out.calls.finished();
         self.out.extras = extras;
         let mut opaque = json!({});
         let kept = self.decoder.kept(&calls, &self.out);
@@ -237,6 +249,7 @@ impl Reader {
             opaque[IDS] = ids.into();
         }
         let stop = match self.out.stop.take() {
+            _ if has_lost => Stop::Malformed,
             Some(Stop::Finished) | None if !calls.is_empty() => Stop::Calls,
             Some(Stop::Calls) if calls.is_empty() => Stop::Malformed,
             stop => stop.unwrap_or(Stop::Finished),

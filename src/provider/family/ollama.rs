@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{figure, first, list, object, text};
+use super::shape::{figure, first, flag, list, mended, object, text};
 use super::{Broken, Decoder, Gathered, arguments, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
 use crate::session::message::ToolCall;
@@ -60,7 +60,7 @@ impl Decoder for Decode {
                 out.calls.add_whole(call)?;
             }
         }
-        let is_done = said["done"] == true || said["done"] == "true";
+        let is_done = flag("done", &said["done"])?;
         let reason = stop(&said["done_reason"])?;
         if is_done {
             // These come when a model was only loaded or unloaded.
@@ -75,7 +75,7 @@ impl Decoder for Decode {
     fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
         match calls.is_empty() || self.thinking.is_empty() {
             true => Value::Null,
-            false => std::mem::take(&mut self.thinking).into(),
+            false => mended(&self.thinking).into(),
         }
     }
 }

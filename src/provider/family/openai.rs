@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{Read, figure, first, list, object, said, text, word};
+use super::shape::{Read, figure, first, has_one, list, mended_value, object, said, text, word};
 use super::{Broken, Decoder, Gathered, append, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Usage};
 use crate::provider::refusal::Refusal;
@@ -165,6 +165,11 @@ impl Decoder for Decode {
                 false => Ok(()),
             };
         };
+        has_one(
+            "choices",
+            choice,
+            &["delta", "message", "text", "finish_reason", "index", "error"],
+        )?;
         if let Some(refusal) = Refusal::in_answer(choice) {
             return Err(refusal.into());
         }
@@ -191,7 +196,8 @@ impl Decoder for Decode {
         {
             fields.remove("reasoning");
         }
-        let mut message = if calls.is_empty() { Value::Null } else { self.message.take() };
+        let mut message =
+            if calls.is_empty() { Value::Null } else { mended_value(&self.message.take()) };
         if out.think.found && !out.text.is_empty() {
             message["content"] = (*out.text).into();
         }

@@ -9,6 +9,8 @@ use super::{Broken, ErrorKind, Refusal, Stop};
 const DEEPEST: usize = 8;
 /// The first of the characters for private use that stand for halves of surrogate pairs.
 const HALVES: u32 = 0x0010_F800;
+/// The first byte of such characters in UTF-8.
+const FIRST_BYTE: u8 = 0xf4;
 /// The first surrogate.
 const SURROGATES: u32 = 0xD800;
 /// The first surrogate that is the second half of a pair.
@@ -34,11 +36,17 @@ pub(super) fn unknown(name: &str, value: &Value) -> Broken {
 /// Parses an event. Halves of surrogate pairs, which JSON forbids, become characters that
 /// [`mended`] puts together. JSON that was encoded twice is decoded twice.
 pub(super) fn parse(text: &str) -> Read<Value> {
-    let parsed = serde_json::from_str(text);
-    let parsed = parsed.or_else(|error| serde_json::from_str(&marked(text)).map_err(|_| error));
+    // Of texts that need no marks, most have no escape of a surrogate.
+    let has_marks = memchr::memmem::find(text.as_bytes(), b"\\u").is_some()
+        || memchr::memchr(FIRST_BYTE, text.as_bytes()).is_some();
+    let parsed = match has_marks {
+        true => serde_json::from_str(&marked(text)),
+        false => serde_json::from_str(text),
+    };
     match parsed {
         Ok(Value::String(inner)) if inner.trim_start().starts_with('{') => {
-            serde_json::from_str(&inner).map_err(|error| not_json(&error, &inner))
+            let inner = mended(&inner);
+            serde_json::from_str(&marked(&inner)).map_err(|error| not_json(&error, &inner))
         }
         Ok(value) => Ok(value),
         Err(error) => Err(not_json(&error, text)),
@@ -50,33 +58,44 @@ fn not_json(error: &serde_json::Error, text: &str) -> Broken {
     Broken::malformed(format!("a piece of the answer is not JSON: {error}: {beginning}"))
 }
 
-/// Replaces escapes of lone surrogates with characters for private use.
+/// Replaces lone surrogates with characters for private use, and each such character with those
+/// for its own surrogates.
 fn marked(text: &str) -> String {
     let unit = |at: usize| {
         let escape = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u32::from_str_radix(escape, 16).ok()
+        u16::from_str_radix(escape, 16).ok()
     };
     let (mut made, mut at) = (String::with_capacity(text.len()), 0);
-    while let Some(found) = text[at..].find('\\') {
+    while let Some(found) = memchr::memchr2(b'\\', FIRST_BYTE, &text.as_bytes()[at..]) {
         made += &text[at..at + found];
         at += found;
-        let is_low = |unit: u32| (LOW..SURROGATES + COUNT).contains(&unit);
-        let length = match unit(at) {
-            Some(high) if (SURROGATES..LOW).contains(&high) && unit(at + 6).is_some_and(is_low) => {
-                12
-            }
-            Some(lone) if (SURROGATES..SURROGATES + COUNT).contains(&lone) => {
-                made.extend(char::from_u32(HALVES + lone - SURROGATES));
+        let next = |at: usize| text[at..].chars().next();
+        let units = [unit(at), unit(at + 6)];
+        let pair = char::decode_utf16(units.into_iter().flatten()).next();
+        let (read, length) = match (units[0], pair) {
+            (Some(_), Some(Ok(c))) => (Some(c), 6 * c.len_utf16()),
+            (Some(lone), _) => {
+                made.extend(mark(lone));
                 at += 6;
                 continue;
             }
-            Some(_) => 6,
-            None => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+            (None, _) if text[at..].starts_with('\\') => {
+                (None, 1 + next(at + 1).map_or(0, char::len_utf8))
+            }
+            (None, _) => (next(at), next(at).map_or(1, char::len_utf8)),
         };
-        made += &text[at..at + length];
+        match read.filter(|c| half(*c).is_some()) {
+            Some(c) => made.extend(c.encode_utf16(&mut [0; 2]).iter().filter_map(|it| mark(*it))),
+            None => made += &text[at..at + length],
+        }
         at += length;
     }
     made + &text[at..]
+}
+
+/// Returns the character that stands for a surrogate.
+fn mark(surrogate: u16) -> Option<char> {
+    char::from_u32(HALVES + u32::from(surrogate).checked_sub(SURROGATES)?)
 }
 
 /// Returns the surrogate that a character stands for.
@@ -105,6 +124,15 @@ pub(super) fn mended(text: &str) -> String {
         }
     }
     made
+}
+
+/// Puts halves together in all texts of a value.
+pub(super) fn mended_value(value: &Value) -> Value {
+    let text = value.to_string();
+    match memchr::memchr(FIRST_BYTE, text.as_bytes()) {
+        Some(_) => serde_json::from_str(&mended(&text)).unwrap_or_default(),
+        None => value.clone(),
+    }
 }
 
 /// A text that arrives in pieces, which may end between the halves of a surrogate pair.
@@ -157,12 +185,11 @@ fn add(found: &mut Said, name: &str, value: &Value, thinks: bool, depth: usize) 
             parts.iter().try_for_each(|part| add(found, name, part, thinks, depth - 1))?;
         }
         Value::Object(part) => {
-            let kind = part.get("type").unwrap_or(&Value::Null);
+            let kind = kind("type", part.get("type").unwrap_or(&Value::Null))?;
             let reasons = ["thinking", "reasoning", "thought", "reasoning.text", "summary_text"];
-            let reasons = reasons.iter().any(|reasons| kind == reasons);
-            let texts = ["text", "output_text", "refusal", "input_text"];
-            let is_known = reasons || kind.is_null() || texts.iter().any(|text| kind == text);
-            if !is_known && kind.is_string() {
+            let reasons = reasons.contains(&kind);
+            let texts = ["", "text", "output_text", "refusal", "input_text"];
+            if !reasons && !texts.contains(&kind) {
                 // A part of another kind, such as a reference to a source.
                 return Ok(());
             }
@@ -180,8 +207,27 @@ fn add(found: &mut Said, name: &str, value: &Value, thinks: bool, depth: usize) 
 pub(super) fn word(name: &str, value: &Value) -> Read<String> {
     match value {
         Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
+        Value::String(text) => Ok(mended(text)),
         Value::Number(number) => Ok(number.to_string()),
+        _ => Err(unknown(name, value)),
+    }
+}
+
+/// Reads one of several known words, such as a type: a string, or nothing.
+pub(super) fn kind<'v>(name: &str, value: &'v Value) -> Read<&'v str> {
+    match value {
+        Value::Null => Ok(""),
+        Value::String(kind) => Ok(kind),
+        _ => Err(unknown(name, value)),
+    }
+}
+
+/// Reads a truth value, perhaps written as a string.
+pub(super) fn flag(name: &str, value: &Value) -> Read<bool> {
+    match value {
+        Value::Null => Ok(false),
+        Value::Bool(flag) => Ok(*flag),
+        Value::String(text) if text == "true" || text == "false" => Ok(text == "true"),
         _ => Err(unknown(name, value)),
     }
 }
@@ -190,6 +236,9 @@ pub(super) fn word(name: &str, value: &Value) -> Read<String> {
 pub(super) fn index(name: &str, value: &Value) -> Read<Option<u64>> {
     match value {
         Value::Null => Ok(None),
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => {
+            Err(unknown(name, value))
+        }
         _ => figure(value).map(Some).ok_or_else(|| unknown(name, value)),
     }
 }
@@ -213,6 +262,17 @@ pub(super) fn object<'v>(name: &str, value: &'v Value) -> Read<Option<&'v Value>
     }
 }
 
+/// Checks that an object has one of these members, or none at all.
+pub(super) fn has_one(name: &str, value: &Value, members: &[&str]) -> Read<()> {
+    let has = |map: &serde_json::Map<String, Value>| {
+        map.is_empty() || members.iter().any(|member| map.contains_key(*member))
+    };
+    match value.as_object().is_none_or(has) {
+        true => Ok(()),
+        false => Err(unknown(name, value)),
+    }
+}
+
 /// Reads a count: a whole number, perhaps written with a fraction or as a string.
 pub(super) fn figure(value: &Value) -> Option<u64> {
     let whole = |number: f64| (0.0..1e15).contains(&number).then_some(number.trunc() as u64);
@@ -232,12 +292,8 @@ pub(super) fn first<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
 /// # Errors
 /// The words for a failure of the server.
 pub(super) fn stop(reason: &Value) -> Read<Option<Stop>> {
-    let said = match reason {
-        Value::Null => return Ok(None),
-        Value::String(said) => said.to_lowercase(),
-        _ => return Err(unknown("the reason for the end", reason)),
-    };
-    Ok(Some(match &*said {
+    let said = mended(kind("the reason for the end", reason)?);
+    Ok(Some(match &*said.to_lowercase() {
         // Several servers send these with each piece.
         "" | "null" | "none" | "finish_reason_unspecified" => return Ok(None),
         "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" | "complete" | "completed"
@@ -271,10 +327,10 @@ pub(super) fn stop(reason: &Value) -> Read<Option<Stop>> {
         | "missing_thought_signature" => Stop::Malformed,
         "pause_turn" => Stop::Paused,
         "error" | "network_error" | "insufficient_system_resource" | "abort" | "cancelled" => {
-            let what = format!("the answer broke off: {said}");
+            let what = format!("the answer broke off: {}", said.to_lowercase());
             return Err(Refusal::new(ErrorKind::Unavailable, what).into());
         }
-        _ => Stop::Other(reason.as_str().unwrap_or_default().to_owned()),
+        _ => Stop::Other(said),
     }))
 }
 
@@ -296,6 +352,11 @@ mod tests {
         assert_eq!(halves.add(text("a")), "x");
         assert_eq!(halves.add("z"), "\u{fffd}z");
         assert_eq!(halves.add(text("a")) + &halves.end(), "x\u{fffd}");
+        for text in ["\u{10ffff}\u{10f800}", r"\udbff\udfff\udbfe\udc00"] {
+            let value = parse(&format!("[{{\"a\": \"{text}\"}}]")).unwrap();
+            assert_eq!(mended(value[0]["a"].as_str().unwrap()), "\u{10ffff}\u{10f800}");
+            assert_eq!(mended_value(&value)[0]["a"], "\u{10ffff}\u{10f800}");
+        }
         assert!(parse(r#"{"a": "\ud83d"#).is_err());
         assert!(parse("{\"a\\").is_err());
     }

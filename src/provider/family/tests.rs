@@ -1,5 +1,7 @@
 //! Whatever a server says is read without a defect.
 
+mod generated;
+
 use proptest::prelude::*;
 use serde_json::json;
 

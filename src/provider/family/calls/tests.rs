@@ -83,6 +83,29 @@ fn new_calls_are_told_apart() {
 }
 
 #[test]
+fn an_empty_object_before_the_arguments_is_replaced() {
+    let begun = piece(json!({"index": 0, "id": "a"}), json!({"name": "f", "arguments": "{}"}));
+    let more = |text: &str| piece(json!({"index": 0}), json!({"arguments": text}));
+    check(&[begun, more("{\"x\""), more(":1}")], &[("a", "f", "{\"x\":1}")]);
+}
+
+#[test]
+fn a_piece_that_may_belong_to_two_calls_is_an_error() {
+    let begun = |id: &str| {
+        piece(json!({"index": 0, "id": id}), json!({"name": "f", "arguments": "{\"x\""}))
+    };
+    let mut calls = Calls::new(1);
+    calls.add_all(&begun("a")).unwrap();
+    calls.add_all(&with_index(begun("b"), 1)).unwrap();
+    assert!(calls.add_all(&piece(json!({}), json!({"arguments": ":1}"}))).is_err());
+}
+
+fn with_index(mut pieces: Value, index: u64) -> Value {
+    pieces[0]["index"] = index.into();
+    pieces
+}
+
+#[test]
 fn what_is_not_whole_is_no_object() {
     for arguments in [json!("{\"x\": "), json!("{}{\"x\":1}"), json!("[1]"), json!("7")] {
         let mut calls = Calls::new(1);
