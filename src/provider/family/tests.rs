@@ -1,6 +1,6 @@
 //! Whatever a server says is read without a defect.
 
-mod generated;
+mod generated_tests;
 
 use proptest::prelude::*;
 use serde_json::json;
