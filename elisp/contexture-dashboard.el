@@ -175,8 +175,7 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
                    (contexture-dashboard--usage (plist-get data :usage))
-                   (contexture-dashboard--agents (plist-get data :agents))
-                   (contexture-dashboard--quality (plist-get data :quality))))))
+                   (contexture-dashboard--agents (plist-get data :agents))))))
 
 (defun contexture-dashboard--gone ()
   "Return the text of the dashboard when its conversation was deleted."
@@ -356,27 +355,12 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
                            (contexture--count
                             (funcall value :checkpoint-interval) "turn")))
                  (when (funcall value :auto-rollback)
-                   (format "rollback below a quality of %.2f"
+                   (format "rollback when rated below %.2f"
                            (funcall value :quality-threshold)))))))
     (when settings
       (contexture-dashboard--row
        "By itself" "" (concat (if parts (string-join parts ", ") "nothing")
                               " (C: settings)")))))
-
-;;;; Quality
-
-(defun contexture-dashboard--quality (quality)
-  "Return the section on QUALITY, with its parts and their reasons.
-It is the last one: the figures are for who sets the weights."
-  (concat
-   (contexture-dashboard--heading "Quality")
-   (mapconcat
-    (lambda (part)
-      (format "  %-10s %.2f × %.1f   %s\n" (contexture--name (plist-get part :part))
-              (plist-get part :value) (plist-get part :weight)
-              (plist-get part :reason)))
-    (plist-get quality :quality) "")
-   (format "  %-10s %.2f of 1\n" "together" (or (plist-get quality :quality-score) 0))))
 
 ;;;; The last window
 
@@ -389,10 +373,9 @@ It is the last one: the figures are for who sets the weights."
       (concat
        (contexture-dashboard--heading
         "Last window"
-        (format "%s; %s offered; %s, %s"
+        (format "%s; %s offered; %s"
                 (contexture-count--phrase report)
                 (contexture--number (plist-get report :tokens-before))
-                (contexture--name (plist-get report :strategy))
                 (contexture-session--time (plist-get report :at))))
        (propertize (format "  %-24s %9s %9s\n" "Section" "Offered" "Taken")
                    'face 'shadow)
@@ -514,15 +497,12 @@ USAGE is the result of `usage-log'."
     (if (null windows) ""
       (concat
        (contexture-dashboard--heading "Last windows")
-       (propertize (format "  %-16s %-11s %-14s %9s %9s  %s\n" "Built" "Strategy" "Phase"
-                           "Tokens" "Allowed" "Messages")
+       (propertize (format "  %-16s %9s %9s  %s\n" "Built" "Tokens" "Allowed" "Messages")
                    'face 'shadow)
        (mapconcat
         (lambda (it)
-          (format "  %-16s %-11s %-14s %9s %9s  %8s\n"
+          (format "  %-16s %9s %9s  %8s\n"
                   (contexture-session--time (plist-get it :at))
-                  (contexture--name (plist-get it :strategy))
-                  (contexture--name (or (plist-get it :phase) "-"))
                   (contexture--number (plist-get it :total))
                   (contexture--number (plist-get it :budget))
                   (contexture--number (plist-get it :messages))))
@@ -652,7 +632,7 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-dashboard--revert)
   (contexture-dashboard--fold-sections
-   "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\|Quality\\)\\(?:  \\|$\\)")
+   "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\)\\(?:  \\|$\\)")
   (contexture--show-tool-bar '("open" contexture-session-open "Open")
                              '("save" contexture-session-checkpoint "Checkpoint")
                              '("cut" contexture-session-prune "Prune")
@@ -840,7 +820,6 @@ During an update, or just after one, only note to update again."
 NAME is the key of the answer in `contexture-dashboard--data'."
   (let ((params (list :session (plist-get session :id))))
     `((:stats session-stats ,@params)
-      (:quality quality-score ,@params)
       (:settings configure-session ,@params)
       (:checkpoints list-checkpoints ,@params)
       (:reports explain-window ,@params)
@@ -1105,20 +1084,30 @@ server started; ask something first"))
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-dashboard--row
-    "Chosen by" (concat (contexture--name (plist-get report :strategy))
-                        (when-let* ((phase (plist-get report :phase)))
-                          (concat ", for the phase " (contexture--name phase)))))
+    "Chosen" (concat (contexture-explain--choice (plist-get report :strategy))
+                     (when-let* ((phase (plist-get report :phase)))
+                       (concat "; for " (contexture--name phase)))))
    (contexture-dashboard--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
    (when-let* ((missing (plist-get report :missing)))
      (contexture-dashboard--row
-      "Missing" (format "%s, which the phase requires"
-                        (mapconcat #'contexture--name missing ", "))))
+      "Missing" (format "%s, which %s needs"
+                        (mapconcat #'contexture--name missing ", ")
+                        (contexture--name (plist-get report :phase)))))
    (contexture-dashboard--row "Left out" (contexture-explain--first-out report))
    (when-let* ((items (contexture-explain--items report)))
      (contexture-dashboard--row "Items" items))
    (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
                'face 'shadow)))
+
+(defun contexture-explain--choice (strategy)
+  "Return a phrase that says what STRATEGY prefers when not everything fits."
+  (pcase strategy
+    (:tiered "everything that fits; else the newest, and older lines the work names")
+    (:query "everything that fits; else what fits the query best")
+    (:sliding "the newest messages that fit")
+    (:importance "everything that fits; else what scores highest")
+    (_ (contexture--name strategy))))
 
 (defun contexture-explain--stable (stable)
   "Return a phrase for STABLE, the start that a window shares with the one before."

@@ -1327,8 +1327,11 @@ The conversation is drawn."
                :key (contexture--make-request-key)
                :question (contexture-repl--add-message :user text nil :origin origin))))
     (when mentioned
-      (setq contexture-repl--mentioned nil) ; the next draft has its own
-      (cl-incf contexture-repl--mentions-sent))
+      (setq contexture-repl--items (cl-remove-if #'contexture-repl--with-question-p
+                                                 contexture-repl--items)
+            contexture-repl--mentioned nil) ; the next draft has its own
+      (cl-incf contexture-repl--mentions-sent)
+      (contexture-repl--draw-context))
     (contexture-repl--remember text)
     (contexture-repl--show-end)
     (setq contexture-repl--turn turn)

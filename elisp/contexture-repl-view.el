@@ -1050,20 +1050,18 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                   model 'contexture-repl-switch-model "choose another model")
                  "  "))
          (contexture-repl--header-tools)
-         ;; The count of what would be sent now.
+         (when (plist-get contexture-repl--settings :manage)
+           (list (contexture-repl--header-part
+                  (format "notes: %s" (or (plist-get contexture-repl--settings :template)
+                                          "default template"))
+                  'contexture-repl-toggle-managing
+                  "turn notes off; mouse-3: choose a template"
+                  'contexture-repl-choose-template)
+                 "  "))
+         ;; The count of what would be sent now, last: it is the longest.
          (list (contexture-repl--escape
                 (contexture-count--text
-                 (plist-get contexture-repl--session :id)))
-               "  "
-               (contexture-repl--header-part
-                (if (plist-get contexture-repl--settings :manage)
-                    (format "notes: %s"
-                            (or (plist-get contexture-repl--settings :template)
-                                "default template"))
-                  "notes off")
-                'contexture-repl-toggle-managing
-                "turn notes on or off; mouse-3: choose a template"
-                'contexture-repl-choose-template))))
+                 (plist-get contexture-repl--session :id))))))
   (force-mode-line-update))
 
 (defun contexture-repl--header-tools ()

@@ -170,15 +170,21 @@
     (should (= (cdr case)
                (cl-count ?█ (contexture-dashboard--bar (car case) 'default))))))
 
-(ert-deftest contexture-dashboard-shows-quality-with-its-parts ()
+(ert-deftest contexture-dashboard-says-nothing-of-the-inner-parts ()
   (contexture-dashboard-tests--with
-    (contexture-dashboard-tests--fill "work" 2)
+    (contexture-dashboard-tests--fill "work" 4)
+    (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Quality\n")
-    (contexture-dashboard-tests--shows "  together   0\\.[0-9]+ of 1\n")
-    (dolist (part '("relevance" "coherence" "session" "room"))
-      (contexture-dashboard-tests--shows
-       (concat "  " part " +[01]\\.[0-9]+ × 0\\.[23]   [a-z]")))))
+    (contexture-dashboard-tests--shows "^Last windows")
+    (contexture-explain)
+    (contexture-ert-wait-for (get-buffer contexture-explain-buffer))
+    (dolist (buffer (list contexture-dashboard-buffer contexture-explain-buffer))
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (let ((case-fold-search t))
+          (should-not (re-search-forward
+                       "\\<\\(?:manager\\|capacity\\|origin\\|tiered\\|quality\\|phase\\|ledger\\|layer\\)"
+                       nil t)))))))
 
 (ert-deftest contexture-dashboard-shows-sections-and-items-of-the-last-window ()
   (contexture-dashboard-tests--with
@@ -190,12 +196,12 @@
                                          :sections (:system-prompt "Be terse.")))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows
-     "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 10 of 20 messages sent; [0-9]+ offered; tiered")
+     "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 10 of 20 messages sent; [0-9]+ offered; [0-9]")
     (contexture-dashboard-tests--shows "  system-prompt +[0-9]+ +[0-9]+\n")
     (contexture-dashboard-tests--shows
      "  context-items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
     (contexture-dashboard-tests--shows "  messages +[0-9]+ +[0-9]+\n    msg-")
-    (contexture-dashboard-tests--shows "Last windows\n.*\n.*tiered")
+    (contexture-dashboard-tests--shows "Last windows\n  Built +Tokens +Allowed +Messages\n  [0-9]")
     (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the conversation's own")))
 
 (ert-deftest contexture-dashboard-of-1000-messages-is-quick ()
@@ -323,12 +329,12 @@
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
     (contexture-dashboard-tests--quiet)
-    (let ((before (length (contexture-ert-calls 'quality-score)))
+    (let ((before (length (contexture-ert-calls 'usage-log)))
           (contexture-dashboard--pause 1000)) ; however long the burst takes
       (dotimes (_ 100)
         (contexture-request 'add-message '(:content "hello")))
       (contexture-test-settle)
-      (should (< (- (length (contexture-ert-calls 'quality-score)) before) 5))
+      (should (< (- (length (contexture-ert-calls 'usage-log)) before) 5))
       (mapc #'cancel-timer (contexture-dashboard-tests--timers))
       (contexture-dashboard--pause-over (get-buffer contexture-dashboard-buffer))
       (contexture-dashboard-tests--shows "Messages   100"))))
@@ -391,11 +397,13 @@
                         (lambda () (get-text-property (point) 'contexture-section)))))
         (should (equal (mapcar (lambda (it) (replace-regexp-in-string "  .*" "" it)) headings)
                        '("Last window" "Notes" "Checkpoints" "Last windows"
-                         "Agents" "Quality")))))))
+                         "Agents")))))))
 
 (ert-deftest contexture-dashboard-keeps-what-is-folded-and-point ()
   (contexture-dashboard-tests--with
+    (contexture-request 'introduce-agent '(:name "claude-code" :version "1"))
     (contexture-dashboard-tests--show-checkpoint)
+    (contexture-dashboard-tests--shows "^Agents")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (re-search-forward "^Checkpoints")
@@ -405,8 +413,8 @@
       (contexture-dashboard-tests--type "M-p")
       (should (looking-at "Last window"))
       (goto-char (point-min))
-      (re-search-forward "^Quality")
-      (forward-line 3)
+      (re-search-forward "^Agents")
+      (forward-line 1)
       (move-to-column 4))
     (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-request 'checkpoint '(:message "two"))
@@ -416,8 +424,8 @@
       (should (equal (contexture-dashboard--folded) '(Checkpoints)))
       (should (invisible-p (contexture-dashboard--find "chk-2")))
       (should (= (current-column) 4))
-      (forward-line -3)
-      (should (looking-at "Quality"))
+      (forward-line -1)
+      (should (looking-at "Agents"))
       ;; From button to button leaves out what is folded.
       (goto-char (contexture-dashboard--find 'transcript))
       (contexture-dashboard-next)

@@ -54,7 +54,7 @@
     (contexture-test-at-once (contexture-explain))
     (contexture-explain-tests--shows "The last window of conversation work")
     (contexture-explain-tests--shows "Sent +[0-9]+ of 600 tokens ([0-9]+ %), [0-9]+ of [0-9]+ messages sent.*; [0-9,]+ were offered\n")
-    (contexture-explain-tests--shows "Chosen by +tiered\n")
+    (contexture-explain-tests--shows "Chosen +everything that fits")
     (contexture-explain-tests--shows "Stable +there is no earlier window to compare with")
     (contexture-explain-tests--shows "Left out +[0-9]+ parts; first msg-")
     (contexture-explain-tests--shows
@@ -206,8 +206,8 @@ messages")))
 (ert-deftest contexture-explain-says-what-a-phase-misses ()
   (contexture-explain-tests--with-window '(:phase :implementation :max-tokens 2000)
     (contexture-explain)
-    (contexture-explain-tests--shows "Chosen by +tiered, for the phase implementation")
-    (contexture-explain-tests--shows "Missing +.*, which the phase requires")))
+    (contexture-explain-tests--shows "Chosen +everything that fits.*; for implementation")
+    (contexture-explain-tests--shows "Missing +.*, which implementation needs")))
 
 (ert-deftest contexture-explain-of-1000-messages-is-quick ()
   (contexture-dashboard-tests--with

@@ -35,7 +35,7 @@
       (should (plist-get settings :manage))
       (should (equal (plist-get settings :template) "goal-oriented")))
     (contexture-repl-switch-template "off")
-    (should (string-search "notes off" (contexture-repl-test-header)))
+    (should-not (string-search "notes" (contexture-repl-test-header)))
     (should-not (plist-get (contexture-repl-manage-tests--settings) :manage))))
 
 (ert-deftest contexture-repl-manage-offers-the-templates-that-manage ()
@@ -68,14 +68,15 @@
   (contexture-repl-test-with '(("A"))
     (contexture-repl-switch-template "code-review")
     (contexture-repl-toggle-managing)
-    (should (string-search "notes off" (contexture-repl-test-header)))
+    (should-not (string-search "notes" (contexture-repl-test-header)))
     (contexture-repl-toggle-managing)
     (should (string-search "notes: code-review" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-header-has-a-button-and-a-menu ()
   (contexture-repl-test-with '(("A"))
     (contexture-ert-wait-for contexture-repl--templates)
-    (let* ((part (cl-find "notes off" header-line-format :test #'equal
+    (contexture-repl-switch-template "goal-oriented")
+    (let* ((part (cl-find "notes: goal-oriented" header-line-format :test #'equal
                           :key (lambda (it) (substring-no-properties it))))
            (map (get-text-property 0 'keymap part)))
       (should (lookup-key map [header-line mouse-1]))
@@ -148,7 +149,7 @@
       (contexture-repl-switch-template "off"))
     (should-not (plist-get (contexture-repl-manage-tests--settings) :manage))
     (contexture-test-settle)
-    (should (string-search "notes off" (contexture-repl-test-header)))))
+    (should-not (string-search "notes" (contexture-repl-test-header)))))
 
 ;;;; What a turn says
 
@@ -198,7 +199,7 @@
     (should-not (string-search "with code-review"
                                (substring (contexture-repl-test-shown)
                                           (string-search "Again" (contexture-repl-test-shown)))))
-    (should (string-search "notes off" (contexture-repl-test-header)))))
+    (should-not (string-search "notes" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-manage-directive-completes ()
   (contexture-repl-test-with '(("One"))

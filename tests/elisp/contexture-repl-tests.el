@@ -489,11 +489,11 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-ert-wait-for contexture-repl--providers)
     (contexture-ert-wait-for
         (string-match-p
-         "\\` talk  scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed  notes off\\'"
+         "\\` talk  scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed\\'"
          (contexture-repl-test-header)))
     (contexture-repl-switch-model "50%er")
     (contexture-repl-switch-template "freeform-chat")
-    (should (string-match-p "50%%er  .*  notes: freeform-chat" (contexture-repl-test-header)))))
+    (should (string-match-p "50%%er  notes: freeform-chat  .*" (contexture-repl-test-header)))))
 
 (ert-deftest contexture-repl-mode-has-a-plain-name-and-its-count-beside-it ()
   (contexture-repl-test-with '(("A"))
@@ -794,6 +794,19 @@ no file and no symbol known here matches @nix; it is only text"
         (contexture-ert-wait-for told)
         (contexture-repl-test-wait))
       (should-not (cl-find-if (lambda (it) (string-search "Another client" it)) told)))))
+
+(ert-deftest contexture-repl-line-forgets-what-went-with-the-question ()
+  (contexture-repl-test-with '(("A"))
+    (contexture-test-file "notes.txt" "some notes")
+    (setq default-directory contexture-ert-directory)
+    (contexture-repl-test-type (format "What is in @%snotes.txt ?" contexture-ert-directory))
+    (contexture-ert-wait-for
+        (string-search "@ goes with this question only" (contexture-repl-test-context)))
+    (contexture-repl-send)
+    (should-not (string-search "notes.txt" (contexture-repl-test-context)))
+    (should-not (string-search "this question only" (contexture-repl-test-context)))
+    (contexture-repl-test-wait)
+    (should-not (string-search "notes.txt" (contexture-repl-test-context)))))
 
 (provide 'contexture-repl-tests)
 ;;; contexture-repl-tests.el ends here
