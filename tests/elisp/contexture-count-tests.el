@@ -131,6 +131,209 @@
           (kill-buffer contexture-list-buffer)
           (kill-buffer contexture-dashboard-buffer))))))
 
+;;;; Every pair of ways
+
+(defconst contexture-count-tests--limit 6000
+  "Limit, in tokens, of the model whose server tells it.")
+
+(defun contexture-count-tests--figures (text)
+  "Return what TEXT says as (TOKENS MOST SENT OF SHORTENED ASSUMED).
+What TEXT does not say is nil."
+  (cond ((string-match
+          (rx (group (+ (any "0-9,"))) " of " (group (+ (any "0-9,"))) " tokens ("
+              (+ digit) " " (+ "%") ")"
+              (or ", no messages"
+                  (seq ", " (group (+ (any "0-9,"))) " of " (group (+ (any "0-9,")))
+                       " message" (? "s") " sent"))
+              (? ", " (group (+ (any "0-9,"))) " shortened")
+              (? ", " (group (+ (any "0-9,"))) " assumed"))
+          text)
+         (mapcar (lambda (n) (or (match-string n text) (and (< n 6) "0"))) '(1 2 3 4 5 6)))
+        ((string-match (rx (group (+ (any "0-9,"))) "/" (group (+ (any "0-9,")))) text)
+         (list (match-string 1 text) (match-string 2 text) nil nil nil nil))
+        (t (ert-fail (list 'no-count text)))))
+
+(defun contexture-count-tests--compare (ways)
+  "Check that each pair of WAYS, pairs (NAME . TEXT), says the same.
+Return the figures of the first."
+  (cl-loop for ((name . text) . others) on ways
+           do (pcase-dolist (`(,other . ,said) others)
+                (cl-loop for mine in (contexture-count-tests--figures text)
+                         for its in (contexture-count-tests--figures said)
+                         unless (or (null mine) (null its) (equal mine its))
+                         do (ert-fail (list name text other said)))))
+  (contexture-count-tests--figures (cdar ways)))
+
+(defun contexture-count-tests--before (conversation)
+  "Return what each way says before the text in CONVERSATION is sent."
+  (with-current-buffer conversation
+    (contexture-repl-test-settled-count)
+    (let ((count (contexture-request 'count-window (contexture-repl--count-params))))
+      (contexture-ert-wait-for
+          (equal (contexture-count--text (plist-get contexture-repl--session :id))
+                 (contexture-count--phrase count)))
+      (contexture-ert-wait-for
+          (with-current-buffer contexture-dashboard-buffer
+            (string-search (contexture-count--phrase count) (buffer-string))))
+      (append (list (cons 'count (contexture-count--phrase count))
+                    (cons 'dry-run (contexture-count-tests--dry-run))
+                    (cons 'preview (contexture-count-tests--preview)))
+              (cl-loop for (place . text) in (contexture-count-tests--places)
+                       collect (cons place
+                                     (if (eq place 'dashboard)
+                                         (and (string-match "^To send .*$" text)
+                                              (match-string 0 text))
+                                       text)))))))
+
+(defun contexture-count-tests--preview ()
+  "Return what the preview of the text at the prompt says."
+  (contexture-repl-dry-run (string-trim (contexture-repl--text)))
+  (contexture-test-settle)
+  (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
+  (with-current-buffer contexture-repl-dry-run-buffer
+    (prog1 (buffer-substring-no-properties
+            (point-min) (save-excursion (goto-char (point-min)) (line-end-position)))
+      (kill-buffer))))
+
+(defun contexture-count-tests--after (conversation)
+  "Return what the ways that show the last window of CONVERSATION say."
+  (let ((phrase (contexture-count--phrase
+                 (car (contexture-request
+                       'explain-window
+                       (list :session (with-current-buffer conversation
+                                        (contexture-repl--session-id))))))))
+    (set-buffer conversation)
+    (contexture-explain)
+    (cl-loop for (name buffer line) in `((explain ,contexture-explain-buffer "^Sent .*$")
+                                         (last-window ,contexture-dashboard-buffer
+                                                      "^Last window  .*$"))
+             for text = nil
+             do (contexture-ert-wait-for
+                    (and (get-buffer buffer)
+                         (with-current-buffer buffer
+                           (let ((shown (buffer-substring-no-properties
+                                         (point-min) (point-max))))
+                             (and (string-match line shown)
+                                  (setq text (match-string 0 shown))
+                                  (string-search phrase text))))))
+             collect (cons name text))))
+
+(defun contexture-count-tests--turn (conversation question)
+  "Ask QUESTION in CONVERSATION, and compare all that ways say of it.
+Return the figures."
+  (set-buffer conversation)
+  (contexture-repl-test-type question)
+  (let* ((before (contexture-count-tests--before conversation))
+         (asked (length (contexture-ert-shown)))
+         figures)
+    (contexture-count-tests--compare before)
+    (contexture-repl-send)
+    (contexture-repl-test-wait)
+    (let ((after (contexture-count-tests--after conversation)))
+      ;; A server that refused has told a limit that nobody knew before.
+      (setq figures (contexture-count-tests--compare
+                     (if (= (length (contexture-ert-shown)) (1+ asked))
+                         (append before after)
+                       after))))
+    (should (equal (contexture-count-tests--sent)
+                   (string-to-number (string-replace "," "" (nth 2 figures)))))
+    figures))
+
+(defun contexture-count-tests--sent ()
+  "Return how many messages of the conversation the model was shown last.
+Each begins with a mark, which no note about what is left out has."
+  (cl-count ?§ (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
+                          (plist-get (car (last (contexture-ert-shown))) :messages) "")))
+
+(defun contexture-count-tests--with-server (telling function)
+  "Call FUNCTION in a conversation with a server that tells a limit as TELLING says.
+TELLING is `told', `error' or `untold'."
+  (let* ((answer (symbol-function 'contexture-ert--http-answer))
+         (limit (number-to-string contexture-count-tests--limit))
+         (say (lambda (shown)
+                (if (and (eq telling 'error)
+                         (> (length (format "%S" (plist-get shown :body)))
+                            (* 4 contexture-count-tests--limit)))
+                    `((error context-too-long
+                             ,(format "This model's maximum context length is %s tokens. \
+However, your messages resulted in 9000 tokens." limit)))
+                  '("§A")))))
+    (cl-letf (((symbol-function 'contexture-ert--http-answer)
+               (lambda (process status body)
+                 (funcall answer process status
+                          (if (eq telling 'told)
+                              (string-replace
+                               "{\"id\": \"model\"}"
+                               (format "{\"id\": \"scripted\", \"context_length\": %s}" limit)
+                               body)
+                            body)))))
+      (contexture-ert-with-model say
+        (contexture-test-with-args
+         :state
+         (lambda ()
+           (let ((contexture-providers (list (cons "play" (contexture-repl-test-provider)))))
+             (contexture-repl-test--afresh
+              (lambda ()
+                (contexture-repl-test-open "talk")
+                (contexture-session-mode-line-mode 1)
+                (save-window-excursion
+                  (let ((conversation (current-buffer)))
+                    (contexture-list contexture-manager)
+                    (contexture-dashboard)
+                    (set-buffer conversation)
+                    (unwind-protect (funcall function conversation)
+                      (contexture-session-mode-line-mode -1)
+                      (dolist (buffer (list contexture-list-buffer
+                                            contexture-dashboard-buffer
+                                            contexture-explain-buffer))
+                        (when (get-buffer buffer) (kill-buffer buffer)))))))))))))))
+
+(defun contexture-count-tests--check-limit (telling figures)
+  "Check that FIGURES, at the end, are of the limit that TELLING stands for."
+  (if (eq telling 'untold)
+      (progn (should (equal (nth 1 figures) "96,000"))
+             (should (equal (nth 2 figures) (nth 3 figures))))
+    (should-not (equal (nth 1 figures) "96,000"))
+    (should-not (equal (nth 2 figures) (nth 3 figures)))))
+
+(defmacro contexture-count-tests--define (name telling-list conversation &rest body)
+  "Define a test called NAME-TELLING for each of TELLING-LIST.
+BODY, with CONVERSATION bound to its buffer, returns the last figures."
+  (declare (indent 3) (debug t))
+  `(progn
+     ,@(mapcar
+        (lambda (telling)
+          `(ert-deftest ,(intern (format "%s-%s" name telling)) ()
+             (contexture-count-tests--with-server
+              ',telling
+              (lambda (,conversation)
+                (contexture-count-tests--check-limit ',telling (progn ,@body))))))
+        telling-list)))
+
+(contexture-count-tests--define contexture-count-of-40-turns-limit (told error untold)
+                                conversation
+  (let (figures)
+    (dotimes (n 40 figures)
+      (let ((question (format "§ %d %s" n (mapconcat (lambda (i) (format "word%d" i))
+                                                   (number-sequence 0 80) " "))))
+        (if (zerop (mod (1+ n) 8))
+            (setq figures (contexture-count-tests--turn conversation question))
+          (set-buffer conversation)
+          (contexture-repl-test-send question))))))
+
+(contexture-count-tests--define contexture-count-of-800-imported-messages-limit
+                                (told error untold) conversation
+  (let ((said (mapconcat #'identity (make-list 25 "said") " ")) figures)
+    (contexture-request
+     'add-message
+     (list :session (with-current-buffer conversation (contexture-repl--session-id))
+           :messages (cl-loop for n below 800
+                              collect (list :role (if (cl-evenp n) :user :assistant)
+                                            :content (format "§ %d %s" n said)))))
+    (dotimes (n 3 figures)
+      (setq figures (contexture-count-tests--turn conversation
+                                                  (format "§ What is this, %d?" n))))))
+
 (ert-deftest contexture-count-says-when-it-is-an-old-one ()
   (contexture-repl-test-with '(("A"))
     (let ((id (plist-get contexture-repl--session :id)))
