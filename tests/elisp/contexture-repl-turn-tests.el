@@ -130,6 +130,51 @@
   (contexture-repl-test-with nil
     (contexture-test-user-error "Nothing is being answered" (contexture-repl-cancel))))
 
+;;;; A question without an answer
+
+(defun contexture-repl-turn-tests--leave-unanswered (how)
+  "Ask \"Count\", and leave it unanswered, as HOW says."
+  (contexture-repl-test-type "Count")
+  (contexture-repl-send)
+  (pcase how
+    ('failed nil)
+    ('cancelled (contexture-ert-wait-for (contexture-ert-shown))
+                (contexture-repl-cancel))
+    ('killed (contexture-ert-wait-for (contexture-ert-shown))
+             (contexture-ert-kill-server t)))
+  (contexture-repl-test-wait)
+  (should (equal (contexture-repl--text) "Count"))
+  (contexture-ert-wait-for (null (contexture-repl-test-log))))
+
+(ert-deftest contexture-repl-unanswered-question-is-free ()
+  (dolist (how '(failed cancelled killed))
+    (dolist (case '((again "Count") (edited "Count to 2") (removed "Else")))
+      (contexture-repl-test-with
+          `(,@(pcase how
+                ('failed '(((error bad-request "no"))))
+                ('cancelled '((hang)))
+                ;; After the loss of the server the question is asked once more.
+                ('killed '((hang) ((error bad-request "no")))))
+            ("Done"))
+        (ert-info ((format "%s %s" how (car case)))
+          (contexture-repl-turn-tests--leave-unanswered how)
+          (pcase (car case)
+            ('again (contexture-repl-retry))
+            (_ (contexture-repl--set-text (nth 1 case))
+               (contexture-repl-send)))
+          (contexture-repl-test-wait)
+          (should (equal (contexture-repl-test-log)
+                         `((:user ,(nth 1 case)) (:assistant "Done"))))
+          ;; The model was sent the question once, and nothing that was taken back.
+          (should (equal (mapcar (lambda (it) (plist-get it :content))
+                                 (cl-remove "system"
+                                            (plist-get (car (last (contexture-ert-shown)))
+                                                       :messages)
+                                            :key (lambda (it)
+                                                   (format "%s" (plist-get it :role)))
+                                            :test #'equal))
+                         (list (nth 1 case)))))))))
+
 ;;;; Asking again
 
 (ert-deftest contexture-repl-retry-replaces-the-answer ()
