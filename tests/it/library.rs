@@ -307,6 +307,37 @@ async fn a_stream_that_is_dropped_cancels_its_turn_and_the_next_one_waits() {
 }
 
 #[tokio::test]
+async fn a_question_without_an_answer_is_asked_again_edited_or_removed() {
+    let done = "[[answer]]\ntext = 'Done'\n";
+    let failing = format!("[[answer]]\nerror = 'bad-request'\n{done}");
+    let hanging = format!("[[answer]]\ntext = 'So far'\nhang = true\n{done}");
+    for (script, hangs) in [(failing, false), (hanging, true)] {
+        for next in [Some("Count"), Some("Count to 2"), None] {
+            let conversation = with_script(&script, Add::default()).await;
+            conversation.checkpoint("before").await.unwrap().unwrap();
+            if hangs {
+                let mut stream = conversation.chat("Count").stream();
+                assert!(stream.next().await.is_some());
+                drop(stream);
+                // The turn ends when what came of the answer is stored.
+                while conversation.messages().await.unwrap().len() < 2 {
+                    tokio::task::yield_now().await;
+                }
+            } else {
+                conversation.chat("Count").await.unwrap_err();
+            }
+            conversation.rollback(None).await.unwrap();
+            assert_eq!(conversation.messages().await.unwrap().len(), 0, "{script} {next:?}");
+            let Some(next) = next else { continue };
+            assert_eq!(conversation.chat(next).await.unwrap().text, "Done");
+            let messages = conversation.messages().await.unwrap();
+            let words: Vec<&str> = messages.iter().map(|message| &*message.content).collect();
+            assert_eq!(words, [next, "Done"]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn closing_a_conversation_ends_a_tool_that_hangs_and_the_turns_that_wait() {
     let script = adding(&[r#"{"a": 1, "b": 2}"#]);
     let calls = Arc::new(AtomicUsize::new(0));
