@@ -1301,7 +1301,7 @@ The newest come first, since some models reuse ids.")
   (cond ((null messages)
          (contexture-repl--note (substitute-command-keys
                                  "Write a question and press \\[contexture-repl-send]. \
-@ sends files and symbols with it, /help lists commands, \\[describe-mode] keys.")
+@ sends a file with it, /help lists commands, \\[describe-mode] keys.")
                                 nil 'contexture-intro t))
         ((not (member (plist-get (car messages) :id) '(nil "msg-1")))
          (contexture-repl--note (substitute-command-keys
