@@ -446,7 +446,8 @@ Links are followed, and the name of a buffer stands for its file."
    (and (eq argument 'file) (stringp value)
         (cl-find-if
          #'contexture-tools--secret-p
-         (cl-loop for name in (list value (buffer-file-name (get-buffer value)))
+         (cl-loop for name in (list value (when-let* ((buffer (get-buffer value)))
+                                             (buffer-file-name buffer)))
                   for file = (contexture--outside-file name folder)
                   when name collect name
                   when file collect (file-truename file))))))
@@ -694,10 +695,11 @@ Signal an error if `contexture--outside-file' refuses it."
                file))))
 
 (defun contexture-tools-emacs--name (file)
-  "Return the name FILE, relative to the project's folder if it is below that."
+  "Return the name FILE, relative to the project's folder if it is below that.
+Hidden characters and line ends in it become escapes."
   (let* ((project (contexture-tools-emacs--project))
          (name (contexture--inertly (file-relative-name file project))))
-    (if (string-prefix-p ".." name) file name)))
+    (contexture--visible (if (string-prefix-p ".." name) file name))))
 
 (defun contexture-tools-emacs--list (lines nothing)
   "Return LINES as one text, cut if there are too many or one is too long.
@@ -718,6 +720,8 @@ Return NOTHING, a string, if there are no LINES."
 
 ;;;; Buffers
 
+;; Runs nothing of a model's: it takes no argument.  Names are formatted without file-
+;; name handlers, and no hook or mode is called.
 (defun contexture-tools-emacs--list-buffers ()
   "List the files of the project that are open in Emacs, the last used first."
   (contexture-tools-emacs--list
@@ -728,6 +732,9 @@ Return NOTHING, a string, if there are no LINES."
            (contexture-tools-emacs--buffers))
    "no file of the project is open"))
 
+;; Runs nothing of a model's: the name is only compared with those of open buffers.  The
+;; text is copied without properties, so no display property and no `buffer-substring-
+;; filters' count.
 (defun contexture-tools-emacs--read-buffer (file first last)
   "Return the lines FIRST to LAST of the buffer that visits FILE, below a title.
 They default to the first and the last line of the buffer."
@@ -744,6 +751,14 @@ They default to the first and the last line of the buffer."
 
 ;;;; What Xref, Imenu and Lisp know
 
+(defvar semantic-symref-tool-alist)
+
+(defun contexture-tools-emacs--symbol-p (name)
+  "Return non-nil if NAME, from a model, is no option and no command of a shell.
+Some backends of Xref start programs with it."
+  (string-match-p "\\`[^-[:space:][:cntrl:]\"'`;&|()\\\\][^[:space:][:cntrl:]\"'`;&|()\\\\]*\\'"
+                  name))
+
 (defun contexture-tools-emacs--goto (symbol line)
   "Go to SYMBOL on LINE, or to its first occurrence if LINE is nil.
 Return non-nil if it occurs there."
@@ -753,15 +768,28 @@ Return non-nil if it occurs there."
                            (and line (line-end-position)) t)
     (goto-char (match-beginning 0))))
 
+;; Runs nothing of a model's: the symbol is a string for the backend that the user's
+;; mode or hook chose, and a name that looks like an option or has what a shell reads is
+;; refused.  The default methods start find and grep with the name quoted, and no other
+;; program because of a file of the repository.  They look at files with matches in
+;; modes that Emacs has for their names: not in those that the files say, without local
+;; variables and without file-name handlers.  No definition is loaded: Emacs Lisp's
+;; backend looks at what is loaded, and leaves autoloads and advice uncalled.
 (defun contexture-tools-emacs--xrefs (finder symbol file line)
   "Return what FINDER finds for SYMBOL as it is used in FILE on LINE.
 FINDER is a generic function of Xref."
   (require 'xref)
   (contexture-tools-emacs--in (contexture-tools-emacs--buffer file)
     (let* ((foundp (contexture-tools-emacs--goto symbol line))
-           (backend (xref-find-backend)))
+           (backend (xref-find-backend))
+           (name (or (and foundp (xref-backend-identifier-at-point backend)) symbol))
+           ;; Xref looks at each file with a match in the mode that the file names.
+           (enable-local-variables nil)
+           (magic-mode-alist nil))
       (when (memq backend '(nil etags))
         (error "Emacs knows no definitions in %s: it has no language server there" file))
+      (unless (or foundp (contexture-tools-emacs--symbol-p symbol))
+        (error "%s is not the name of a symbol" (contexture--visible symbol)))
       (contexture-tools-emacs--list
        (mapcar (lambda (item)
                  (let* ((location (xref-item-location item))
@@ -774,18 +802,26 @@ FINDER is a generic function of Xref."
                (cl-remove-if
                 (lambda (item)
                   (contexture-tools--secret-p (xref-location-group (xref-item-location item))))
-                (funcall finder backend
-                         (or (and foundp (xref-backend-identifier-at-point backend)) symbol))))
+                (contexture--inertly (funcall finder backend name))))
        (format "nothing is known about %s" symbol)))))
 
+;; Runs nothing of a model's: see `contexture-tools-emacs--xrefs'.
 (defun contexture-tools-emacs--definitions (symbol file line)
   "Return where SYMBOL, as it is used in FILE on LINE, is defined."
   (contexture-tools-emacs--xrefs #'xref-backend-definitions symbol file line))
 
+;; Runs nothing of a model's: see `contexture-tools-emacs--xrefs'.
 (defun contexture-tools-emacs--references (symbol file line)
   "Return where SYMBOL, as it is used in FILE on LINE, is used."
-  (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line))
+  (require 'semantic/symref)
+  ;; Else Xref starts the programs of which the repository has an index.
+  (let ((semantic-symref-tool-alist nil))
+    (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line)))
 
+;; Runs nothing of a model's: the function that makes the index, and the regexps, are
+;; those of the buffer's mode.  A file sets neither: `imenu-create-index-function' and
+;; `imenu-generic-expression' are risky local variables.  The functions that an index
+;; has for its entries are not called.
 (defun contexture-tools-emacs--outline (file)
   "Return the definitions in the buffer that visits FILE, as Imenu has them."
   (require 'imenu)
@@ -835,6 +871,11 @@ NAME begins with PREFIX."
            else if (number-or-marker-p place)
            collect (cons place name)))
 
+;; Runs nothing of a model's: `intern-soft' makes no symbol, and values are not printed.
+;; `documentation' evaluates only what the image has under `function-documentation' and
+;; `variable-documentation', calls the methods of `function-documentation', and reads
+;; texts from files that were loaded.  It loads such a file again if it was compiled
+;; anew.  Autoloads are not followed, and an advised function is not called.
 (defun contexture-tools-emacs--describe (name)
   "Return the documentation of the function, variable and face called NAME.
 Values are left out: they can be secrets."
@@ -867,6 +908,11 @@ Values are left out: they can be secrets."
             (or (car split) (cons symbol (help-function-arglist symbol t)))
             (or (cdr split) text "not documented"))))
 
+;; Runs nothing of a model's: the functions are those that the user's modes have put on
+;; `eldoc-documentation-functions', which is no safe local variable.  They see the place
+;; in the buffer, not the argument: it is only searched for.  Some ask a language server
+;; or an interpreter that the user started, and give it the name there.  File-name
+;; handlers are off meanwhile.
 (defun contexture-tools-emacs--documentation (done symbol file line)
   "Call DONE with ElDoc's text about SYMBOL, as it is used in FILE on LINE.
 Return a function that does nothing, since this cannot be stopped."
@@ -904,6 +950,8 @@ Return a function that does nothing, since this cannot be stopped."
 
 ;;;; Diagnostics and compilations
 
+;; Runs nothing of a model's: it formats what Flymake and Flycheck have found.  It does
+;; not start a check, and calls no backend and no hook.
 (defun contexture-tools-emacs--diagnostics (file)
   "Return the diagnostics of FILE, or of all the project's open files if nil."
   (contexture-tools-emacs--list
@@ -938,6 +986,9 @@ Return a function that does nothing, since this cannot be stopped."
 (defconst contexture-tools-emacs--most-output 20000
   "Maximum number of characters of a compilation's output that a model sees.")
 
+;; Runs nothing of a model's: it takes no argument.  It copies the text of a buffer
+;; without properties, parses nothing, and asks no file-name handler about the folders
+;; of buffers.
 (defun contexture-tools-emacs--compilation ()
   "Return the name and the end of the project's last compilation buffer."
   (require 'compile)
@@ -960,6 +1011,9 @@ Return a function that does nothing, since this cannot be stopped."
 
 ;;;; Searching
 
+;; Runs nothing of a model's: Git and grep are started without a shell, and the regexp
+;; follows -e.  Git runs none of the repository's filters, pagers and conversions.  What
+;; they print is split into lines; no mode is called.
 (defun contexture-tools-emacs--search (done regexp)
   "Call DONE with the lines of the project's files that match REGEXP.
 REGEXP is an extended one, as for grep.  Leave out files that may have
@@ -979,14 +1033,13 @@ secrets.  Return a function that ends the search."
 (defconst contexture-tools-emacs--most-names 4000000
   "Number of characters of names of files after which to stop listing files.")
 
+;; Runs nothing of a model's: the pattern is no argument of a program.  Git and find
+;; list all names, without a shell, and `contexture-tools-emacs--glob' compares them.
 (defun contexture-tools-emacs--files (done &optional pattern)
   "Call DONE with the names of the project's files that match PATTERN.
 PATTERN is a part of the name or a glob, or nil for all files.  Return a
 function that ends the search."
-  (let ((regexp (cond ((null pattern) "")
-                      ((string-match-p "[*?]" pattern)
-                       (concat "\\(?:\\`\\|/\\)" (substring (wildcard-to-regexp pattern) 2)))
-                      (t (regexp-quote pattern)))))
+  (let ((matches (contexture-tools-emacs--glob (or pattern ""))))
     (contexture-tools-emacs--lines
      done "no file of the project has such a name"
      (if (contexture-tools-emacs--git-p)
@@ -995,10 +1048,38 @@ function that ends the search."
        '("find" "." "-name" ".?*" "-prune" "-o" "-type" "f" "-print"))
      contexture-tools-emacs--most-names
      (lambda (lines)
-       (let ((case-fold-search t))
-         (cl-loop for line in lines
-                  for name = (string-remove-prefix "./" line)
-                  when (string-match-p regexp name) collect name))))))
+       (cl-loop for line in lines
+                for name = (string-remove-prefix "./" line)
+                when (funcall matches name) collect name)))))
+
+(defun contexture-tools-emacs--glob (pattern)
+  "Return a function that tells whether a name matches PATTERN, in any case.
+PATTERN is a part of the name, or a glob for the name or its end after a
+slash.  The function takes no time that grows with the number of stars, as one
+regexp would: it looks for each part behind the first place of the one before."
+  (if (not (string-match-p "[*?]" pattern))
+      (lambda (name) (let ((case-fold-search t))
+                       (string-match-p (regexp-quote pattern) name)))
+    (let* ((parts (mapcar #'contexture-tools-emacs--glob-part (split-string pattern "\\*+")))
+           (first (concat "\\(?:\\`\\|/\\)" (car parts) (and (null (cdr parts)) "\\'")))
+           (last (and (cdr parts) (concat (car (last parts)) "\\'")))
+           (between (butlast (cdr parts))))
+      (lambda (name)
+        (let* ((case-fold-search t)
+               (from (and (string-match first name) (match-end 0))))
+          (dolist (part between)
+            (setq from (and from (string-match part name from) (match-end 0))))
+          (and from
+               (or (null last) (string-match-p last name from))))))))
+
+(defun contexture-tools-emacs--glob-part (part)
+  "Return the regexp for PART of a glob, which has no star.
+Brackets that Emacs cannot read as a class stand for themselves."
+  (condition-case nil
+      (let ((regexp (substring (wildcard-to-regexp part) 2 -2)))
+        (string-match-p regexp "")
+        regexp)
+    (error (regexp-quote part))))
 
 (defun contexture-tools-emacs--git-p ()
   "Return non-nil if the project is in a repository of Git."
@@ -1320,6 +1401,8 @@ takes any string without a question."
               (file-exists-p (expand-file-name "Makefile" contexture-tool-project)))
           (list value)))))
 
+;; Runs nothing of a model's: it takes no argument, and runs none of the commands.
+;; Values that a file sets count only if the user has agreed to them.
 (defun contexture-tools-change--list-commands ()
   "Return a list of the commands that models may run in the project."
   (contexture-tools-emacs--project)
@@ -1824,6 +1907,9 @@ Stop after SECONDS, by default 30.  Return a function that stops it."
   (contexture-tools-lisp--start done (contexture-tools-lisp--limit seconds 30)
                                 package "EVALUATE" form))
 
+;; Runs nothing of a model's: names and numbers go to the image as strings and numbers,
+;; and nothing is read in Emacs.  What the image does with them is said above `look' in
+;; contexture-tools.lisp.
 (defun contexture-tools-lisp--look (done what name package &optional path)
   "Call DONE with what the Lisp image knows of NAME in PACKAGE.
 WHAT, such as \"callers\", says what is wanted.  PATH, numbers in a string,

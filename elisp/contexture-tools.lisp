@@ -311,12 +311,15 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
 
 ;; A model looks up without asking, so nothing here may run what a model wrote. A model writes only
 ;; names and numbers: NAMED finds symbols that exist by PARSE-SYMBOL, which knows no reader macros
-;; and interns nothing. No form is read, expanded or compiled. What is found is printed, and that
+;; and interns nothing. No form is expanded or compiled, and none of the model is read. The client
+;; reads source files to find places in them: LOOK turns *READ-EVAL* and the image's reader macros
+;; off. What is found is printed, and that
 ;; calls methods that the image has: PRINT-OBJECT and functions of *PRINT-PPRINT-DISPATCH*,
 ;; DESCRIBE-OBJECT, DOCUMENTATION, EMACS-INSPECT, accessors of conditions, and readers of slots by
 ;; way of SLOT-VALUE-USING-CLASS. A model can have defined such a method only by LISP_EVALUATE or
 ;; LISP_COMPILE, for which the user was asked.
 
+;; Runs nothing of a model's: it calls PARSE-SYMBOL only.
 (defun named (name)
   "Return the symbol with NAME, which exists, or the function name (setf SYMBOL)."
   (let ((setf (and (string-prefix-p "(setf " name) (eql (position #\) name) (1- (length name))))))
@@ -335,6 +338,8 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
 (defun string-prefix-p (prefix text)
   (eql (mismatch prefix text) (length prefix)))
 
+;; Runs nothing of a model's: DESCRIBE calls methods of DESCRIBE-OBJECT and PRINT-OBJECT. It would
+;; expand a type, and so a DEFTYPE, which is left out.
 (defun description (thing)
   "Return what DESCRIBE prints of THING, or the documentation if DESCRIBE would expand a type."
   (if #+sbcl (and (symbolp thing)
@@ -346,6 +351,8 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
                     collect (list kind text)))
       (with-text (stream) (describe thing stream))))
 
+;; Runs nothing of a model's: a function that is compiled already is printed, by PRINT-OBJECT for
+;; its constants.
 (defun machine-code (name)
   "Return the machine code of the function called NAME.
 It is compiled already: compiling would expand macros."
@@ -367,9 +374,15 @@ It is compiled already: compiling would expand macros."
     ("specializes" . slynk-backend:who-specializes))
   "Alist from what is wanted to functions that find places by a symbol.")
 
+;; Runs nothing of a model's: it does only what the functions below do. A finder takes a symbol and
+;; asks the compiler's tables, and the client reads the source files that these name. ARGLIST is
+;; printed by TEXT-OF.
 (defun look (what text path)
   "Return what the image knows of TEXT; WHAT says what is wanted, PATH is that of `inspect-part'."
-  (let ((finder (cdr (assoc what *finders* :test #'string=))))
+  (let ((finder (cdr (assoc what *finders* :test #'string=)))
+        (*read-eval* nil)
+        (*readtable* (copy-readtable nil))
+        (slynk::*readtable-alist* '()))
     (handler-bind ((error (lambda (condition)
                             (refuse "~a" (cut (slynk::safe-condition-message condition))))))
       (cond (finder (places (funcall finder (named text))))
@@ -380,6 +393,7 @@ It is compiled already: compiling would expand macros."
             ((string= what "inspect") (inspect-part text path))
             (t (refuse "Nothing can be looked up by ~a" what))))))
 
+;; Runs nothing of a model's: it finds packages and symbols that exist.
 (defun thing (name)
   "Return the symbol with NAME, or else the package."
   (let ((package (or (find-package name) (find-package (string-upcase name)))))
@@ -387,6 +401,8 @@ It is compiled already: compiling would expand macros."
         package
         (named name))))
 
+;; Runs nothing of a model's: the name is compared with those of symbols. DOCUMENTATION is called
+;; for those found.
 (defun apropos-text (text)
   "Return the symbols whose names have TEXT and that are defined, with what they are."
   (format nil "~:{~a: ~(~{~a~^, ~}~)~%~}"
@@ -398,6 +414,8 @@ It is compiled already: compiling would expand macros."
                         collect (list (prin1-to-string symbol) kinds))
                 #'string< :key #'first)))
 
+;; Runs nothing of a model's: definitions are names, printed by PRINT-OBJECT. The files are those
+;; that the image was loaded from; their lines are counted.
 (defun places (found)
   "Return FOUND, pairs of a definition and its location, as lines of text."
   (if (eq found :not-implemented) "This Lisp does not know that"
@@ -426,6 +444,8 @@ It is compiled already: compiling would expand macros."
 
 ;;; Inspecting
 
+;; Runs nothing of a model's: EMACS-INSPECT makes the parts, of objects that the image has, and
+;; PRINT-OBJECT prints them. No action of the inspector is called.
 (defun inspect-part (name path)
   "Return what the value of the variable NAME has, or a part of it by PATH, a list of numbers.
 The name * stands for what a model evaluated last."

@@ -495,6 +495,29 @@ Return what the model is told, and how many items the failures became."
             (contexture-tools-lisp-real-look what name package)
             (should (equal (list what name (file-exists-p trace)) (list what name nil)))))))))
 
+;; The clients read source files to find a definition in them.
+
+(ert-deftest contexture-tools-lisp-real-runs-no-reader-macro-when-it-looks-up ()
+  (contexture-tools-lisp-real-with
+    (let ((trace (expand-file-name "written"))
+          (file (contexture-test-file
+                 "read.lisp" "(in-package :cl-user)"
+                 "(defun placed (x) (list !x #.(progn (cl-user::write-it) 1) x))")))
+      (unwind-protect
+          (progn
+            (contexture-tools-lisp-real-evaluate
+             (format "(defun cl-user::write-it () (with-open-file (s %S :direction :output \
+:if-exists :supersede) (print 1 s)))
+(set-macro-character #\\! (lambda (s c) (declare (ignore c)) (cl-user::write-it) (read s t nil t)))
+(load (compile-file %S))" trace file))
+            (should (file-exists-p trace))
+            (delete-file trace)
+            (dolist (what '("definitions" "callers" "callees" "describe" "disassemble"))
+              (contexture-tools-lisp-real-look what "placed" "CL-USER")
+              (should (equal (list what (file-exists-p trace)) (list what nil)))))
+        (contexture-tools-lisp-real-evaluate
+         "(set-syntax-from-char #\\! #\\! *readtable* (copy-readtable nil))")))))
+
 (ert-deftest contexture-tools-lisp-real-interns-nothing-when-it-looks-up ()
   (contexture-tools-lisp-real-with
     (dolist (name '("never-seen-1" "(setf never-seen-1)" "(never-seen-1)" "'never-seen-1"))

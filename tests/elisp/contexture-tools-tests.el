@@ -10,6 +10,7 @@
 ;;; Code:
 
 (require 'contexture-tools-test-helper)
+(require 'xref)
 
 ;;;; Turning on and off
 
@@ -278,6 +279,144 @@
          (should (equal (listed "ünd") '("in/Ünder.txt")))
          (should (equal (listed "[") '("no file of the project has such a name")))
          (should (equal (length (listed)) 4)))))))
+
+(ert-deftest contexture-tools-emacs-compares-names-without-going-back ()
+  (cl-flet ((matches (pattern name)
+              (and (funcall (contexture-tools-emacs--glob pattern) name) t)))
+    ;; One regexp would take years for these.
+    (let ((name (make-string 4000 ?a)))
+      (should-not (matches (concat (apply #'concat (make-list 40 "a*")) "b") name))
+      (should-not (matches (concat "*" (apply #'concat (make-list 40 "?*a*")) "b") name))
+      (should (matches (apply #'concat (make-list 40 "*a")) name)))
+    ;; Elsewhere, it says what one regexp says.
+    (let ((signs ["a" "B" "*" "?" "/" "." "[ab]" "b"]))
+      (random "globs")
+      (dotimes (_ 3000)
+        (let* ((pick (lambda (most)
+                       (mapconcat (lambda (_) (aref signs (random 8)))
+                                  (number-sequence 0 (random most)) "")))
+               (pattern (concat (funcall pick 5) "*" (funcall pick 3)))
+               (name (replace-regexp-in-string "[][*?]" "" (funcall pick 12)))
+               (case-fold-search t))
+          (should (equal (list pattern name (matches pattern name))
+                         (list pattern name
+                               (and (string-match-p
+                                     (concat "\\(?:\\`\\|/\\)"
+                                             (substring (wildcard-to-regexp pattern) 2))
+                                     name)
+                                    t)))))))
+    (dolist (pattern '("[*" "*[" "[]*" "a[*]b" "[b-a]*" "[^*"))
+      (should (booleanp (matches pattern "a[x]b"))))))
+
+(ert-deftest contexture-tools-emacs-hands-backends-no-option-and-no-shell-code ()
+  (contexture-test-in-directory
+   (lambda ()
+     (contexture-test-file "a.txt" "one")
+     (contexture-test-visiting (expand-file-name "a.txt")
+       (let (given)
+         (setq-local xref-backend-functions (list (lambda () 'some)))
+         (cl-letf (((symbol-function 'xref-backend-definitions)
+                    (lambda (_ name) (push name given) nil))
+                   ((symbol-function 'xref-backend-references)
+                    (lambda (_ name) (push name given) nil)))
+           (dolist (tool '(contexture-tools-emacs--definitions
+                           contexture-tools-emacs--references))
+             (dolist (name '("--config=x" "-e" "$(touch x)" "a;b" "`x`" "a b" "a\nb" "" "a|b" "a&b"
+                             "a\"b" "a'b" "a\\b" "a\0b"))
+               (should-error (contexture-tools-test-seen tool name "a.txt" nil)))
+             (should-not given)
+             (dolist (name '("foo->bar" "std::vector<int>" "$x" "*name*" "a.b/c" "f?"))
+               (contexture-tools-test-seen tool name "a.txt" nil))
+             (should (= (length given) 6))
+             (setq given nil))))))))
+
+(ert-deftest contexture-tools-emacs-lets-no-index-of-a-repository-choose-a-program ()
+  (contexture-test-in-directory
+   (lambda ()
+     (dolist (file '("GPATH" "GTAGS" "GRTAGS" "ID" "cscope.out"))
+       (contexture-test-file file "x"))
+     (contexture-test-file "a.c" "int foobar;")
+     (call-process "git" nil nil nil "init" "-q" ".")
+     (contexture-test-visiting (expand-file-name "a.c")
+       (c-mode)
+       (setq-local xref-backend-functions (list (lambda () 'some)))
+       (let (programs)
+         (cl-letf* ((call-process (symbol-function 'call-process))
+                    ((symbol-function 'call-process)
+                     (lambda (program &rest arguments)
+                       (push (cons program arguments) programs)
+                       (apply call-process program arguments))))
+           (should (string-search "a.c:1:" (contexture-tools-test-seen
+                                            #'contexture-tools-emacs--references
+                                            "foobar" "a.c" nil))))
+         (should programs)
+         (should-not (cl-intersection (mapcar #'car programs)
+                                      '("global" "gtags" "lid" "gid" "cscope")
+                                      :test #'equal)))))))
+
+(ert-deftest contexture-tools-emacs-shows-names-on-one-line ()
+  (contexture-test-in-directory
+   (lambda ()
+     (contexture-test-visiting (contexture-test-file "a\nb\u202e.txt" "one")
+       (should (equal (substring-no-properties
+                       (contexture-tools-test-seen #'contexture-tools-emacs--list-buffers))
+                      "a\\nb\\u{202e}.txt (text-mode)"))))))
+
+;;;; Why tools that read run nothing of a model's
+
+(defconst contexture-tools-tests--reason ";; Runs nothing of a model's: \\(.+\\)"
+  "Regexp for the beginning of the comment above a tool that reads.")
+
+(defun contexture-tools-tests--reasonless (names lead)
+  "Return those of NAMES that are defined in this buffer without a reason above.
+LEAD is the regexp for what begins a definition."
+  (cl-remove-if
+   (lambda (name)
+     (goto-char (point-min))
+     (when (re-search-forward (format "^%s%s\\_>" lead (regexp-quote name)) nil t)
+       (forward-line -1)
+       (while (and (looking-at-p ";; ") (not (looking-at contexture-tools-tests--reason))
+                   (zerop (forward-line -1))))
+       (looking-at contexture-tools-tests--reason)))
+   names))
+
+(ert-deftest contexture-tools-that-read-say-why-they-run-nothing ()
+  (contexture-tools--complete "lisp_look")
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "elisp/contexture-tools.el" contexture-test-root))
+    (let ((names (cl-loop for tool in contexture-tools--defined
+                          for function = (contexture-tools--tool-function tool)
+                          when (eq (contexture-tools--tool-effect tool) :reads)
+                          collect (symbol-name function))))
+      (should (> (length names) 10))
+      (should-not (contexture-tools-tests--reasonless names "(defun "))
+      ;; One without a reason is seen.
+      (goto-char (point-min))
+      (search-forward "(defun contexture-tools-emacs--read-buffer")
+      (forward-line -1)
+      (re-search-backward contexture-tools-tests--reason)
+      (replace-match ";; Reads.")
+      (should (equal (contexture-tools-tests--reasonless names "(defun ")
+                     '("contexture-tools-emacs--read-buffer"))))))
+
+(ert-deftest contexture-tools-lisp-that-read-say-why-they-run-nothing ()
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "elisp/contexture-tools.lisp" contexture-test-root))
+    (lisp-data-mode)
+    ;; What LOOK calls, of the functions that only it calls.
+    (search-forward "\n;;; Looking up")
+    (let* ((part (buffer-substring (point) (point-max)))
+           (look (progn (search-forward "(defun look ")
+                        (buffer-substring (point) (progn (end-of-defun) (point)))))
+           (names (cl-loop with start = 0
+                           while (string-match "(defun \\([^ ]+\\)" part start)
+                           do (setq start (match-end 0))
+                           for name = (match-string 1 part)
+                           when (or (equal name "look")
+                                    (string-match-p (format "(%s[ )]" (regexp-quote name)) look))
+                           collect name)))
+      (should (> (length names) 5))
+      (should-not (contexture-tools-tests--reasonless names "(defun ")))))
 
 ;;;; Other agents
 

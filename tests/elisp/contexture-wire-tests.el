@@ -29,7 +29,7 @@
          (print-escape-nonascii t) (float-output-format "%.1f"))
     (should (equal (read (contexture-wire-tests--line message)) message))))
 
-(ert-deftest contexture-wire-drops-text-properties ()
+(ert-deftest contexture-wire-sends-no-text-properties ()
   (should (equal (contexture-wire-tests--line
                   (list :a (propertize "fé" 'face 'bold 'big (make-string 99 ?x))))
                  "(:a \"fé\")\n")))
