@@ -561,6 +561,8 @@ and ask first."
              (y-or-n-p (format "%s is on another machine, or packed.  Visit it? " name))
              (find-file-noselect name)))))
 
+(defvar rng-nxml-auto-validate-flag)
+
 (defun contexture--visit-quietly (file)
   "Return a buffer that visits FILE, a local one, or nil if it is no text.
 FILE need not exist.  The user did not ask for it, so this asks nothing and
@@ -575,6 +577,7 @@ those that are safe count, but not its mode."
                   (large-file-warning-threshold nil)
                   (inhibit-interaction t)
                   (magic-mode-alist nil)
+                  (rng-nxml-auto-validate-flag nil)
                   (buffer (let ((enable-local-variables nil))
                             (find-file-noselect file t))))
              (with-current-buffer buffer
@@ -601,7 +604,7 @@ those that are safe count, but not its mode."
     js-json-mode js-mode js2-mode json-mode julia-mode kotlin-mode latex-mode
     lisp-data-mode lisp-mode lua-mode m4-mode makefile-gmake-mode makefile-mode
     markdown-mode matlab-mode meson-mode nim-mode nix-mode nxml-mode objc-mode
-    ocaml-mode octave-mode org-mode pascal-mode perl-mode php-mode plantuml-mode
+    ocaml-mode octave-mode org-mode pascal-mode perl-mode php-mode
     prolog-mode protobuf-mode purescript-mode python-mode racket-mode rst-mode
     ruby-mode rust-mode rustic-mode scala-mode scheme-mode scss-mode sgml-mode
     sh-mode sql-mode swift-mode tcl-mode terraform-mode tex-mode texinfo-mode
@@ -618,10 +621,14 @@ those that are safe count, but not its mode."
 (defun contexture--enter-mode (mode)
   "Call MODE, a major mode, for a text from outside in this buffer.
 The text chooses no other mode for its parts, and starts no program.  Users'
-hooks do not run."
-  ;; Org would load its links to mail readers, which start programs.
-  (let ((org-modules-loaded t))
-    (delay-mode-hooks (funcall mode)))
+hooks do not run, and no file of the project is looked at."
+  ;; Org would load its links to mail readers, which start programs.  To check
+  ;; XML, Emacs would read whatever file the folder's schemas.xml names.
+  (let ((org-modules-loaded t)
+        (rng-nxml-auto-validate-flag nil)
+        (default-directory "/"))
+    (contexture--inertly
+      (delay-mode-hooks (funcall mode))))
   (setq-local org-src-fontify-natively nil
               markdown-fontify-code-blocks-natively nil
               diff-font-lock-syntax nil

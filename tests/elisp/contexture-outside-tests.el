@@ -597,5 +597,42 @@ Each is (NAME . PRIMITIVES).")
        (should-not (contexture--visit-quietly (expand-file-name "a.zip")))
        (should-not (contexture--visit-quietly (expand-file-name "pipe")))))))
 
+(ert-deftest contexture-outside-modes-read-no-file-of-the-project ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     ;; Emacs reads the schema that this names for each file, and what the schema includes.
+     (contexture-test-file "schemas.xml" "<?xml version=\"1.0\"?>"
+                           "<locatingRules xmlns=\"http://thaiopensource.com/ns/locating-rules/1.0\">"
+                           "<default uri=\"evil.rnc\"/></locatingRules>")
+     (contexture-test-file "evil.rnc" "include \"file:///ssh:localhost:/x.rnc\"")
+     (let* ((xml "<?xml version=\"1.0\"?>\n<a>b</a>\n")
+            (file (contexture-test-file "a.xml" xml))
+            (inhibit-message t)
+            (read-file (symbol-function 'insert-file-contents))
+            (folder default-directory)
+            seen (entered 0))
+       (cl-letf (((symbol-function 'insert-file-contents)
+                  (lambda (name &rest arguments)
+                    (when (or (string-prefix-p folder (expand-file-name name folder))
+                              (string-match-p "ssh:" name))
+                      (push name seen))
+                    (apply read-file name arguments))))
+         (dolist (mode (cons 'nxml-mode contexture--code-modes))
+           (when (fboundp mode)
+             (cl-incf entered)
+             (with-temp-buffer
+               (setq default-directory folder)
+               (insert xml)
+               (contexture--enter-mode mode)
+               (ignore-errors (font-lock-ensure))
+               (should-not (bound-and-true-p rng-validate-mode)))
+             (should (equal (list mode seen) (list mode nil)))))
+         (should (> entered 20))
+         (with-current-buffer (contexture--visit-quietly file)
+           (should (eq major-mode 'nxml-mode))
+           (should-not (bound-and-true-p rng-validate-mode))
+           (kill-buffer))
+         (should-not (cl-remove file seen :test #'equal)))))))
+
 (provide 'contexture-outside-tests)
 ;;; contexture-outside-tests.el ends here
