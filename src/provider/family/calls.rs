@@ -203,7 +203,10 @@ fn piece(part: &Value) -> Read<Piece> {
     has_one("tool_calls", part, MEMBERS)?;
     let function = match first(part, &["function", "function_call"]) {
         Value::Null => part,
-        function @ Value::Object(_) => function,
+        function @ Value::Object(_) => {
+            has_one("function", function, &["name", "arguments", "parameters", "args"])?;
+            function
+        }
         other => return Err(unknown("function", other)),
     };
     Ok(Piece {
