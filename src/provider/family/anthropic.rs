@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::calls::{self, Arguments, Piece};
-use super::shape::{Read, figure, index, kind, list, mended_value, object, text, word};
+use super::shape::{Read, figure, has_one, index, kind, list, mended_value, object, text, word};
 use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
@@ -270,11 +270,12 @@ impl Decode {
         out: &mut Gathered,
     ) -> Read<()> {
         let piece = Piece { index: Some(place as u64), id, name, arguments, extra: Value::Null };
-        out.calls.add(piece, None)
+        out.calls.add(piece, Some(place))
     }
 
     fn go_on(&mut self, index: Option<u64>, delta: &Value, out: &mut Gathered) -> Read<()> {
         let place = self.place(index);
+        has_one("delta", delta, &["type", "text", "thinking", "signature", "partial_json"])?;
         let kind = kind("type", &delta["type"])?;
         let is = |named: &str, field: &str| {
             kind == named || (kind.is_empty() && !delta[field].is_null())

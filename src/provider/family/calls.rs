@@ -63,6 +63,8 @@ pub(super) struct Finished {
 #[derive(Default)]
 struct Call {
     index: Option<u64>,
+    /// True if it began in a list of several.
+    is_listed: bool,
     id: String,
     name: String,
     /// All pieces of the arguments' text.
@@ -95,17 +97,16 @@ impl Calls {
     }
 
     /// Adds a call that comes whole.
-    pub(super) fn add_whole(&mut self, part: &Value) -> Read<()> {
-        let piece = Piece { index: Some(self.calls.len() as u64), ..piece(part)? };
-        self.add(piece, None)
+    pub(super) fn add_whole(&mut self, call: Piece) -> Read<()> {
+        let at = self.calls.len();
+        self.add(Piece { index: Some(at as u64), ..call }, Some(at))
     }
 
     /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
     pub(super) fn add(&mut self, piece: Piece, at: Option<usize>) -> Read<()> {
         if self.is_ambiguous(&piece, at) {
-            return Err(Broken::malformed(
-                "a piece of a call does not say which call it continues",
-            ));
+            let what = "a piece of a call does not say which call it continues";
+            return Err(Broken::malformed(what));
         }
         let place = self.place(&piece, at).unwrap_or(self.calls.len());
         if place == self.calls.len() {
@@ -113,7 +114,8 @@ impl Calls {
                 let what = format!("the answer makes more than {MOST_CALLS} tool calls");
                 return Err(Broken::malformed(what));
             }
-            self.calls.push(Call { index: piece.index, ..Call::default() });
+            let is_listed = at.is_some();
+            self.calls.push(Call { index: piece.index, is_listed, ..Call::default() });
         }
         self.calls[place].add(piece);
         Ok(())
@@ -169,7 +171,16 @@ impl Calls {
     /// Returns the complete calls. Calls whose arguments are not whole keep the text that came.
     pub(super) fn finished(&mut self) -> Finished {
         let mut done = Finished::default();
-        let mut calls = std::mem::take(&mut self.calls);
+        let mut calls: Vec<Call> = Vec::new();
+        let mut known: Vec<Option<Value>> = Vec::new();
+        for call in self.calls.drain(..) {
+            let new = object(&call.arguments());
+            let mut pairs = calls.iter().zip(&known);
+            if new.is_none() || !pairs.any(|(it, known)| call.is_again(it) && new == *known) {
+                calls.push(call);
+                known.push(new);
+            }
+        }
         if calls.iter().all(|call| call.index.is_some()) {
             calls.sort_by_key(|call| call.index);
         }
@@ -194,7 +205,7 @@ impl Calls {
 }
 
 /// Reads a piece of a call.
-fn piece(part: &Value) -> Read<Piece> {
+pub(super) fn piece(part: &Value) -> Read<Piece> {
     if !part.is_object() {
         return Err(unknown("tool_calls", part));
     }
@@ -248,14 +259,11 @@ impl Call {
             self.extra = piece.extra;
         }
         let is_named = !piece.name.is_empty();
-        match () {
-            // Some servers send the name again, whole or longer.
-            () if self.name.is_empty() || piece.name.starts_with(&self.name) => {
-                self.name =
-                    if piece.name.is_empty() { std::mem::take(&mut self.name) } else { piece.name };
-            }
-            () if !self.has_arguments() => self.name += &piece.name,
-            () => {}
+        // Some servers send the name again, whole or longer.
+        if piece.name.starts_with(&self.name) {
+            self.name = piece.name;
+        } else if !self.has_arguments() {
+            self.name += &piece.name;
         }
         match piece.arguments {
             Arguments::Whole(new) => self.add_whole(new),
@@ -310,25 +318,31 @@ impl Call {
         object(more).is_some_and(|new| object(&self.text).as_ref() == Some(&new))
     }
 
+    /// Returns whether this is another call once more, because it lacks what would tell it apart: a
+    /// place in a list, an id of its own, or an index where nothing has ids.
+    fn is_again(&self, known: &Self) -> bool {
+        let lacks = match known.id.is_empty() {
+            true => self.id.is_empty() && self.index.is_none() && known.index.is_some(),
+            false => self.id.is_empty() || self.id == known.id,
+        };
+        lacks && !self.is_listed && !self.name.is_empty() && self.name == known.name
+    }
+
     /// Returns whether a piece belongs to another call, although its place is that of this call.
     fn conflicts(&self, piece: &Piece) -> bool {
-        if piece.name.is_empty() {
-            return false;
-        }
-        if self.has_arguments() && !piece.name.starts_with(&self.name) {
-            return true;
-        }
-        let new = match &piece.arguments {
-            Arguments::Whole(new) => Some(new.clone()),
-            Arguments::More(more) if self.is_whole() => match object(more) {
-                None if more.trim_start().starts_with('{') => return true,
-                new => new,
-            },
-            Arguments::More(_) => None,
+        let differs = |new| {
+            let known = self.whole.clone().or_else(|| object(&self.text));
+            known.is_some_and(|known| !contains(&new, &known) && !contains(&known, &new))
         };
-        let known = self.whole.clone().or_else(|| object(&self.text));
-        new.zip(known)
-            .is_some_and(|(new, known)| !contains(&new, &known) && !contains(&known, &new))
+        match &piece.arguments {
+            _ if piece.name.is_empty() => false,
+            _ if self.has_arguments() && !piece.name.starts_with(&self.name) => true,
+            Arguments::More(_) if !self.is_whole() => false,
+            Arguments::More(more) => {
+                object(more).map_or_else(|| more.trim_start().starts_with('{'), differs)
+            }
+            Arguments::Whole(new) => differs(new.clone()),
+        }
     }
 
     /// Returns the arguments as the text of an object. If they are not whole, or contradict each
@@ -356,9 +370,8 @@ impl Call {
 
 /// Returns whether an object has all entries of another.
 fn contains(new: &Value, old: &Value) -> bool {
-    let all =
-        |old: &serde_json::Map<String, Value>| old.iter().all(|(name, value)| new[name] == *value);
-    new.is_object() && old.as_object().is_some_and(all)
+    let has = |(name, value): (&String, &Value)| new[name] == *value;
+    new.is_object() && old.as_object().is_some_and(|old| old.iter().all(has))
 }
 
 /// Reads the text of an object, perhaps encoded twice.
@@ -376,10 +389,7 @@ fn completed(text: &str) -> Option<String> {
             let inner: String = serde_json::from_str(text).ok()?;
             (!inner.trim_start().starts_with('"')).then(|| completed(&inner))?
         }
-        text => {
-            let read = serde_json::from_str::<Value>(text).ok();
-            read.filter(Value::is_object).map(|_| text.to_owned())
-        }
+        text => serde_json::from_str::<Value>(text).ok()?.is_object().then(|| text.to_owned()),
     }
 }
 

@@ -155,8 +155,8 @@ impl Decode {
             // Most calls have only a name, and each comes whole.
             let id = word("id", &call["id"])?;
             let (name, arguments) = (calls::name(&call["name"])?, calls::arguments(&call["args"])?);
-            let index = Some(self.parts.len() as u64);
-            out.calls.add(Piece { index, id, name, arguments, extra: Value::Null }, None)?;
+            let piece = Piece { index: None, id, name, arguments, extra: Value::Null };
+            out.calls.add_whole(piece)?;
             part["functionCall"] = call.clone();
             if let Some(args) = call["args"].as_str() {
                 part["functionCall"]["args"] = super::arguments(args);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::calls::piece;
 use super::shape::{figure, first, flag, list, mended, object, text};
 use super::{Broken, Decoder, Gathered, arguments, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
@@ -57,7 +58,7 @@ impl Decoder for Decode {
             out.text(&text("content", &message["content"])?);
             for call in list("tool_calls", &message["tool_calls"])? {
                 // Calls come whole, one after the other.
-                out.calls.add_whole(call)?;
+                out.calls.add_whole(piece(call)?)?;
             }
         }
         let is_done = flag("done", &said["done"])?;

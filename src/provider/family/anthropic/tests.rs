@@ -39,10 +39,14 @@ fn an_account_without_money_is_told_by_its_kind() {
 
 #[test]
 fn a_block_that_is_none_is_an_error() {
-    let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
-    let said = json!({"type": "content_block_start", "index": 0, "content_block": "x"});
-    let broken = reader.take(&said.to_string(), &mut pieces).unwrap_err();
-    assert_eq!(broken.0.kind, ErrorKind::Malformed);
+    for said in [
+        json!({"type": "content_block_start", "index": 0, "content_block": "x"}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"new": 1}}),
+    ] {
+        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
+        let broken = reader.take(&said.to_string(), &mut pieces).unwrap_err();
+        assert_eq!(broken.0.kind, ErrorKind::Malformed);
+    }
     let delta = json!({"type": "text_delta", "text": "a"});
     let pieces = read(&[
         json!({"type": "content_block_delta", "index": 0, "delta": delta}),

@@ -83,6 +83,32 @@ fn new_calls_are_told_apart() {
 }
 
 #[test]
+fn a_call_that_comes_again_is_no_other_call_whatever_its_index() {
+    let call = |call: Value, x: u8| {
+        piece(call, json!({"name": "f", "arguments": format!("{{\"x\": {x}}}")}))
+    };
+    let as_json = piece(json!({"index": 7}), json!({"name": "f", "arguments": {"x": 1}}));
+    let (one, two) = (("a", "f", "{\"x\": 1}"), ("b", "f", "{\"x\": 2}"));
+    let both = [call(json!({"index": 0, "id": "a"}), 1), call(json!({"index": 1, "id": "b"}), 2)];
+    let agains = [json!({"index": 7}), json!({}), json!({"index": 7, "id": "a"})];
+    for again in agains.map(|it| call(it, 1)).into_iter().chain([as_json]) {
+        check(&[both[0].clone(), again.clone()], &[one]);
+        check(&[both[0].clone(), both[1].clone(), again], &[one, two]);
+    }
+    // Where indices alone tell calls apart, what has none is none of its own.
+    let made = [("call-1-1", "f", "{\"x\": 1}"), ("call-1-2", "f", "{\"x\": 2}")];
+    let indexed = |index: u8, x| call(json!({"index": index}), x);
+    check(&[indexed(0, 1), indexed(1, 2), call(json!({}), 1)], &made);
+    // Another index or id, or a place of its own in a list, makes another call.
+    let made = [made[0], ("call-1-2", "f", "{\"x\": 1}")];
+    check(&[indexed(0, 1), indexed(1, 1)], &made);
+    let other = call(json!({"index": 1, "id": "b"}), 1);
+    check(&[both[0].clone(), other], &[one, ("b", "f", "{\"x\": 1}")]);
+    let listed = json!([both[0][0], call(json!({"index": 1, "id": "a"}), 1)[0]]);
+    check(&[listed], &[one, ("call-1-2", "f", "{\"x\": 1}")]);
+}
+
+#[test]
 fn an_empty_object_before_the_arguments_is_replaced() {
     let begun = piece(json!({"index": 0, "id": "a"}), json!({"name": "f", "arguments": "{}"}));
     let more = |text: &str| piece(json!({"index": 0}), json!({"arguments": text}));

@@ -250,6 +250,12 @@ fn openai_call(
     parts.into_iter().enumerate().map(piece).collect()
 }
 
+/// Returns whether the model asks for the same call twice.
+fn asks_twice(given: &Given) -> bool {
+    let calls = &given.calls;
+    calls.iter().enumerate().any(|(at, call)| calls[..at].contains(call))
+}
+
 fn openai(given: &Given, random: &mut Random) -> Sent {
     let reasoning_name = random.pick(&["reasoning_content", "reasoning", "thinking"]);
     let is_listed = random.one_in(4);
@@ -288,6 +294,10 @@ fn openai(given: &Given, random: &mut Random) -> Sent {
     // Without an index, ids or whole calls tell calls apart; what nothing tells is no shape.
     if !is_told && matches!(ids, Ids::None | Ids::Same | Ids::Other) {
         ids = if is_whole && ids == Ids::None { ids } else { Ids::First };
+    }
+    // An id that comes again with the same name and arguments is the same call again.
+    if ids == Ids::Same && asks_twice(given) {
+        ids = Ids::First;
     }
     if ids == Ids::Other && !matches!(form, Form::Pieces) {
         ids = Ids::Each;
@@ -698,7 +708,11 @@ fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
     let (mut harm, value) = random.pick(&values);
     // Of what a server leaves out in the middle, nobody knows.
     let is_part = is_part || (has_part && !["id", "index"].contains(&&*name));
-    if is_of_model || (is_part && harm != Harm::Impossible) {
+    // Other arguments are another call, which no reader can tell.
+    let is_call = is_arguments && value == json!({"a": 1});
+    // A piece with new members only says nothing that is known, as a piece that was left out.
+    let is_new = within("choices") && name == "delta" && value.is_object();
+    if is_of_model || is_call || (is_part && (is_new || harm != Harm::Impossible)) {
         return None;
     }
     let is_same_type = std::mem::discriminant(&was) == std::mem::discriminant(&value);
@@ -707,7 +721,7 @@ fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
     if harm == Harm::Other && value.is_number() && !takes_numbers {
         harm = Harm::Impossible;
     }
-    if harm == Harm::Impossible && (is_same_type || (is_arguments && value.is_object())) {
+    if harm == Harm::Impossible && is_same_type {
         harm = Harm::Other;
     }
     // A part of a text may be a text.
@@ -717,6 +731,13 @@ fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
     }
     *target = value;
     Some((place, harm))
+}
+
+/// Returns whether a call of an answer of `OpenAI`'s interface has an id.
+fn has_ids(sent: &Sent) -> bool {
+    let deltas = sent.events.iter().map(|event| &event["choices"][0]["delta"]["tool_calls"]);
+    let ids = deltas.filter_map(Value::as_array).flatten().map(|call| &call["id"]);
+    ids.into_iter().any(|id| !id.is_null() && id != "")
 }
 
 fn number_of_answers() -> u64 {
@@ -767,8 +788,11 @@ fn values_of_other_types_are_never_acted_on() {
         let Some((place, harm)) = swapped(&mut sent, random) else { return };
         let bytes = framed(&sent, random);
         let heard = hear(sent.family, &bytes, usize::MAX);
-        let changes_id = harm == Harm::Other && place.ends_with("/id");
-        check_runnable(given, &sent, &heard, !changes_id);
+        // A call again with another id, or another index where none has an id, is another call.
+        let is_told_by = |name| place.ends_with(name) && place.contains("/tool_calls/");
+        let is_other = harm == Harm::Other
+            && (place.ends_with("/id") || (is_told_by("/index") && !has_ids(&sent)));
+        check_runnable(given, &sent, &heard, !is_other);
         if harm == Harm::Impossible && heard.is_success() {
             let found = (&heard.whole.text, &heard.whole.reasoning);
             let is_same = found == (&given.text, &given.reasoning)
