@@ -100,9 +100,9 @@ lead.  Its arguments are options of Git.")
   "Return the command by which Git makes LIST, or nil if it cannot."
   (let ((root (contexture-files--list-root list)))
     (and (not (contexture-files--list-shallow list))
-         (locate-dominating-file root ".git")
          (executable-find "git")
-         `("sh" "-c" ,contexture-files--git-script "git" ,@contexture--git-options))))
+         (when-let* ((top (locate-dominating-file root ".git")))
+           `("sh" "-c" ,contexture-files--git-script ,@(contexture--git top))))))
 
 (defun contexture-files--find (list)
   "Return the command by which find(1) makes LIST."
@@ -125,6 +125,7 @@ lead.  Its arguments are options of Git.")
   "Return a process that runs COMMAND to make LIST."
   (with-temp-buffer                     ; away from buffer-local environments
     (let ((default-directory (contexture-files--list-root list))
+          (process-environment (contexture--git-environment))
           (process-adaptive-read-buffering nil)
           (read-process-output-max (max read-process-output-max 65536)))
       (make-process

@@ -870,6 +870,7 @@ after it are then handled as soon as Emacs waits for input."
         (while (setq line (contexture--take-line connection))
           (condition-case problem
               (contexture--receive connection line)
+            (contexture-unreadable (contexture--refuse-line connection line problem))
             (error (contexture--complain problem))))
       (when line
         (contexture--later #'contexture--drain connection)))))
@@ -943,6 +944,19 @@ Answers to calls that nobody waits for are dropped."
            (unless id
              (contexture--message "Contexture: the server refused a message: %s"
                       (plist-get (plist-get message :error) :message)))))))
+
+(defun contexture--refuse-line (connection line problem)
+  "End the call that LINE from CONNECTION's server answers, with PROBLEM.
+PROBLEM says why LINE cannot be read.  If it answers no call, show PROBLEM."
+  (let ((id (and (string-match "\\`[ \t]*(:id \\([0-9]+\\)[ )]" line)
+                 (string-to-number (match-string 1 line)))))
+    (if (and id (gethash id (oref connection unanswered)))
+        (contexture--settle
+         connection id
+         (list :code -32700
+               :message (format "the answer of the server cannot be read: %s"
+                                (contexture--problem-text problem))))
+      (contexture--complain problem))))
 
 (defun contexture--complain (problem)
   "Show a message about PROBLEM, an error caught in a filter or a sentinel.

@@ -423,12 +423,30 @@ The VC backend BACKEND does that, except for Git: `vc-git-diff' would wait
 for Git, so this function starts Git itself."
   (let ((coding-system-for-read (vc-coding-system-for-diff target)))
     (if (eq backend 'Git)
-        (make-process :name "contexture diff" :buffer buffer :noquery t
-                      :connection-type 'pipe :sentinel #'ignore
-                      :command `(,vc-git-program
-                                 ,@contexture--git-options "diff" "--no-color"
-                                 "--no-ext-diff" "--no-textconv" "HEAD" "--" ,target))
+        (let* ((root (locate-dominating-file target ".git"))
+               (process-environment (contexture--git-environment))
+               (git (contexture--git root)))
+          (make-process :name "contexture diff" :buffer buffer :noquery t
+                        :connection-type 'pipe :sentinel #'ignore
+                        :command `(,@git ,@(contexture-sources--without-filters git)
+                                   "diff" "--no-color" "--no-ext-diff" "--no-textconv"
+                                   "HEAD" "--" ,target)))
       (vc-call-backend backend 'diff (list target) nil nil buffer t))))
+
+(defun contexture-sources--without-filters (git)
+  "Return options by which GIT, a command, runs no filter of the repository.
+Filters that the user's own configuration names stay.  Signal an error if Git
+does not tell where a filter is from."
+  (with-temp-buffer
+    (unless (memq (apply #'call-process (car git) nil '(t nil) nil
+                         `(,@(cdr git) "config" "--show-scope" "--name-only" "-z"
+                           "--get-regexp" "^filter\\."))
+                  '(0 1))
+      (error "Git does not tell which filters it would run"))
+    (cl-loop for (scope name) on (split-string (buffer-string) "\0" t) by #'cddr
+             when (member scope '("local" "worktree"))
+             append (list "-c" (concat name (if (string-suffix-p ".required" name) "=false"
+                                              "="))))))
 
 (defun contexture-sources--diff-of-file ()
   "Return (BACKEND FILE . METADATA) for the differences of this buffer's file.

@@ -421,20 +421,6 @@ Signal an error if one is missing or of the wrong type."
 
 ;;;;; Files with secrets
 
-(defconst contexture-tools--secrets
-  '(".env" ".env.*" ".envrc" ".netrc" "_netrc" ".authinfo*" ".npmrc" ".pypirc" ".pgpass"
-    ".git-credentials" ".htpasswd" "credentials" "credentials.*" "id_rsa*" "id_dsa*" "id_ecdsa*"
-    "id_ed25519*" "*.pem" "*.key" "*.p12" "*.pfx" "*.kdbx" "*.jks")
-  "Globs for the names of files that may have secrets.")
-
-(defun contexture-tools--secret-p (file)
-  "Return non-nil if FILE, a name, is that of a file that may have secrets."
-  (let ((case-fold-search t)
-        (name (contexture--last-name file)))
-    (or (string-match-p "\\(?:\\`\\|/\\)\\.git/config\\'" file)
-        (cl-some (lambda (glob) (string-match-p (wildcard-to-regexp glob) name))
-                 contexture-tools--secrets))))
-
 (defun contexture-tools--secret-of (call)
   "Return the name of the file that CALL names and that may have secrets, or nil.
 Links are followed, and the name of a buffer stands for its file."
@@ -445,7 +431,7 @@ Links are followed, and the name of a buffer stands for its file."
    thereis
    (and (eq argument 'file) (stringp value)
         (cl-find-if
-         #'contexture-tools--secret-p
+         #'contexture--secret-file-p
          (cl-loop for name in (list value (when-let* ((buffer (get-buffer value)))
                                              (buffer-file-name buffer)))
                   for file = (contexture--outside-file name folder)
@@ -671,15 +657,22 @@ Do nothing if no server is connected: then nobody waits for it."
     (cl-loop for buffer in (buffer-list)
              for file = (buffer-local-value 'buffer-file-name buffer)
              for true = (buffer-local-value 'buffer-file-truename buffer)
-             when (and file true (not (contexture-outside--taken-p file))
+             when (and file true (not (contexture--remote-p file))
                        (string-prefix-p project (expand-file-name true)))
              collect buffer)))
 
 (defun contexture-tools-emacs--path (file)
   "Return the full name of FILE, a name relative to the project's folder.
-Signal an error if `contexture--outside-file' refuses it."
+Signal an error if `contexture--outside-file' refuses it, unless a buffer of
+the project visits it: Emacs has read that file already."
   (let ((project (contexture-tools-emacs--project)))
     (or (contexture--outside-file file project)
+        (and (equal file (contexture--visible file))
+             (not (string-prefix-p "~" file))
+             (when-let* ((name (contexture--inertly (expand-file-name file project)))
+                         (buffer (contexture--visited-buffer name))
+                         ((memq buffer (contexture-tools-emacs--buffers))))
+               (buffer-file-name buffer)))
         (error "%s is on another machine, packed, encrypted, or no file" (contexture--visible file)))))
 
 (defun contexture-tools-emacs--buffer (file)
@@ -801,7 +794,7 @@ FINDER is a generic function of Xref."
                            (string-trim (xref-item-summary item)))))
                (cl-remove-if
                 (lambda (item)
-                  (contexture-tools--secret-p (xref-location-group (xref-item-location item))))
+                  (contexture--secret-file-p (xref-location-group (xref-item-location item))))
                 (contexture--inertly (funcall finder backend name))))
        (format "nothing is known about %s" symbol)))))
 
@@ -957,7 +950,7 @@ Return a function that does nothing, since this cannot be stopped."
   (contexture-tools-emacs--list
    (cl-loop for buffer in (if file (list (contexture-tools-emacs--buffer file))
                             (cl-remove-if (lambda (buffer)
-                                            (contexture-tools--secret-p (buffer-file-name buffer)))
+                                            (contexture--secret-file-p (buffer-file-name buffer)))
                                           (contexture-tools-emacs--buffers)))
             append (contexture-tools-emacs--in buffer
                      (append
@@ -1018,17 +1011,20 @@ Return a function that does nothing, since this cannot be stopped."
   "Call DONE with the lines of the project's files that match REGEXP.
 REGEXP is an extended one, as for grep.  Leave out files that may have
 secrets.  Return a function that ends the search."
-  (contexture-tools-emacs--lines
-   done "nothing matches"
-   `(,@(if (contexture-tools-emacs--git-p)
-           `("git" ,@contexture--git-options "grep" "--no-textconv" "--untracked" "--no-color")
-         `("grep" "-r" "--exclude-dir=.git"
-           ,@(mapcar (lambda (glob) (concat "--exclude=" glob)) contexture-tools--secrets)))
-     "-nIE" "-e" ,regexp "--" "."
-     ,@(and (contexture-tools-emacs--git-p)
-            (mapcar (lambda (glob) (concat ":(exclude,icase,glob)**/" glob))
-                    contexture-tools--secrets)))
-   contexture-tools--longest-result))
+  (let ((root (contexture-tools-emacs--git)))
+    (contexture-tools-emacs--lines
+     done "nothing matches"
+     `(,@(if root `(,@(contexture--git root) "grep" "--no-textconv" "--untracked" "--no-color"
+                    "-z")
+           '("grep" "-r" "-Z" "--exclude-dir=.git"))
+       "-nIE" "-e" ,regexp "--" ".")
+     contexture-tools--longest-result
+     (lambda (lines)
+       ;; Each is the name of a file, a null, and the rest; Git has a null after the number, too.
+       (cl-loop for line in lines
+                for (name . more) = (split-string line "\0")
+                unless (contexture--secret-file-p name)
+                collect (string-join (cons name more) ":"))))))
 
 (defconst contexture-tools-emacs--most-names 4000000
   "Number of characters of names of files after which to stop listing files.")
@@ -1042,8 +1038,8 @@ function that ends the search."
   (let ((matches (contexture-tools-emacs--glob (or pattern ""))))
     (contexture-tools-emacs--lines
      done "no file of the project has such a name"
-     (if (contexture-tools-emacs--git-p)
-         `("git" ,@contexture--git-options "-c" "core.quotePath=off"
+     (if-let* ((root (contexture-tools-emacs--git)))
+         `(,@(contexture--git root) "-c" "core.quotePath=off"
            "ls-files" "--cached" "--others" "--exclude-standard")
        '("find" "." "-name" ".?*" "-prune" "-o" "-type" "f" "-print"))
      contexture-tools-emacs--most-names
@@ -1081,8 +1077,8 @@ Brackets that Emacs cannot read as a class stand for themselves."
         regexp)
     (error (regexp-quote part))))
 
-(defun contexture-tools-emacs--git-p ()
-  "Return non-nil if the project is in a repository of Git."
+(defun contexture-tools-emacs--git ()
+  "Return the root of the repository of Git that the project is in, or nil."
   (locate-dominating-file (contexture-tools-emacs--project) ".git"))
 
 (defun contexture-tools-emacs--lines (done nothing command most &optional choose)
@@ -1092,6 +1088,7 @@ has printed MOST characters.  CHOOSE, if given, is a function that returns
 those of the lines to show.  Return a function that ends COMMAND."
   (let* ((default-directory (contexture-tools-emacs--project))
          (pieces nil) (length 0)
+         (process-environment (contexture--git-environment))
          (process
           (make-process
            :name "contexture-search" :connection-type 'pipe :noquery t :command command

@@ -634,9 +634,18 @@ hooks do not run, and no file of the project is looked at."
               diff-font-lock-syntax nil
               diff-refine nil))
 
-(defconst contexture--git-options
-  '("--no-pager" "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null")
-  "Options with which Git runs no program that the repository names.")
+(defun contexture--git (root)
+  "Return the beginning of a command of Git for the repository in ROOT, a list.
+Git then runs no program that the repository names, and takes ROOT for the
+folder of its files, which the repository could say is another."
+  (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root))
+        "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"))
+
+(defun contexture--git-environment ()
+  "Return the environment in which Git fetches nothing, by no program."
+  (append '("GIT_ALLOW_PROTOCOL=none" "GIT_NO_LAZY_FETCH=1" "GIT_TERMINAL_PROMPT=0"
+            "GIT_OPTIONAL_LOCKS=0")
+          process-environment))
 
 ;;; What calls and commands share
 
@@ -1659,40 +1668,58 @@ THEN is as in `contexture--add'."
 
 ;;;; Secrets
 
-(defconst contexture--secret-files
-  (rx bos (or (seq (opt ".") (or "authinfo" "netrc") (opt ".gpg")) "_netrc" ".dockercfg"
-              ".envrc" ".git-credentials" ".htpasswd" ".my.cnf" ".npmrc" ".pgpass" ".pypirc"
-              ".vault-token" ".yarnrc.yml" "application_default_credentials.json"
-              "credentials" "kubeconfig" "terraform.tfvars"
-              (seq (or "id_dsa" "id_ecdsa" "id_ed25519" "id_rsa"))
-              (seq "secrets." (or "json" "toml" "yaml" "yml"))
-              (seq (or ".env" "terraform.tfstate") (opt "." (* nonl)))
-              (seq (or "credentials." "service-account") (* nonl))
-              (seq (* nonl) "."
-                   (or "age" "asc" "gpg" "jks" "kdb" "kdbx" "key" "keystore" "p12" "p8" "pem"
-                       "pfx" "pgp" "ppk")))
-      eos)
-  "Regexp for the names of files that usually hold passwords, keys or tokens.
-The server has the same list.")
+(defconst contexture--secret-names
+  '("*.age" "*.asc" "*.gpg" "*.jks" "*.kdb" "*.kdbx" "*.key" "*.keystore" "*.p12" "*.p8"
+    "*.pem" "*.pfx" "*.pgp" "*.ppk" ".dockercfg" ".env" ".env.*" ".envrc"
+    ".git-credentials" ".htpasswd" ".my.cnf" ".npmrc" ".pgpass" ".pypirc" ".vault-token"
+    ".yarnrc.yml" "_netrc" "application_default_credentials.json" "authinfo" "credentials"
+    "credentials.*" "id_dsa" "id_ecdsa" "id_ed25519" "id_rsa" "kubeconfig" "netrc"
+    "secrets.json" "secrets.toml" "secrets.yaml" "secrets.yml" "service-account*"
+    "terraform.tfstate" "terraform.tfstate.*" "terraform.tfvars")
+  "Globs for names of files that usually hold passwords, keys or tokens.
+They are in lower case; a star is only at the beginning or the end.  The
+server has the same lists.")
+
+(defconst contexture--secret-examples
+  '(".dist" ".example" ".sample" ".template")
+  "Ends of the names of examples, which hold no secrets.")
+
+(defconst contexture--secret-copies
+  '("~" "#" ".bak" ".old" ".orig" ".save" ".swp")
+  "Ends that editors and people add to the names of copies.")
 
 (defconst contexture--secret-folders
-  "/\\.\\(?:aws\\|azure\\|docker\\|git\\|gnupg\\|kube\\|password-store\\|ssh\\)/"
-  "Regexp for folders whose files hold secrets.")
+  '(".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh")
+  "Names of folders whose files hold secrets.")
+
+(defconst contexture--secret-regexp
+  (mapconcat #'wildcard-to-regexp contexture--secret-names "\\|")
+  "Regexp for the names of files that usually hold secrets.")
 
 (defvar auth-sources)
 
+(defun contexture--secret-name-p (name)
+  "Return non-nil if NAME, of a file, is in `contexture--secret-names'.
+NAME is without a folder, in lower case.  A copy has the name of its original,
+perhaps with a dot before it."
+  (let ((case-fold-search nil)
+        (copy (concat (regexp-opt contexture--secret-copies) "\\'")))
+    (setq name (string-remove-prefix "#" name))
+    (while (string-match copy name)
+      (setq name (replace-regexp-in-string "\\.~[0-9]*\\'" ""
+                                           (substring name 0 (match-beginning 0)))))
+    (and (not (string-match-p (concat (regexp-opt contexture--secret-examples) "\\'") name))
+         (or (string-match-p contexture--secret-regexp name)
+             (string-match-p contexture--secret-regexp (string-remove-prefix "." name))))))
+
 (defun contexture--secret-file-p (file)
-  "Return non-nil if FILE, an absolute name or nil, usually holds secrets."
+  "Return non-nil if FILE, a name or nil, usually holds secrets.
+FILE is absolute, or relative to the folder of a project."
   (when file
     (contexture--inertly
-      (let* ((case-fold-search nil)
-             (whole (downcase file))
-             (name (file-name-nondirectory whole)))
-        (or (and (string-match-p contexture--secret-files name)
-                 (not (and (string-match-p "\\`\\(?:\\.env\\|cred\\|serv\\|terr\\)" name)
-                           (string-match-p "\\.\\(?:dist\\|example\\|sample\\|template\\)\\'"
-                                           name))))
-            (string-match-p contexture--secret-folders whole)
+      (let ((parts (split-string (downcase file) "/")))
+        (or (contexture--secret-name-p (car (last parts)))
+            (cl-intersection (butlast parts) contexture--secret-folders :test #'equal)
             (cl-some (lambda (source)
                        (and (stringp source) (equal (expand-file-name source) file)))
                      (bound-and-true-p auth-sources)))))))

@@ -50,14 +50,16 @@ pub(super) fn expanded(path: &str) -> Result<PathBuf, FileError> {
     Ok(home.join(below.trim_start_matches('/')))
 }
 
-/// Returns whether Emacs opens this name through TRAMP: `/method:…:…`, where the method is `-` or
-/// has at least two characters (Emacs manual, "Remote Files").
+/// Returns whether Emacs could open this name on another machine, in any of TRAMP's syntaxes:
+/// `/method:host:x`, `/host:x` or `/[method/host]x`. Users choose the syntax, so all of them count;
+/// `contexture--remote-p` in Emacs has the same rule. `//host` is another machine on some systems.
 fn is_remote(path: &str) -> bool {
-    let Some((method, rest)) = path.strip_prefix('/').and_then(|p| p.split_once(':')) else {
-        return false;
-    };
-    let named = method.len() > 1 && method.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    (named || method == "-") && rest.contains(':')
+    let Some(rest) = path.strip_prefix('/') else { return false };
+    if let Some(rest) = rest.strip_prefix('/') {
+        return !rest.is_empty() && !rest.starts_with('/');
+    }
+    let first = rest.split('/').next().unwrap_or_default();
+    first.starts_with('[') || first.find(':').is_some_and(|at| at > 0)
 }
 
 fn without_dots(path: &Path) -> PathBuf {
@@ -118,6 +120,8 @@ mod tests {
             "~",
             "~u",
             "[ssh/h]",
+            "h:x",
+            "[/h]x",
             ":",
             "a.tar.gz",
             "$(touch x)",
@@ -165,8 +169,20 @@ mod tests {
             check(name, Err("not-local"));
         }
         check("/:/a/ssh:host:/x", Ok("/a/ssh:host:/x"));
-        check("/a:b", Ok("/a:b"));
         check("/tmp/a:b:c", Ok("/tmp/a:b:c"));
-        check("/c:/x:y", Ok("/c:/x:y"));
+    }
+
+    /// Names of files, each after `remote` or `local`. The tests of Emacs read them, too.
+    #[test]
+    fn remote_names_are_those_that_emacs_takes_for_remote() {
+        let told = include_str!("../../tests/outside/remote-names.txt");
+        let mut counts = [0, 0];
+        for line in told.lines() {
+            let (kind, name) = line.split_once(' ').unwrap();
+            counts[usize::from(kind == "remote")] += 1;
+            let is_refused = absolute(name).is_err_and(|error| error.kind() == "not-local");
+            assert_eq!(is_refused, kind == "remote", "{name}");
+        }
+        assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
     }
 }

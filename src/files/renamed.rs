@@ -72,7 +72,8 @@ fn renaming(text: &str, name: &str) -> Option<String> {
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let (subcommand, arguments) = arguments.split_first()?;
     let mut command = Command::new("git");
-    command.arg("-C").arg(root).args(["--no-pager", "--literal-pathspecs"]);
+    command.arg("-C").arg(root).arg("--work-tree").arg(root);
+    command.args(["--no-pager", "--literal-pathspecs"]);
     command.args(INERT.iter().flat_map(|setting| ["-c", setting]));
     command.args([subcommand, "--no-ext-diff", "--no-textconv", "-M", "--name-status", "-z"]);
     command.args(arguments).arg("--");
@@ -166,18 +167,22 @@ mod tests {
         }
         std::fs::write(root.join(".gitattributes"), "* diff=evil filter=evil merge=evil\n")
             .unwrap();
+        std::fs::create_dir(temp.path().join("elsewhere")).unwrap();
         let included = temp.path().join("included");
         std::fs::write(&included, format!("[core]\n\tpager = {program}\n")).unwrap();
         let mut config = std::fs::read_to_string(root.join(".git/config")).unwrap();
         config += &format!(
             "[include]\n\tpath = {}\n[core]\n\tfsmonitor = {program}\n\tpager = {program}\n\t\
-             sshCommand = {program}\n\tuntrackedCache = true\n[diff]\n\texternal = {program}\n\
+             sshCommand = {program}\n\tuntrackedCache = true\n\tworktree = {elsewhere}\n\
+             [remote \"evil\"]\n\turl = {elsewhere}\n\tuploadpack = {program}\n\tpromisor = true\n\
+             [protocol \"file\"]\n\tallow = always\n[diff]\n\texternal = {program}\n\
              [diff \"evil\"]\n\tcommand = {program}\n\ttextconv = {program}\n\
              [filter \"evil\"]\n\tclean = {program}\n\tsmudge = {program}\n\tprocess = {program}\n\trequired = true\n\
              [alias]\n\tlog = !{program}\n\tdiff = !{program}\n[pager]\n\tlog = {program}\n\tdiff = {program}\n\
              [gpg]\n\tprogram = {program}\n[log]\n\tshowSignature = true\n\
              [credential]\n\thelper = !{program}\n[safe]\n\tdirectory = *\n",
-            included.display()
+            included.display(),
+            elsewhere = temp.path().join("elsewhere").display()
         );
         std::fs::write(root.join(".git/config"), config).unwrap();
         assert_eq!(renamed(&old), Some(root.join("c.txt")));

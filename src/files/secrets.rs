@@ -4,17 +4,30 @@
 
 use std::path::Path;
 
-/// Whole names of files, in lower case.
+/// Globs for names of files, in lower case, each with a star at its beginning or end at most. Emacs has
+/// the same globs, endings and folders, for its own tools.
 const NAMES: &[&str] = &[
-    ".authinfo",
-    ".authinfo.gpg",
+    "*.age",
+    "*.asc",
+    "*.gpg",
+    "*.jks",
+    "*.kdb",
+    "*.kdbx",
+    "*.key",
+    "*.keystore",
+    "*.p12",
+    "*.p8",
+    "*.pem",
+    "*.pfx",
+    "*.pgp",
+    "*.ppk",
     ".dockercfg",
     ".env",
+    ".env.*",
     ".envrc",
     ".git-credentials",
     ".htpasswd",
     ".my.cnf",
-    ".netrc",
     ".npmrc",
     ".pgpass",
     ".pypirc",
@@ -22,42 +35,28 @@ const NAMES: &[&str] = &[
     ".yarnrc.yml",
     "_netrc",
     "application_default_credentials.json",
+    "authinfo",
     "credentials",
-    "credentials.json",
-    "credentials.toml",
+    "credentials.*",
     "id_dsa",
     "id_ecdsa",
     "id_ed25519",
     "id_rsa",
     "kubeconfig",
+    "netrc",
     "secrets.json",
     "secrets.toml",
     "secrets.yaml",
     "secrets.yml",
+    "service-account*",
     "terraform.tfstate",
+    "terraform.tfstate.*",
     "terraform.tfvars",
 ];
-/// Ends of names, in lower case.
-const ENDINGS: &[&str] = &[
-    ".age",
-    ".asc",
-    ".gpg",
-    ".jks",
-    ".kdb",
-    ".kdbx",
-    ".key",
-    ".keystore",
-    ".p12",
-    ".p8",
-    ".pem",
-    ".pfx",
-    ".pgp",
-    ".ppk",
-];
-/// Beginnings of names, in lower case, which are followed by the name of a variant.
-const BEGINNINGS: &[&str] = &[".env.", "credentials.", "service-account", "terraform.tfstate."];
-/// Ends of names that begin so and are nevertheless examples.
+/// Ends of the names of examples, which hold no secrets.
 const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
+/// Ends that editors and people add to the names of copies, which hold what the file holds.
+const COPIES: &[&str] = &["~", "#", ".bak", ".old", ".orig", ".save", ".swp"];
 /// Folders whose files hold secrets, in lower case. `.git/config` may have a token in an address.
 const FOLDERS: &[&str] =
     &[".aws", ".azure", ".docker", ".git", ".gnupg", ".kube", ".password-store", ".ssh"];
@@ -66,15 +65,34 @@ const FOLDERS: &[&str] =
 pub(crate) fn holds_secrets(path: &Path) -> bool {
     let lower = |name: &std::ffi::OsStr| name.to_string_lossy().to_lowercase();
     let Some(name) = path.file_name().map(lower) else { return false };
-    let is_named = NAMES.contains(&&*name)
-        || ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || (BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
-            && !EXAMPLES.iter().any(|ending| name.ends_with(ending)));
+    let name = original(&name);
+    // Some editors put a dot before the names of copies.
+    let bare = name.strip_prefix('.').unwrap_or(name);
+    let is_named = !EXAMPLES.iter().any(|ending| name.ends_with(ending))
+        && NAMES.iter().any(|glob| fits(glob, name) || fits(glob, bare));
     let in_folder = || {
         let folders = path.ancestors().skip(1).filter_map(Path::file_name).map(lower);
         folders.into_iter().any(|folder| FOLDERS.contains(&&*folder))
     };
     is_named || in_folder()
+}
+
+/// Returns the name of the file of which `name` is a copy, such as `.env` for `#.env#` and `.env.~3~`.
+fn original(name: &str) -> &str {
+    let mut name = name.strip_prefix('#').unwrap_or(name);
+    while let Some(shorter) = COPIES.iter().find_map(|ending| name.strip_suffix(ending)) {
+        let numbered = shorter.trim_end_matches(|c: char| c.is_ascii_digit());
+        name = numbered.strip_suffix(".~").unwrap_or(shorter);
+    }
+    name
+}
+
+fn fits(glob: &str, name: &str) -> bool {
+    match (glob.strip_prefix('*'), glob.strip_suffix('*')) {
+        (Some(ending), _) => name.ends_with(ending),
+        (_, Some(beginning)) => name.starts_with(beginning),
+        _ => name == glob,
+    }
 }
 
 /// Beginning and end of the line above a private key.
@@ -128,39 +146,38 @@ fn has_secret(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Names of files, each after `secret` or `open`. The tests of Emacs read them, too.
+    const TOLD: &str = include_str!("../../tests/outside/secret-names.txt");
+    const EMACS: &str = include_str!("../../elisp/contexture.el");
+
     #[test]
     fn names_tell_secrets() {
-        for name in [
-            ".env",
-            ".ENV",
-            ".env.production",
-            "a/.git/config",
-            "a/.git/modules/b/config",
-            ".netrc",
-            ".npmrc",
-            "deploy.pem",
-            "server.key",
-            "x/id_ed25519",
-            ".aws/credentials",
-            ".ssh/config",
-            "service-account-prod.json",
-        ] {
-            assert!(holds_secrets(Path::new("/p").join(name).as_path()), "{name}");
+        let mut counts = [0, 0];
+        for line in TOLD.lines() {
+            let (kind, name) = line.split_once(' ').unwrap();
+            let is_secret = kind == "secret";
+            counts[usize::from(is_secret)] += 1;
+            assert_eq!(holds_secrets(&Path::new("/p").join(name)), is_secret, "{name}");
         }
-        for name in [
-            "env",
-            ".env.example",
-            "src/main.rs",
-            ".gitignore",
-            ".github/workflows/a.yml",
-            "id_rsa.pub",
-            "keys.rs",
-            "src/credentials/mod.rs",
-            "pem.rs",
+        assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
+    }
+
+    #[test]
+    fn emacs_knows_the_same_names() {
+        for (list, ours) in [
+            ("secret-names", NAMES),
+            ("secret-examples", EXAMPLES),
+            ("secret-copies", COPIES),
+            ("secret-folders", FOLDERS),
         ] {
-            assert!(!holds_secrets(Path::new("/p").join(name).as_path()), "{name}");
+            let head = format!("(defconst contexture--{list}\n  '(");
+            let (_, rest) = EMACS.split_once(&head).expect(list);
+            let (theirs, _) = rest.split_once(')').unwrap();
+            let theirs: Vec<_> = theirs.split('"').skip(1).step_by(2).collect();
+            assert_eq!(theirs, ours, "{list}");
         }
     }
+
     #[test]
     fn texts_tell_secrets() {
         // Put together here, so that this file does not look like a secret itself.

@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::tools::context::Given;
@@ -32,6 +33,9 @@ pub(crate) const PATH: &str = "/mcp";
 
 /// Time in which a connection must send its first request with the token.
 const FIRST_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Time after which a connection ends on which nothing was sent in either direction. While an answer is
+/// made, or an agent listens, something is sent every few seconds.
+const IDLE_TIME: Duration = Duration::from_secs(600);
 /// Maximum number of sessions of agents. Beyond it, agents can begin none until others end.
 const MOST_SESSIONS: usize = 256;
 /// Header that names the session of a request.
@@ -154,16 +158,19 @@ impl Connected<IncomingStream<'_, Entrance>> for Visitor {
     }
 }
 
-/// A connection that fails once it has been a guest for too long, or another one gets its place.
-struct Visit {
-    stream: TcpStream,
+/// A connection that fails once it has been a guest for too long, another one gets its place, or it is idle
+/// for too long.
+struct Visit<S = TcpStream> {
+    stream: S,
     guest: Arc<Guest>,
     /// Resolves when the connection must end; `None` once it has.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Resolves when nothing was sent for [`IDLE_TIME`].
+    idle: Pin<Box<Sleep>>,
 }
 
-impl Visit {
-    fn new(stream: TcpStream, guest: Guest) -> Self {
+impl<S> Visit<S> {
+    fn new(stream: S, guest: Guest) -> Self {
         let guest = Arc::new(guest);
         let waiting = Arc::clone(&guest);
         let end = async move {
@@ -172,12 +179,14 @@ impl Visit {
                 std::future::pending().await
             }
         };
-        Self { stream, guest, end: Some(Box::pin(end)) }
+        let idle = Box::pin(tokio::time::sleep(IDLE_TIME));
+        Self { stream, guest, end: Some(Box::pin(end)), idle }
     }
 
     /// Fails if the connection must end. Otherwise, the task is woken once it must.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if self.end.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready()) {
+        let is_over = self.end.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready());
+        if is_over || self.idle.as_mut().poll(context).is_ready() {
             self.end = None;
         }
         match self.end {
@@ -185,27 +194,39 @@ impl Visit {
             None => Err(io::ErrorKind::TimedOut.into()),
         }
     }
+
+    /// Begins the idle time anew if something was sent.
+    fn note_sent(&mut self, was_sent: bool) {
+        if was_sent {
+            self.idle.as_mut().reset(Instant::now() + IDLE_TIME);
+        }
+    }
 }
 
-impl AsyncRead for Visit {
+impl<S: AsyncRead + Unpin> AsyncRead for Visit<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.note_sent(buffer.filled().len() > before);
+        read
     }
 }
 
-impl AsyncWrite for Visit {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Visit<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_sent(matches!(written, Poll::Ready(Ok(1..))));
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -214,5 +235,31 @@ impl AsyncWrite for Visit {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_known_connection_ends_once_nothing_was_sent_for_long() {
+        let (here, mut there) = duplex(64);
+        let mut visit = Visit::new(here, Guests::default().admit(Peer::Own).unwrap());
+        visit.guest.note_known();
+        let begun = visit.idle.deadline();
+        there.write_u8(1).await.unwrap();
+        visit.read_u8().await.unwrap();
+        let after_reading = visit.idle.deadline();
+        visit.write_u8(1).await.unwrap();
+        let after_writing = visit.idle.deadline();
+        assert!(begun < after_reading && after_reading < after_writing);
+        // A flush sends nothing.
+        visit.flush().await.unwrap();
+        assert_eq!(visit.idle.deadline(), after_writing);
+        visit.idle.as_mut().reset(Instant::now());
+        assert!(visit.read_u8().await.is_err() && visit.write_u8(1).await.is_err());
     }
 }

@@ -19,16 +19,27 @@
 (require 'contexture-lisp)
 (require 'contexture-mention)
 (require 'contexture-session)
+(require 'contexture-sources)
 (require 'contexture-tools)
+(require 'contexture-tools-test-helper)
 (require 'compile)
 (require 'diff-mode)
 (require 'org)
 (require 'xref)
 (require 'tramp)
 (require 'tramp-archive)
+(require 'vc)
 (require 'vc-git)
 
 ;;; Names
+
+(defun contexture-outside-tests--told (file kind)
+  "Return the names in FILE, which the tests of the server read, too, of KIND."
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name (concat "tests/outside/" file) contexture-test-root))
+    (cl-loop for line in (split-string (buffer-string) "\n" t)
+             for (which . rest) = (split-string line " ")
+             when (equal which kind) collect (string-join rest " "))))
 
 (defconst contexture-outside-tests--connected
   '("/ssh:u@localhost:/x.y" "/ssh:$(touch${IFS}X)@localhost:/x.y" "/sudo::/x.y" "/su:root@h:~/x"
@@ -456,9 +467,11 @@ Those that take their names from the one place are left out."
      (contexture-setup--run call-process expand-file-name)
      (contexture-files--git locate-dominating-file)
      (contexture-files--start make-process)
-     (contexture-tools-emacs--git-p locate-dominating-file)
+     (contexture--git expand-file-name)
+     (contexture-tools-emacs--git locate-dominating-file)
      (contexture-tools-emacs--lines make-process)
-     (contexture-sources--start-diff make-process)
+     (contexture-sources--start-diff locate-dominating-file make-process)
+     (contexture-sources--without-filters call-process)
      (contexture-symbol--grep expand-file-name make-process))
     (user
      "Names that the user typed, chose or set."
@@ -541,6 +554,85 @@ Each is (NAME . PRIMITIVES).")
                    ((mapcar 'file-exists-p x) file-exists-p)
                    ((pcase x ((pred file-exists-p) 1)) file-exists-p)))
     (should (equal (contexture-outside-tests--uses form) uses))))
+
+;;; What the server knows, too
+
+(ert-deftest contexture-outside-remote-names-are-those-of-the-server ()
+  (let ((remote (contexture-outside-tests--told "remote-names.txt" "remote"))
+        (local (contexture-outside-tests--told "remote-names.txt" "local"))
+        (before tramp-syntax))
+    (should (and (nthcdr 10 remote) (nthcdr 10 local)))
+    (dolist (name remote)
+      (should-not (contexture--outside-file name "/")))
+    (dolist (name local)
+      (should-not (contexture--remote-p (contexture--inertly (expand-file-name name "/")))))
+    (unwind-protect
+        (dolist (syntax '(default simplified separate))
+          (tramp-change-syntax syntax)
+          (dolist (name (append local remote contexture-outside-tests--names))
+            (let ((file (and (not (string-search "\0" name))
+                             (contexture--inertly (expand-file-name name "/")))))
+              (when (and file (not (string-prefix-p "/:" file))
+                         (string-match-p tramp-file-name-regexp file))
+                (should (equal (list syntax name (not (contexture--remote-p file)))
+                               (list syntax name nil)))))))
+      (tramp-change-syntax before))))
+
+(ert-deftest contexture-outside-secret-names-are-those-of-the-server ()
+  (dolist (name (contexture-outside-tests--told "secret-names.txt" "secret"))
+    (should (equal (list name (and (contexture--secret-file-p name) t)) (list name t))))
+  (dolist (name (contexture-outside-tests--told "secret-names.txt" "open"))
+    (should (equal (list name (contexture--secret-file-p name)) (list name nil)))))
+
+;;; Repositories
+
+(ert-deftest contexture-outside-repositories-run-nothing ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-in-directory
+   (lambda ()
+     (make-directory "elsewhere")
+     (contexture-test-file "elsewhere/key" "hush")
+     (make-directory "r")
+     (let* ((default-directory (expand-file-name "r/"))
+            (contexture-ert-directory default-directory)
+            (trace (expand-file-name "../trace"))
+            (script (expand-file-name "../script"))
+            (contexture-tool-project default-directory))
+       (write-region (format "#!/bin/sh\necho ran >> %s\n" trace) nil script nil 'silent)
+       (set-file-modes script #o755)
+       (write-region "hush one\n" nil "a.txt" nil 'silent)
+       (dolist (arguments '(("init" "-q") ("add" ".")
+                            ("-c" "user.name=a" "-c" "user.email=a@b" "commit" "-qm" "x")))
+         (should (eq 0 (apply #'call-process "git" nil nil nil arguments))))
+       (write-region "hush two\n" nil "a.txt" nil 'silent)
+       (write-region "* filter=evil diff=evil\n" nil ".gitattributes" nil 'silent)
+       (with-temp-buffer
+         (insert (format "[core]\n\tworktree = %s\n\tfsmonitor = %s\n\thooksPath = %s\n\tpager = %s\n"
+                         (expand-file-name "../elsewhere") script
+                         (file-name-directory script) script)
+                 (format "[filter \"evil\"]\n\tclean = %s\n\tsmudge = %s\n\tprocess = %s\n\trequired\n"
+                         script script script)
+                 (format "[diff]\n\texternal = %s\n[diff \"evil\"]\n\ttextconv = %s\n\tcommand = %s\n"
+                         script script script)
+                 (format "[remote \"o\"]\n\turl = %s\n\tuploadpack = %s\n\tpromisor = true\n"
+                         (expand-file-name "../elsewhere") script)
+                 "[protocol \"file\"]\n\tallow = always\n")
+         (append-to-file nil nil ".git/config"))
+       (let ((found (contexture-tools-test-seen-later #'contexture-tools-emacs--search "hush")))
+         (should (string-match-p "a.txt:1:hush two" found))
+         (should-not (string-match-p "key" found)))
+       (let ((names (contexture-tools-test-seen-later #'contexture-tools-emacs--files)))
+         (should (string-match-p "a.txt" names))
+         (should-not (string-match-p "key" names)))
+       (let ((buffer (generate-new-buffer " *diff*")))
+         (contexture-sources--start-diff 'Git (expand-file-name "a.txt") buffer)
+         (contexture-ert-wait-for
+          (with-current-buffer buffer (string-match-p "\\+hush two" (buffer-string))))
+         (kill-buffer buffer))
+       (should-not (file-exists-p trace))
+       ;; The trap works.
+       (call-process "git" nil nil nil "--work-tree=." "status")
+       (should (file-exists-p trace))))))
 
 ;;; What is allowed
 

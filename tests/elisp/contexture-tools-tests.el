@@ -539,6 +539,20 @@ What it was called with is in `changed', in an order that has the last first."
                       :agent agent :arguments (json-encode (list :file "a.el"))))
                (should (string-match-p "(car x)" (car given)))))))))))
 
+(ert-deftest contexture-tools-see-packed-files-that-are-open ()
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((contexture-tool-project default-directory))
+       (with-temp-buffer
+         (insert "(car packed)")
+         (setq buffer-file-name (expand-file-name "a.el.gz")
+               buffer-file-truename (abbreviate-file-name buffer-file-name))
+         (should (string-match-p "a.el.gz" (contexture-tools-emacs--list-buffers)))
+         (should (string-match-p "packed" (contexture-tools-emacs--read-buffer "a.el.gz" nil nil)))
+         (set-buffer-modified-p nil)
+         (setq buffer-file-name nil))
+       (should-error (contexture-tools-emacs--read-buffer "a.el.gz" nil nil))))))
+
 (ert-deftest contexture-tools-search-no-file-with-secrets ()
   (dolist (git '(nil t))
     (contexture-test-in-directory
