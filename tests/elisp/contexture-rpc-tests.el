@@ -226,6 +226,27 @@ its watchers are told of."
       (contexture-test-message "not a message: garbage ("
         (should (eq (contexture-request 'ping) :pong))))))
 
+(ert-deftest contexture-rpc-ends-a-call-whose-answer-cannot-be-read ()
+  ;; The server is there and answers, but not in plain data.
+  (dolist (object '("#[0 \"\"]" "#s(hash-table)" "#1=(a . #1#)" "(a"))
+    (let ((contexture-test-binary
+           (list "sh" "-c" (format "while read -r line; do
+  id=$(printf %%s \"$line\" | sed -n 's/^(:id \\([0-9]*\\) .*/\\1/p')
+  case $line in
+    *'\"chat\"'*) printf '(:id %%s :result %%s)\\n' \"$id\" %s ;;
+    *) printf '(:id %%s :result nil)\\n' \"$id\" ;;
+  esac
+done" (shell-quote-argument object)))))
+      (contexture-test-with-server
+        ;; Only the answer can end the call: no test waits as long as this.
+        (should (string-match-p
+                 "the answer of the server cannot be read"
+                 (error-message-string
+                  (should-error (contexture-request 'chat nil :timeout 100000)
+                                :type 'contexture-error))))
+        (should (zerop (hash-table-count (oref contexture--connection unanswered))))
+        (should-not (contexture-request 'ping nil :timeout 100000))))))
+
 ;;;; Starting and finding
 
 (ert-deftest contexture-rpc-loading-changes-nothing ()
