@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::call::Call;
+use super::places::{Kept, places};
 use super::serve::log_to_stderr;
-use super::setup::{claude_folder, codex_folder};
 use super::{Common, current_folder, say, utf8};
 use crate::files::project_root;
 use crate::value::Value;
@@ -15,14 +15,14 @@ use crate::wording::counted;
 
 /// Import the sessions that other agents recorded
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  contexture import ~/.claude/projects --dry-run\n  contexture import \
-    .specstory/history\n  contexture import\n\nReads JSON lines of Claude Code, rollouts of Codex, \
-    Markdown of SpecStory and what\ncontexture acp records. Importing again adds only what is \
-    new. Without a FILE, says where agents\nkeep their sessions."
-)]
+#[command(after_help = "Examples:\n  contexture import claude --dry-run\n  contexture import \
+    .specstory/history\n  contexture import\n\nReads the sessions of aider, Claude Code, Cline, \
+    Codex, Copilot CLI, Cursor, Gemini CLI, OpenClaw,\nOpenCode, pi, Qwen Code, Roo Code and \
+    SpecStory, and what contexture acp records. Importing again\nadds only what is new. Without a \
+    FILE, says where agents keep their sessions. The name of an agent\nthere stands for these \
+    places.")]
 pub(super) struct Import {
-    /// Files to import, or folders with such files
+    /// Files to import, folders with such files, or the name of an agent
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only report what would be imported
@@ -67,7 +67,7 @@ struct LeftOut {
 impl Import {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         if self.files.is_empty() {
-            return say(&places()?).map(|()| true);
+            return say(&listed()?).map(|()| true);
         }
         let setup = common.setup()?;
         log_to_stderr();
@@ -81,8 +81,12 @@ impl Import {
     }
 
     fn params(&self) -> anyhow::Result<Value> {
-        let paths =
-            self.files.iter().map(|path| named(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut paths = Vec::new();
+        for path in &self.files {
+            for path in meant(path)? {
+                paths.push(named(&path)?);
+            }
+        }
         let mut params = vec![("paths".into(), Value::List(paths))];
         if self.dry_run {
             params.push(("dry-run".into(), Value::Bool(true)));
@@ -129,22 +133,41 @@ fn named(path: &Path) -> anyhow::Result<Value> {
     Ok(Value::Str(utf8(current_folder()?.join(path))?))
 }
 
-/// Returns a text that lists the folders where agents keep their sessions, and says which of these
-/// folders do not exist.
-fn places() -> anyhow::Result<String> {
-    let home = std::env::home_dir().unwrap_or_default();
+/// Returns the places for which an argument stands: those of an agent's sessions that exist, if it
+/// is the agent's name and not a file's.
+fn meant(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let kept = known()?.into_iter().find(|kept| Path::new(kept.word) == path);
+    let Some(kept) = kept.filter(|_| !path.exists()) else { return Ok(vec![path.to_owned()]) };
+    let found: Vec<PathBuf> = kept.places.iter().filter(|place| place.exists()).cloned().collect();
+    let looked = kept.places.iter().map(|place| crate::visible::visible_path(place).to_string());
+    anyhow::ensure!(
+        !found.is_empty(),
+        "{} keeps no sessions here; looked for {}",
+        kept.name,
+        looked.collect::<Vec<_>>().join(", ")
+    );
+    Ok(found)
+}
+
+fn known() -> anyhow::Result<Vec<Kept>> {
     let here = current_folder()?;
     let project = project_root(&here).unwrap_or(here);
-    let known = [
-        ("Claude Code", claude_folder(&home).join("projects")),
-        ("Codex", codex_folder(&home).join("sessions")),
-        ("SpecStory", project.join(".specstory/history")),
-    ];
-    let mut text = "Agents keep their sessions here; name a file or folder to import:\n".to_owned();
-    for (agent, path) in known {
-        let note = if path.is_dir() { "" } else { " (does not exist)" };
-        let path = crate::visible::visible_path(&path);
-        let _ = writeln!(text, "  {agent:11}  {path}{note}");
+    Ok(places(&std::env::home_dir().unwrap_or_default(), &project))
+}
+
+/// Returns a text that lists the places where agents keep their sessions. Of several places for one
+/// agent, lists those that exist, or else the first.
+fn listed() -> anyhow::Result<String> {
+    let mut text =
+        "Agents keep their sessions here; name an agent, or a file or folder, to import:\n"
+            .to_owned();
+    for Kept { word, places, .. } in known()? {
+        let exist: Vec<_> = places.iter().filter(|place| place.exists()).collect();
+        let note = if exist.is_empty() { " (does not exist)" } else { "" };
+        let shown = if exist.is_empty() { places.iter().take(1).collect() } else { exist };
+        for path in shown {
+            let _ = writeln!(text, "  {word:9}  {}{note}", crate::visible::visible_path(path));
+        }
     }
     Ok(text)
 }

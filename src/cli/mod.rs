@@ -14,6 +14,7 @@ mod inferior;
 mod mcp;
 mod methods;
 mod owner;
+mod places;
 mod receipt;
 mod reference;
 mod render;

@@ -42,7 +42,8 @@ pub(crate) use path::{absolute, path_value};
 pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read};
 pub(crate) use recording::{
-    LARGEST_RECORDING, MOST_RECORDINGS, Recording, project_of_history, recordings,
+    AIDER, LARGEST_RECORDING, MOST_RECORDINGS, Recording, opencode_session, project_of_history,
+    recordings,
 };
 pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
 pub(crate) use remote::{remote_of, true_name};

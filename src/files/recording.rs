@@ -1,7 +1,7 @@
 //! Finds and opens files that other programs may still be writing, to read them piece by piece.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Take};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -22,11 +22,16 @@ const END_BYTES: u64 = 4096;
 /// Size of the buffer for reading.
 const BUFFER: usize = 256 << 10;
 
-/// An open file of which a part may have been read before.
+/// An open file of which a part may have been read before, or a text that was taken from files.
 pub(crate) struct Recording {
-    file: File,
+    content: Content,
     path: PathBuf,
     bytes: u64,
+}
+
+enum Content {
+    File(File),
+    Text(String),
 }
 
 impl Recording {
@@ -35,7 +40,13 @@ impl Recording {
         let file = open(path, LARGEST_RECORDING)?;
         let bytes = size_of_regular(path, file.metadata())?;
         let path = path.canonicalize().map_err(|error| refused(path, error))?;
-        Ok(Self { file, path, bytes })
+        Ok(Self { content: Content::File(file), path, bytes })
+    }
+
+    /// Returns a recording of which the file at `path` holds a part.
+    pub(crate) fn of_text(path: PathBuf, text: String) -> Self {
+        let bytes = text.len() as u64;
+        Self { content: Content::Text(text), path, bytes }
     }
 
     /// Returns the file's real name.
@@ -55,21 +66,51 @@ impl Recording {
         let mut bytes = vec![0; usize::try_from(offset.min(END_BYTES)).unwrap_or(0)];
         // Reading at an offset does not move the position of a reader of the file.
         for start in [0, offset - bytes.len() as u64] {
-            let read = self.file.read_exact_at(&mut bytes, start);
-            read.map_err(|error| refused(&self.path, error))?;
+            match &self.content {
+                Content::File(file) => file
+                    .read_exact_at(&mut bytes, start)
+                    .map_err(|error| refused(&self.path, error))?,
+                Content::Text(text) => {
+                    let start = usize::try_from(start).unwrap_or(usize::MAX);
+                    let part = text.as_bytes().get(start..).unwrap_or_default();
+                    bytes.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+                }
+            }
             hasher.update(&bytes);
         }
         Ok(hasher.finalize().to_hex().to_string())
     }
 
     /// Returns the content from `offset` to the end that the file had when it was opened.
-    pub(crate) fn from(&self, offset: u64) -> Result<BufReader<Take<&File>>, FileError> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).map_err(|error| refused(&self.path, error))?;
-        let part = file.take(self.bytes.saturating_sub(offset));
-        Ok(BufReader::with_capacity(BUFFER, part))
+    pub(crate) fn from(&self, offset: u64) -> Result<Box<dyn BufRead + '_>, FileError> {
+        Ok(match &self.content {
+            Content::File(file) => {
+                let mut file = file;
+                file.seek(SeekFrom::Start(offset)).map_err(|error| refused(&self.path, error))?;
+                let part = file.take(self.bytes.saturating_sub(offset));
+                Box::new(BufReader::with_capacity(BUFFER, part))
+            }
+            Content::Text(text) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                Box::new(text.as_bytes().get(start..).unwrap_or_default())
+            }
+        })
+    }
+
+    /// Returns whether a JSON file begins like a recording.
+    pub(crate) fn may_be_session(&self) -> Result<bool, FileError> {
+        let mut beginning = Vec::new();
+        let read = self.from(0)?.take(PEEKED).read_to_end(&mut beginning);
+        read.map_err(|error| refused(&self.path, error))?;
+        let has = |sign: &&str| memchr::memmem::find(&beginning, sign.as_bytes()).is_some();
+        Ok(SIGNS.iter().any(|sign| has(&sign)))
     }
 }
+
+/// Members of which one stands near the beginning of every recording in JSON.
+const SIGNS: &[&str] = &["\"projectHash\"", "\"messages\"", "\"role\"", "\"items\""];
+/// Number of bytes at the beginning of a JSON file that are searched for them.
+const PEEKED: u64 = 64 << 10;
 
 /// Returns `path` if it is a file. If `path` is a folder, returns the files in it, and in folders
 /// below it, that may be recordings, sorted by name. Does not follow links in the folder.
@@ -87,15 +128,107 @@ pub(crate) fn recordings(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     walk.sort_by_file_name(std::ffi::OsStr::cmp);
     let entries = walk.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let may_be = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "md");
-    let paths = files.map(ignore::DirEntry::into_path).filter(may_be);
+    let paths = files.map(ignore::DirEntry::into_path).filter(|path| may_be_recording(path));
     Ok(paths.take(MOST_RECORDINGS).collect())
 }
 
-/// Returns the project of a file within a folder `.specstory`: the folder that contains
-/// `.specstory`.
-pub(crate) fn project_of_history(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|folder| folder.ends_with(".specstory"))?.parent()
+fn may_be_recording(path: &Path) -> bool {
+    let is_below = |name: &str| path.ancestors().skip(1).any(|folder| folder.ends_with(name));
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("jsonl" | "md") => true,
+        // The rest of what OpenCode stores belongs to its sessions.
+        Some("json") => !is_below("storage") || is_below("storage/session"),
+        Some("txt") => is_below("agent-transcripts"),
+        Some("db") => path.file_name().is_some_and(|name| name == "opencode.db"),
+        _ => false,
+    }
+}
+
+/// Returns the project that the place of a recording tells: the folder that contains `.specstory`
+/// or aider's history, the folder that Gemini CLI notes beside its chats, or the folder after which
+/// Cursor names the folder of a transcript.
+pub(crate) fn project_of_history(path: &Path) -> Option<PathBuf> {
+    if path.file_name()? == AIDER {
+        return path.parent().map(Path::to_owned);
+    }
+    let folder = |name: &str| path.ancestors().skip(1).find(|folder| folder.ends_with(name));
+    if let Some(folder) = folder(".specstory") {
+        return folder.parent().map(Path::to_owned);
+    }
+    if let Some(chats) = folder("chats") {
+        let noted = std::fs::read_to_string(chats.parent()?.join(".project_root")).ok()?;
+        return Some(PathBuf::from(noted.trim()));
+    }
+    let project = folder("agent-transcripts")?.parent()?.file_name()?.to_str()?;
+    undashed(Path::new("/"), project, &mut MOST_LOOKED_AT.clone())
+}
+
+/// Name of aider's history.
+pub(crate) const AIDER: &str = ".aider.chat.history.md";
+/// Maximum number of folders that are looked at to find the one after which another is named.
+const MOST_LOOKED_AT: usize = 20_000;
+
+/// Finds the folder below `folder` whose path, with a dash for each character other than letters and
+/// digits, is `name`.
+fn undashed(folder: &Path, name: &str, left: &mut usize) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).ok()?.filter_map(Result::ok) {
+        *left = left.checked_sub(1)?;
+        let own = entry.file_name();
+        let own = own.to_string_lossy();
+        let dashed = own.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+        let Some(rest) = name.strip_prefix(dashed.trim_matches('-')) else { continue };
+        let path = entry.path();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let found = match rest.strip_prefix('-') {
+            _ if !is_folder => None,
+            None if rest.is_empty() => Some(path),
+            None => None,
+            Some(rest) => undashed(&path, rest.trim_start_matches('-'), left),
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Returns as an export the session of OpenCode whose facts are in the file `path`, with the
+/// messages and their parts, which OpenCode keeps in other files; `None` if the file holds no such
+/// facts.
+pub(crate) fn opencode_session(path: &Path) -> Option<String> {
+    let id = path.file_stem()?.to_str()?;
+    let parent = path.parent()?;
+    // Before August 2025, all was below `session`, and the facts in `session/info`.
+    let (messages, parts) = match parent.ends_with("session/info") {
+        true => {
+            let all = parent.parent()?;
+            (all.join("message").join(id), all.join("part").join(id))
+        }
+        false => {
+            let all = parent.parent().filter(|it| it.ends_with("storage/session"))?.parent()?;
+            (all.join("message").join(id), all.join("part"))
+        }
+    };
+    let info = std::fs::read_to_string(path).ok()?;
+    let all = json_files(&messages).into_iter().map(|message| {
+        let parts = parts.join(message.file_stem().unwrap_or_default());
+        let info = std::fs::read_to_string(&message).unwrap_or_default();
+        let parts = json_files(&parts).into_iter();
+        let parts: Vec<String> = parts.filter_map(|it| std::fs::read_to_string(it).ok()).collect();
+        format!("{{\"info\":{info},\"parts\":[{}]}}", parts.join(","))
+    });
+    let all = all.collect::<Vec<_>>().join(",");
+    Some(format!("{{\"info\":{info},\"messages\":[{all}]}}"))
+}
+
+/// Returns the JSON files in a folder, sorted by name, which is their age.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let paths = entries.map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    paths.sort();
+    paths
 }
 
 #[cfg(test)]
@@ -131,7 +264,7 @@ mod tests {
         crate::system::make_fifo(&fifo);
         let found = recordings(folder.path()).unwrap();
         assert_eq!(found, [inner.join("a.jsonl"), inner.join("b.md")]);
-        assert_eq!(project_of_history(&found[1]), Some(folder.path()));
+        assert_eq!(project_of_history(&found[1]).as_deref(), Some(folder.path()));
         assert_eq!(
             Recording::open(&fifo).err().map(|error| error.kind()),
             Some("not-a-regular-file")

@@ -170,6 +170,7 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
         into.leave_out("synthetic", "a notice from the agent itself");
         return Ok(());
     }
+    into.note_model(message.model.as_deref());
     let id = message.id.unwrap_or_default();
     let goes_on = !id.is_empty() && into.mark.last_answer == id;
     if !goes_on {

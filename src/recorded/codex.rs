@@ -4,10 +4,12 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{Block, content, join};
+use super::records::{Record as Line, parsed};
 
 /// A line: an envelope with its payload, or an item by itself.
 #[derive(Deserialize)]
@@ -18,6 +20,7 @@ struct Record<'a> {
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
     id: Option<String>,
+    items: Option<IgnoredAny>,
 }
 
 /// The facts at the beginning of a rollout, or of a turn.
@@ -25,6 +28,7 @@ struct Record<'a> {
 struct Meta {
     id: Option<String>,
     cwd: Option<String>,
+    model: Option<String>,
     thread_source: Option<String>,
     source: Option<serde_json::Value>,
 }
@@ -72,6 +76,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             let meta: Meta = serde_json::from_str(payload.get())?;
             Gathered::note_once(&mut about.id, meta.id.as_deref());
             Gathered::note_once(&mut about.project, meta.cwd.as_deref());
+            into.note_model(meta.model.as_deref());
             let spawned = meta.source.is_some_and(|source| source.get("subagent").is_some());
             if into.is_empty() && (spawned || meta.thread_source.as_deref() == Some("subagent")) {
                 into.mark.is_subagent = true;
@@ -90,12 +95,41 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         }
         (Some(_), None) => return item(text, time, into),
         (Some(kind), Some(_)) => into.leave_out(kind, "not part of the conversation"),
+        (None, _) if record.items.is_some() => read_value(&[(into.line, text)], into),
         (None, _) if record.id.is_some() => {
             Gathered::note_once(&mut about.id, record.id.as_deref());
         }
         (None, _) => into.leave_out("record", "the record has no type"),
     }
     Ok(())
+}
+
+/// A rollout of April 2025: one object with the session and its items.
+#[derive(Deserialize)]
+struct Rollout<'a> {
+    session: Session,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    id: Option<String>,
+    timestamp: Option<String>,
+}
+
+/// Adds what rollouts of one object say to `into`.
+pub(super) fn read_value(records: &[Line<'_>], into: &mut Gathered) {
+    for (line, Rollout { session, items }) in parsed::<Rollout<'_>>(records, into) {
+        into.line = line;
+        let time = into.time(session.timestamp.as_deref());
+        Gathered::note_once(&mut into.mark.about.id, session.id.as_deref());
+        for text in items {
+            if item(text.get(), time, into).is_err() {
+                into.leave_out("item", "a record in an unexpected form");
+            }
+        }
+    }
 }
 
 fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {

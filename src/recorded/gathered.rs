@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::json::join;
+use super::json::{compact, join};
 use super::report::{Report, clipped};
 use super::said::{Said, is_command, separated, title};
 use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
@@ -12,6 +12,9 @@ use crate::session::message::{Role, ToolCall};
 const LONGEST_ID: usize = 1024;
 /// Text in place of a result that the recording does not have.
 const NO_RESULT: &str = "[no result was recorded]";
+
+/// A call, its id in the recording, and its result, if there is one.
+pub(super) type Told = (ToolCall, String, Option<String>);
 
 /// The messages and the report of a reading, and the state from which another reading can continue.
 #[derive(Default)]
@@ -53,6 +56,20 @@ impl Gathered {
         let time = super::time::seconds(written?);
         self.mark.about.started = self.mark.about.started.or(time);
         time
+    }
+
+    /// Returns in Unix seconds the time of a record that counts milliseconds, as [`Self::time`].
+    pub(super) fn milliseconds(&mut self, written: Option<f64>) -> Option<i64> {
+        let time = written.map(|it| (it / 1000.0) as i64)?;
+        self.mark.about.started = self.mark.about.started.or(Some(time));
+        Some(time)
+    }
+
+    /// Notes the model that answers from now on.
+    pub(super) fn note_model(&mut self, named: Option<&str>) {
+        if let Some(name) = named.filter(|name| !name.trim().is_empty()) {
+            self.mark.about.model = Some(clipped(name));
+        }
     }
 
     /// Sets a fact about the recording, such as its folder, unless the fact is already known.
@@ -169,7 +186,18 @@ impl Gathered {
         }
         self.mark.open.push((id.to_owned(), told.clone()));
         let name = name[..name.floor_char_boundary(LONGEST_ID)].to_owned();
-        ToolCall { id: told, name, arguments }
+        ToolCall { id: told, name, arguments: compact(arguments) }
+    }
+
+    /// Adds what the agent said, its calls, and their results.
+    pub(super) fn answer(&mut self, said: &str, calls: Vec<Told>, time: Option<i64>) {
+        self.agent(said, calls.iter().map(|(call, ..)| call.clone()).collect(), time, false);
+        for (call, id, result) in calls {
+            match result {
+                Some(result) => self.result(&id, result, time),
+                None => self.end_call(&call.id, time),
+            }
+        }
     }
 
     /// Adds the result of the call with this id. If no such call waits, keeps the result on its
@@ -195,6 +223,11 @@ impl Gathered {
         if waiting.is_some() && self.waits_for_nobody() {
             self.end_calls(time);
         }
+    }
+
+    /// Returns whether the call with this id waits for its result.
+    pub(super) fn waits_for(&self, id: &str) -> bool {
+        self.mark.open.iter().any(|(recorded, _)| recorded == id)
     }
 
     /// Returns whether a call waits for its result.

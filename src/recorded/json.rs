@@ -16,6 +16,8 @@ pub(super) struct Block<'a> {
     pub(super) name: Option<String>,
     #[serde(borrow)]
     pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
     pub(super) tool_use_id: Option<String>,
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
@@ -57,6 +59,22 @@ impl Block<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns JSON without the line breaks and indentation between its values.
+pub(super) fn compact(json: String) -> String {
+    if !json.contains('\n') {
+        return json;
+    }
+    let (mut text, mut in_string, mut is_escaped) = (String::new(), false, false);
+    for letter in json.chars() {
+        if in_string || !letter.is_ascii_whitespace() {
+            text.push(letter);
+        }
+        in_string ^= letter == '"' && !is_escaped;
+        is_escaped = in_string && letter == '\\' && !is_escaped;
+    }
+    text
 }
 
 /// Appends a part to a text, with an empty line between the two. Ignores a blank part.

@@ -38,10 +38,10 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns whether the agent only appends to the recording. SpecStory, in contrast, rewrites
-    /// its files.
+    /// Returns whether the agent only appends to the recording, and no line changes what earlier
+    /// ones say. Other recordings are read as a whole.
     pub fn only_grows(&self) -> bool {
-        self.format != Some(Format::Specstory)
+        matches!(self.format, None | Some(Format::ClaudeCode | Format::Codex | Format::Acp))
     }
 
     /// Returns the mark for reading the recording from its beginning again. That reading leaves out

@@ -1,5 +1,5 @@
-//! Reads, as messages, the sessions that other agents recorded: Claude Code's JSON lines, Codex's
-//! rollouts, SpecStory's Markdown, and what `contexture acp` records.
+//! Reads, as messages, the sessions that other agents recorded. The file of each format says where
+//! its program keeps recordings, and what they look like.
 //!
 //! Nothing here opens a file. A [`Reader`] takes any source of bytes, holds one record at a time
 //! however long the source is, and can continue from the [`Mark`] of an earlier reading. The reader
@@ -8,22 +8,36 @@
 
 mod acp;
 mod acp_blocks;
+mod aider;
 mod claude;
+mod cline;
 mod codex;
+mod copilot;
+mod cursor;
+mod document;
 mod gathered;
+mod gemini;
 mod json;
 mod lines;
 mod mark;
+mod opencode;
+mod parts;
+mod pi;
+mod qwen;
 mod reader;
+mod recognize;
+mod records;
 mod report;
 mod said;
 mod specstory;
 mod time;
+mod tree;
 
 use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::aider::chats;
 pub use self::mark::Mark;
 pub use self::reader::Reader;
 pub use self::report::LeftOut;
@@ -52,6 +66,22 @@ names! {
         Specstory => "specstory",
         /// JSON lines of `contexture acp`.
         Acp => "acp",
+        /// A session of Gemini CLI, as JSON or JSON lines.
+        Gemini => "gemini",
+        /// JSON lines of Qwen Code.
+        Qwen => "qwen",
+        /// A session of OpenCode.
+        Opencode => "opencode",
+        /// The history of aider.
+        Aider => "aider",
+        /// A transcript of Cursor's agent, as JSON lines or text.
+        Cursor => "cursor",
+        /// JSON lines of pi or OpenClaw.
+        Pi => "pi",
+        /// A task of Cline, Roo Code or Kilo Code.
+        Cline => "cline",
+        /// JSON lines of GitHub Copilot CLI.
+        Copilot => "copilot",
     }
 }
 
@@ -68,6 +98,15 @@ pub struct About {
     pub id: Option<String>,
     /// Time of the first record with a time, in Unix seconds.
     pub started: Option<i64>,
+    /// Model that answered last.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Id of the session whose agent began this one as a subagent.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// Id of the session of which this one is a fork.
+    #[serde(default)]
+    pub forked_from: Option<String>,
 }
 
 /// A message of a recording.
@@ -138,8 +177,7 @@ pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
 pub enum ReadError {
     /// The text is in none of the known formats.
     #[error(
-        "the file is not a recorded session: expected JSON lines of Claude Code or `contexture \
-         acp`, a rollout of Codex, or Markdown of SpecStory"
+        "the file is not a recorded session of a known agent; `contexture import` lists the agents"
     )]
     Unknown,
     /// The text seems to be another program's.

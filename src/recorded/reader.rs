@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
+use super::document::Document;
 use super::gathered::Gathered;
 use super::json::without_lone_surrogates;
 use super::lines::{Line, Lines};
-use super::specstory::{Markdown, is_markdown};
-use super::time::seconds_in_name;
+use super::recognize::{self, Sign};
 use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Usage};
 use super::{acp, claude, codex};
 
@@ -18,7 +17,7 @@ use super::{acp, claude, codex};
 pub struct Reader<R> {
     lines: Lines<R>,
     gathered: Gathered,
-    markdown: Markdown,
+    document: Document,
     turn: acp::Turn,
     has_ended: bool,
     /// Program that seems to have written the recording, if its recordings cannot be read.
@@ -31,17 +30,17 @@ impl<R: BufRead> Reader<R> {
         Self {
             lines: Lines::new(source, mark.offset, mark.lines),
             gathered: Gathered::new(mark),
-            markdown: Markdown::default(),
+            document: Document::default(),
             turn: acp::Turn::default(),
             has_ended: false,
             other: None,
         }
     }
 
-    /// Tells the reader the name of the recording's file, whose time counts if Markdown
+    /// Tells the reader the path of the recording's file, whose time and id count if the recording
     /// tells none.
-    pub fn set_file_name(&mut self, name: &str) {
-        self.markdown.file_time = seconds_in_name(name);
+    pub fn set_file(&mut self, path: &str) {
+        self.document.set_file(path);
     }
 
     /// Returns the format, once it is known.
@@ -111,8 +110,8 @@ impl<R: BufRead> Reader<R> {
                 return Ok(None);
             }
             self.step()?;
-            if self.format().is_none() && (self.has_ended || self.lines.count > MOST_UNKNOWN_LINES)
-            {
+            let is_long = self.lines.count > MOST_UNKNOWN_LINES && !self.document.may_be_whole();
+            if self.format().is_none() && (self.has_ended || is_long) {
                 return Err(match self.other {
                     Some(program) => ReadError::Other { program },
                     None => ReadError::Unknown,
@@ -136,10 +135,14 @@ impl<R: BufRead> Reader<R> {
                 }
             }
             Line::End => {
-                self.markdown.end(&mut self.gathered);
+                self.has_ended = true;
+                if self.format().is_none() {
+                    let sign = self.document.recognize();
+                    self.recognized(sign);
+                }
+                self.document.end(self.format(), &mut self.gathered);
                 self.turn.finish(&mut self.gathered);
                 self.gathered.pause();
-                self.has_ended = true;
             }
         }
         Ok(())
@@ -148,38 +151,45 @@ impl<R: BufRead> Reader<R> {
     /// Returns whether the last line, which has no newline, is complete. JSON that is cut off is
     /// not.
     fn is_complete(&self) -> bool {
-        self.format() == Some(Format::Specstory)
+        !self.gathered.mark.only_grows()
             || self.format().is_none()
             || serde_json::from_slice::<IgnoredAny>(&self.lines.text).is_ok()
     }
 
     fn read_line(&mut self) {
-        let text = String::from_utf8_lossy(&self.lines.text);
+        let bytes = std::mem::take(&mut self.lines.text);
+        let text = String::from_utf8_lossy(&bytes);
         if matches!(text, Cow::Owned(_)) {
             self.gathered.leave_out("bytes", "not UTF-8; replaced by U+FFFD");
         }
         let text = text.trim_matches(['\u{feff}', '\n', '\r', '\0']);
-        if self.gathered.mark.format.is_none() {
-            match recognize(text) {
-                Some(Sign::Format(format)) => {
-                    self.gathered.mark.format = Some(format);
-                    if format != Format::Specstory {
-                        self.markdown.leave_out(&mut self.gathered);
-                    }
-                }
-                Some(Sign::Other(program)) => self.other = self.other.or(Some(program)),
-                None => {}
-            }
+        if self.format().is_none() && !self.document.may_be_whole() {
+            self.recognized(recognize::line(text));
         }
-        match self.gathered.mark.format {
+        let into = &mut self.gathered;
+        match into.mark.format {
             // Markdown may begin with its title.
-            None | Some(Format::Specstory) => self.markdown.line(text),
+            None => self.document.line(text),
+            Some(_) if !into.mark.only_grows() => self.document.line(text),
             _ if text.trim().is_empty() => {}
-            Some(Format::ClaudeCode) => json_line(text, claude::record, &mut self.gathered),
-            Some(Format::Codex) => json_line(text, codex::record, &mut self.gathered),
-            Some(Format::Acp) => {
-                json_line(text, |it, into| self.turn.record(it, into), &mut self.gathered);
+            Some(Format::ClaudeCode) => json_line(text, claude::record, into),
+            Some(Format::Codex) => json_line(text, codex::record, into),
+            Some(_) => json_line(text, |it, into| self.turn.record(it, into), into),
+        }
+        self.lines.text = bytes;
+    }
+
+    /// Takes a sign of the format into account.
+    fn recognized(&mut self, sign: Option<Sign>) {
+        match sign {
+            Some(Sign::Format(format)) => {
+                self.gathered.mark.format = Some(format);
+                if self.gathered.mark.only_grows() && !self.has_ended {
+                    self.document.leave_out(&mut self.gathered);
+                }
             }
+            Some(Sign::Other(program)) => self.other = self.other.or(Some(program)),
+            None => {}
         }
     }
 }
@@ -198,83 +208,4 @@ fn json_line(
         };
         into.leave_out("line", reason);
     }
-}
-
-/// Kinds of records that only Claude Code writes and that have no session id.
-const CLAUDE: &[&str] =
-    &["summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title"];
-/// Kinds of items that Codex writes without an envelope.
-const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
-
-/// What a line tells about the program that wrote the recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Format(Format),
-    /// A program whose recordings cannot be read.
-    Other(&'static str),
-}
-
-/// A record as far as it shows its format.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Any<'a> {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    #[serde(rename = "record_type")]
-    record_type: Option<IgnoredAny>,
-    payload: Option<IgnoredAny>,
-    session_id: Option<IgnoredAny>,
-    uuid: Option<IgnoredAny>,
-    is_sidechain: Option<IgnoredAny>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    role: Option<IgnoredAny>,
-    content: Option<IgnoredAny>,
-    #[serde(rename = "call_id")]
-    call_id: Option<IgnoredAny>,
-    summary: Option<IgnoredAny>,
-    version: Option<IgnoredAny>,
-    cwd: Option<IgnoredAny>,
-    id: Option<IgnoredAny>,
-    acp: Option<IgnoredAny>,
-    timestamp: Option<IgnoredAny>,
-}
-
-/// The members by which agents' messages differ.
-#[derive(serde::Deserialize)]
-struct AnyMessage {
-    content: Option<IgnoredAny>,
-    parts: Option<IgnoredAny>,
-}
-
-/// Returns what this line tells about the recording's format. Several members decide together,
-/// since many agents write records with a `type` and a `message`.
-fn recognize(line: &str) -> Option<Sign> {
-    if is_markdown(line) {
-        return Some(Sign::Format(Format::Specstory));
-    }
-    let any: Any<'_> = serde_json::from_str(line).ok()?;
-    let message = any.message.and_then(|raw| serde_json::from_str::<AnyMessage>(raw.get()).ok());
-    let has_parts = message.as_ref().is_some_and(|message| message.parts.is_some());
-    let has_content = message.is_some_and(|message| message.content.is_some());
-    let of_claude = any.session_id.is_some() || any.uuid.is_some();
-    let is_item = any.role.is_some() && any.content.is_some() || any.call_id.is_some();
-    let format = match any.kind.as_deref() {
-        Some("session_start") if any.id.is_some() => return Some(Sign::Other("Droid")),
-        Some("session") if any.version.is_some() && any.cwd.is_some() => {
-            return Some(Sign::Other("pi or OpenClaw"));
-        }
-        Some(_) if has_parts && of_claude => return Some(Sign::Other("Qwen Code")),
-        Some(_) if any.payload.is_some() => Format::Codex,
-        Some("user" | "assistant") if has_content => Format::ClaudeCode,
-        Some("reasoning") if any.summary.is_some() || any.content.is_some() => Format::Codex,
-        Some(kind) if CODEX.contains(&kind) && is_item => Format::Codex,
-        Some(kind) if CLAUDE.contains(&kind) => Format::ClaudeCode,
-        Some(_) if of_claude && any.is_sidechain.is_some() => Format::ClaudeCode,
-        None if any.acp.is_some() => Format::Acp,
-        None if any.record_type.is_some() => Format::Codex,
-        None if any.id.is_some() && any.timestamp.is_some() => Format::Codex,
-        _ => return None,
-    };
-    Some(Sign::Format(format))
 }

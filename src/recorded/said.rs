@@ -28,6 +28,7 @@ const TAGS: &[&str] = &[
     "permissions instructions",
     "project_layout",
     "session-start-hook",
+    "session_context",
     "skill",
     "skills_instructions",
     "subagent_notification",

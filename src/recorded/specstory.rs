@@ -7,59 +7,17 @@
 
 mod block;
 
-use super::gathered::Gathered;
+use std::mem::take;
+
+use super::gathered::{Gathered, Told};
 use super::json::join;
 use super::report::clipped;
 use super::time::{seconds, seconds_in_title};
-use crate::session::message::ToolCall;
 
-/// Maximum size of a recording in Markdown, in bytes. The rest of a larger one is cut off, and the
-/// report says so.
-const LARGEST_MARKDOWN: usize = 256 << 20;
-
-/// The lines of a recording that were read so far.
-#[derive(Default)]
-pub(super) struct Markdown {
-    lines: Vec<String>,
-    bytes: usize,
-    is_cut: bool,
-    /// Time in the name of the file; `None` if it has none.
-    pub(super) file_time: Option<i64>,
-}
-
-impl Markdown {
-    /// Reads the next line.
-    pub(super) fn line(&mut self, line: &str) {
-        self.is_cut |= self.bytes + line.len() > LARGEST_MARKDOWN;
-        if !self.is_cut {
-            self.bytes += line.len() + 1;
-            self.lines.push(line.to_owned());
-        }
-    }
-
-    /// Counts the lines so far as left out, since the recording is in another format.
-    pub(super) fn leave_out(&mut self, into: &mut Gathered) {
-        let line = into.line;
-        for (at, _) in self.lines.drain(..).enumerate().filter(|(_, line)| !is_blank(line)) {
-            into.line = at as u64 + 1;
-            into.leave_out("line", "before the first record");
-        }
-        into.line = line;
-    }
-
-    /// Adds the messages of the whole recording.
-    pub(super) fn end(&mut self, into: &mut Gathered) {
-        let lines = std::mem::take(&mut self.lines);
-        if lines.is_empty() {
-            return;
-        }
-        if self.is_cut {
-            into.leave_out("text", "longer than the limit; cut off");
-        }
-        let lines = lines.iter().map(String::as_str).collect();
-        let document = Document { lines, last: None, is_dated: false };
-        document.read(self.file_time, into);
-    }
+/// Adds the messages of a whole recording. `file_time` is the time in the name of its file.
+pub(super) fn read(lines: &[String], file_time: Option<i64>, into: &mut Gathered) {
+    let lines = lines.iter().map(String::as_str).collect();
+    Document { lines, last: None, is_dated: false }.read(file_time, into);
 }
 
 /// Returns whether a line shows that a recording is Markdown of SpecStory.
@@ -286,7 +244,7 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
         into.leave_out("sidechain", "the conversation of a subagent");
         return;
     }
-    let (mut said, mut calls) = (String::new(), Calls::new());
+    let (mut said, mut calls) = (String::new(), Vec::<Told>::new());
     let mut count = 0;
     for piece in pieces {
         match piece {
@@ -296,7 +254,7 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
             Piece::Text(text) if speaker.who == Who::User => join(&mut said, text.trim()),
             Piece::Text(text) => {
                 if !calls.is_empty() {
-                    done(&mut said, &mut calls, time, into);
+                    into.answer(&take(&mut said), take(&mut calls), time);
                 }
                 join(&mut said, text.trim());
             }
@@ -310,22 +268,7 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
     }
     match speaker.who {
         Who::User => into.user(&said, time),
-        _ => done(&mut said, &mut calls, time, into),
-    }
-}
-
-/// Calls, each with its id in the recording and its result, if there is one.
-type Calls = Vec<(ToolCall, String, Option<String>)>;
-
-/// Adds what the agent said, its calls, and their results.
-fn done(said: &mut String, calls: &mut Calls, time: Option<i64>, into: &mut Gathered) {
-    let told = calls.iter().map(|(call, ..)| call.clone()).collect();
-    into.agent(&std::mem::take(said), told, time, false);
-    for (call, id, result) in calls.drain(..) {
-        match result {
-            Some(result) => into.result(&id, result, time),
-            None => into.end_call(&call.id, time),
-        }
+        _ => into.answer(&said, calls, time),
     }
 }
 

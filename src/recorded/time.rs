@@ -17,7 +17,7 @@ pub(super) fn seconds(text: &str) -> Option<i64> {
 
 /// Returns the Unix seconds of a time without a zone, such as `2025-04-30 13:02:42` or
 /// `3/11/2025, 8:11:06 PM`. The zone counts as UTC, since the recording does not tell it.
-fn zoneless(text: &str) -> Option<i64> {
+pub(super) fn zoneless(text: &str) -> Option<i64> {
     const FORMATS: [&str; 5] = [
         "%Y-%m-%d %H:%M:%S",
         "%Y-%m-%d %H:%M",

@@ -12,6 +12,7 @@ pub(crate) mod logged;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod notes;
+pub(crate) mod opencode;
 pub(crate) mod ownership;
 pub(crate) mod recovery;
 pub(crate) mod session;

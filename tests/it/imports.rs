@@ -104,6 +104,63 @@ fn the_folders_of_agents_are_shown() {
 }
 
 #[test]
+fn sessions_that_an_agent_keeps_in_parts_are_put_together() {
+    let home = Home::new();
+    let info =
+        r#"{"id":"ses_1","title":"Ports","directory":"/srv/db","time":{"created":1770842205000}}"#;
+    let asked = r#"{"id":"msg_1","role":"user","time":{"created":1770842205000}}"#;
+    let part = r#"{"id":"prt_1","type":"text","text":"Which port?"}"#;
+    home.write("records/storage/session/p/ses_1.json", info);
+    home.write("records/storage/message/ses_1/msg_1.json", asked);
+    home.write("records/storage/part/msg_1/prt_1.json", part);
+    home.write("records/package.json", "{\"name\":\"app\"}");
+    let chat = |day: u8, text: &str| {
+        format!("\n# aider chat started at 2026-02-0{day} 20:36:45\n\n#### {text}  \n\nYes.\n")
+    };
+    let history = chat(1, "one") + &chat(2, "two");
+    home.write("records/app/.aider.chat.history.md", &history);
+    let mut client = home.stdio(&[]);
+    let folder = quoted(home.file("records").to_str().unwrap());
+    let import = |client: &mut Client| {
+        let done = client.ok("import-sessions", &format!("(:paths ({folder}))"));
+        let line = |it: &Json| {
+            format!("{} {} {}", it["state"], it["session"], it["messages"]).replace('"', "")
+        };
+        let files = done["files"].as_array().unwrap();
+        (files.iter().map(line).collect::<Vec<_>>(), done["files"].clone())
+    };
+    let (told, files) = import(&mut client);
+    assert_eq!(told, ["new one 2", "new two 2", "new Ports 1"]);
+    let project = home.file("records/app").canonicalize().unwrap();
+    assert_eq!(files[0]["project"], project.to_str().unwrap());
+    assert_eq!(
+        (&files[2]["format"], &files[2]["project"]),
+        (&"opencode".into(), &"/srv/db".into())
+    );
+    home.write("records/app/.aider.chat.history.md", history + &chat(3, "three"));
+    let (told, _) = import(&mut client);
+    assert_eq!(told, ["unchanged one 0", "unchanged two 0", "new three 2", "unchanged Ports 0"]);
+    client.end();
+}
+
+#[test]
+fn the_name_of_an_agent_stands_for_its_places() {
+    let home = Home::new();
+    let run = |agent: &str| home.command(&["import", agent, "--dry-run"]).output().unwrap();
+    let none = String::from_utf8(run("qwen").stderr).unwrap();
+    assert!(none.contains("Qwen Code keeps no sessions here; looked for"), "{none}");
+    let chats = std::path::PathBuf::from(home.path("home")).join(".qwen/projects/p/chats");
+    std::fs::create_dir_all(&chats).unwrap();
+    std::fs::write(
+        chats.join("q.jsonl"),
+        r#"{"uuid":"1","parentUuid":null,"sessionId":"q","type":"user","cwd":"/srv/db","message":{"role":"user","parts":[{"text":"Which port?"}]}}"#,
+    )
+    .unwrap();
+    let found = String::from_utf8(run("qwen").stdout).unwrap();
+    assert!(found.contains("Which port?") && found.contains("Would import 1 message"), "{found}");
+}
+
+#[test]
 fn what_cannot_be_imported_is_named() {
     let home = Home::new();
     let text = home.write("a.md", "# No recording\n");

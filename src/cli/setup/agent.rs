@@ -267,7 +267,7 @@ fn claude_servers(place: &Place, home: &Path) -> PathBuf {
 
 /// Returns the folder that an environment variable names, or `usual` if the variable is not set or
 /// empty.
-fn named_or(variable: &str, usual: impl Into<PathBuf>) -> PathBuf {
+pub(in crate::cli) fn named_or(variable: &str, usual: impl Into<PathBuf>) -> PathBuf {
     let named = std::env::var_os(variable).filter(|it| !it.is_empty());
     named.map_or_else(|| usual.into(), PathBuf::from)
 }

@@ -1,8 +1,8 @@
 //! The method that imports the sessions that other agents recorded.
 
 mod file;
+mod source;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::file::{ImportedFile, import_file};
+use self::source::{Source, sources};
 use crate::engine::EngineError;
 use crate::files;
 use crate::rpc::Step;
@@ -103,7 +104,7 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
     let project = given.project.as_ref().map(|Short(path)| bare_folder(path));
     let is_dry = given.dry_run.unwrap_or(false);
     let mut done = ImportedAll::default();
-    for (at, (path, is_named)) in paths.iter().enumerate() {
+    for (at, source) in paths.iter().enumerate() {
         if call.cancelled.is_cancelled() {
             return Err(cancelled());
         }
@@ -112,7 +113,7 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
             let (of, messages) = (paths.len(), done.messages);
             call.peer.progress(Value::of(&Importing { id, files: at, of, messages }));
         }
-        match import_file(call, path, *is_named, project, is_dry)? {
+        match import_file(call, source, project, is_dry)? {
             Some(file) => {
                 done.sessions += usize::from(file.state == Keyword("new"));
                 done.messages += file.messages;
@@ -125,15 +126,12 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
 }
 
 impl ImportAll {
-    /// Returns the files that may be recordings, each with true if the call names the file itself.
-    fn files(&self) -> Result<Vec<(PathBuf, bool)>, WireError> {
-        let mut paths = Vec::new();
+    /// Returns what may be recordings.
+    fn files(&self) -> Result<Vec<Source>, WireError> {
+        let mut found = Vec::new();
         for Short(path) in &self.paths {
-            let path = files::absolute(path)?;
-            let found = files::recordings(&path)?;
-            let is_named = found == [path];
-            paths.extend(found.into_iter().map(|path| (path, is_named)));
+            found.extend(sources(&files::absolute(path)?)?);
         }
-        Ok(paths)
+        Ok(found)
     }
 }

@@ -69,9 +69,10 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "import-sessions", recordings::import_sessions => recordings::ImportedAll)
         .changes_after_work()
         .doc(
-            "Imports the sessions that other agents recorded: JSON lines of Claude Code, rollouts \
-              of Codex, Markdown of SpecStory, and what `contexture acp` records. Each file becomes a session, and keeps its times. \
-              Importing a file again adds only what is new. Streams `progress`; what was imported \
+            "Imports the sessions that other agents recorded: those of aider, Claude Code, Cline, \
+              Codex, Copilot CLI, Cursor, Gemini CLI, OpenClaw, OpenCode, pi, Qwen Code, Roo Code \
+              and SpecStory, and what `contexture acp` records. Each becomes a session, and keeps \
+              its times. Importing a file again adds only what is new. Streams `progress`; what was imported \
               before `cancel` stays.",
         )
         .result("The files, each with its outcome, and the numbers of new sessions and messages.")

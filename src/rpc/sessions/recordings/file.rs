@@ -1,12 +1,12 @@
 //! The import of one file: reads and counts outside the engine, and appends in portions.
 
-use std::fs::File;
-use std::io::{BufReader, Take};
+use std::io::BufRead;
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::source::Source;
 use crate::engine::{NewMessage, Portion};
 use crate::files::{self, FileError, Recording};
 use crate::ids::SessionId;
@@ -39,7 +39,7 @@ pub(super) struct ImportedFile {
     /// `restore-session` undoes, and `:failed` if it cannot be read.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
     pub(super) state: Keyword<&'static str>,
-    /// Format: `:claude-code`, `:codex`, `:specstory` or `:acp`; `nil` if it is unknown.
+    /// Name of the format, such as `:claude-code`; `nil` if it is unknown.
     format: Option<Keyword<&'static str>>,
     /// Name of the session.
     session: Option<String>,
@@ -49,6 +49,8 @@ pub(super) struct ImportedFile {
     question: Option<String>,
     /// Folder of the project.
     project: Option<String>,
+    /// Model that answered last.
+    model: Option<String>,
     /// Time at which the session began, in Unix seconds.
     started: Option<i64>,
     /// Number of new messages.
@@ -85,16 +87,16 @@ struct Place {
 /// call imports the file meanwhile, continues from the place that the other call reached.
 pub(super) fn import_file(
     call: &Call,
-    path: &Path,
-    is_named: bool,
+    source: &Source,
     project: Option<&str>,
     is_dry: bool,
 ) -> Result<Option<ImportedFile>, WireError> {
+    let Source { path, is_named, .. } = source;
     loop {
-        let tried = try_import(call, path, project, is_dry);
+        let tried = try_import(call, source, project, is_dry);
         match tried {
             Err(Stopped::Overtaken) => {}
-            Err(Stopped::Read(ReadError::Unknown | ReadError::Other { .. })) if !is_named => {
+            Err(Stopped::Read(ReadError::Unknown | ReadError::Other { .. })) if !*is_named => {
                 return Ok(None);
             }
             Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
@@ -107,12 +109,17 @@ pub(super) fn import_file(
 
 fn try_import(
     call: &Call,
-    path: &Path,
+    source: &Source,
     project: Option<&str>,
     is_dry: bool,
 ) -> Result<Option<ImportedFile>, Stopped> {
-    let recording = Recording::open(path).map_err(Stopped::File)?;
-    let name = recording.path().to_string_lossy().into_owned();
+    let path = &*source.path;
+    let recording = source.open().map_err(Stopped::File)?;
+    let is_json = path.extension().is_some_and(|end| end == "json");
+    if is_json && !source.is_named && !recording.may_be_session().map_err(Stopped::File)? {
+        return Ok(None);
+    }
+    let name = source.name(&recording);
     let looked_up = name.clone();
     let engine = &call.tools.engine;
     let known = engine.ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up));
@@ -126,12 +133,12 @@ fn try_import(
         let (id, session) = (Some(SessionId(known.session)), Some(known.name.clone()));
         return Ok(Some(ImportedFile { id, session, ..ImportedFile::of(path, "deleted") }));
     }
-    let source = recording.from(mark.offset).map_err(Stopped::File)?;
+    let content = recording.from(mark.offset).map_err(Stopped::File)?;
     let mut import = Import {
         call,
         recording: &recording,
         start: mark.offset,
-        reader: Reader::new(source, mark),
+        reader: Reader::new(content, mark),
         session: session.as_ref().map(|(id, _)| *id),
         path: name,
         before: known.map(|known| known.mark),
@@ -141,9 +148,7 @@ fn try_import(
         messages: 0,
         tokens: 0,
     };
-    if let Some(name) = recording.path().file_name() {
-        import.reader.set_file_name(&name.to_string_lossy());
-    }
+    import.reader.set_file(&recording.path().to_string_lossy());
     match import.run(project)? {
         true => import.shown(session.map(|(_, name)| name)).map(Some).map_err(Stopped::Call),
         false => Ok(None),
@@ -178,7 +183,7 @@ enum Stopped {
 struct Import<'a> {
     call: &'a Call,
     recording: &'a Recording,
-    reader: Reader<BufReader<Take<&'a File>>>,
+    reader: Reader<Box<dyn BufRead + 'a>>,
     session: Option<u64>,
     path: String,
     /// The stored [`Place`] up to which the file was read; `None` if nothing is stored.
@@ -314,6 +319,7 @@ impl Import<'_> {
             id: self.session.map(SessionId),
             question: about.question.clone(),
             project: self.project(),
+            model: about.model.clone(),
             started: about.started,
             messages: self.messages,
             tokens: self.tokens,

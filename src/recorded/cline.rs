@@ -1,0 +1,289 @@
+//! The recordings of Cline, Roo Code and Kilo Code: `api_conversation_history.json` in a folder for
+//! each task, below the editor's `globalStorage/PUBLISHER.NAME/tasks`; and of Cline since 2026,
+//! `~/.cline/data/sessions/ID/ID.messages.json`.
+//!
+//! The first is a list of messages as Anthropic's models have them, the second an object with such a
+//! list. Until 2025, calls of tools stand as tags in the text of the agent, and their results as
+//! texts that begin with the name of the tool.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::json::{Block, content, join};
+use super::records::{Record, parsed};
+use crate::session::message::ToolCall;
+
+/// A recording that is an object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Session<'a> {
+    session_id: Option<String>,
+    cwd: Option<String>,
+    #[serde(borrow)]
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    #[serde(default)]
+    role: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    ts: Option<f64>,
+    model_info: Option<Model>,
+    is_summary: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Model {
+    id: Option<String>,
+    model_id: Option<String>,
+}
+
+/// Names of the tools whose calls stand as tags in the text.
+const TOOLS: &[&str] = &[
+    "access_mcp_resource",
+    "apply_diff",
+    "apply_patch",
+    "ask_followup_question",
+    "attempt_completion",
+    "browser_action",
+    "codebase_search",
+    "condense",
+    "edit_file",
+    "execute_command",
+    "fetch_instructions",
+    "generate_image",
+    "insert_content",
+    "list_code_definition_names",
+    "list_files",
+    "load_mcp_documentation",
+    "new_rule",
+    "new_task",
+    "plan_mode_respond",
+    "read_file",
+    "replace_in_file",
+    "report_bug",
+    "run_slash_command",
+    "search_and_replace",
+    "search_files",
+    "switch_mode",
+    "update_todo_list",
+    "use_mcp_tool",
+    "web_fetch",
+    "web_search",
+    "write_to_file",
+];
+
+/// Tags around what the user said in the answer to a tool.
+const ANSWERS: &[&str] = &["feedback", "answer", "user_message"];
+
+/// Beginnings of the lines that name the folder of the task.
+const FOLDERS: &[&str] = &["# Current Working Directory (", "# Current Workspace Directory ("];
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    for record in records {
+        into.line = record.0;
+        let messages = if record.1.trim_start().starts_with('[') {
+            parsed::<Vec<Message<'_>>>(&[*record], into).pop().map(|(_, messages)| messages)
+        } else {
+            parsed::<Session<'_>>(&[*record], into).pop().map(|(_, session)| {
+                Gathered::note_once(&mut into.mark.about.id, session.session_id.as_deref());
+                Gathered::note_once(&mut into.mark.about.project, session.cwd.as_deref());
+                session.messages
+            })
+        };
+        let mut open = Vec::new();
+        for message in messages.into_iter().flatten() {
+            if tell(&message, &mut open, into).is_err() {
+                into.leave_out("message", "a record in an unexpected form");
+            }
+        }
+    }
+}
+
+/// Adds a message. `open` has the ids of calls in tags that have no result yet.
+fn tell(
+    message: &Message<'_>,
+    open: &mut Vec<String>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    let time = into.milliseconds(message.ts);
+    let model = message.model_info.as_ref();
+    into.note_model(model.and_then(|it| it.id.as_deref().or(it.model_id.as_deref())));
+    let (text, blocks) = content(message.content)?;
+    if message.is_summary == Some(true) && !into.is_empty() {
+        into.leave_out("compaction", "a summary of messages that are recorded in full");
+        return Ok(());
+    }
+    match &*message.role {
+        "user" => user(&text, &blocks, open, time, into),
+        "assistant" => agent(text, &blocks, open, time, into),
+        role => {
+            into.leave_out(&format!("{role} message"), "text that the agent itself added");
+            Ok(())
+        }
+    }
+}
+
+fn user(
+    text: &str,
+    blocks: &[Block<'_>],
+    open: &mut Vec<String>,
+    time: Option<i64>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    let mut said = text.to_owned();
+    // The call whose result is being read, and the result so far.
+    let mut result: Option<(String, String)> = None;
+    for block in blocks {
+        if let ("tool_result", Some(id)) = (&*block.kind, &block.tool_use_id) {
+            let (mut text, inner) = content(block.content)?;
+            inner.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+            join(&mut said, &answers(&text));
+            into.result(id, text, time);
+            continue;
+        }
+        let Some(part) = block.as_text() else {
+            let kind = &block.kind;
+            into.leave_out(&format!("{kind} block"), "not part of the conversation");
+            continue;
+        };
+        note_folder(&part, into);
+        let is_about = part.trim_start().starts_with("<environment_details>");
+        if let Some(rest) = after_result_heading(&part).filter(|_| !open.is_empty()) {
+            finish(result.take(), time, &mut said, into);
+            result = Some((open.remove(0), rest.trim().to_owned()));
+        } else if let Some((_, result)) = result.as_mut().filter(|_| !is_about) {
+            join(result, &part);
+        } else {
+            join(&mut said, &part);
+        }
+    }
+    finish(result, time, &mut said, into);
+    note_folder(text, into);
+    into.user(&said, time);
+    Ok(())
+}
+
+/// Adds a result, and to `said` what the user said in it.
+fn finish(
+    result: Option<(String, String)>,
+    time: Option<i64>,
+    said: &mut String,
+    into: &mut Gathered,
+) {
+    if let Some((id, text)) = result {
+        join(said, &answers(&text));
+        into.result(&id, text, time);
+    }
+}
+
+/// Returns what the user said in the result of a tool.
+fn answers(result: &str) -> String {
+    let mut said = String::new();
+    for tag in ANSWERS {
+        let inner = result.split_once(&format!("<{tag}>"));
+        let inner = inner.and_then(|(_, rest)| rest.split_once(&format!("</{tag}>")));
+        join(&mut said, inner.map_or("", |(inner, _)| inner.trim()));
+    }
+    said
+}
+
+/// Returns what follows a heading such as `[read_file for 'a.rs'] Result:`.
+fn after_result_heading(text: &str) -> Option<&str> {
+    let inner = text.trim_start().strip_prefix('[')?;
+    let (call, rest) = inner.split_once("] Result:")?;
+    let name = call.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_')).next();
+    name.filter(|name| TOOLS.contains(name)).map(|_| rest)
+}
+
+fn note_folder(text: &str, into: &mut Gathered) {
+    let folder = FOLDERS.iter().find_map(|start| text.split_once(start)?.1.split_once(')'));
+    Gathered::note_once(&mut into.mark.about.project, folder.map(|(folder, _)| folder));
+}
+
+fn agent(
+    mut said: String,
+    blocks: &[Block<'_>],
+    open: &mut Vec<String>,
+    time: Option<i64>,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
+    let mut calls: Vec<ToolCall> = Vec::new();
+    for block in blocks {
+        match (&*block.kind, &block.id, &block.name, block.as_text()) {
+            ("tool_use", Some(id), Some(name), _) => {
+                let arguments = block.input.map_or("{}", RawValue::get);
+                calls.push(into.call(id, name, arguments.to_owned()));
+            }
+            ("thinking" | "redacted_thinking" | "reasoning", ..) => {
+                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            }
+            (_, _, _, Some(part)) => join(&mut said, &part),
+            (kind, ..) => {
+                into.leave_out(&format!("{kind} block"), "an unknown kind of content");
+            }
+        }
+    }
+    // A call in tags without a result when the agent goes on will never get one.
+    open.clear();
+    let text = std::mem::take(&mut said);
+    let mut rest = &*text;
+    while let Some((before, name, inner, after)) = first_call(rest) {
+        join(&mut said, before.trim());
+        let id = format!("line-{}-{}", into.mark.calls.len() + 1, name);
+        calls.push(into.call(&id, name, arguments(inner)));
+        open.push(id);
+        rest = after;
+    }
+    join(&mut said, rest.trim_end());
+    into.agent(&said, calls, time, false);
+    Ok(())
+}
+
+/// Returns the first call in tags: the text before it, the name, the text in it and after it. A tag
+/// that is not closed is text, as is one within a line.
+fn first_call(text: &str) -> Option<(&str, &'static str, &str, &str)> {
+    let found = TOOLS.iter().filter_map(|name| {
+        let opening = format!("<{name}>");
+        let at = text.match_indices(&opening).map(|(at, _)| at).find(|at| {
+            let before = text[..*at].trim_end_matches([' ', '\t']);
+            before.is_empty() || before.ends_with('\n')
+        })?;
+        // Arguments may quote the tag itself.
+        let inner = &text[at + opening.len()..];
+        let (inner, after) = inner.split_once(&format!("</{name}>"))?;
+        Some((&text[..at], *name, inner, after))
+    });
+    found.min_by_key(|(before, ..)| before.len())
+}
+
+/// Returns the arguments of a call in tags as JSON.
+fn arguments(mut inner: &str) -> String {
+    let mut members = serde_json::Map::new();
+    while let Some((_, rest)) = inner.split_once('<') {
+        let Some((name, rest)) = rest.split_once('>') else { break };
+        let is_name = !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
+        let closing = format!("</{name}>");
+        // A file that is written may contain the tag that ends it.
+        let end = match name {
+            "content" | "diff" => rest.rsplit_once(&closing),
+            _ => rest.split_once(&closing),
+        };
+        inner = match (is_name, end) {
+            (true, Some((value, after))) => {
+                let value = value.strip_prefix('\n').unwrap_or(value);
+                let value = value.strip_suffix('\n').unwrap_or(value);
+                members.insert(name.to_owned(), value.into());
+                after
+            }
+            _ => rest,
+        };
+    }
+    serde_json::Value::Object(members).to_string()
+}

@@ -1,0 +1,127 @@
+//! Recordings of GitHub Copilot CLI, in `~/.copilot/session-state/ID/events.jsonl`, and of its
+//! early versions in `session-state/ID.jsonl`: JSON lines of events with a type and data.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::parts::result_text;
+use super::records::{Record, parsed};
+use super::report::clipped;
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    data: Option<Data<'a>>,
+}
+
+/// The data of an event. Which members they have depends on the event.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Data<'a> {
+    session_id: Option<String>,
+    selected_model: Option<String>,
+    new_model: Option<String>,
+    model: Option<String>,
+    context: Option<Context>,
+    title: Option<String>,
+    content: Option<String>,
+    #[serde(borrow)]
+    tool_requests: Option<Vec<Request<'a>>>,
+    tool_call_id: Option<String>,
+    parent_tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Context {
+    cwd: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    tool_call_id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    for (line, event) in parsed::<Event<'_>>(records, into) {
+        into.line = line;
+        let time = into.time(event.timestamp.as_deref());
+        tell(&event.kind, event.data.unwrap_or_default(), time, into);
+    }
+}
+
+fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
+    if data.parent_tool_call_id.is_some() {
+        into.leave_out("sidechain", "the conversation of a subagent");
+        return;
+    }
+    let called = data.tool_call_id.unwrap_or_default();
+    match kind {
+        "session.start" | "session.resume" => {
+            let about = &mut into.mark.about;
+            Gathered::note_once(&mut about.id, data.session_id.as_deref());
+            let folder = data.context.and_then(|context| context.cwd);
+            Gathered::note_once(&mut about.project, folder.as_deref());
+            into.note_model(data.selected_model.as_deref());
+        }
+        "session.model_change" => into.note_model(data.new_model.as_deref()),
+        "session.title_changed" => {
+            into.mark.about.title = data.title.as_deref().map(clipped);
+        }
+        "user.message" => into.user(&data.content.unwrap_or_default(), time),
+        "assistant.message" => {
+            into.note_model(data.model.as_deref());
+            let mut calls = Vec::new();
+            for Request { tool_call_id, name, arguments } in
+                data.tool_requests.into_iter().flatten()
+            {
+                let (id, name) = (tool_call_id.unwrap_or_default(), name.unwrap_or_default());
+                calls.push(into.call(&id, &name, given(arguments)));
+            }
+            into.agent(&data.content.unwrap_or_default(), calls, time, false);
+        }
+        "tool.execution_start" if !into.waits_for(&called) => {
+            let name = data.tool_name.unwrap_or_default();
+            let call = into.call(&called, &name, given(data.arguments));
+            into.agent("", vec![call], time, true);
+        }
+        "tool.execution_start" => {
+            into.leave_out("tool.execution_start", "repeats the call of the agent");
+        }
+        "tool.execution_complete" => {
+            let given = data.result.filter(|raw| raw.get() != "null").or(data.error);
+            into.result(&called, given.map(outcome).unwrap_or_default(), time);
+        }
+        kind => into.leave_out(kind, "not part of the conversation"),
+    }
+}
+
+/// Returns arguments as JSON; they may be JSON in a string.
+fn given(raw: Option<&RawValue>) -> String {
+    let text = raw.map_or("{}", RawValue::get);
+    let inner = text.starts_with('"').then(|| serde_json::from_str(text).ok()).flatten();
+    inner.unwrap_or_else(|| text.to_owned())
+}
+
+fn outcome(raw: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Failed {
+        message: String,
+    }
+    serde_json::from_str(raw.get()).map_or_else(|_| result_text(raw), |Failed { message }| message)
+}

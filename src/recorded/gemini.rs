@@ -1,0 +1,185 @@
+//! Gemini CLI's recordings, in `~/.gemini/tmp/PROJECT/chats/session-*.json`, and since 2026 in
+//! `session-*.jsonl`. Early versions of Qwen Code write the first form too.
+//!
+//! The first form is one object with all messages. The second is JSON lines: an object with the
+//! facts, messages (a later one with the same id replaces an earlier one), changes (`$set`), and the
+//! places to which the user went back (`$rewindTo`).
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::parts::{Content, result_text};
+use super::records::{Record, parsed};
+use super::report::clipped;
+
+/// A record: facts about the session, a message, or a change.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    session_id: Option<String>,
+    start_time: Option<String>,
+    summary: Option<String>,
+    kind: Option<String>,
+    directories: Option<Vec<String>>,
+    #[serde(borrow)]
+    messages: Option<Vec<Message<'a>>>,
+    #[serde(rename = "$set", borrow)]
+    set: Option<Box<Entry<'a>>>,
+    #[serde(rename = "$rewindTo")]
+    rewind_to: Option<String>,
+    id: Option<String>,
+    #[serde(rename = "type")]
+    message_kind: Option<String>,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    display_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<Call<'a>>>,
+    thoughts: Option<Vec<IgnoredAny>>,
+    model: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    id: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    display_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<Call<'a>>>,
+    thoughts: Option<Vec<IgnoredAny>>,
+    model: Option<String>,
+    /// Number of the line.
+    #[serde(skip)]
+    line: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call<'a> {
+    id: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result_display: Option<&'a RawValue>,
+}
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    let mut kept: Vec<Message<'_>> = Vec::new();
+    for (line, entry) in parsed::<Entry<'_>>(records, into) {
+        into.line = line;
+        apply(entry, line, &mut kept, into);
+    }
+    for message in kept {
+        into.line = message.line;
+        if tell(message, into).is_err() {
+            into.leave_out("message", "a record in an unexpected form");
+        }
+    }
+}
+
+fn apply<'a>(entry: Entry<'a>, line: u64, kept: &mut Vec<Message<'a>>, into: &mut Gathered) {
+    if let Some(id) = entry.rewind_to {
+        let from = kept.iter().position(|message| message.id.as_ref() == Some(&id)).unwrap_or(0);
+        kept.drain(from..).for_each(|_| into.leave_out("message", "the user went back before it"));
+        return;
+    }
+    let about = &mut into.mark.about;
+    Gathered::note_once(&mut about.id, entry.session_id.as_deref());
+    let folder = entry.directories.as_ref().and_then(|all| all.first());
+    Gathered::note_once(&mut about.project, folder.map(String::as_str));
+    if let Some(title) = entry.summary.filter(|title| !title.trim().is_empty()) {
+        about.title = Some(clipped(&title));
+    }
+    into.mark.is_subagent |= entry.kind.as_deref() == Some("subagent");
+    into.time(entry.start_time.as_deref());
+    if let Some(messages) = entry.messages {
+        *kept = messages.into_iter().map(|message| Message { line, ..message }).collect();
+    }
+    if let Some(set) = entry.set {
+        return apply(*set, line, kept, into);
+    }
+    let Entry { id, message_kind: kind, timestamp, content, display_content, .. } = entry;
+    if kind.is_some() && content.is_some() {
+        let Entry { tool_calls, thoughts, model, .. } = entry;
+        let message = Message {
+            id,
+            kind,
+            timestamp,
+            content,
+            display_content,
+            tool_calls,
+            thoughts,
+            model,
+            line,
+        };
+        let same = |other: &&mut Message<'_>| message.id.is_some() && other.id == message.id;
+        match kept.iter_mut().find(same) {
+            Some(earlier) => *earlier = message,
+            None => kept.push(message),
+        }
+    }
+}
+
+fn tell(message: Message<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+    let time = into.time(message.timestamp.as_deref());
+    let shown = message.display_content.filter(|raw| raw.get() != "null").or(message.content);
+    match message.kind.as_deref() {
+        Some("user") => {
+            let content = Content::of(shown, into)?;
+            into.user(&content.text, time);
+        }
+        Some("gemini" | "qwen" | "assistant" | "model") => {
+            into.note_model(message.model.as_deref());
+            if message.thoughts.is_some_and(|thoughts| !thoughts.is_empty()) {
+                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            }
+            let mut content = Content::of(message.content, into)?;
+            let (mut results, mut unanswered) = (Vec::new(), Vec::new());
+            for Call { id, name, args, result, result_display } in
+                message.tool_calls.into_iter().flatten()
+            {
+                let id = id.unwrap_or_default();
+                let arguments = args.map_or("{}", RawValue::get).to_owned();
+                let call = into.call(&id, &name, arguments);
+                let given = result.filter(|raw| !matches!(raw.get(), "null" | "[]"));
+                match (given, result_display) {
+                    (Some(raw), _) => {
+                        let Content { text, results: parts, .. } = Content::of(Some(raw), into)?;
+                        let mut all: Vec<String> = parts.into_iter().map(|(_, it)| it).collect();
+                        all.extend(Some(text).filter(|text| !text.is_empty()));
+                        results.push((id, all.join("\n")));
+                    }
+                    (None, Some(raw)) if raw.get() != "null" => {
+                        results.push((id, result_text(raw)));
+                    }
+                    _ => unanswered.push(call.id.clone()),
+                }
+                content.calls.push(call);
+            }
+            into.agent(&content.text, content.calls, time, false);
+            for (id, result) in results {
+                into.result(&id, result, time);
+            }
+            for told in unanswered {
+                into.end_call(&told, time);
+            }
+        }
+        kind => into.leave_out(kind.unwrap_or("message"), "a notice from the agent itself"),
+    }
+    Ok(())
+}

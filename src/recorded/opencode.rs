@@ -1,0 +1,188 @@
+//! OpenCode's recordings: the object that `opencode export` writes, with the session and its
+//! messages, each with its parts. OpenCode itself keeps them apart, each in a file below
+//! `~/.local/share/opencode/storage`, and since 2026 as rows of `~/.local/share/opencode/opencode.db`;
+//! the importer puts them together in the form of an export.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::{Gathered, Told};
+use super::json::join;
+use super::records::{Record, parsed};
+use super::report::clipped;
+
+#[derive(Deserialize)]
+struct Export<'a> {
+    info: Session,
+    #[serde(borrow)]
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    id: Option<String>,
+    #[serde(rename = "parentID")]
+    parent_id: Option<String>,
+    title: Option<String>,
+    directory: Option<String>,
+    time: Option<Times>,
+    revert: Option<Revert>,
+}
+
+/// The message from which the user went back.
+#[derive(Deserialize)]
+struct Revert {
+    #[serde(rename = "messageID")]
+    message_id: String,
+}
+
+/// Times in milliseconds.
+#[derive(Deserialize)]
+struct Times {
+    created: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    info: Info,
+    #[serde(borrow)]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    id: Option<String>,
+    #[serde(default)]
+    role: String,
+    time: Option<Times>,
+    #[serde(rename = "modelID")]
+    model_id: Option<String>,
+    path: Option<Path>,
+    summary: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Path {
+    cwd: Option<String>,
+}
+
+/// A part of a message. Which members a part has depends on its kind.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    text: Option<String>,
+    synthetic: Option<bool>,
+    ignored: Option<bool>,
+    #[serde(rename = "callID")]
+    call_id: Option<String>,
+    tool: Option<String>,
+    #[serde(borrow)]
+    state: Option<State<'a>>,
+    filename: Option<String>,
+    mime: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct State<'a> {
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    output: Option<String>,
+    error: Option<String>,
+}
+
+/// Beginning of the title that OpenCode gives a session before it knows what the session is about.
+const UNTITLED: &str = "New session - ";
+/// Beginning of such a title of a subagent.
+const UNTITLED_CHILD: &str = "Child session - ";
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    for (line, export) in parsed::<Export<'_>>(records, into) {
+        into.line = line;
+        let Export { info: session, messages } = export;
+        let about = &mut into.mark.about;
+        Gathered::note_once(&mut about.id, session.id.as_deref());
+        Gathered::note_once(&mut about.project, session.directory.as_deref());
+        Gathered::note_once(&mut about.parent, session.parent_id.as_deref());
+        let title = session
+            .title
+            .filter(|title| !title.starts_with(UNTITLED) && !title.starts_with(UNTITLED_CHILD));
+        about.title = title.as_deref().map(clipped);
+        into.mark.is_subagent |= session.parent_id.is_some();
+        into.milliseconds(session.time.and_then(|time| time.created));
+        let reverted = session.revert.map(|revert| revert.message_id);
+        let until = messages.iter().position(|it| it.info.id.is_some() && it.info.id == reverted);
+        let until = until.unwrap_or(messages.len());
+        for (at, message) in messages.into_iter().enumerate() {
+            match at < until {
+                true => tell(message, into),
+                false => into.leave_out("message", "the user went back before it"),
+            }
+        }
+    }
+}
+
+fn tell(message: Message<'_>, into: &mut Gathered) {
+    let Message { info, parts } = message;
+    let time = into.milliseconds(info.time.and_then(|time| time.created));
+    into.note_model(info.model_id.as_deref());
+    let folder = info.path.and_then(|path| path.cwd);
+    Gathered::note_once(&mut into.mark.about.project, folder.as_deref());
+    let is_summary = info.summary == Some(serde_json::Value::Bool(true));
+    if info.role == "assistant" && is_summary && !into.is_empty() {
+        into.leave_out("compaction", "a summary of messages that are recorded in full");
+        return;
+    }
+    let is_user = info.role == "user";
+    let mut answer = Answer::default();
+    for part in parts {
+        match &*part.kind {
+            "text" if part.synthetic == Some(true) || part.ignored == Some(true) => {
+                into.leave_out("text in the user's turn", "text that a program added");
+            }
+            "text" => {
+                if !answer.calls.is_empty() {
+                    answer.tell(time, into);
+                }
+                join(&mut answer.said, &part.text.unwrap_or_default());
+            }
+            "tool" => {
+                let State { input, output, error } =
+                    part.state.unwrap_or(State { input: None, output: None, error: None });
+                let id = part.call_id.unwrap_or_default();
+                let arguments = input.map_or("{}", RawValue::get).to_owned();
+                let call = into.call(&id, &part.tool.unwrap_or_default(), arguments);
+                answer.calls.push((call, id, output.or(error)));
+            }
+            "file" => {
+                let name = part.filename.or(part.mime).unwrap_or_default();
+                into.leave_out("file", "replaced by a text such as [file: a.png]");
+                join(&mut answer.said, &format!("[file: {name}]"));
+            }
+            "reasoning" => {
+                into.leave_out("reasoning", "a model's reasoning is not sent to models again");
+            }
+            kind => into.leave_out(kind, "not part of the conversation"),
+        }
+    }
+    match is_user {
+        true => into.user(&answer.said, time),
+        false => answer.tell(time, into),
+    }
+}
+
+/// What the agent said, with its calls, their ids in the recording, and their results.
+#[derive(Default)]
+struct Answer {
+    said: String,
+    calls: Vec<Told>,
+}
+
+impl Answer {
+    fn tell(&mut self, time: Option<i64>, into: &mut Gathered) {
+        let Self { said, calls } = std::mem::take(self);
+        into.answer(&said, calls, time);
+    }
+}

@@ -1,0 +1,118 @@
+//! Content as Google's models have it, in which Gemini CLI and Qwen Code record it: a text, a part,
+//! or a list of both.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::json::join;
+use crate::session::message::ToolCall;
+
+/// A part of a content. Which members a part has depends on its kind.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    text: Option<String>,
+    thought: Option<Json>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+    #[serde(borrow)]
+    function_response: Option<Response<'a>>,
+    inline_data: Option<Data>,
+    file_data: Option<Data>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    id: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    id: Option<String>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    mime_type: Option<String>,
+}
+
+/// What a content says.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) text: String,
+    pub(super) calls: Vec<ToolCall>,
+    /// Ids of calls, each with the text of its result.
+    pub(super) results: Vec<(Option<String>, String)>,
+}
+
+impl Content {
+    /// Reads a content. Counts what is left out of it.
+    pub(super) fn of(raw: Option<&RawValue>, into: &mut Gathered) -> serde_json::Result<Self> {
+        let mut content = Self::default();
+        for part in parts(raw)? {
+            content.add(part, into);
+        }
+        Ok(content)
+    }
+
+    fn add(&mut self, part: Part<'_>, into: &mut Gathered) {
+        if part.thought.is_some_and(|thought| thought != Json::Bool(false)) {
+            into.leave_out("thinking", "a model's reasoning is not sent to models again");
+        } else if let Some(text) = part.text {
+            join(&mut self.text, &text);
+        } else if let Some(Call { id, name, args }) = part.function_call {
+            let arguments = args.map_or("{}", RawValue::get).to_owned();
+            self.calls.push(into.call(&id.unwrap_or_default(), &name, arguments));
+        } else if let Some(Response { id, response }) = part.function_response {
+            self.results.push((id, response.map(result_text).unwrap_or_default()));
+        } else if let Some(Data { mime_type }) = part.inline_data.or(part.file_data) {
+            into.leave_out("file", "replaced by a text such as [file: image/png]");
+            let kind = mime_type.map_or(String::new(), |kind| format!(": {kind}"));
+            join(&mut self.text, &format!("[file{kind}]"));
+        } else {
+            into.leave_out("part", "an unknown kind of content");
+        }
+    }
+}
+
+fn parts(raw: Option<&RawValue>) -> serde_json::Result<Vec<Part<'_>>> {
+    let Some(raw) = raw else { return Ok(Vec::new()) };
+    Ok(match raw.get().as_bytes().first() {
+        Some(b'"') => vec![Part { text: serde_json::from_str(raw.get())?, ..Part::default() }],
+        Some(b'{') => vec![serde_json::from_str(raw.get())?],
+        Some(b'[') => {
+            let each: Vec<&RawValue> = serde_json::from_str(raw.get())?;
+            let mut all = Vec::new();
+            for raw in each {
+                all.extend(parts(Some(raw))?);
+            }
+            all
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// Returns the text of a result: the one text in it that is meant for the model, or else its JSON.
+pub(super) fn result_text(raw: &RawValue) -> String {
+    match serde_json::from_str(raw.get()) {
+        Ok(Json::String(text)) => text,
+        Ok(Json::Object(members)) => {
+            let mut texts =
+                ["output", "error", "result", "content"].iter().filter_map(|key| members.get(*key));
+            match texts.find_map(Json::as_str) {
+                Some(text) => text.to_owned(),
+                None => raw.get().to_owned(),
+            }
+        }
+        _ => raw.get().to_owned(),
+    }
+}

@@ -1,0 +1,134 @@
+//! The recordings of pi, in `~/.pi/agent/sessions/PROJECT/TIME_ID.jsonl`, and of OpenClaw, in
+//! `~/.openclaw/agents/AGENT/sessions/ID.jsonl`: JSON lines with a heading. Since version 2 each
+//! record names the record that it follows.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::json::{Block, content, join};
+use super::records::{Record, parsed};
+use super::report::clipped;
+use super::tree::on_branch;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    id: Option<String>,
+    parent_id: Option<String>,
+    timestamp: Option<String>,
+    cwd: Option<String>,
+    parent_session: Option<String>,
+    model_id: Option<String>,
+    name: Option<String>,
+    summary: Option<String>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message<'a> {
+    #[serde(default)]
+    role: String,
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    tool_call_id: Option<String>,
+    command: Option<String>,
+}
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    let entries = parsed::<Entry<'_>>(records, into);
+    // The heading has an id too, but it is the session's.
+    let id = |it: &Entry<'_>| it.id.clone().filter(|_| it.kind != "session");
+    let ids: Vec<_> = entries.iter().map(|(_, it)| (id(it), it.parent_id.clone())).collect();
+    let places: Vec<_> = ids.iter().map(|(id, to)| (id.as_deref(), to.as_deref())).collect();
+    let counts = on_branch(&places);
+    for ((line, entry), counts) in entries.into_iter().zip(counts) {
+        into.line = line;
+        if !counts {
+            into.leave_out("record", "the user went back before it");
+        } else if tell(entry, into).is_err() {
+            into.leave_out("record", "a record in an unexpected form");
+        }
+    }
+}
+
+fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+    let time = into.time(entry.timestamp.as_deref());
+    into.note_model(entry.model_id.as_deref());
+    match (&*entry.kind, entry.message) {
+        ("session", _) => {
+            let about = &mut into.mark.about;
+            Gathered::note_once(&mut about.id, entry.id.as_deref());
+            Gathered::note_once(&mut about.project, entry.cwd.as_deref());
+            let parent = entry.parent_session.as_deref().map(id_in_name);
+            Gathered::note_once(&mut about.forked_from, parent);
+        }
+        ("session_info", _) => {
+            into.mark.about.title = entry.name.as_deref().map(clipped);
+        }
+        ("message", Some(it)) => message(&it, time, into)?,
+        ("compaction", _) if into.is_empty() => {
+            into.agent(&entry.summary.unwrap_or_default(), Vec::new(), time, false);
+        }
+        ("compaction", _) => {
+            into.leave_out("compaction", "a summary of messages that are recorded in full");
+        }
+        (kind, _) => into.leave_out(kind, "not part of the conversation"),
+    }
+    Ok(())
+}
+
+/// Returns the session's id in the path of a recording, `TIME_ID.jsonl` or `ID.jsonl`.
+fn id_in_name(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default().trim_end_matches(".jsonl");
+    name.split_once('_').map_or(name, |(_, id)| id)
+}
+
+fn message(it: &Message<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+    into.note_model(it.model.as_deref());
+    let (mut text, blocks) = content(it.content)?;
+    let mut calls = Vec::new();
+    for block in &blocks {
+        match (&*block.kind, block.as_text()) {
+            ("toolCall", _) => {
+                let (id, name) = (block.id.as_deref(), block.name.as_deref());
+                let arguments = block.arguments.or(block.input).map_or("{}", RawValue::get);
+                let arguments = arguments.to_owned();
+                calls.push(into.call(id.unwrap_or_default(), name.unwrap_or_default(), arguments));
+            }
+            ("thinking", _) => {
+                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            }
+            (_, Some(part)) => add(block, &part, &mut text, into),
+            (kind, None) => {
+                into.leave_out(&format!("{kind} block"), "an unknown kind of content");
+            }
+        }
+    }
+    match &*it.role {
+        "user" => into.user(&text, time),
+        "assistant" => into.agent(&text, calls, time, false),
+        "toolResult" => {
+            into.result(it.tool_call_id.as_deref().unwrap_or_default(), text, time);
+        }
+        "bashExecution" => {
+            into.leave_out("output of a command", "the user ran the command, not the agent");
+            into.user(&format!("!{}", it.command.as_deref().unwrap_or_default()), time);
+        }
+        role => into.leave_out(&format!("{role} message"), "text that the agent itself added"),
+    }
+    Ok(())
+}
+
+fn add(block: &Block<'_>, part: &str, text: &mut String, into: &mut Gathered) {
+    if block.text.is_none() {
+        into.leave_out(&block.kind, "replaced by a text such as [image]");
+    }
+    join(text, part);
+}

@@ -1,0 +1,107 @@
+//! Qwen Code's recordings, in `~/.qwen/projects/PROJECT/chats/ID.jsonl`: JSON lines of which each
+//! names the record that it follows, with content as Google's models have it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::gathered::Gathered;
+use super::parts::{Content, result_text};
+use super::records::{Record, parsed};
+use super::report::clipped;
+use super::tree::on_branch;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    session_id: Option<String>,
+    cwd: Option<String>,
+    timestamp: Option<String>,
+    #[serde(rename = "type", default)]
+    kind: String,
+    subtype: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    tool_call_result: Option<Outcome<'a>>,
+    system_payload: Option<Payload>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    parts: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    call_id: Option<String>,
+    #[serde(borrow)]
+    result_display: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    custom_title: Option<String>,
+}
+
+/// Adds what the records say to `into`.
+pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    let entries = parsed::<Entry<'_>>(records, into);
+    let places: Vec<_> =
+        entries.iter().map(|(_, it)| (it.uuid.as_deref(), it.parent_uuid.as_deref())).collect();
+    let counts = on_branch(&places);
+    for ((line, entry), counts) in entries.into_iter().zip(counts) {
+        into.line = line;
+        let about = &mut into.mark.about;
+        Gathered::note_once(&mut about.id, entry.session_id.as_deref());
+        Gathered::note_once(&mut about.project, entry.cwd.as_deref());
+        if !counts {
+            into.leave_out("record", "the user went back before it");
+        } else if tell(entry, into).is_err() {
+            into.leave_out("record", "a record in an unexpected form");
+        }
+    }
+}
+
+fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+    let time = into.time(entry.timestamp.as_deref());
+    into.note_model(entry.model.as_deref());
+    let parts = entry.message.and_then(|message| message.parts);
+    match &*entry.kind {
+        "user" => {
+            let content = Content::of(parts, into)?;
+            into.user(&content.text, time);
+        }
+        "assistant" => {
+            let content = Content::of(parts, into)?;
+            into.agent(&content.text, content.calls, time, false);
+        }
+        "tool_result" => {
+            let content = Content::of(parts, into)?;
+            let outcome = entry.tool_call_result;
+            let called = outcome.as_ref().and_then(|it| it.call_id.clone()).unwrap_or_default();
+            let shown = outcome.and_then(|it| it.result_display).map(result_text);
+            if content.results.is_empty() {
+                into.result(&called, shown.unwrap_or(content.text), time);
+                return Ok(());
+            }
+            for (id, result) in content.results {
+                into.result(&id.unwrap_or_else(|| called.clone()), result, time);
+            }
+        }
+        "system" => {
+            if let Some(title) = entry.system_payload.and_then(|it| it.custom_title) {
+                into.mark.about.title = Some(clipped(&title));
+            }
+            let subtype = entry.subtype.as_deref().unwrap_or("system");
+            into.leave_out(&format!("{subtype} notice"), "a notice from the agent itself");
+        }
+        kind => into.leave_out(kind, "not part of the conversation"),
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! JSON values of a recording.
+
+use serde::Deserialize;
+
+use super::gathered::Gathered;
+
+/// A JSON value of a recording, with the number of its line.
+pub(super) type Record<'a> = (u64, &'a str);
+
+/// Reads JSON values. Those that cannot be read are counted as left out.
+pub(super) fn parsed<'a, T: Deserialize<'a>>(
+    records: &[Record<'a>],
+    into: &mut Gathered,
+) -> Vec<(u64, T)> {
+    let mut read = Vec::new();
+    for (line, text) in records {
+        match serde_json::from_str(text) {
+            Ok(value) => read.push((*line, value)),
+            Err(error) => {
+                into.line = *line;
+                let is_json = error.classify() == serde_json::error::Category::Data;
+                into.leave_out(
+                    "line",
+                    if is_json { "a record in an unexpected form" } else { "not JSON" },
+                );
+            }
+        }
+    }
+    read
+}

@@ -1,0 +1,57 @@
+//! The branch of a recording that counts, where records name the record that each follows.
+
+use std::collections::HashMap;
+
+/// The place of a record: its own id, and that of the record that it follows. A record without an
+/// id belongs to every branch.
+pub(super) type Place<'a> = (Option<&'a str>, Option<&'a str>);
+
+/// Returns for each record whether it is on the way from the beginning to the last record. What was
+/// rewound is not. If the way leads to an id that no record has, all records before its first one
+/// count.
+pub(super) fn on_branch(places: &[Place<'_>]) -> Vec<bool> {
+    // Early versions of programs name no record that another follows.
+    if places.iter().all(|(_, parent)| parent.is_none()) {
+        return vec![true; places.len()];
+    }
+    let by_id: HashMap<&str, usize> =
+        places.iter().enumerate().filter_map(|(at, (id, _))| Some(((*id)?, at))).collect();
+    let mut counts: Vec<bool> = places.iter().map(|(id, _)| id.is_none()).collect();
+    let mut next = places.iter().rposition(|(id, _)| id.is_some());
+    while let Some(at) = next {
+        // A record that follows itself ends the way.
+        if std::mem::replace(&mut counts[at], true) {
+            break;
+        }
+        let Some(parent) = places[at].1 else { break };
+        next = by_id.get(parent).copied();
+        if next.is_none() {
+            counts[..at].fill(true);
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_way_to_the_last_record_counts() {
+        let branch = |places: &[(&str, Option<&'static str>)]| {
+            let places: Vec<Place<'_>> = places
+                .iter()
+                .map(|(id, to)| (Some(*id).filter(|id| !id.is_empty()), *to))
+                .collect();
+            let counts = on_branch(&places);
+            counts.iter().map(|it| if *it { '+' } else { '-' }).collect::<String>()
+        };
+        assert_eq!(branch(&[("a", None), ("b", Some("a")), ("c", Some("b"))]), "+++");
+        assert_eq!(branch(&[("a", None), ("b", Some("a")), ("", None), ("c", Some("a"))]), "+-++");
+        assert_eq!(branch(&[("a", None), ("b", None)]), "++");
+        assert_eq!(branch(&[("a", None), ("b", None), ("c", Some("b"))]), "-++");
+        assert_eq!(branch(&[("a", None), ("b", Some("gone"))]), "++");
+        assert_eq!(branch(&[("a", Some("b")), ("b", Some("a"))]), "++");
+        assert_eq!(branch(&[]), "");
+    }
+}
