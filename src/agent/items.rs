@@ -253,7 +253,7 @@ pub(crate) fn file_item(
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 
-/// Reads an open file, or some of its lines, and creates an item from it. Does not resolve the
+/// Reads an open file, or some of its lines, and creates a live item from it. Does not resolve the
 /// file's name again.
 ///
 /// # Errors
@@ -270,7 +270,7 @@ pub(crate) fn resolved_item(
     }
     let taken_ms = now_ms();
     let text = file.read(lines, &services.limits.read_options(None))?;
-    Ok(file_item(counter, text, Kind::File, metadata, taken_ms))
+    Ok(NewItem { live: true, ..file_item(counter, text, Kind::File, metadata, taken_ms) })
 }
 
 /// Adds the file name, project and lines of `text` to the metadata, and `origin` if the client gave

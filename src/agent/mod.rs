@@ -5,6 +5,7 @@
 //! errors.
 
 mod approvals;
+pub(crate) mod arriving;
 mod backfill;
 mod chat;
 mod embedding;

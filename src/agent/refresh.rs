@@ -2,12 +2,13 @@
 //! may block.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Services;
-use crate::context::item::{Item, STALE, UNSAVED};
+use crate::context::item::{ANCHOR, Item, STALE, UNSAVED};
 use crate::engine::{Caller, View};
-use crate::files::{self, ANCHOR, Followed, Found, ReadOptions, Reader, Refreshed};
+use crate::files::{self, Followed, Found, ReadOptions, Reader, Refreshed};
 use crate::ids::ItemId;
 use crate::names::names;
 use crate::tokens::Counter;
@@ -45,6 +46,10 @@ pub(crate) struct Reread {
 
 /// Reason why a live item is stale: its file is gone.
 pub(crate) const GONE: &str = "its file is gone";
+/// Metadata name for the names that the file of an item had before.
+const FORMER: &str = "former-names";
+/// Maximum number of former names that are kept.
+const FORMER_NAMES: usize = 8;
 /// Reason why a live item is stale: its text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
@@ -58,19 +63,50 @@ pub(crate) fn reread(
     reader: &mut Reader,
 ) -> Reread {
     let refreshed = files::refresh(item, options, reader);
-    if item.live
-        && refreshed == Refreshed::Missing
-        && let Some(name) = item.metadata.filename().and_then(|name| reader.renamed(name.as_ref()))
-    {
-        let mut renamed = Item::clone(item);
-        renamed.metadata.set("filename", files::path_value(&name));
-        let found = files::refresh(&renamed, options, reader);
-        if matches!(found, Refreshed::Unchanged | Refreshed::Updated(_) | Refreshed::Followed(_)) {
-            let updated = updated(counter, &Arc::new(renamed), found);
-            return Reread { outcome: Outcome::Moved, ..updated };
-        }
+    if item.live && refreshed == Refreshed::Missing {
+        let found = elsewhere(counter, item, options, reader);
+        return found.unwrap_or_else(|| updated(counter, item, refreshed));
     }
     updated(counter, item, refreshed)
+}
+
+/// Looks for the text of an item whose file is gone in the files that may be the same under another
+/// name.
+fn elsewhere(
+    counter: &dyn Counter,
+    item: &Item,
+    options: &ReadOptions,
+    reader: &mut Reader,
+) -> Option<Reread> {
+    let path = Path::new(item.metadata.filename()?);
+    let former = former_names(item);
+    reader.renamed(path, &former).into_iter().find_map(|name| {
+        let mut renamed = item.clone();
+        renamed.metadata.set("filename", files::path_value(&name));
+        let mut names = former.clone();
+        names.retain(|former| *former != name && former != path);
+        names.push(path.to_owned());
+        names.drain(..names.len().saturating_sub(FORMER_NAMES));
+        let names = names.iter().map(|name| files::path_value(name)).collect();
+        renamed.metadata.set(FORMER, Value::List(names));
+        let found = match files::refresh(&renamed, options, reader) {
+            // Another file may have got the name.
+            Refreshed::Updated(text) if !files::is_version(&text.content, &item.content) => {
+                return None;
+            }
+            found => found,
+        };
+        let is_found =
+            matches!(found, Refreshed::Unchanged | Refreshed::Updated(_) | Refreshed::Followed(_));
+        let moved = || updated(counter, &Arc::new(renamed), found);
+        is_found.then(|| Reread { outcome: Outcome::Moved, ..moved() })
+    })
+}
+
+/// Returns the names that the file of an item had before, the last one last.
+fn former_names(item: &Item) -> Vec<PathBuf> {
+    let Some(Value::List(names)) = item.metadata.get(FORMER) else { return Vec::new() };
+    names.iter().filter_map(Value::as_text).map(PathBuf::from).collect()
 }
 
 fn updated(counter: &dyn Counter, item: &Arc<Item>, refreshed: Refreshed) -> Reread {
@@ -233,3 +269,6 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
 pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,8 @@ impl Item {
 
 /// Metadata name for the reason why a live item does not have the current text of its source.
 pub(crate) const STALE: &str = "stale";
+/// Metadata name for what finds the text of a live item again.
+pub(crate) const ANCHOR: &str = "anchor";
 /// Metadata name for the time of a snapshot, in Unix seconds.
 pub(crate) const AS_OF: &str = "as-of";
 /// Metadata name whose value is true for text from a buffer with unsaved edits.
@@ -217,6 +219,17 @@ impl Metadata {
     /// Removes the value under `name`.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(key, _)| &**key != name);
+    }
+
+    /// Adds the entries of another version of the same text that this version lacks, such as the
+    /// name of the definition. Entries about the state of the other version are left out.
+    pub(crate) fn complete(&mut self, other: &Self) {
+        let of_state = [STALE, AS_OF, UNSAVED, ANCHOR, "modified", "origin"];
+        for (key, value) in &other.0 {
+            if !of_state.contains(&&**key) && self.get(key).is_none() {
+                self.0.push((key.clone(), value.clone()));
+            }
+        }
     }
 
     /// Returns whether the value under `name` is true.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::{Conversation, Error};
 use crate::agent::Job;
+use crate::agent::arriving::Arriving;
 use crate::agent::items::{new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata, Origin, State};
-use crate::engine::{Caller, NewItem, Selection};
+use crate::engine::{Caller, Engine, NewItem, Selection};
 use crate::files;
 use crate::ids::ItemId;
 use crate::value::{Keyword, Value};
@@ -100,7 +101,8 @@ pub struct ItemView {
 
 impl Conversation {
     /// Adds a file, or some of its lines, counted from 1; `..` means all. The path is absolute, or
-    /// relative to the project. Returns the id of the item.
+    /// relative to the project. The item follows the file. If the lines are in the context already,
+    /// they become the newest item. Returns the id of the item.
     ///
     /// # Errors
     /// [`Error::File`]; [`Error::Refused`] if the context is full of pinned items.
@@ -134,8 +136,11 @@ impl Conversation {
     }
 
     async fn add_new(&self, method: &'static str, item: NewItem) -> Result<ItemId, Error> {
-        let manager = self.inner.manager.clone();
-        let added = self.ask(move |engine| engine.add(method, &manager, vec![item])).await?;
+        let (manager, services) = (self.inner.manager.clone(), &self.inner.job().services);
+        let counter = Arc::clone(&services.counter);
+        let item = Arriving::new(services, &manager, item).await?;
+        let add = move |engine: &mut Engine| item.add(engine, method, &manager, &*counter);
+        let (added, _) = self.ask(add).await?;
         Ok(ItemId(added.ids.first().copied().unwrap_or_default()))
     }
 

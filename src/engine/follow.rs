@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::context::{Added, NewItem};
 use super::{Engine, EngineError, Event};
 use crate::context::change::Change;
-use crate::context::item::Item;
+use crate::context::item::{ANCHOR, Item};
 use crate::context::manager::Arrival;
 use crate::context::repeat::{self, Merged, Repeat};
 use crate::ids::ItemId;
@@ -25,7 +25,8 @@ pub(crate) struct Again {
 impl Engine {
     /// Adds an item. A live item that repeats an existing one, whole or in part, is merged with the
     /// existing item, which becomes the newest; the overlap is then returned too. So is a copy that
-    /// was taken again. `counter` counts the tokens of the merged text.
+    /// was taken again. `counter` counts the tokens of the merged text, and `anchor` gives it an
+    /// anchor.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
@@ -35,6 +36,7 @@ impl Engine {
         manager: &str,
         item: NewItem,
         counter: &dyn Counter,
+        anchor: &mut dyn FnMut(&mut Item),
     ) -> Result<(Added, Option<Again>), EngineError> {
         let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
         let merged = match item.live {
@@ -52,12 +54,16 @@ impl Engine {
         if let Some((start, end)) = lines {
             metadata.set_lines(start, end);
         }
-        if !is_given {
-            metadata.remove("anchor");
+        if item.live && lines == slot.item.metadata.lines() {
+            metadata.complete(&slot.item.metadata);
         }
         let taken_ms = item.taken_ms;
-        let new =
+        let mut new =
             Item { content, metadata, tokens, counted_by, taken_ms, ..Item::clone(&slot.item) };
+        if !is_given {
+            new.metadata.remove(ANCHOR);
+            anchor(&mut new);
+        }
         self.held.note(&new, self.sessions.caller);
         let pinned = slot.pinned || item.pinned;
         let arrival =
@@ -66,6 +72,26 @@ impl Engine {
         self.carry_out(manager, change)?;
         let added = Added { ids: vec![into.0], evicted: Vec::new() };
         Ok((added, Some(Again { repeat, absorbed })))
+    }
+
+    /// Returns the names of the files of a manager's live items, other than `name`, whose last parts
+    /// are that of `name`.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn files_named_like(
+        &mut self,
+        manager: &str,
+        name: &str,
+    ) -> Result<Vec<String>, EngineError> {
+        let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
+        let items = self.manager(manager)?.slots().map(|slot| &slot.item);
+        let names = items.filter(|item| item.live).filter_map(|item| item.metadata.filename());
+        let alike = names.filter(|other| *other != name && last(other) == last(name));
+        let mut alike: Vec<String> = alike.map(str::to_owned).collect();
+        alike.sort_unstable();
+        alike.dedup();
+        Ok(alike)
     }
 
     /// Marks new items of files as live and returns them, except those that repeat or overlap live

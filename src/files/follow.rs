@@ -34,7 +34,7 @@ mod matched;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-pub(crate) use self::anchor::{ANCHOR, Anchor};
+pub(crate) use self::anchor::Anchor;
 use self::bare::Bare;
 use self::looked::Looked;
 use super::lines;
@@ -89,7 +89,14 @@ const CLEAR_SUPPORT: usize = 4;
 /// number of such lines on each side of that copy.
 const CLEAR_MARGIN: usize = 2;
 
+/// Minimum number of telling lines at which a text counts as moved if neither of its old neighbours
+/// is beside it.
+const LONG: usize = 2;
+
 const SEVERAL: &str = "its text is in the file more than once";
+const COPY: &str = "its text was in the file more than once, and the one left may be a copy";
+const STRAY: &str =
+    "a text like it is elsewhere in the file, without the lines that were beside it";
 const GONE: &str = "its text is no longer in the file";
 const RIVAL: &str = "its text is in the file, but an edited version is where the text was";
 const EMPTY: &str = "its text is empty, so it cannot be found again";
@@ -138,6 +145,10 @@ pub(crate) fn anchor(file: &Searched, (start, end): (u64, u64)) -> Option<Anchor
 /// Finds a text again in a file. The text must be [unified](lines::unified) and consist of whole
 /// lines.
 pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
+    let (start, end) = wanted.range;
+    if is_untouched(wanted, file) {
+        return Place::At { start, end, found: Found::Exact };
+    }
     let item = Bare::of(wanted.text, &file.language);
     if item.is_empty() {
         return Place::Unsure(EMPTY);
@@ -151,6 +162,19 @@ pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
     }
 }
 
+/// Returns whether the text is on its old lines, and the known lines around it are unchanged.
+fn is_untouched(wanted: &Wanted<'_>, file: &Searched) -> bool {
+    let (start, end) = wanted.range;
+    let now = lines::slice(&file.text, start, Some(end));
+    now.is_some_and(|now| lines::same(now, wanted.text))
+        && wanted.anchor.is_none_or(|old| {
+            anchor(file, wanted.range).is_some_and(|now| {
+                let Anchor { lines, text, .. } = old.clone();
+                *old == Anchor { lines, text, ..now }
+            })
+        })
+}
+
 /// Finds the whole text, and returns its place among the lines of the file that are not blank, or
 /// the reason why the place is uncertain. Returns `None` if the text does not occur.
 fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
@@ -159,8 +183,9 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
         [] => looked.file.rewrapped(looked.item)?,
         [place] => place.clone(),
         several => {
-            let place = clearest(looked, several).map(Ok);
-            return Some(place.unwrap_or_else(|| align::aligned(looked).map_err(|_| SEVERAL)));
+            let place = clearest(looked, several).or_else(|| framed(looked, several)).map(Ok);
+            let aligned = || align::aligned(looked).ok().filter(|at| has_both(looked, at));
+            return Some(place.unwrap_or_else(|| aligned().ok_or(SEVERAL)));
         }
     };
     let [before, after] = [true, false].map(|is_start| looked.support(&place, is_start));
@@ -169,13 +194,30 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
         return Some(Ok(place));
     }
     Some(match align::aligned(looked) {
+        Ok(_) if align::is_stray(looked, &place) => Err(STRAY),
+        Ok(at) if looked.around.copies > 1 && !has_both(looked, &at) => Err(COPY),
         Ok(at) if at.start < place.end && place.start < at.end => Ok(place),
         Ok(at) => Ok(at),
+        Err(_) if framed(looked, std::slice::from_ref(&place)).is_some() => Ok(place),
         // With the other copies gone, the remaining one may not be the text.
-        Err(_) if looked.around.copies > 1 => Err(SEVERAL),
+        Err(_) if looked.around.copies > 1 => Err(COPY),
         Err(_) if align::is_copy(looked, &place) => Err(RIVAL),
+        Err(_) if align::is_stray(looked, &place) => Err(STRAY),
         Err(_) => Ok(place),
     })
+}
+
+/// Returns the only copy that has the whole rest of the file, as it was, on one side, if the old
+/// neighbour is on the other side.
+fn framed(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>> {
+    let mut framed = places.iter().filter(|place| looked.is_framed(place));
+    let (place, None) = (framed.next()?, framed.next()) else { return None };
+    has_both(looked, place).then(|| place.clone())
+}
+
+/// Returns whether a place is between the old neighbours of the text.
+fn has_both(looked: &Looked<'_>, place: &Range<usize>) -> bool {
+    [true, false].into_iter().all(|is_start| looked.support(place, is_start) > 0)
 }
 
 /// Returns the copy whose neighbours are clearly the old neighbours of the text.

@@ -33,7 +33,7 @@ pub(crate) use beneath::{Beneath, Opened, resolve};
 pub(crate) use bulk::read_each;
 pub(crate) use chosen::walk_each;
 pub(crate) use error::{FileError, TreeError};
-pub(crate) use follow::{ANCHOR, Found};
+pub(crate) use follow::Found;
 pub(crate) use freshness::{has_changed_since, states};
 pub(crate) use identity::Identity;
 pub(crate) use listing::{ListedFile, listing};
@@ -45,7 +45,9 @@ pub(crate) use recording::{
     AIDER, LARGEST_RECORDING, MOST_RECORDINGS, Recording, opencode_session, project_of_history,
     recordings,
 };
-pub(crate) use refresh::{Followed, LEADS_OUT, Reader, Refreshed, WITHIN, leads_out, refresh};
+pub(crate) use refresh::{
+    Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,
+};
 pub(crate) use remote::{remote_of, true_name};
 pub(crate) use secrets::{holds_secrets, is_secret};
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};

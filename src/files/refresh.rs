@@ -1,6 +1,7 @@
 //! Compares an item with its file, and returns the item's new text or place. Never guesses. Must
 //! not change the item: the caller makes the new version.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::follow::{self, Anchor, Place, Searched, Wanted};
@@ -9,8 +10,9 @@ use super::lines::{self, Cover, Found};
 use super::read::{load, read};
 use super::renamed::renamed;
 use super::{Beneath, FileError, FileText, ReadOptions};
-use crate::context::item::{Item, Kind, Origin, State};
+use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
 use crate::context::language;
+use crate::value::Value;
 
 /// Name of the metadata entry for the folder that the file of an item must stay in. Set on items
 /// that a model added from a project.
@@ -61,12 +63,12 @@ pub(crate) struct Followed {
 }
 
 /// A reader of files. It keeps the text of the last file, both as it is and prepared for searches,
-/// and Git's last answer about a renamed file.
+/// and the last answer about a renamed file.
 #[derive(Default)]
 pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
     searched: Option<Searched>,
-    renamed: Option<(PathBuf, Option<PathBuf>)>,
+    renamed: Option<(PathBuf, Vec<PathBuf>)>,
 }
 
 impl Reader {
@@ -86,16 +88,26 @@ impl Reader {
         self.searched.insert(last.unwrap_or_else(|| Searched::new(text, &language)))
     }
 
-    /// Returns the current name of a file that is gone, if Git knows of a renaming.
-    pub(crate) fn renamed(&mut self, path: &Path) -> Option<PathBuf> {
-        match &self.renamed {
-            Some((last, name)) if last == path => name.clone(),
-            _ => {
-                let name = renamed(path);
-                self.renamed = Some((path.to_owned(), name.clone()));
-                name
-            }
+    /// Returns the anchor of an item whose text is on its lines of its file now; `None` if the file
+    /// does not have the text there, or cannot be read.
+    pub(crate) fn anchor(&mut self, item: &Item, options: &ReadOptions) -> Option<Value> {
+        let (path, range) = (file_of(item)?, item.metadata.lines()?);
+        self.load(&path, options.max_bytes.max(MAX_COMPARED_BYTES)).ok()?;
+        let file = self.searched(item);
+        holds_at(item, file.text(), range)
+            .then(|| made_anchor(item, file, range))?
+            .map(|it| it.value())
+    }
+
+    /// Returns the names that a file that is gone may have now, the likeliest first: those in
+    /// `former`, which it had before, and those that Git knows.
+    pub(crate) fn renamed(&mut self, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
+        if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
+            self.renamed = Some((path.to_owned(), renamed(path)));
         }
+        let of_git = self.renamed.iter().flat_map(|(_, names)| names);
+        let is_there = |name: &&PathBuf| *name != path && name.is_file();
+        former.iter().rev().chain(of_git).filter(is_there).cloned().collect()
     }
 }
 
@@ -141,38 +153,76 @@ fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut Reader
     let Some(range) = item.metadata.lines() else { return whole(item, path, options) };
     match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
-        Ok(_) if item.live && cover(item) == Cover::WholeLines => {
-            followed(item, reader.searched(item), range)
-        }
+        Ok(_) if item.live => followed(item, reader.searched(item), range),
         Ok(text) => region(item, text, range),
     }
 }
 
-/// Finds the lines of a live item.
+/// Finds the lines of a live item. The search starts from the text as it was marked, if its anchor
+/// is known.
 fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
-    let anchor = Anchor::of(&item.metadata);
-    if holds_at(item, file.text(), range) {
-        let around = if anchor.is_none() { follow::anchor(file, range) } else { None };
-        let exact =
-            |anchor| Followed { text: None, lines: range, anchor, found: follow::Found::Exact };
-        return around.map_or(Refreshed::Unchanged, |anchor| Refreshed::Followed(exact(anchor)));
-    }
+    let Some(anchor) = Anchor::of(&item.metadata) else { return first_look(item, file, range) };
     let content = lines::unified(&item.content);
-    let wanted = Wanted {
-        text: &content,
-        range,
-        anchor: anchor.as_ref(),
-        symbol: item.metadata.text("symbol"),
-    };
+    let marked = anchor.text.as_deref().unwrap_or(&content);
+    let (lines, symbol) = (anchor.lines.unwrap_or(range), item.metadata.text("symbol"));
+    let wanted = Wanted { text: marked, range: lines, anchor: Some(&anchor), symbol };
     match follow::locate(&wanted, file) {
         Place::Unsure(reason) => Refreshed::Unsure(reason),
         Place::At { start, end, found } => {
             let now = lines::slice(file.text(), start, Some(end)).unwrap_or_default();
-            let text_now = (!lines::same(now, &content)).then(|| now.to_owned());
-            let anchor = follow::anchor(file, (start, end)).unwrap_or_default();
-            Refreshed::Followed(Followed { text: text_now, lines: (start, end), anchor, found })
+            let is_part = cover(item) == Cover::Anything;
+            if is_part && !holds_at(item, file.text(), (start, end)) {
+                return Refreshed::Unsure("its text is no longer in the file");
+            }
+            let is_as_marked = !is_part && lines::same(now, marked);
+            let anchor = Anchor {
+                lines: ((start, end) != lines).then_some(lines),
+                text: (!is_as_marked).then(|| marked.to_owned()),
+                ..anchor
+            };
+            let text = (!is_part && !lines::same(now, &content)).then(|| now.to_owned());
+            Refreshed::Followed(Followed { text, lines: (start, end), anchor, found })
         }
     }
+}
+
+/// Finds the lines of a live item that has no anchor yet, and makes the anchor.
+fn first_look(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
+    let content = lines::unified(&item.content);
+    let place = if holds_at(item, file.text(), range) {
+        Place::At { start: range.0, end: range.1, found: follow::Found::Exact }
+    } else if cover(item) == Cover::Anything {
+        return region(item, file.text(), range);
+    } else {
+        let symbol = item.metadata.text("symbol");
+        follow::locate(&Wanted { text: &content, range, anchor: None, symbol }, file)
+    };
+    let (start, end, found) = match place {
+        Place::Unsure(reason) => return Refreshed::Unsure(reason),
+        Place::At { start, end, found } => (start, end, found),
+    };
+    let now = lines::slice(file.text(), start, Some(end)).unwrap_or_default();
+    let is_same = found == follow::Found::Exact || lines::same(now, &content);
+    let text = (!is_same).then(|| now.to_owned());
+    let anchor = made_anchor(item, file, (start, end)).unwrap_or_default();
+    Refreshed::Followed(Followed { text, lines: (start, end), anchor, found })
+}
+
+/// Returns the anchor of an item on these lines of its file. A part of lines is found by the whole
+/// lines.
+fn made_anchor(item: &Item, file: &Searched, lines: (u64, u64)) -> Option<Anchor> {
+    let whole = || lines::slice(file.text(), lines.0, Some(lines.1)).map(str::to_owned);
+    let text = if cover(item) == Cover::Anything { Some(whole()?) } else { None };
+    Some(Anchor { text, ..follow::anchor(file, lines)? })
+}
+
+/// Keeps, in the anchor of an item that gets another text, the text and the lines as they were
+/// marked.
+pub(crate) fn keep_marked(old: &Item, new: &mut Item) {
+    let Some(anchor) = Anchor::of(&old.metadata) else { return };
+    let text = anchor.text.clone().unwrap_or_else(|| old.content.to_string());
+    let lines = anchor.lines.or(old.metadata.lines());
+    new.metadata.set(ANCHOR, Anchor { text: Some(text), lines, ..anchor }.value());
 }
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
@@ -219,6 +269,15 @@ fn region(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
         Found::Nowhere => Refreshed::Unsure("its text is no longer in the file"),
         Found::Several => Refreshed::Unsure("its text is in the file more than once"),
     }
+}
+
+/// Returns whether a text may be another version of an older one: most of their lines are the same.
+pub(crate) fn is_version(now: &str, old: &str) -> bool {
+    let lines = |text: &'_ str| text.lines().filter(|line| !line.trim().is_empty()).count();
+    let (now, old) = (lines::unified(now), lines::unified(old));
+    let kept: HashSet<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
+    let same = now.lines().filter(|line| kept.contains(line)).count();
+    same * 2 >= lines(&now).max(lines(&old))
 }
 
 fn is_whole_file(item: &Item) -> bool {

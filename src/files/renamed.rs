@@ -1,4 +1,5 @@
-//! Asks Git for the current name of a file that is gone.
+//! Asks Git for the other names of a file that is gone: those that it got later, and those that it
+//! had before, to which a checkout or a renaming may have returned it.
 //!
 //! This is the only place where the program runs Git. Git reads only the history and the index here:
 //! reading the work tree could run filters that the project configures. Git runs no hook, pager,
@@ -35,37 +36,57 @@ const INERT: &[&str] = &[
 const STEP: Duration = Duration::from_millis(2);
 /// Maximum number of commits that are read, counting only those that rename a file.
 const COMMITS: &str = "500";
-/// Maximum number of renamings of one file that are followed.
-const RENAMINGS: usize = 8;
+/// Maximum number of names of one file that are tried.
+const NAMES: usize = 16;
 
-/// Returns the current name of a file that is gone, if it was renamed in a Git work tree: in the
-/// index or in one of the last commits.
-pub(crate) fn renamed(path: &Path) -> Option<PathBuf> {
-    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
-    let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
-    let mut name = path.strip_prefix(root).ok()?.to_str()?.to_owned();
-    let mut renamings = git(root, &["diff", "--cached", "--diff-filter=R", "HEAD"])?;
-    renamings += &git(root, &["log", "--format=", "--diff-filter=R", "-n", COMMITS])?;
-    for _ in 0..RENAMINGS {
-        name = renaming(&renamings, &name)?;
-        let now = root.join(&name);
-        if now.is_file() {
-            return Some(now);
-        }
-    }
-    None
+/// Returns the names of existing files that a file that is gone may have now, the likeliest first.
+/// They are its names in the index and in the last commits of its Git work tree, of the current
+/// branch before the others.
+pub(crate) fn renamed(path: &Path) -> Vec<PathBuf> {
+    names(path).unwrap_or_default()
 }
 
-/// Returns the name that `name` was renamed to last. `text` has the form `R100 NUL old NUL new NUL
-/// …`, with the newest renaming first.
-fn renaming(text: &str, name: &str) -> Option<String> {
-    let mut parts = text.split('\0').map(str::trim_start).filter(|part| !part.is_empty());
-    while let (Some(_), Some(old), Some(new)) = (parts.next(), parts.next(), parts.next()) {
-        if old == name {
-            return Some(new.to_owned());
+fn names(path: &Path) -> Option<Vec<PathBuf>> {
+    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
+    let name = path.strip_prefix(root).ok()?.to_str()?;
+    let log = ["log", "--format=", "--diff-filter=R", "-n", COMMITS];
+    let index = git(root, &["diff", "--cached", "--diff-filter=R", "HEAD"]).unwrap_or_default();
+    let own = git(root, &log).unwrap_or_default();
+    let existing = |renamings: &str| -> Vec<PathBuf> {
+        let names = other_names(renamings, name).into_iter().map(|name| root.join(name));
+        names.filter(|name| name.is_file()).collect()
+    };
+    let mut found = existing(&(index + &own));
+    if found.is_empty() {
+        // A commit that is on no branch any more is in the log of what was checked out.
+        found = existing(&git(root, &[&log[..], &["--all", "--reflog"]].concat())?);
+    }
+    Some(found)
+}
+
+/// Returns the other names of a file: first those that it was renamed to, then those that it was
+/// renamed from. `text` has the form `R100 NUL old NUL new NUL …`, with the newest renaming first.
+fn other_names(text: &str, name: &str) -> Vec<String> {
+    let parts: Vec<&str> =
+        text.split('\0').map(str::trim_start).filter(|it| !it.is_empty()).collect();
+    let mut names = vec![name.to_owned()];
+    for is_later in [true, false] {
+        let mut at = 0;
+        while at < names.len() && names.len() <= NAMES {
+            let of_this = parts.chunks_exact(3).filter_map(|parts| match (is_later, parts) {
+                (true, [_, old, new]) | (false, [_, new, old]) if *old == names[at] => Some(*new),
+                _ => None,
+            });
+            for other in of_this.map(str::to_owned).collect::<Vec<_>>() {
+                if !names.contains(&other) {
+                    names.push(other);
+                }
+            }
+            at += 1;
         }
     }
-    None
+    names.split_off(1)
 }
 
 /// Returns the output of Git in a folder, unless it fails or takes too long.
@@ -123,22 +144,29 @@ mod tests {
     fn git_tells_where_a_file_went() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path();
-        let old = root.join("a.txt");
+        let (old, none) = (root.join("a.txt"), Vec::<PathBuf>::new());
         std::fs::write(&old, "some text\nof several\nlines\n").unwrap();
         run(root, &["init", "-q"]);
         run(root, &["add", "."]);
         run(root, &["commit", "-qm", "one"]);
-        assert_eq!(renamed(&root.join("other.txt")), None);
+        assert_eq!(renamed(&root.join("other.txt")), none);
         std::fs::create_dir(root.join("b")).unwrap();
         run(root, &["mv", "a.txt", "b/c.txt"]);
-        assert_eq!(renamed(&old), Some(root.join("b/c.txt")), "in the index");
+        assert_eq!(renamed(&old), [root.join("b/c.txt")], "in the index");
         run(root, &["commit", "-qm", "two"]);
-        assert_eq!(renamed(&old), Some(root.join("b/c.txt")), "in a commit");
+        assert_eq!(renamed(&old), [root.join("b/c.txt")], "in a commit");
         run(root, &["mv", "b/c.txt", "d e.txt"]);
         run(root, &["commit", "-qm", "three"]);
-        assert_eq!(renamed(&old), Some(root.join("d e.txt")), "twice");
-        std::fs::remove_file(root.join("d e.txt")).unwrap();
-        assert_eq!(renamed(&old), None);
+        assert_eq!(renamed(&old), [root.join("d e.txt")], "twice");
+        let last = root.join("d e.txt");
+        std::fs::remove_file(&last).unwrap();
+        assert_eq!(renamed(&old), none);
+        // The names of before count as well, on whatever branch the renaming is.
+        run(root, &["checkout", "-q", "HEAD~2"]);
+        assert_eq!(renamed(&last), [old.clone()], "from a commit that is not in this history");
+        run(root, &["checkout", "-q", "-"]);
+        run(root, &["mv", "d e.txt", "a.txt"]);
+        assert_eq!(renamed(&last), [old], "renamed back");
     }
 
     /// A repository whose every setting that names a program names one that leaves a trace.
@@ -185,7 +213,7 @@ mod tests {
             elsewhere = temp.path().join("elsewhere").display()
         );
         std::fs::write(root.join(".git/config"), config).unwrap();
-        assert_eq!(renamed(&old), Some(root.join("c.txt")));
+        assert_eq!(renamed(&old), [root.join("c.txt")]);
         assert_eq!(std::fs::read_to_string(&trace).unwrap_or_default(), "");
         // The trap works: Git with the settings of the project leaves a trace.
         let _ = Command::new("git").arg("-C").arg(&root).arg("status").output();
@@ -195,6 +223,6 @@ mod tests {
     #[test]
     fn without_git_nothing_is_known() {
         let temp = tempfile::tempdir().unwrap();
-        assert_eq!(renamed(&temp.path().join("gone")), None);
+        assert_eq!(renamed(&temp.path().join("gone")), Vec::<PathBuf>::new());
     }
 }

@@ -306,8 +306,8 @@ fn items_know_whether_their_file_is_as_it_was() {
     let home = Home::new();
     let path = home.write("a.txt", "one\ntwo\nthree\n");
     let mut client = home.ephemeral(&[]);
-    client.ok("add-file", &at(&path, ""));
-    client.ok("add-file", &at(&path, ":start-line 2 :end-line 2"));
+    client.ok("add-file", &at(&path, ":live nil"));
+    client.ok("add-file", &at(&path, ":live nil :start-line 2 :end-line 2"));
     client.add("*shared*", "no file");
     assert_eq!(states(&mut client), ["fresh", "fresh", "fresh"]);
     home.write("a.txt", "one\ntwo\nTHREE\n");
@@ -329,11 +329,11 @@ fn refreshing_moves_updates_or_leaves_alone_and_never_guesses() {
     let gone = home.write("gone.txt", "x\n");
     let same = home.write("same.txt", "x\n");
     let mut client = home.ephemeral(&[]);
-    client.ok("add-file", &at(&whole, ""));
-    client.ok("add-file", &at(&moved, ":start-line 2 :end-line 2"));
-    client.ok("add-file", &at(&unsure, ":start-line 1 :end-line 1"));
-    client.ok("add-file", &at(&gone, ""));
-    client.ok("add-file", &at(&same, ""));
+    client.ok("add-file", &at(&whole, ":live nil"));
+    client.ok("add-file", &at(&moved, ":live nil :start-line 2 :end-line 2"));
+    client.ok("add-file", &at(&unsure, ":live nil :start-line 1 :end-line 1"));
+    client.ok("add-file", &at(&gone, ":live nil"));
+    client.ok("add-file", &at(&same, ":live nil"));
     home.write("whole.txt", "new\n");
     home.write("moved.txt", "0\n0\na\nb\nc\n");
     home.write("unsure.txt", "0\nx\nx\n");
@@ -375,7 +375,7 @@ fn live_items_are_read_again_whenever_they_are_rendered() {
     let path = home.write("a.txt", "first\n");
     let mut client = home.ephemeral(&[]);
     client.ok("add-file", &at(&path, ":live t"));
-    client.ok("add-file", &at(&path, ""));
+    client.ok("add-file", &at(&path, ":live nil"));
     home.write("a.txt", "second\n");
     let text = client.ok("context-to-string", "nil");
     let text = text.as_str().unwrap();
@@ -404,7 +404,7 @@ fn a_repeated_refresh_is_answered_as_it_was_and_not_applied_again() {
     let home = Home::new();
     let path = home.write("a.txt", "one\n");
     let mut client = home.ephemeral(&[]);
-    client.ok("add-file", &at(&path, ""));
+    client.ok("add-file", &at(&path, ":live nil"));
     home.write("a.txt", "two\n");
     let refresh = "(:ids (\"ctx-1\") :request-key \"k\")";
     let first = client.ok("refresh-items", refresh);

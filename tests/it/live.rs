@@ -107,6 +107,71 @@ fn branches_and_renamings_are_followed() {
 }
 
 #[test]
+fn a_renaming_is_followed_there_and_back() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    home.write("p/whole.rs", "one();\ntwo();\nthree();\n");
+    let folder = home.file("p");
+    let whole = quoted(&folder.join("whole.rs").display().to_string());
+    git(&folder, &["init", "-q", "-b", "one"]);
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "-qm", "one"]);
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    client.ok("add-file", &format!("(:path {whole})"));
+    let mut check = |names: [&str; 2]| {
+        let text = shown(&mut client);
+        assert!(!text.contains("stale"), "{text}");
+        assert!(text.contains(&format!("{}:5-9)", names[0])), "{names:?}: {text}");
+        assert!(text.contains(&format!("(from {})", names[1])), "{names:?}: {text}");
+    };
+    check(["a.rs", "whole.rs"]);
+    git(&folder, &["mv", "a.rs", "b.rs"]);
+    git(&folder, &["mv", "whole.rs", "all.rs"]);
+    check(["b.rs", "all.rs"]);
+    git(&folder, &["mv", "b.rs", "a.rs"]);
+    git(&folder, &["mv", "all.rs", "whole.rs"]);
+    check(["a.rs", "whole.rs"]);
+    git(&folder, &["checkout", "-qb", "two"]);
+    git(&folder, &["mv", "a.rs", "c.rs"]);
+    git(&folder, &["mv", "whole.rs", "d.rs"]);
+    git(&folder, &["commit", "-qm", "two"]);
+    check(["c.rs", "d.rs"]);
+    for _ in 0..2 {
+        git(&folder, &["checkout", "-q", "one"]);
+        check(["a.rs", "whole.rs"]);
+        git(&folder, &["checkout", "-q", "two"]);
+        check(["c.rs", "d.rs"]);
+    }
+    // What only the file system knows is stale until the file is back.
+    let (here, away) = (folder.join("c.rs"), folder.join("away"));
+    std::fs::rename(&here, &away).unwrap();
+    assert!(shown(&mut client).contains("stale: its file is gone"));
+    std::fs::rename(&away, &here).unwrap();
+    assert!(!shown(&mut client).contains("stale"));
+}
+
+#[test]
+fn a_name_that_another_file_got_is_not_followed() {
+    let home = Home::new();
+    let folder = home.file("p");
+    let whole = home.write("p/new.rs", "one();\ntwo();\nthree();\n");
+    git(&folder, &["init", "-q", "-b", "one"]);
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "-qm", "one"]);
+    git(&folder, &["mv", "new.rs", "old.rs"]);
+    git(&folder, &["mv", "old.rs", "new.rs"]);
+    let mut client = home.ephemeral(&[]);
+    client.ok("add-file", &format!("(:path {})", quoted(&whole)));
+    git(&folder, &["mv", "new.rs", "old.rs"]);
+    assert!(!shown(&mut client).contains("stale"));
+    std::fs::remove_file(folder.join("old.rs")).unwrap();
+    home.write("p/new.rs", "quite();\nanother();\ntext();\n");
+    let text = shown(&mut client);
+    assert!(text.contains("stale: its file is gone") && text.contains("two();"), "{text}");
+}
+
+#[test]
 fn a_file_that_an_agent_rewrote_is_followed() {
     let home = Home::new();
     let path = home.write("p/a.rs", text());
@@ -240,7 +305,7 @@ fn an_editor_asks_for_the_live_items_of_its_files_wherever_they_are() {
     let mut client = home.ephemeral(&[]);
     mark(&mut client, &path);
     client.ok("add-file", &format!("(:path {} :live t :manager \"own\")", quoted(&path)));
-    client.ok("add-file", &format!("(:path {} :manager \"frozen\")", quoted(&path)));
+    client.ok("add-file", &format!("(:path {} :manager \"frozen\" :live nil)", quoted(&path)));
     let files = format!("(:filenames ({} \"/none\") :brief t)", quoted(&path));
     let found = client.ok("list-items", &files);
     let held: Vec<_> =

@@ -7,9 +7,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::bare::is_telling;
 use super::body::{body, ordered};
-use super::likeness::{LOST, likeness_to};
+use super::likeness::{LOST, likeness, likeness_to};
 use super::looked::Looked;
-use super::{GONE, SEVERAL, definition, edges};
+use super::{GONE, LONG, SEVERAL, definition, edges};
 
 /// If at least this share of a text, or of its telling lines, is outside of the place found for it,
 /// another version of the text may be elsewhere.
@@ -39,7 +39,18 @@ const INSERTED: usize = 6;
 
 /// Finds an edited version of the text.
 pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
-    aligned(looked).or_else(|reason| definition::form(looked).ok_or(reason))
+    let found = in_place(looked).or_else(|| definition::form(looked));
+    found.map_or_else(|| aligned(looked), Ok)
+}
+
+/// Returns the lines between the old neighbours of the text if each of them is the line of the text
+/// in its place, unchanged or edited.
+fn in_place(looked: &Looked<'_>) -> Option<Range<usize>> {
+    let (file, item) = (&looked.file.lines, &looked.item.lines);
+    let at = looked.matched().between().filter(|at| at.len() == item.len())?;
+    let mut pairs = item.iter().zip(&file[at.clone()]);
+    let is_same = looked.is_between(&at) && pairs.all(|(old, new)| likeness(old, new) >= LOST);
+    is_same.then_some(at)
 }
 
 /// Finds the place of the remaining lines of the text.
@@ -125,6 +136,17 @@ fn is_enough(looked: &Looked<'_>, at: &Range<usize>, left: usize, matched: usize
 pub(super) fn is_copy(looked: &Looked<'_>, at: &Range<usize>) -> bool {
     let (strays, telling) = looked.matched().strays(looked.item, at, true);
     telling == 0 || strays * 2 >= telling || is_left(looked, at, COPIES)
+}
+
+/// Returns whether a short text may be at a place by chance, since neither of its old neighbours is
+/// there, nor is it between lines that were around it.
+pub(super) fn is_stray(looked: &Looked<'_>, at: &Range<usize>) -> bool {
+    let telling = looked.item.lines.iter().filter(|line| is_telling(line)).count();
+    let is_framed =
+        || looked.matched().framed().is_some_and(|was| was.start <= at.start && at.end <= was.end);
+    telling < LONG
+        && [true, false].into_iter().all(|is_start| looked.support(at, is_start) == 0)
+        && !is_framed()
 }
 
 /// Returns whether at least the share `part` of the text remains between its old neighbours,

@@ -83,9 +83,10 @@ fn is_block(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
     let inner = indents[1..].iter().take_while(|own| **own > indents[0]).count();
     let is_open = inner + 1 == indents.len();
     let is_closed = inner + 2 == indents.len() && indents[inner + 1] == indents[0];
-    let has_end = file.lines[place.end - 1] == item.lines[item.len() - 1]
-        && is_closed == (file.indents[place.end - 1] == file.indents[header]);
-    let (strays, telling) = matched.strays(item, place, true);
+    let is_level = file.indents[place.end - 1] == file.indents[header];
+    let closer = is_closed && file.lines[place.end - 1] == item.lines[item.len() - 1];
+    // Where the indentation alone ends a block, its last line is like any other.
+    let has_end = if is_level { closer } else { is_open };
     let strange = matched.strange(place, false);
     inner > 0
         && file.lines[header] == item.lines[above]
@@ -93,9 +94,7 @@ fn is_block(looked: &Looked<'_>, place: &Range<usize>, header: usize) -> bool {
         && item.balance(above..item.len()) == [0; 4]
         && (is_open || is_closed)
         && has_end
-        && strays * 2 <= telling
         && strange * 2 <= place.len()
-        && !has_lost_beyond(looked, place)
 }
 
 fn has_lost_beyond(looked: &Looked<'_>, place: &Range<usize>) -> bool {

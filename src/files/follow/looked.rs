@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use super::anchor::Anchor;
 use super::bare::{Bare, is_telling};
+use super::known::NEAR as WINDOW;
 use super::likeness::{LOST, likeness};
+use super::line_hash::LineHash;
 use super::matched::Matched;
 
 /// Number of lines on each side of a place that are compared with the old neighbours of the text.
@@ -46,6 +48,18 @@ impl<'a> Looked<'a> {
         let same = same.count();
         let is_end = same == kept.len() && same == lines.len() && self.reaches_end(is_start);
         if is_end { NEAR } else { same }
+    }
+
+    /// Returns whether all lines of the file before a place, or all after it, are as they were.
+    pub(super) fn is_framed(&self, at: &Range<usize>) -> bool {
+        let (above, below) =
+            self.around.known.split_at(self.around.above.min(self.around.known.len()));
+        let is_as_before = |known: &[LineHash], lines: &mut dyn Iterator<Item = usize>| {
+            known.len() < WINDOW && lines.map(|at| self.file.hash(at)).eq(known.iter().copied())
+        };
+        self.around.is_known()
+            && (is_as_before(above, &mut (0..at.start))
+                || is_as_before(below, &mut (at.end..self.file.len())))
     }
 
     /// Returns the indices of the lines on one side of a place, the nearest first.

@@ -303,6 +303,14 @@ impl Matched {
         (start < end).then_some(start..end)
     }
 
+    /// Like [`between`](Self::between); `None` if no line remains on a side that had lines.
+    pub(super) fn framed(&self) -> Option<Range<usize>> {
+        let remains =
+            |lines: &[Option<usize>]| lines.is_empty() || lines.iter().any(Option::is_some);
+        let is_known = remains(&self.now[..self.own.start]) && remains(&self.now[self.own.end..]);
+        self.between().filter(|_| is_known)
+    }
+
     /// Returns the number of different telling lines of the text that occur outside of a place, and
     /// the number of all different telling lines of the text. Lines that may have been outside
     /// lines count only if `maybe` is true.

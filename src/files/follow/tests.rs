@@ -1,8 +1,6 @@
 //! Tests of finding texts in edited files.
 
 use super::*;
-use crate::context::item::Metadata;
-use crate::value::Value;
 
 const FILE: &str = "\
 use a::b;
@@ -114,44 +112,6 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
     assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
 }
-/// An anchor of the function in the middle in the form that builds before 0.1 stored: three lines
-/// on each side, and hashes of telling lines only.
-const FORMER: [(&str, &str); 3] = [
-    ("before", "lety=x+1;\ny*2\n}"),
-    ("after", "fnthree(){\nprintln!(\"three\");\n}"),
-    ("known", "7603d72b543e1375eb300aa6e"),
-];
-/// The same anchor in the form that 0.1 stores.
-const STORED: [(&str, &str); 3] = [
-    ("before", "usea::b;\nfnone(x:u8)->u8{\nlety=x+1;\ny*2\n}"),
-    ("after", "fnthree(){\nprintln!(\"three\");\n}"),
-    ("known", "7603d72b543e137f85b99f7fe5eb300aa6e9f7fe"),
-];
-
-#[track_caller]
-fn check_stored(texts: [(&str, &str); 3], above: Option<u64>) -> Anchor {
-    let text = |(name, text): (&str, &str)| (name.into(), Value::Str(text.into()));
-    let mut stored: Vec<_> = texts.into_iter().map(text).collect();
-    stored.push(("copies".into(), Value::from(1_u64)));
-    stored.extend(above.map(|above| ("above".into(), Value::from(above))));
-    let mut metadata = Metadata::default();
-    metadata.set(ANCHOR, Value::Map(stored));
-    let around = Anchor::of(&metadata).unwrap();
-    let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
-    let now = FILE.replace("z * 4", "z * 5").replace("y * 2", "y * 3");
-    let place = locate(&wanted, &format!("// New.\n{now}"));
-    assert_eq!(place, Place::At { start: 9, end: 12, found: Found::Edited });
-    around
-}
-
-#[test]
-fn anchors_that_earlier_builds_stored_are_read() {
-    check_stored(FORMER, None);
-    let around = check_stored(STORED, Some(5));
-    assert_eq!(around, anchor(FILE, RANGE).unwrap());
-}
-
 #[test]
 fn brackets_with_new_lines_between_them_are_not_guessed() {
     let file = "def up do\n  alter do\n    add 1\n  end\nend\n\ndef down do\n  2\nend\n";
@@ -213,4 +173,50 @@ fn a_text_whose_last_word_was_moved_away_does_not_take_an_edited_line() {
     let moved = ELIXIR.replace("(args)\n  end\n", "(args)\ndefmodule Jobs.Compute28 do\n");
     let now = moved.replace(header, "  end\n");
     assert_eq!(performs(&now), None, "{now}");
+}
+
+/// Marks lines of a file and finds them in another version of it.
+#[track_caller]
+fn check_alike(before: &str, range: (u64, u64), now: &str, expected: Result<(u64, u64), &str>) {
+    let text = lines::slice(before, range.0, Some(range.1)).unwrap();
+    let around = anchor(before, range).unwrap();
+    let wanted = Wanted { text, range, anchor: Some(&around), symbol: None };
+    let found = match locate(&wanted, now) {
+        Place::At { start, end, .. } => Ok((start, end)),
+        Place::Unsure(reason) => Err(reason),
+    };
+    assert_eq!(found, expected, "{now}");
+}
+
+#[test]
+fn a_look_alike_is_not_the_text() {
+    let block = "try:\n    run()\nexcept E:\n    pass\n";
+    let twice = format!("# A\n{block}# B\n{block}# C\n");
+    check_alike(&twice, (7, 10), &format!("# A\n# B\n{block}# C\n"), Ok((3, 6)));
+    check_alike(&twice, (7, 10), &format!("# A\n{block}# B\n# C\n"), Err(COPY));
+    let once = format!("# A\n{block}# C\n");
+    check_alike(&once, (2, 5), &format!("# Z\n{block}{once}"), Ok((7, 10)));
+    let defs =
+        "def a():\n    return None\n\ndef b():\n    return None\n\ndef c():\n    return None\n";
+    check_alike(defs, (5, 5), &format!("# top\n{defs}"), Ok((6, 6)));
+    let without = defs.replace("def b():\n    return None\n\n", "");
+    check_alike(defs, (5, 5), &without, Err(SEVERAL));
+    let old = "def a():\n    old()\n\ndef b():\n    target()\n\nend = 1\n";
+    let new = "def a():\n    target()\n\ndef b():\n    new()\n\nend = 1\n";
+    check_alike(old, (5, 5), new, Err(STRAY));
+    let braces = "f() {\n  a\n}\ng() {\n  b\n}\nh() {\n  c\n}\n";
+    check_alike(braces, (6, 6), &braces.replace("g() {\n  b\n}\n", ""), Err(SEVERAL));
+}
+
+#[test]
+fn a_definition_that_was_edited_with_its_neighbours_is_the_block_under_its_first_line() {
+    let before = "def a():\n    x = 1\n    return x\n\ndef b(y):\n    z = y + 2\n    return z\n\n\
+                  def c():\n    return 3\n";
+    let now = "def a(k):\n    w = k\n    return w\n\ndef b(y):\n    total = sum(y)\n    \
+               log(total)\n    return total\n\ndef c(k):\n    return k * 3\n";
+    let text = lines::slice(before, 5, Some(7)).unwrap();
+    let around = anchor(before, (5, 7)).unwrap();
+    let wanted = Wanted { text, range: (5, 7), anchor: Some(&around), symbol: Some("b") };
+    let place = super::locate(&wanted, &Searched::new(now, "python"));
+    assert_eq!(place, Place::At { start: 5, end: 8, found: Found::Edited });
 }

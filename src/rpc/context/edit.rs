@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::secret::Secrets;
 use super::steps::{ManagerCall, NextChange};
+use crate::agent::arriving::Arriving;
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
@@ -14,7 +15,7 @@ use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
 use crate::engine::{Engine, EngineError, NewItem, Reach, Revision, Selection};
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::param_error;
 use crate::rpc::params::{self, KnownMetadata, ManagerName, given_list, ids, metadata, yes};
 use crate::rpc::{Finish, Step};
@@ -81,14 +82,30 @@ pub(super) fn add_one(
     item: NewItem,
     brief: Option<bool>,
 ) -> Result<Step, WireError> {
-    let manager = manager.unwrap_or_default().0;
-    let counter = Arc::clone(&call.tools.counter);
-    let may_overlap = item.live || item.metadata.origin().is_some();
+    let (manager, brief) = (manager.unwrap_or_default().0, brief.unwrap_or(false));
+    let tools = Arc::clone(&call.tools);
+    if !item.live {
+        return adding(tools, method, manager, Arriving::copy(item), brief);
+    }
+    Ok(Step::Await(Box::pin(async move {
+        let item = Arriving::new(&tools, &manager, item).await?;
+        adding(tools, method, manager, item, brief)
+    })))
+}
+
+fn adding(
+    tools: Arc<Tools>,
+    method: &'static str,
+    manager: String,
+    item: Arriving,
+    brief: bool,
+) -> Result<Step, WireError> {
+    let may_overlap = item.may_overlap();
     Step::then_within(Reach::Manager(manager.clone()), move |engine| {
-        let (added, again) = engine.add_live(method, &manager, item, &*counter)?;
+        let (added, again) = item.add(engine, method, &manager, &*tools.counter)?;
         let all = Selection { managers: vec![manager.clone()], ..Selection::default() };
         let views = if may_overlap { engine.select(&all)? } else { Vec::new() };
-        let answer = ItemAnswer::added(engine, manager, &added, brief.unwrap_or(false))?;
+        let answer = ItemAnswer::added(engine, manager, &added, brief)?;
         Ok(finish(answer.again(again).among(&views)))
     })
 }

@@ -13,7 +13,7 @@ use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::param_error;
-use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative};
+use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative, yes};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -36,8 +36,11 @@ pub(super) struct AddFile {
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,
     /// Follow the file: bring the item up to date whenever it is shown or rendered. If some of the
-    /// lines are already in another live item, the two items become one. Defaults to `nil`.
-    live: Option<bool>,
+    /// lines are already in another live item, the two items become one. Defaults to `t`; with
+    /// `nil`, the item is a copy.
+    // Not an `Option`: absent means live, nil means a copy.
+    #[serde(default = "yes")]
+    live: bool,
     /// What to do if the file looks like a secret; defaults to `:add`. With `:ask` or `:omit`, the
     /// call fails.
     secrets: Option<Secrets>,
@@ -54,7 +57,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     Secrets::check(given.secrets, path.to_str(), &text.content)?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let item = NewItem {
-        live: given.live.unwrap_or(false),
+        live: given.live,
         pinned: given.pinned.unwrap_or(false),
         ..file_item(&call.counter(), text, kind, metadata, taken_ms)
     };

@@ -1,17 +1,18 @@
 //! Methods for items that follow their sources: taking new texts from an editor, and freezing
 //! items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::edit::check_live;
+use super::files::read_options;
 use crate::agent::refresh::now_ms;
-use crate::context::item::{AS_OF, Item, Metadata, STALE};
-use crate::engine::{EngineError, Revision};
-use crate::files::ANCHOR;
+use crate::context::item::{ANCHOR, AS_OF, Item, Metadata, STALE, UNSAVED};
+use crate::engine::{Engine, EngineError, Revision};
+use crate::files::{self, Reader};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
@@ -78,12 +79,56 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
     };
     let updates = given.items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
     let (counted_by, taken_ms) = (counter.name(), now_ms());
+    if !updates.iter().any(Counted::is_saved) {
+        return updating(updates, HashMap::new(), counted_by, taken_ms);
+    }
+    let options = read_options(&call.tools, None)?;
+    Ok(Step::Await(Box::pin(async move {
+        let saved: Vec<_> = updates.iter().filter(|it| it.is_saved()).collect();
+        let names: Vec<_> = saved.iter().map(|it| (it.manager.clone(), it.id)).collect();
+        let find = move |engine: &mut Engine| {
+            Ok(names.iter().filter_map(|(of, id)| engine.view(of, *id).ok()).collect::<Vec<_>>())
+        };
+        let items: HashMap<ItemId, Arc<Item>> = call
+            .tools
+            .engine
+            .ask(find)
+            .await?
+            .into_iter()
+            .map(|it| (it.item.id, it.item))
+            .collect();
+        let saved = saved.into_iter().filter_map(|update| {
+            Some(update.applied(items.get(&update.id)?, None, counted_by, taken_ms))
+        });
+        let saved: Vec<Item> = saved.collect();
+        let look = move || {
+            let mut reader = Reader::default();
+            let anchor = |item: Item| Some((item.id, (reader.anchor(&item, &options)?, item)));
+            saved.into_iter().filter_map(anchor).collect::<HashMap<_, _>>()
+        };
+        // Without an answer, the items keep the anchors that they have.
+        let anchors = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        updating(updates, anchors, counted_by, taken_ms)
+    })))
+}
+
+/// The anchors of items in the versions for which they were made.
+type Anchors = HashMap<ItemId, (Value, Item)>;
+
+/// Returns the step that makes the updates.
+fn updating(
+    updates: Vec<Counted>,
+    mut anchors: Anchors,
+    counted_by: &'static str,
+    taken_ms: i64,
+) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let (mut versions, mut skipped) = (Vec::new(), Vec::new());
         for update in updates {
             match engine.view(&update.manager, update.id) {
                 Ok(view) if view.item.live => {
-                    let new = update.applied(&view.item, counted_by, taken_ms);
+                    let made = anchors.remove(&update.id);
+                    let new = update.applied(&view.item, made, counted_by, taken_ms);
                     engine.hold(&new);
                     if new != *view.item {
                         versions.push((update.manager, view.item, Arc::new(new)));
@@ -100,7 +145,22 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
 }
 
 impl Counted {
-    fn applied(&self, old: &Item, counted_by: &'static str, taken_ms: i64) -> Item {
+    /// Returns whether the update says where in its file the text is. Updates of unsaved text do
+    /// not.
+    fn is_saved(&self) -> bool {
+        let is_placed = self.content.is_some() || self.metadata.lines().is_some();
+        is_placed && !self.metadata.is_set(UNSAVED)
+    }
+
+    /// Returns the new version of an item. `made` is an anchor for its new place in the file, with
+    /// the version for which the anchor was made.
+    fn applied(
+        &self,
+        old: &Item,
+        made: Option<(Value, Item)>,
+        counted_by: &'static str,
+        taken_ms: i64,
+    ) -> Item {
         let mut new = old.clone();
         if let Some((content, tokens)) = &self.content {
             new.taken_ms = taken_ms;
@@ -118,9 +178,12 @@ impl Counted {
                 value => new.metadata.set(name, value.clone()),
             }
         }
-        if self.content.is_some() && !new.is_unsaved() && new != *old {
-            // The anchor describes the place of the old text. The next reading makes a new anchor.
-            new.metadata.remove(ANCHOR);
+        let is_there =
+            |it: &Item| it.content == new.content && it.metadata.lines() == new.metadata.lines();
+        match made.filter(|(_, made)| is_there(made)) {
+            Some((anchor, _)) => new.metadata.set(ANCHOR, anchor),
+            None if !is_there(old) => files::keep_marked(old, &mut new),
+            None => {}
         }
         new
     }

@@ -21,7 +21,7 @@ use crate::ids::ItemId;
 use crate::rpc::call::Call;
 use crate::rpc::error::{application, cancelled, param_error};
 use crate::rpc::error_data::ErrorData;
-use crate::rpc::params::{ManagerName, Short, given_list};
+use crate::rpc::params::{ManagerName, Short, given_list, yes};
 use crate::rpc::shapes::CallId;
 use crate::rpc::{Finish, Step};
 use crate::tokens::Counter;
@@ -48,8 +48,11 @@ pub(super) struct AddTree {
     /// MiB.
     max_file_bytes: Option<i64>,
     /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
-    /// already have a live item are not added again. Defaults to `nil`. A listing is never live.
-    live: Option<bool>,
+    /// already have a live item are not added again. Defaults to `t`; with `nil`, the items
+    /// are copies. A listing is never live.
+    // Not an `Option`: absent means live, nil means copies.
+    #[serde(default = "yes")]
+    live: bool,
     /// What to do with files that look like secrets; defaults to `:omit`.
     secrets: Option<Secrets>,
 }
@@ -154,7 +157,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     let count = if mode == TreeMode::Files { found.files } else { 1 };
     let root = root.to_string_lossy().into_owned();
     let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
-    let is_live = given.live.unwrap_or(false) && mode == TreeMode::Files;
+    let is_live = given.live && mode == TreeMode::Files;
     Step::then(move |engine| {
         let before = tokens_of(&items);
         let (items, repeated) =

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::agent::arriving::Arriving;
 use crate::agent::found::{GroundedShown, Hit};
 use crate::agent::items::{ItemAnswer, ItemShown, new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
@@ -211,9 +212,11 @@ async fn add(
     item: NewItem,
 ) -> Result<Value, AgentError> {
     let manager = session.manager_name();
+    let item = Arriving::new(&job.services, &manager, item).await?;
+    let counter = Arc::clone(&job.services.counter);
     let add = move |engine: &mut Engine| {
-        let added = engine.add(method, &manager, vec![item])?;
-        ItemAnswer::added(engine, manager, &added, true)
+        let (added, again) = item.add(engine, method, &manager, &*counter)?;
+        Ok(ItemAnswer::added(engine, manager, &added, true)?.again(again))
     };
     Ok(Value::of(&job.ask(add).await?))
 }

@@ -1,0 +1,97 @@
+//! Items on their way into a manager. Before a live item is added, its file is read: only now is it
+//! certain that the item's text is on its lines.
+
+use std::path::Path;
+
+use super::Services;
+use crate::context::item::{ANCHOR, Item};
+use crate::engine::{Added, Again, Engine, EngineError, NewItem};
+use crate::files::{self, ReadOptions, Reader};
+use crate::ids::ItemId;
+use crate::tokens::Counter;
+use crate::value::Value;
+
+/// An item that is about to be added.
+pub(crate) struct Arriving {
+    item: NewItem,
+    options: ReadOptions,
+    reader: Reader,
+}
+
+impl Arriving {
+    /// Prepares an item for its addition. Reads the file of a live item. If the manager has the same
+    /// file under another name, the item gets that name.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) async fn new(
+        services: &Services,
+        manager: &str,
+        item: NewItem,
+    ) -> Result<Self, EngineError> {
+        if !item.live {
+            return Ok(Self::copy(item));
+        }
+        let name = item.metadata.filename().unwrap_or_default().to_owned();
+        let manager = manager.to_owned();
+        let find = move |engine: &mut Engine| engine.files_named_like(&manager, &name);
+        let names = services.engine.ask(find).await?;
+        let (options, as_given) = (services.limits.read_options(None), item.clone());
+        let read = tokio::task::spawn_blocking(move || Self::read(item, &names, options));
+        Ok(read.await.unwrap_or_else(|_| Self::copy(as_given)))
+    }
+
+    /// Returns an item that follows no file.
+    pub(crate) fn copy(item: NewItem) -> Self {
+        Self { item, options: ReadOptions { max_bytes: 0 }, reader: Reader::default() }
+    }
+
+    /// Like [`new`](Self::new), given the names that the manager has for files like the item's.
+    /// Reads the disk.
+    fn read(mut item: NewItem, names: &[String], options: ReadOptions) -> Self {
+        if let Some(own) = item.metadata.filename().map(|name| files::true_name(Path::new(name)))
+            && let Some(same) = names.iter().find(|name| files::true_name(Path::new(name)) == own)
+        {
+            item.metadata.set("filename", Value::Str(same.clone()));
+        }
+        let mut arriving = Self { item, options, reader: Reader::default() };
+        arriving.note_anchor();
+        arriving
+    }
+
+    fn note_anchor(&mut self) {
+        let NewItem { kind, content, metadata, taken_ms, tokens, counted_by, live, .. } =
+            self.item.clone();
+        let (id, timestamp) = (ItemId(0), 0);
+        let item =
+            Item { id, kind, content, metadata, timestamp, taken_ms, tokens, counted_by, live };
+        if let Some(anchor) = self.reader.anchor(&item, &self.options) {
+            self.item.metadata.set(ANCHOR, anchor);
+        }
+    }
+
+    /// Returns whether the item may overlap others of its manager.
+    pub(crate) fn may_overlap(&self) -> bool {
+        self.item.live || self.item.metadata.origin().is_some()
+    }
+
+    /// Adds the item. A live item that repeats an existing one is merged with it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::add_live`].
+    pub(crate) fn add(
+        self,
+        engine: &mut Engine,
+        method: &str,
+        manager: &str,
+        counter: &dyn Counter,
+    ) -> Result<(Added, Option<Again>), EngineError> {
+        let Self { item, options, mut reader } = self;
+        let anchor = &mut |item: &mut Item| {
+            if let Some(anchor) = reader.anchor(item, &options) {
+                item.metadata.set(ANCHOR, anchor);
+            }
+        };
+        engine.add_live(method, manager, item, counter, anchor)
+    }
+}
