@@ -69,18 +69,18 @@ fn every_change_is_undone_in_turn() {
     for content in ["a", "b", "c"] {
         add(&mut engine, "m", content).unwrap();
     }
-    engine.pin("m", &[ItemId(1)], true).unwrap();
-    engine.move_item("m", ItemId(3), Place::Index(0)).unwrap();
+    engine.run_alone(|e| e.pin("m", &[ItemId(1)], true)).unwrap();
+    engine.run_alone(|e| e.move_item("m", ItemId(3), Place::Index(0))).unwrap();
     let content = Some(("B".into(), 1, "estimate", 5));
     let revision = Revision { content, ..Revision::default() };
-    engine.update("update-item", "m", vec![(ItemId(2), revision)]).unwrap();
-    engine.configure("m", Settings { max_items: 2 }).unwrap();
+    engine.run_alone(|e| e.update("update-item", "m", vec![(ItemId(2), revision)])).unwrap();
+    engine.run_alone(|e| e.configure("m", Settings { max_items: 2 })).unwrap();
     check(&mut engine, "m", &["a", "B"]);
-    engine.save_set("m", "kept").unwrap();
-    engine.clear("m").unwrap();
-    engine.load_set("m", "kept").unwrap();
-    engine.remove("m", &[ItemId(4)]).unwrap();
-    engine.drop_manager("m").unwrap();
+    engine.run_alone(|e| e.save_set("m", "kept")).unwrap();
+    engine.run_alone(|e| e.clear("m")).unwrap();
+    engine.run_alone(|e| e.load_set("m", "kept")).unwrap();
+    engine.run_alone(|e| e.remove("m", &[ItemId(4)])).unwrap();
+    engine.run_alone(|e| e.drop_manager("m")).unwrap();
     check(&mut engine, "m", &[]);
     let mut undone = |expected: &str, contents: &[&str]| {
         assert_eq!(engine.undo("m").unwrap().undone, expected);

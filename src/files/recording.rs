@@ -103,7 +103,7 @@ impl Recording {
         let read = self.from(0)?.take(PEEKED).read_to_end(&mut beginning);
         read.map_err(|error| refused(&self.path, error))?;
         let has = |sign: &&str| memchr::memmem::find(&beginning, sign.as_bytes()).is_some();
-        Ok(SIGNS.iter().any(|sign| has(&sign)))
+        Ok(SIGNS.iter().any(has))
     }
 }
 

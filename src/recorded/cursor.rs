@@ -127,8 +127,8 @@ fn answer(lines: &[String], into: &mut Gathered) {
             let id = format!("call-{}", into.mark.calls.len() + 1);
             let call = into.call(&id, name.trim(), arguments(inner));
             calls.push((call, id, None));
-        } else if line.starts_with(RESULT) {
-            let name = line[RESULT.len()..].trim();
+        } else if let Some(name) = line.strip_prefix(RESULT) {
+            let name = name.trim();
             let is_it = |(call, _, result): &&mut Told| {
                 result.is_none() && (name.is_empty() || call.name == name)
             };

@@ -149,7 +149,7 @@ fn the_name_of_an_agent_stands_for_its_places() {
     let run = |agent: &str| home.command(&["import", agent, "--dry-run"]).output().unwrap();
     let none = String::from_utf8(run("qwen").stderr).unwrap();
     assert!(none.contains("Qwen Code keeps no sessions here; looked for"), "{none}");
-    let chats = std::path::PathBuf::from(home.path("home")).join(".qwen/projects/p/chats");
+    let chats = home.path("home").join(".qwen/projects/p/chats");
     std::fs::create_dir_all(&chats).unwrap();
     std::fs::write(
         chats.join("q.jsonl"),

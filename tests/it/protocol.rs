@@ -180,6 +180,7 @@ fn sixty_steps_are_undone_across_a_restart() {
 fn every_change_can_be_undone_across_a_restart() {
     let home = Home::new();
     let file = home.write("a.txt", "a\n");
+    home.write("b.txt", "b\n");
     let mut client = home.stdio(&[]);
     let mut states = Vec::new();
     let state = |client: &mut Client| client.ok("get-context", "nil");

@@ -319,12 +319,15 @@ struct ManagerNow {
     also: Vec<String>,
 }
 
+/// Takes back or restores a step of a manager. Returns its name, and the managers that it changed.
+type TakeStep = fn(&mut Engine, &str) -> Result<(String, Vec<String>), EngineError>;
+
 impl StepCall {
     /// Takes a step in the manager. `shown` gets the method whose change was undone or redone.
     fn take<T: Serialize + 'static>(
         self,
         way: Way,
-        step: fn(&mut Engine, &str) -> Result<(String, Vec<String>), EngineError>,
+        step: TakeStep,
         shown: fn(String, ManagerNow) -> T,
     ) -> Result<Step, WireError> {
         let manager = self.manager.unwrap_or_default().0;
