@@ -163,7 +163,11 @@ mod tests {
         assert_eq!(renamed(&old), none);
         // The names of before count as well, on whatever branch the renaming is.
         run(root, &["checkout", "-q", "HEAD~2"]);
-        assert_eq!(renamed(&last), std::slice::from_ref(&old), "from a commit that is not in this history");
+        assert_eq!(
+            renamed(&last),
+            std::slice::from_ref(&old),
+            "from a commit that is not in this history"
+        );
         run(root, &["checkout", "-q", "-"]);
         run(root, &["mv", "d e.txt", "a.txt"]);
         assert_eq!(renamed(&last), [old], "renamed back");

@@ -159,7 +159,7 @@ tokens)$"
         (contexture-ert-wait-for (string-search "Waiting for the next prompt: 1 item"
                                                 (buffer-string)))
         (contexture-request 'open-session '(:name "s"))
-        (contexture-ert-wait-for (string-search "Quality" (buffer-string)))
+        (contexture-ert-wait-for (string-search "Checkpoints" (buffer-string)))
         (should (string-search "Waiting for the next prompt: 1 item" (buffer-string)))))))
 
 (ert-deftest contexture-agents-dashboard-without-agents-says-nothing ()

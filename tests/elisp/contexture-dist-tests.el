@@ -97,8 +97,10 @@ NAME is \"contexture\" by default."
   (contexture-dist-test-in-folder
     (let ((archive (contexture-dist-test-pack "dist")))
       (contexture-dist-test-install archive)
-      (should (equal (contexture-dist-test-eval contexture-dist-test-installed)
-                     "## Context\n\n### Text\n```text\nmarked\n```\n\nTop")))))
+      (should (string-match-p
+               (rx bos "## Context\n\n### Text (from  *temp*:1-1) [as of " (+ nonl) "]\n"
+                   "```text\nmarked\n```\n\nTop" eos)
+               (contexture-dist-test-eval contexture-dist-test-installed))))))
 
 (ert-deftest contexture-dist-has-what-it-should-and-no-more ()
   (contexture-dist-test-in-folder

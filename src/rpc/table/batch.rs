@@ -11,7 +11,7 @@ use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
 use crate::rpc::method::{Change, Method, Pace};
 use crate::rpc::page::SMALLEST_PAGE;
 use crate::rpc::params::not_negative;
-use crate::rpc::{Finish, Operation, Step};
+use crate::rpc::{Awaited, Finish, Operation, Step};
 use crate::value::{Value, kebab};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -45,6 +45,13 @@ struct Begun {
     operation: Operation,
 }
 
+/// A call that has begun.
+enum Start {
+    Ready(Begun),
+    /// It soon needs the engine, once it has read a file.
+    Soon(String, &'static Method, Awaited),
+}
+
 type Outcome = Result<Finish, WireError>;
 
 pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
@@ -64,9 +71,52 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
             begun => calls.push(begun),
         }
     }
-    let step = not_negative("step", given.step)?;
+    let step = not_negative("step", given.step)?.unwrap_or(0);
+    let mut ready = Vec::with_capacity(calls.len());
+    let mut calls = calls.into_iter().enumerate();
+    let first = loop {
+        match calls.next() {
+            None => return carry_all_out(ready, is_atomic, step, dialect),
+            Some((index, Ok(Start::Soon(name, method, work)))) => {
+                break (index, name, method, work);
+            }
+            Some((_, Ok(Start::Ready(begun)))) => ready.push(Ok(begun)),
+            Some((_, Err(error))) => ready.push(Err(error)),
+        }
+    };
+    Ok(Step::Await(Box::pin(async move {
+        let mut next = Some(first);
+        while let Some((index, name, method, work)) = next.take() {
+            match waited(work, index, method).await {
+                Ok(operation) => ready.push(Ok(Begun { name, method, operation })),
+                Err(error) if is_atomic => {
+                    return Err(placed(spelled(error, dialect, Some(method)), index, &name));
+                }
+                Err(error) => ready.push(Err(spelled(error, dialect, Some(method)))),
+            }
+            for (index, start) in calls.by_ref() {
+                match start {
+                    Ok(Start::Soon(name, method, work)) => {
+                        next = Some((index, name, method, work));
+                        break;
+                    }
+                    Ok(Start::Ready(begun)) => ready.push(Ok(begun)),
+                    Err(error) => ready.push(Err(error)),
+                }
+            }
+        }
+        carry_all_out(ready, is_atomic, step, dialect)
+    })))
+}
+
+fn carry_all_out(
+    calls: Vec<Result<Begun, WireError>>,
+    is_atomic: bool,
+    step: u64,
+    dialect: Dialect,
+) -> Result<Step, WireError> {
     Step::then(move |engine| {
-        engine.join_step(step.unwrap_or(0));
+        engine.join_step(step);
         let outcomes = match is_atomic {
             false => apart(engine, calls, dialect),
             true => match engine.part(|engine| together(engine, calls, dialect)) {
@@ -83,28 +133,50 @@ fn begin(
     call: &Call,
     BatchCall { method, params }: BatchCall,
     at: usize,
-) -> Result<Begun, WireError> {
+) -> Result<Start, WireError> {
     let mut params = params.unwrap_or_default();
     let name = kebab(&method).into_owned();
     let found = find(&name, &mut params);
     let called = found.map_err(|error| spelled(error, call.dialect, None))?;
     let method = called.method;
-    let refused = |why: &str| {
-        let name = method.name;
-        let message = format!("must not be {name} in a batch, because it {why}; call it alone");
-        Err(param_error(&format!("calls[{at}].method"), &message))
-    };
     if let Some(why) = why_alone(method) {
-        return refused(why);
+        return Err(refused(why, at, method));
     }
     let dialect = call.dialect;
     let step = called.run(call.clone(), params);
-    let operation: Operation = match step.map_err(|error| spelled(error, dialect, Some(method)))? {
-        Step::Done(answer) => Box::new(|_| Ok(Finish::Now(answer))),
-        Step::State(_, operation) => operation,
-        _ => return refused("waits for a disk, a model or an editor"),
-    };
-    Ok(Begun { name, method, operation })
+    match step.map_err(|error| spelled(error, dialect, Some(method)))? {
+        Step::Await(work) => Ok(Start::Soon(name, method, work)),
+        step => Ok(Start::Ready(Begun { name, method, operation: operation(step, at, method)? })),
+    }
+}
+
+/// Waits until a call needs the engine.
+async fn waited(
+    mut work: Awaited,
+    at: usize,
+    method: &'static Method,
+) -> Result<Operation, WireError> {
+    loop {
+        match work.await? {
+            Step::Await(more) => work = more,
+            step => return operation(step, at, method),
+        }
+    }
+}
+
+/// Returns what a call does in the engine.
+fn operation(step: Step, at: usize, method: &Method) -> Result<Operation, WireError> {
+    match step {
+        Step::Done(answer) => Ok(Box::new(|_| Ok(Finish::Now(answer)))),
+        Step::State(_, operation) => Ok(operation),
+        _ => Err(refused("waits for a model or an editor", at, method)),
+    }
+}
+
+fn refused(why: &str, at: usize, method: &Method) -> WireError {
+    let name = method.name;
+    let message = format!("must not be {name} in a batch, because it {why}; call it alone");
+    param_error(&format!("calls[{at}].method"), &message)
 }
 
 /// Returns the reason why a method cannot be in a batch; `None` if it can.
