@@ -171,8 +171,7 @@ impl Calls {
     /// Returns the complete calls. Calls whose arguments are not whole keep the text that came.
     pub(super) fn finished(&mut self) -> Finished {
         let mut done = Finished::default();
-        let mut calls: Vec<Call> = Vec::new();
-        let mut known: Vec<Option<Value>> = Vec::new();
+        let (mut calls, mut known) = (Vec::<Call>::new(), Vec::new());
         for call in self.calls.drain(..) {
             let new = object(&call.arguments());
             let mut pairs = calls.iter().zip(&known);
@@ -184,11 +183,15 @@ impl Calls {
         if calls.iter().all(|call| call.index.is_some()) {
             calls.sort_by_key(|call| call.index);
         }
+        let is_one_of_many = calls.len() > 1;
         for call in calls {
             if call.name.is_empty() && call.id.is_empty() && !call.has_arguments() {
                 continue;
             }
-            done.has_lost |= call.name.is_empty() && call.has_arguments();
+            // Without an id, what is no object may be a part of another call.
+            let is_part =
+                is_one_of_many && call.id.is_empty() && object(&call.arguments()).is_none();
+            done.has_lost |= (call.name.is_empty() && call.has_arguments()) || is_part;
             let is_given = !call.id.is_empty() && !done.ids.contains(&call.id);
             let made = || format!("call-{:x}-{}", self.stamp, done.calls.len() + 1);
             let id = if is_given { call.id.clone() } else { made() };

@@ -126,6 +126,21 @@ fn a_piece_that_may_belong_to_two_calls_is_an_error() {
     assert!(calls.add_all(&piece(json!({}), json!({"arguments": ":1}"}))).is_err());
 }
 
+#[test]
+fn a_part_that_another_call_may_lack_is_lost() {
+    let part = |index: u8, id: &str, text: &str| {
+        piece(json!({"index": index, "id": id}), json!({"name": "f", "arguments": text}))
+    };
+    let has_lost = |id: &str, text: &str| {
+        let mut calls = Calls::new(1);
+        let pieces = [part(0, "a", "{\"x\": \"nu"), part(7, id, text), part(0, "", "l\"}")];
+        pieces.iter().for_each(|piece| calls.add_all(piece).unwrap());
+        calls.finished().has_lost
+    };
+    assert!(has_lost("", "l"));
+    assert!(!has_lost("", "{}") && !has_lost("b", "l"));
+}
+
 fn with_index(mut pieces: Value, index: u64) -> Value {
     pieces[0]["index"] = index.into();
     pieces
