@@ -807,8 +807,11 @@ FINDER is a generic function of Xref."
 (defun contexture-tools-emacs--references (symbol file line)
   "Return where SYMBOL, as it is used in FILE on LINE, is used."
   (require 'semantic/symref)
-  ;; Else Xref starts the programs of which the repository has an index.
-  (let ((semantic-symref-tool-alist nil))
+  (require 'project)
+  ;; Else Xref starts the programs of which the repository has an index, and adds the
+  ;; project to the list of those that the user visited.
+  (cl-letf ((semantic-symref-tool-alist nil)
+            ((symbol-function 'project-remember-project) #'ignore))
     (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line)))
 
 ;; Runs nothing of a model's: the function that makes the index, and the regexps, are
