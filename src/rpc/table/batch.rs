@@ -52,6 +52,14 @@ enum Start {
     Soon(String, &'static Method, Awaited),
 }
 
+/// A call that reads a file before it needs the engine, with its place in the batch.
+struct Waiting {
+    index: usize,
+    name: String,
+    method: &'static Method,
+    work: Awaited,
+}
+
 type Outcome = Result<Finish, WireError>;
 
 pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
@@ -72,41 +80,47 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
         }
     }
     let step = not_negative("step", given.step)?.unwrap_or(0);
-    let mut ready = Vec::with_capacity(calls.len());
-    let mut calls = calls.into_iter().enumerate();
-    let first = loop {
-        match calls.next() {
-            None => return carry_all_out(ready, is_atomic, step, dialect),
-            Some((index, Ok(Start::Soon(name, method, work)))) => {
-                break (index, name, method, work);
-            }
-            Some((_, Ok(Start::Ready(begun)))) => ready.push(Ok(begun)),
-            Some((_, Err(error))) => ready.push(Err(error)),
-        }
+    let (mut calls, mut ready) = (calls.into_iter().enumerate(), Vec::new());
+    let Some(mut waiting) = until_one_waits(&mut calls, &mut ready) else {
+        return carry_all_out(ready, is_atomic, step, dialect);
     };
     Ok(Step::Await(Box::pin(async move {
-        let mut next = Some(first);
-        while let Some((index, name, method, work)) = next.take() {
+        loop {
+            let Waiting { index, name, method, work } = waiting;
             match waited(work, index, method).await {
                 Ok(operation) => ready.push(Ok(Begun { name, method, operation })),
-                Err(error) if is_atomic => {
-                    return Err(placed(spelled(error, dialect, Some(method)), index, &name));
-                }
-                Err(error) => ready.push(Err(spelled(error, dialect, Some(method)))),
-            }
-            for (index, start) in calls.by_ref() {
-                match start {
-                    Ok(Start::Soon(name, method, work)) => {
-                        next = Some((index, name, method, work));
-                        break;
+                Err(error) => {
+                    let error = spelled(error, dialect, Some(method));
+                    if is_atomic {
+                        return Err(placed(error, index, &name));
                     }
-                    Ok(Start::Ready(begun)) => ready.push(Ok(begun)),
-                    Err(error) => ready.push(Err(error)),
+                    ready.push(Err(error));
                 }
+            }
+            match until_one_waits(&mut calls, &mut ready) {
+                Some(next) => waiting = next,
+                None => return carry_all_out(ready, is_atomic, step, dialect),
             }
         }
-        carry_all_out(ready, is_atomic, step, dialect)
     })))
+}
+
+/// Moves calls to `ready`, up to the first that has to wait. Returns that one; `None` if no call has
+/// to.
+fn until_one_waits(
+    calls: &mut impl Iterator<Item = (usize, Result<Start, WireError>)>,
+    ready: &mut Vec<Result<Begun, WireError>>,
+) -> Option<Waiting> {
+    for (index, start) in calls {
+        match start {
+            Ok(Start::Soon(name, method, work)) => {
+                return Some(Waiting { index, name, method, work });
+            }
+            Ok(Start::Ready(begun)) => ready.push(Ok(begun)),
+            Err(error) => ready.push(Err(error)),
+        }
+    }
+    None
 }
 
 fn carry_all_out(
