@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::acp_blocks::{Block, Item, prompt_text, result_text};
 use super::gathered::Gathered;
+use super::report::NO_PART;
 use super::{LARGEST_MESSAGE, Usage};
 
 /// Number of parts into which a currency unit is divided, so that costs can be compared as
@@ -174,7 +175,7 @@ impl Turn {
                 let cost = update.cost.map(|cost| cost.amount);
                 self.window = Some((update.used.unwrap_or(0), update.size.unwrap_or(0), cost));
             }
-            kind => into.leave_out(kind, "not part of the conversation"),
+            kind => into.leave_out(kind, NO_PART),
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! and quotations of the model, unless an editor removed those spaces.
 
 use super::gathered::Gathered;
+use super::report::{NOTICE, REASONING};
 use super::time::zoneless;
 
 /// Beginning of the heading of a chat.
@@ -60,7 +61,7 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             at += 1;
         } else if let Some(told) = own(line, TOLD) {
             note(&told, into);
-            into.leave_out("notice", "a notice from the agent itself");
+            into.leave_out("notice", NOTICE);
             at += 1;
         } else if own(line, TYPED).is_some() {
             let typed: Vec<String> =
@@ -106,7 +107,7 @@ fn without_thinking(lines: &[String], into: &mut Gathered) -> String {
             (Some(end), _) if line.starts_with(end) => until = None,
             (Some(_), _) => {}
             (None, Some((_, end))) => {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+                into.leave_out("thinking", REASONING);
                 until = Some(end);
             }
             (None, None) => {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, content, join};
-use super::report::clipped;
+use super::json::{Block, arguments, content, join};
+use super::report::{NO_PART, NOTICE, REASONING, UNKNOWN, clipped};
 use crate::session::message::ToolCall;
 
 /// A record. Which members a record has depends on its kind.
@@ -87,11 +87,11 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         "user" | "assistant" | "attachment" => return conversation(text, &record, time, into),
         "system" => {
             let subtype = record.subtype.as_deref().unwrap_or("system");
-            into.leave_out(&format!("{subtype} notice"), "a notice from the agent itself");
+            into.leave_out(&format!("{subtype} notice"), NOTICE);
         }
         "progress" => into.leave_out("progress", "shows the progress of a tool or subagent"),
         "" => into.leave_out("record", "the record has no type"),
-        kind => into.leave_out(kind, "not part of the conversation"),
+        kind => into.leave_out(kind, NO_PART),
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn user(
 fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let message: Message<'_> = serde_json::from_str(message.get())?;
     if message.model.as_deref() == Some(SYNTHETIC) {
-        into.leave_out("synthetic", "a notice from the agent itself");
+        into.leave_out("synthetic", NOTICE);
         return Ok(());
     }
     into.note_model(message.model.as_deref());
@@ -186,8 +186,7 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
     for block in &blocks {
         match (&*block.kind, &block.id, &block.name) {
             ("tool_use" | "server_tool_use", Some(id), Some(name)) => {
-                let arguments = block.input.map_or("{}", RawValue::get);
-                calls.push(into.call(id, name, arguments.to_owned()));
+                calls.push(into.call(id, name, arguments(block.input)));
             }
             (kind, ..)
                 if kind.ends_with("_tool_result")
@@ -215,9 +214,9 @@ fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
             join(text, &part);
         }
         (None, "thinking" | "redacted_thinking") => {
-            into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            into.leave_out("thinking", REASONING);
         }
-        (None, kind) => into.leave_out(&format!("{kind} block"), "an unknown kind of content"),
+        (None, kind) => into.leave_out(&format!("{kind} block"), UNKNOWN),
     }
 }
 
@@ -253,7 +252,7 @@ fn attached(
             }
         }
         (kind, ..) => {
-            into.leave_out(&format!("{kind} attachment"), "a notice from the agent itself");
+            into.leave_out(&format!("{kind} attachment"), NOTICE);
         }
     }
     Ok(())

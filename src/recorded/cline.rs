@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, content, join};
+use super::json::{self, Block, content, join};
 use super::records::{Record, parsed};
+use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 use crate::session::message::ToolCall;
 
 /// A recording that is an object.
@@ -100,7 +101,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         let mut open = Vec::new();
         for message in messages.into_iter().flatten() {
             if tell(&message, &mut open, into).is_err() {
-                into.leave_out("message", "a record in an unexpected form");
+                into.leave_out("message", UNEXPECTED);
             }
         }
     }
@@ -150,7 +151,7 @@ fn user(
         }
         let Some(part) = block.as_text() else {
             let kind = &block.kind;
-            into.leave_out(&format!("{kind} block"), "not part of the conversation");
+            into.leave_out(&format!("{kind} block"), NO_PART);
             continue;
         };
         note_folder(&part, into);
@@ -218,15 +219,14 @@ fn agent(
     for block in blocks {
         match (&*block.kind, &block.id, &block.name, block.as_text()) {
             ("tool_use", Some(id), Some(name), _) => {
-                let arguments = block.input.map_or("{}", RawValue::get);
-                calls.push(into.call(id, name, arguments.to_owned()));
+                calls.push(into.call(id, name, json::arguments(block.input)));
             }
             ("thinking" | "redacted_thinking" | "reasoning", ..) => {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+                into.leave_out("thinking", REASONING);
             }
             (_, _, _, Some(part)) => join(&mut said, &part),
             (kind, ..) => {
-                into.leave_out(&format!("{kind} block"), "an unknown kind of content");
+                into.leave_out(&format!("{kind} block"), UNKNOWN);
             }
         }
     }

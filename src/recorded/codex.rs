@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::json::{Block, content, join};
 use super::records::{Record as Line, parsed};
+use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 
 /// A line: an envelope with its payload, or an item by itself.
 #[derive(Deserialize)]
@@ -94,7 +95,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             into.leave_out("event_msg", "repeats other records, or is about the agent itself");
         }
         (Some(_), None) => return item(text, time, into),
-        (Some(kind), Some(_)) => into.leave_out(kind, "not part of the conversation"),
+        (Some(kind), Some(_)) => into.leave_out(kind, NO_PART),
         (None, _) if record.items.is_some() => read_value(&[(into.line, text)], into),
         (None, _) if record.id.is_some() => {
             Gathered::note_once(&mut about.id, record.id.as_deref());
@@ -126,7 +127,7 @@ pub(super) fn read_value(records: &[Line<'_>], into: &mut Gathered) {
         Gathered::note_once(&mut into.mark.about.id, session.id.as_deref());
         for text in items {
             if item(text.get(), time, into).is_err() {
-                into.leave_out("item", "a record in an unexpected form");
+                into.leave_out("item", UNEXPECTED);
             }
         }
     }
@@ -137,14 +138,14 @@ fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Resul
     match &*item.kind {
         "message" => message(&item, time, into)?,
         "reasoning" => {
-            into.leave_out("reasoning", "a model's reasoning is not sent to models again");
+            into.leave_out("reasoning", REASONING);
         }
         kind if kind.ends_with("_output") => {
             let text = item.output.map(output_text).transpose()?.unwrap_or_default();
             into.result(item.call_id.as_deref().unwrap_or_default(), text, time);
         }
         kind if kind.ends_with("_call") => call(&item, time, into)?,
-        kind => into.leave_out(kind, "not part of the conversation"),
+        kind => into.leave_out(kind, NO_PART),
     }
     Ok(())
 }
@@ -160,7 +161,7 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
     for block in &blocks {
         match block.as_text() {
             Some(text) => parts.push(text),
-            None => into.leave_out(&format!("{} block", block.kind), "an unknown kind of content"),
+            None => into.leave_out(&format!("{} block", block.kind), UNKNOWN),
         }
     }
     let mut said = String::new();

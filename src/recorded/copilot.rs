@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::parts::result_text;
 use super::records::{Record, parsed};
-use super::report::clipped;
+use super::report::{NO_PART, clipped};
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -107,7 +107,7 @@ fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
             let given = data.result.filter(|raw| raw.get() != "null").or(data.error);
             into.result(&called, given.map(outcome).unwrap_or_default(), time);
         }
-        kind => into.leave_out(kind, "not part of the conversation"),
+        kind => into.leave_out(kind, NO_PART),
     }
 }
 

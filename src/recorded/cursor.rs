@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::{Gathered, Told};
-use super::json::{content, join};
+use super::json::{self, content, join};
 use super::records::{Record, parsed};
+use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 
 #[derive(Deserialize)]
 struct Entry<'a> {
@@ -30,7 +31,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     for (line, entry) in parsed::<Entry<'_>>(records, into) {
         into.line = line;
         if tell(&entry, into).is_err() {
-            into.leave_out("record", "a record in an unexpected form");
+            into.leave_out("record", UNEXPECTED);
         }
     }
 }
@@ -42,8 +43,7 @@ fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         match (&*block.kind, &block.name, block.as_text()) {
             ("tool_use", Some(name), _) => {
                 let id = block.id.clone().unwrap_or_default();
-                let arguments = block.input.map_or("{}", RawValue::get).to_owned();
-                calls.push((into.call(&id, name, arguments), id, None));
+                calls.push((into.call(&id, name, json::arguments(block.input)), id, None));
             }
             ("tool_result", ..) => {
                 let (mut result, inner) = content(block.content)?;
@@ -52,7 +52,7 @@ fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
             }
             (_, _, Some(part)) => join(&mut text, &part),
             (kind, ..) => {
-                into.leave_out(&format!("{kind} block"), "an unknown kind of content");
+                into.leave_out(&format!("{kind} block"), UNKNOWN);
             }
         }
     }
@@ -72,7 +72,7 @@ fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 false => into.answer(&text, calls, None),
             }
         }
-        role => into.leave_out(&format!("{role} message"), "not part of the conversation"),
+        role => into.leave_out(&format!("{role} message"), NO_PART),
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ fn answer(lines: &[String], into: &mut Gathered) {
         let end = at + 1 + lines[at + 1..].iter().take_while(|line| is_inner(line)).count();
         let inner = &lines[at + 1..end];
         if line.starts_with(THINKING) {
-            into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            into.leave_out("thinking", REASONING);
         } else if let Some(name) = line.strip_prefix(CALL) {
             let id = format!("call-{}", into.mark.calls.len() + 1);
             let call = into.call(&id, name.trim(), arguments(inner));

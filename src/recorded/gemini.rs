@@ -10,21 +10,23 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
+use super::json::arguments;
 use super::parts::{Content, result_text};
 use super::records::{Record, parsed};
-use super::report::clipped;
+use super::report::{NOTICE, REASONING, UNEXPECTED, WENT_BACK, clipped};
 
-/// A record: facts about the session, a message, or a change.
+/// A record: a message, facts about the session, or a change.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'a> {
     session_id: Option<String>,
     start_time: Option<String>,
     summary: Option<String>,
+    /// Kind of the session.
     kind: Option<String>,
     directories: Option<Vec<String>>,
     #[serde(borrow)]
-    messages: Option<Vec<Message<'a>>>,
+    messages: Option<Vec<Entry<'a>>>,
     #[serde(rename = "$set", borrow)]
     set: Option<Box<Entry<'a>>>,
     #[serde(rename = "$rewindTo")]
@@ -32,23 +34,6 @@ struct Entry<'a> {
     id: Option<String>,
     #[serde(rename = "type")]
     message_kind: Option<String>,
-    timestamp: Option<String>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    display_content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<Vec<Call<'a>>>,
-    thoughts: Option<Vec<IgnoredAny>>,
-    model: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Message<'a> {
-    id: Option<String>,
-    #[serde(rename = "type")]
-    kind: Option<String>,
     timestamp: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -79,7 +64,7 @@ struct Call<'a> {
 
 /// Adds what the records say to `into`.
 pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let mut kept: Vec<Message<'_>> = Vec::new();
+    let mut kept: Vec<Entry<'_>> = Vec::new();
     for (line, entry) in parsed::<Entry<'_>>(records, into) {
         into.line = line;
         apply(entry, line, &mut kept, into);
@@ -87,58 +72,45 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     for message in kept {
         into.line = message.line;
         if tell(message, into).is_err() {
-            into.leave_out("message", "a record in an unexpected form");
+            into.leave_out("message", UNEXPECTED);
         }
     }
 }
 
-fn apply<'a>(entry: Entry<'a>, line: u64, kept: &mut Vec<Message<'a>>, into: &mut Gathered) {
+fn apply<'a>(mut entry: Entry<'a>, line: u64, kept: &mut Vec<Entry<'a>>, into: &mut Gathered) {
     if let Some(id) = entry.rewind_to {
         let from = kept.iter().position(|message| message.id.as_ref() == Some(&id)).unwrap_or(0);
-        kept.drain(from..).for_each(|_| into.leave_out("message", "the user went back before it"));
+        kept.drain(from..).for_each(|_| into.leave_out("message", WENT_BACK));
         return;
     }
     let about = &mut into.mark.about;
     Gathered::note_once(&mut about.id, entry.session_id.as_deref());
     let folder = entry.directories.as_ref().and_then(|all| all.first());
     Gathered::note_once(&mut about.project, folder.map(String::as_str));
-    if let Some(title) = entry.summary.filter(|title| !title.trim().is_empty()) {
-        about.title = Some(clipped(&title));
+    if let Some(title) = entry.summary.as_deref().filter(|title| !title.trim().is_empty()) {
+        about.title = Some(clipped(title));
     }
     into.mark.is_subagent |= entry.kind.as_deref() == Some("subagent");
     into.time(entry.start_time.as_deref());
-    if let Some(messages) = entry.messages {
-        *kept = messages.into_iter().map(|message| Message { line, ..message }).collect();
+    if let Some(messages) = entry.messages.take() {
+        *kept = messages.into_iter().map(|message| Entry { line, ..message }).collect();
     }
-    if let Some(set) = entry.set {
+    if let Some(set) = entry.set.take() {
         return apply(*set, line, kept, into);
     }
-    let Entry { id, message_kind: kind, timestamp, content, display_content, .. } = entry;
-    if kind.is_some() && content.is_some() {
-        let Entry { tool_calls, thoughts, model, .. } = entry;
-        let message = Message {
-            id,
-            kind,
-            timestamp,
-            content,
-            display_content,
-            tool_calls,
-            thoughts,
-            model,
-            line,
-        };
-        let same = |other: &&mut Message<'_>| message.id.is_some() && other.id == message.id;
-        match kept.iter_mut().find(same) {
-            Some(earlier) => *earlier = message,
-            None => kept.push(message),
+    if entry.message_kind.is_some() && entry.content.is_some() {
+        entry.line = line;
+        match kept.iter_mut().find(|other| entry.id.is_some() && other.id == entry.id) {
+            Some(earlier) => *earlier = entry,
+            None => kept.push(entry),
         }
     }
 }
 
-fn tell(message: Message<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+fn tell(message: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     let time = into.time(message.timestamp.as_deref());
     let shown = message.display_content.filter(|raw| raw.get() != "null").or(message.content);
-    match message.kind.as_deref() {
+    match message.message_kind.as_deref() {
         Some("user") => {
             let content = Content::of(shown, into)?;
             into.user(&content.text, time);
@@ -146,7 +118,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         Some("gemini" | "qwen" | "assistant" | "model") => {
             into.note_model(message.model.as_deref());
             if message.thoughts.is_some_and(|thoughts| !thoughts.is_empty()) {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+                into.leave_out("thinking", REASONING);
             }
             let mut content = Content::of(message.content, into)?;
             let (mut results, mut unanswered) = (Vec::new(), Vec::new());
@@ -154,8 +126,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 message.tool_calls.into_iter().flatten()
             {
                 let id = id.unwrap_or_default();
-                let arguments = args.map_or("{}", RawValue::get).to_owned();
-                let call = into.call(&id, &name, arguments);
+                let call = into.call(&id, &name, arguments(args));
                 let given = result.filter(|raw| !matches!(raw.get(), "null" | "[]"));
                 match (given, result_display) {
                     (Some(raw), _) => {
@@ -179,7 +150,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 into.end_call(&told, time);
             }
         }
-        kind => into.leave_out(kind.unwrap_or("message"), "a notice from the agent itself"),
+        kind => into.leave_out(kind.unwrap_or("message"), NOTICE),
     }
     Ok(())
 }

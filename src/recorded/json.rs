@@ -61,6 +61,11 @@ impl Block<'_> {
     }
 }
 
+/// Returns the arguments of a call as JSON; a call without any has none.
+pub(super) fn arguments(raw: Option<&RawValue>) -> String {
+    raw.map_or("{}", RawValue::get).to_owned()
+}
+
 /// Returns JSON without the line breaks and indentation between its values.
 pub(super) fn compact(json: String) -> String {
     if !json.contains('\n') {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::{Gathered, Told};
-use super::json::join;
+use super::json::{arguments, join};
 use super::records::{Record, parsed};
-use super::report::clipped;
+use super::report::{NO_PART, REASONING, WENT_BACK, clipped};
 
 #[derive(Deserialize)]
 struct Export<'a> {
@@ -118,7 +118,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         for (at, message) in messages.into_iter().enumerate() {
             match at < until {
                 true => tell(message, into),
-                false => into.leave_out("message", "the user went back before it"),
+                false => into.leave_out("message", WENT_BACK),
             }
         }
     }
@@ -152,8 +152,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
                 let State { input, output, error } =
                     part.state.unwrap_or(State { input: None, output: None, error: None });
                 let id = part.call_id.unwrap_or_default();
-                let arguments = input.map_or("{}", RawValue::get).to_owned();
-                let call = into.call(&id, &part.tool.unwrap_or_default(), arguments);
+                let call = into.call(&id, &part.tool.unwrap_or_default(), arguments(input));
                 answer.calls.push((call, id, output.or(error)));
             }
             "file" => {
@@ -162,9 +161,9 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
                 join(&mut answer.said, &format!("[file: {name}]"));
             }
             "reasoning" => {
-                into.leave_out("reasoning", "a model's reasoning is not sent to models again");
+                into.leave_out("reasoning", REASONING);
             }
-            kind => into.leave_out(kind, "not part of the conversation"),
+            kind => into.leave_out(kind, NO_PART),
         }
     }
     match is_user {

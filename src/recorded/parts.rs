@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::join;
+use super::json::{arguments, join};
+use super::report::{REASONING, UNKNOWN};
 use crate::session::message::ToolCall;
 
 /// A part of a content. Which members a part has depends on its kind.
@@ -66,12 +67,11 @@ impl Content {
 
     fn add(&mut self, part: Part<'_>, into: &mut Gathered) {
         if part.thought.is_some_and(|thought| thought != Json::Bool(false)) {
-            into.leave_out("thinking", "a model's reasoning is not sent to models again");
+            into.leave_out("thinking", REASONING);
         } else if let Some(text) = part.text {
             join(&mut self.text, &text);
         } else if let Some(Call { id, name, args }) = part.function_call {
-            let arguments = args.map_or("{}", RawValue::get).to_owned();
-            self.calls.push(into.call(&id.unwrap_or_default(), &name, arguments));
+            self.calls.push(into.call(&id.unwrap_or_default(), &name, arguments(args)));
         } else if let Some(Response { id, response }) = part.function_response {
             self.results.push((id, response.map(result_text).unwrap_or_default()));
         } else if let Some(Data { mime_type }) = part.inline_data.or(part.file_data) {
@@ -79,7 +79,7 @@ impl Content {
             let kind = mime_type.map_or(String::new(), |kind| format!(": {kind}"));
             join(&mut self.text, &format!("[file{kind}]"));
         } else {
-            into.leave_out("part", "an unknown kind of content");
+            into.leave_out("part", UNKNOWN);
         }
     }
 }

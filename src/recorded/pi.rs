@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, content, join};
+use super::json::{Block, arguments, content, join};
 use super::records::{Record, parsed};
-use super::report::clipped;
+use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN, WENT_BACK, clipped};
 use super::tree::on_branch;
 
 #[derive(Deserialize)]
@@ -51,9 +51,9 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     for ((line, entry), counts) in entries.into_iter().zip(counts) {
         into.line = line;
         if !counts {
-            into.leave_out("record", "the user went back before it");
+            into.leave_out("record", WENT_BACK);
         } else if tell(entry, into).is_err() {
-            into.leave_out("record", "a record in an unexpected form");
+            into.leave_out("record", UNEXPECTED);
         }
     }
 }
@@ -79,7 +79,7 @@ fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         ("compaction", _) => {
             into.leave_out("compaction", "a summary of messages that are recorded in full");
         }
-        (kind, _) => into.leave_out(kind, "not part of the conversation"),
+        (kind, _) => into.leave_out(kind, NO_PART),
     }
     Ok(())
 }
@@ -98,16 +98,15 @@ fn message(it: &Message<'_>, time: Option<i64>, into: &mut Gathered) -> serde_js
         match (&*block.kind, block.as_text()) {
             ("toolCall", _) => {
                 let (id, name) = (block.id.as_deref(), block.name.as_deref());
-                let arguments = block.arguments.or(block.input).map_or("{}", RawValue::get);
-                let arguments = arguments.to_owned();
+                let arguments = arguments(block.arguments.or(block.input));
                 calls.push(into.call(id.unwrap_or_default(), name.unwrap_or_default(), arguments));
             }
             ("thinking", _) => {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+                into.leave_out("thinking", REASONING);
             }
             (_, Some(part)) => add(block, &part, &mut text, into),
             (kind, None) => {
-                into.leave_out(&format!("{kind} block"), "an unknown kind of content");
+                into.leave_out(&format!("{kind} block"), UNKNOWN);
             }
         }
     }

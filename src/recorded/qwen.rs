@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::parts::{Content, result_text};
 use super::records::{Record, parsed};
-use super::report::clipped;
+use super::report::{NO_PART, NOTICE, UNEXPECTED, WENT_BACK, clipped};
 use super::tree::on_branch;
 
 #[derive(Deserialize)]
@@ -61,9 +61,9 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         Gathered::note_once(&mut about.id, entry.session_id.as_deref());
         Gathered::note_once(&mut about.project, entry.cwd.as_deref());
         if !counts {
-            into.leave_out("record", "the user went back before it");
+            into.leave_out("record", WENT_BACK);
         } else if tell(entry, into).is_err() {
-            into.leave_out("record", "a record in an unexpected form");
+            into.leave_out("record", UNEXPECTED);
         }
     }
 }
@@ -99,9 +99,9 @@ fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 into.mark.about.title = Some(clipped(&title));
             }
             let subtype = entry.subtype.as_deref().unwrap_or("system");
-            into.leave_out(&format!("{subtype} notice"), "a notice from the agent itself");
+            into.leave_out(&format!("{subtype} notice"), NOTICE);
         }
-        kind => into.leave_out(kind, "not part of the conversation"),
+        kind => into.leave_out(kind, NO_PART),
     }
     Ok(())
 }

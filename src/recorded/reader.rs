@@ -10,6 +10,7 @@ use super::gathered::Gathered;
 use super::json::without_lone_surrogates;
 use super::lines::{Line, Lines};
 use super::recognize::{self, Sign};
+use super::report::UNEXPECTED;
 use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Usage};
 use super::{acp, claude, codex};
 
@@ -203,7 +204,7 @@ fn json_line(
     let mended = without_lone_surrogates(text);
     if let Err(error) = record(mended.as_deref().unwrap_or(text), into) {
         let reason = match error.classify() {
-            serde_json::error::Category::Data => "a record in an unexpected form",
+            serde_json::error::Category::Data => UNEXPECTED,
             _ => "not JSON",
         };
         into.leave_out("line", reason);

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::gathered::Gathered;
+use super::report::UNEXPECTED;
 
 /// A JSON value of a recording, with the number of its line.
 pub(super) type Record<'a> = (u64, &'a str);
@@ -19,10 +20,7 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(
             Err(error) => {
                 into.line = *line;
                 let is_json = error.classify() == serde_json::error::Category::Data;
-                into.leave_out(
-                    "line",
-                    if is_json { "a record in an unexpected form" } else { "not JSON" },
-                );
+                into.leave_out("line", if is_json { UNEXPECTED } else { "not JSON" });
             }
         }
     }

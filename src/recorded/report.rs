@@ -8,6 +8,14 @@ use super::LONGEST_TITLE;
 /// entry.
 const MOST_ENTRIES: usize = 64;
 
+// Reasons that several formats have for leaving a record out.
+pub(super) const NOTICE: &str = "a notice from the agent itself";
+pub(super) const NO_PART: &str = "not part of the conversation";
+pub(super) const REASONING: &str = "a model's reasoning is not sent to models again";
+pub(super) const UNEXPECTED: &str = "a record in an unexpected form";
+pub(super) const UNKNOWN: &str = "an unknown kind of content";
+pub(super) const WENT_BACK: &str = "the user went back before it";
+
 /// Records of one kind that were left out, or changed, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]

@@ -11,7 +11,7 @@ use std::mem::take;
 
 use super::gathered::{Gathered, Told};
 use super::json::join;
-use super::report::clipped;
+use super::report::{REASONING, clipped};
 use super::time::{seconds, seconds_in_title};
 
 /// Adds the messages of a whole recording. `file_time` is the time in the name of its file.
@@ -249,7 +249,7 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
     for piece in pieces {
         match piece {
             Piece::Thought => {
-                into.leave_out("thinking", "a model's reasoning is not sent to models again");
+                into.leave_out("thinking", REASONING);
             }
             Piece::Text(text) if speaker.who == Who::User => join(&mut said, text.trim()),
             Piece::Text(text) => {
