@@ -26,6 +26,8 @@ mod renamed;
 mod secrets;
 mod skipped;
 pub(crate) mod templates;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tree;
 mod trust;
 

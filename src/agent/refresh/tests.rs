@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::context::testing::{With, code};
+use crate::files::testing::Dice;
 use crate::tokens::Estimate;
 
 /// Number of histories.
@@ -16,19 +17,6 @@ const EDITS: usize = 5;
 /// At most one look in this many may see a look-alike: with several edits between two looks, the text
 /// that was deleted and its copy elsewhere read like one text that was moved. Measured: 9 of 1,707.
 const WRONG: usize = 100;
-
-/// Generates the same random-looking numbers every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % sides.max(1) as u64) as usize
-    }
-}
 
 /// A line with its own number, by which the test knows where the line went.
 #[derive(Clone, PartialEq)]

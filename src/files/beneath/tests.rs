@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::SystemTime;
 
 use super::*;
+use crate::files::testing::Dice;
 use crate::system::make_fifo;
 
 /// Number of names that each method is tried with.
@@ -188,44 +189,27 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Pseudo-random numbers (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).unwrap()
+/// Returns a name made of any parts, or a path through existing folders to one of the files.
+fn name(dice: &mut Dice, tree: &Tree) -> String {
+    let top = tree.dir.path().display();
+    let mut name = match dice.roll(8) {
+        0 => format!("{top}/project/"),
+        1 => format!("{top}/alias/"),
+        2 => format!("{top}/"),
+        _ => dice.of(STARTS).to_owned(),
+    };
+    let is_wild = dice.roll(2) == 0;
+    for _ in 0..=dice.roll(5) {
+        name += dice.of(if is_wild { PARTS } else { WAYS });
+        name += dice.of(if is_wild { &["/", "/", "/", "//", "/./", ""] } else { &["/", "//"] });
     }
-
-    fn of<'a>(&mut self, these: &[&'a str]) -> &'a str {
-        these[self.below(these.len())]
+    if !is_wild || dice.roll(2) == 0 {
+        name += dice.of(ENDS);
     }
-
-    /// Returns a name made of any parts, or a path through existing folders to one of the files.
-    fn name(&mut self, tree: &Tree) -> String {
-        let top = tree.dir.path().display();
-        let mut name = match self.below(8) {
-            0 => format!("{top}/project/"),
-            1 => format!("{top}/alias/"),
-            2 => format!("{top}/"),
-            _ => self.of(STARTS).to_owned(),
-        };
-        let is_wild = self.below(2) == 0;
-        for _ in 0..=self.below(5) {
-            name += self.of(if is_wild { PARTS } else { WAYS });
-            name += self.of(if is_wild { &["/", "/", "/", "//", "/./", ""] } else { &["/", "//"] });
-        }
-        if !is_wild || self.below(2) == 0 {
-            name += self.of(ENDS);
-        }
-        match self.below(200) {
-            0 => name + "\0",
-            1 => name + "/",
-            _ => name,
-        }
+    match dice.roll(200) {
+        0 => name + "\0",
+        1 => name + "/",
+        _ => name,
     }
 }
 
@@ -236,9 +220,9 @@ fn check_hostile_names(is_kept: bool) {
     for (seed, project) in [(1, "project"), (u64::from(now), "alias")] {
         let mut folder = Beneath::new(&tree.at(project)).unwrap();
         folder.is_kept = is_kept;
-        let (mut random, mut inside) = (Random(seed), 0);
+        let (mut random, mut inside) = (Dice(seed), 0);
         for _ in 0..NAMES / 2 {
-            let name = random.name(&tree);
+            let name = name(&mut random, &tree);
             let file = folder.open(Path::new(&name));
             let file = file.ok().map(|file| file.held.metadata().unwrap());
             let found = file.filter(fs::Metadata::is_file).map(|file| identity(&file));
@@ -262,9 +246,9 @@ fn hostile_names_open_the_same_where_the_kernel_must_be_asked() {
 #[test]
 fn a_models_names_are_inside_only_if_the_kernel_says_so() {
     let tree = Tree::new();
-    let mut random = Random(7);
+    let mut random = Dice(7);
     for _ in 0..NAMES / 10 {
-        let name = random.name(&tree);
+        let name = name(&mut random, &tree);
         let Ok(named) = resolve(&name, Some(&tree.at("project"))) else { continue };
         let path = match name.starts_with(['/', '~']) {
             true => expanded(&name).unwrap(),

@@ -27,6 +27,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::files::testing::Dice;
 
 /// Default number of edited files.
 const CASES: u64 = 400;
@@ -67,20 +68,6 @@ const FOUND_AFTER_ONE: u64 = 99;
 /// Maximum number of wrong texts in a thousand, so none in the default number of cases. Measured:
 /// none in 2,500 cases.
 const WRONG: usize = 1;
-
-/// Generates the same random-looking numbers every time.
-struct Dice(u64);
-
-impl Dice {
-    /// Returns a number below `sides`, which is at least 1.
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % sides as u64) as usize
-    }
-}
 
 /// A line of an edited file.
 #[derive(Clone)]
