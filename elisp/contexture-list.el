@@ -307,8 +307,8 @@ NOW is the time, in Unix seconds."
     (`(next . ,agent)
      (propertize (concat "next " (contexture-agents--short agent))
                  'face 'contexture-list-pinned
-                 'help-echo (format "Goes with the next prompt of %s"
-                                    (contexture--visible agent))))
+                 'help-echo (contexture--help
+                             (format "Goes with the next prompt of %s" agent))))
     (`(,agent . ,at)
      (let ((key (cons agent (if (> at 0) (contexture-list--age (- now at)) ""))))
        (or (gethash key contexture-list--sent-cells)
@@ -322,7 +322,7 @@ NOW is the time, in Unix seconds."
                         (contexture-agents--short agent)
                         (- contexture-list--sent-width 1 (length age)))
                        " " age))
-              'help-echo (format "%s has this" (contexture--visible agent))))
+              'help-echo (contexture--help (format "%s has this" agent))))
 
 (defun contexture-list--state-cell (item state face)
   "Return the cell for STATE of ITEM, in FACE, which may be nil.
@@ -335,7 +335,7 @@ Text that may differ from its source is shown with its date."
                     (plist-get (plist-get item :metadata) :stale))))
       (apply #'propertize state
              `(,@(and face (list 'face face))
-               ,@(and reason (list 'help-echo reason))
+               ,@(and reason (list 'help-echo (contexture--help reason)))
                ,@(and as-of (list 'display
                                   (concat state (format-time-string " %F" as-of)))))))))
 

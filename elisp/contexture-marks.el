@@ -341,12 +341,13 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                                       'line-prefix nil)))
     (overlay-put overlay 'face contexture-mark-face)
     (overlay-put overlay 'help-echo
-                 (contexture--format "in context %s (%s, %s, %s)"
-                                     (let ((manager (or (plist-get item :manager) manager)))
-                                       (gethash manager contexture--labels manager))
-                                     (plist-get item :id)
-                                     (contexture--count (or (plist-get item :tokens) 0) "token")
-                                     (contexture-marks--state item)))
+                 (contexture--help
+                  (contexture--format "in context %s (%s, %s, %s)"
+                                      (let ((manager (or (plist-get item :manager) manager)))
+                                        (gethash manager contexture--labels manager))
+                                      (plist-get item :id)
+                                      (contexture--count (or (plist-get item :tokens) 0) "token")
+                                      (contexture-marks--state item))))
     (overlay-put overlay 'before-string (and taken glyph))
     (overlay-put overlay 'line-prefix (and (not taken) glyph))))
 

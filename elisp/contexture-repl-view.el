@@ -444,7 +444,8 @@ So FACE takes precedence."
   "Make the text from BEG to END a link to TARGET."
   (add-face-text-property beg end 'link)
   (add-text-properties beg end (list 'contexture-link target 'mouse-face 'highlight
-                                     'help-echo target 'follow-link t
+                                     'help-echo (contexture--help target)
+                                     'follow-link t
                                      'keymap contexture-repl-link-map)))
 
 (defun contexture-repl-markdown--each (regexp beg end face)

@@ -337,6 +337,12 @@ non-nil, line ends and tabs stay."
     (if (null parts) text
       (apply #'concat (nreverse (cons (substring text done) parts))))))
 
+(defun contexture--help (text)
+  "Return TEXT as it goes into a tooltip, with escapes for its hidden characters.
+Emacs expands key descriptions and keymaps named in a tooltip, unless told
+not to."
+  (propertize (contexture--visible text) 'help-echo-inhibit-substitution t))
+
 (defun contexture--visible-data (data)
   "Return DATA from the server with escapes in all its strings.
 Use the result for display only; keep the data themselves."

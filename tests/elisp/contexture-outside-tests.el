@@ -726,5 +726,25 @@ Each is (NAME . PRIMITIVES).")
            (kill-buffer))
          (should-not (cl-remove file seen :test #'equal)))))))
 
+;;; Tooltips
+
+(ert-deftest contexture-outside-tooltips-are-plain ()
+  "A tooltip shows no hidden character, and expands no key and no keymap."
+  (let ((target "https://example.org/\u202e\\{global-map}\\[save-buffer]`a'"))
+    (dolist (help (list (contexture--help target)
+                        (with-temp-buffer
+                          (insert "here")
+                          (contexture-repl-markdown--link (point-min) (point-max) target)
+                          (get-text-property (point-min) 'help-echo))
+                        (get-text-property
+                         0 'help-echo (contexture-list--make-sent-cell target "1 h"))
+                        (get-text-property
+                         0 'help-echo
+                         (contexture-list--state-cell
+                          (list :metadata (list :stale target)) "stale" 'error))))
+      (should (get-text-property 0 'help-echo-inhibit-substitution help))
+      (should-not (string-search "\u202e" help))
+      (should (string-search "\\{global-map}\\[save-buffer]`a'" help)))))
+
 (provide 'contexture-outside-tests)
 ;;; contexture-outside-tests.el ends here

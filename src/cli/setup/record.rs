@@ -1,6 +1,7 @@
 //! Records of the entries that were added to a file, so that removing them restores every byte of
 //! the file. A record contains no other part of the file.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::Edit;
 use crate::store::ownership::make_private;
+use crate::whole_file::replace;
 
 /// The record of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -66,7 +68,8 @@ impl Records {
         }
         make_private(folder)?;
         let text = serde_json::to_string(record)?;
-        std::fs::write(path, text).context("cannot record the change")
+        replace(&path, |file, _| file.write_all(text.as_bytes()))
+            .context("cannot record the change")
     }
 
     pub(super) fn remove(&self, file: &Path) -> anyhow::Result<()> {

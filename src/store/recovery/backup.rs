@@ -111,8 +111,10 @@ fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup,
 
 /// Returns whether the next automatic backup is due at the time `now`, in Unix seconds.
 pub(crate) fn is_due(files: &Files, now: i64) -> bool {
-    // A backup from the future was made while the clock was wrong.
-    list(files).last().is_none_or(|last| last.at > now || now - last.at >= DAY)
+    // Those from the future were made while the clock was wrong. They neither count nor make others
+    // due: else each look would write one more, and the older ones would soon be pruned.
+    let at = list(files).iter().map(|backup| backup.at).filter(|at| *at <= now).max();
+    at.is_none_or(|at| now - at >= DAY)
 }
 
 /// Lists the automatic backups in the folder, newest last.

@@ -401,7 +401,10 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     assert_eq!(backups.len(), 3, "{backups:?}");
     let last = backups.last().unwrap();
     assert!(!backup::is_due(&files, last.at + 3600) && backup::is_due(&files, last.at + 90_000));
-    assert!(backup::is_due(&files, last.at - 1), "a clock that was wrong");
+    assert!(backup::is_due(&files, last.at - 1), "all are from the future");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(200_000);
+    fs::File::options().write(true).open(&last.path).unwrap().set_modified(later).unwrap();
+    assert!(!backup::is_due(&files, last.at + 3600), "the clock went back after the last");
     drop(store);
     assert_eq!(model.check(&mut open_at(dir.path()).store), [""; 0]);
     restore(dir.path(), &last.path).unwrap();
