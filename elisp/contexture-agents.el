@@ -167,7 +167,7 @@ prompt already, cancel that; `contexture-undo' right after it does the same."
 (defun contexture-agents--wish (manager item)
   "Return a plist that names ITEM of MANAGER, for `contexture-agents--toggle'.
 MANAGER nil means the current context."
-  (list :manager (or manager (contexture-current-manager))
+  (list :manager (or manager (contexture-adding-context))
         :id (plist-get item :id)
         :name (contexture--description (plist-get item :metadata))))
 

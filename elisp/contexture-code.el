@@ -1346,7 +1346,7 @@ With BACK, go to the previous one."
 
 ;;;; Ediff
 
-(defvar contexture-repl-compare-function #'contexture-review--compare-buffers
+(defvar contexture-conversation-compare-function #'contexture-review--compare-buffers
   "Function that shows a proposed change beside the buffer.
 It is called with the buffer, a buffer with its proposed text, and a
 function without arguments to call when the user is done.")
@@ -1376,7 +1376,7 @@ rest.  No file is saved."
                          (unless (equal old (buffer-substring-no-properties beg end))
                            (run-hook-with-args 'contexture-review-accepted-functions beg)))
                      (when (buffer-live-p proposal) (kill-buffer proposal))))))
-      (funcall contexture-repl-compare-function buffer proposal done))))
+      (funcall contexture-conversation-compare-function buffer proposal done))))
 
 (defun contexture-review--make-proposal (beg end text)
   "Return a copy of this buffer with TEXT in place of the text from BEG to END."

@@ -17,11 +17,11 @@
 
 (require 'button)
 (require 'outline)
-(require 'contexture-session)
+(require 'contexture-conversations)
 (eval-when-compile (require 'subr-x))
 
-(defvar contexture-repl--items)
-(defvar contexture-repl--session)
+(defvar contexture-conversation--items)
+(defvar contexture-conversation--session)
 
 ;;; Sections that fold
 
@@ -43,7 +43,7 @@
 
 (defun contexture-dashboard--heading (text &rest more)
   "Return TEXT as a heading, followed by the strings MORE."
-  (concat "\n" (propertize text 'face 'contexture-session-heading
+  (concat "\n" (propertize text 'face 'contexture-conversation-title
                            'contexture-section (intern text)
                            'keymap contexture-dashboard-heading-map)
           (and more "  ") (apply #'concat more) "\n"))
@@ -114,11 +114,11 @@ heading of the section."
 
 (defface contexture-dashboard-bar '((t :inherit success))
   "Face of the bar that shows how full a conversation is."
-  :group 'contexture-session)
+  :group 'contexture-conversations)
 
 (defface contexture-dashboard-button '((t :inherit link))
   "Face of buttons in the dashboard."
-  :group 'contexture-session)
+  :group 'contexture-conversations)
 
 (defconst contexture-dashboard--bar-width 40
   "Width, in columns, of the bar that shows how full a conversation is.")
@@ -132,11 +132,11 @@ heading of the section."
   "Return the header line for DATA.
 STALE, if non-nil, says why DATA may be out of date."
   (let ((session (plist-get data :session)))
-    (contexture-session--header
+    (contexture-conversations--header
      (concat
       (cond (session
              (format "Conversation %s: %s" (plist-get session :session)
-                     (contexture-session-state (plist-get data :stats))))
+                     (contexture-conversation-state (plist-get data :stats))))
             ((null data) "Asking the server...")
             ((plist-get data :gone) "This conversation was deleted")
             (t "No conversation is open"))
@@ -181,7 +181,7 @@ NAME tells it apart from others; HELP says what it does."
   "Return the text of the dashboard when its conversation was deleted."
   (concat "This conversation was deleted; you can bring it back whole.\n\n  "
           (contexture-dashboard--button 'restore "[Bring it back]"
-                                        #'contexture-session-restore
+                                        #'contexture-conversation-bring-back
                                         "Bring a deleted conversation back")
           "  "
           (contexture-dashboard--button 'follow "[Show the current conversation]"
@@ -193,7 +193,7 @@ NAME tells it apart from others; HELP says what it does."
   "Return the text of the dashboard while no conversation is open."
   (concat "No conversation with a model is open.\n\n  "
           (contexture-dashboard--button 'open "[Open or begin a conversation]"
-                                        #'contexture-session-open
+                                        #'contexture-conversation-open
                                         "Open a conversation, or begin one")
           "\n"))
 
@@ -214,11 +214,11 @@ NAME tells it apart from others; HELP says what it does."
      (contexture-dashboard--row
       "Turns" (contexture--number (plist-get stats :turns))
       (format "last changed %s"
-              (contexture-session--time (plist-get session :updated))))
+              (contexture-conversations--time (plist-get session :updated))))
      (contexture-dashboard--row
       "Items" (contexture--number (length items))
       (format "%s, in %s"
-              (contexture-session--many
+              (contexture-conversations--many
                (contexture--tokens-to-send items) "token")
               (contexture-dashboard--managers items session))))))
 
@@ -267,11 +267,11 @@ NAME tells it apart from others; HELP says what it does."
          (count (contexture-count--of id))
          (most (plist-get count :max-tokens))
          (percent (and most (/ (* 100.0 (plist-get count :tokens)) most)))
-         (face (if warning 'contexture-session-warning 'contexture-dashboard-bar)))
+         (face (if warning 'contexture-conversation-warning 'contexture-dashboard-bar)))
     (concat
      (contexture-dashboard--row
       "To send" (propertize (if count (contexture-count--text id) "counting...")
-                            'face (if warning 'contexture-session-warning 'default))
+                            'face (if warning 'contexture-conversation-warning 'default))
       (string-join
        (delq nil
              (list (and (plist-get count :model)
@@ -295,7 +295,7 @@ limit assumed because\n  the model is unknown: prune or summarize the history, o
 the model (C).\n")
                         (contexture--number (plist-get stats :tokens))
                         (contexture--number (plist-get stats :limit)))
-                'face 'contexture-session-warning)))
+                'face 'contexture-conversation-warning)))
 
 (defun contexture-dashboard--bar (percent face)
   "Return a bar in FACE that is filled to PERCENT percent.
@@ -315,20 +315,20 @@ It is drawn with letters where the display has no block characters."
    (mapconcat
     (pcase-lambda (`(,name ,label ,command ,help))
       (contexture-dashboard--button name label command help))
-    `((prune "[Prune now]" contexture-session-prune
+    `((prune "[Prune now]" contexture-conversation-leave-out
              "P: leave out the least important messages")
-      (summarize "[Summarize]" contexture-session-summarize
+      (summarize "[Summarize]" contexture-conversation-shorten
                  "S: replace older messages with a summary")
-      (checkpoint "[Checkpoint]" contexture-session-checkpoint
+      (checkpoint "[Checkpoint]" contexture-conversation-name-turn
                   "c: take a checkpoint to go back to")
       ,@(when (plist-get data :checkpoints)
-          '((rollback "[Roll back]" contexture-dashboard-rollback
+          '((rollback "[Roll back]" contexture-dashboard-go-back
                       "b: go back to a checkpoint")))
-      (undo "[Undo]" contexture-session-undo
+      (undo "[Undo]" contexture-conversation-undo
             "u: undo the last pruning, summary or rollback")
       (explain "[Explain]" contexture-explain
                "e: why each part of the last window is in or out")
-      (transcript "[Transcript]" contexture-session-transcript
+      (transcript "[Transcript]" contexture-conversation-transcript
                   "t: the whole conversation"))
     " ")
    "\n"))
@@ -376,7 +376,7 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
         (format "%s; %s offered; %s"
                 (contexture-count--phrase report)
                 (contexture--number (plist-get report :tokens-before))
-                (contexture-session--time (plist-get report :at))))
+                (contexture-conversations--time (plist-get report :at))))
        (propertize (format "  %-24s %9s %9s\n" "Section" "Offered" "Taken")
                    'face 'shadow)
        (mapconcat (lambda (section)
@@ -425,7 +425,7 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
 BEFORE tokens were offered, and AFTER (nil if unknown) were taken, for
 REASON."
   (concat (make-string indent ?\s)
-          (contexture-session--fit name (- 26 indent)) " "
+          (contexture-conversations--fit name (- 26 indent)) " "
           (format "%9s %9s" (contexture--number before)
                   (cond ((null after) "")
                         ((= after 0) "-")
@@ -448,10 +448,10 @@ It has a button for each of the last eight, the newest first."
         (concat "  "
                 (contexture-dashboard--button
                  id (format "%-8s" id)
-                 (lambda () (interactive) (contexture-dashboard-rollback id))
+                 (lambda () (interactive) (contexture-dashboard-go-back id))
                  "RET: go back to it; you are asked first")
                 (format " turn %-5d %s  %s\n" (plist-get checkpoint :turn)
-                        (contexture-session--time (plist-get checkpoint :created))
+                        (contexture-conversations--time (plist-get checkpoint :created))
                         (plist-get checkpoint :message)))))
     (seq-take (reverse checkpoints) 8) "")
    (when (nthcdr 8 checkpoints)
@@ -467,7 +467,7 @@ It is \"\" if there are no notes and none are being taken."
       (concat
        (contexture-dashboard--heading
         "Notes" "  "
-        (contexture-dashboard--button 'views "[All notes]" #'contexture-session-views
+        (contexture-dashboard--button 'views "[All notes]" #'contexture-conversation-notes
                                       "V: the notes that stood for the history, turn by turn"))
        (format "  %s\n" (if (plist-get settings :manage)
                             (format "Notes are taken with the template %s"
@@ -486,9 +486,9 @@ It is \"\" if there are no notes and none are being taken."
              (or (plist-get view :template) "")
              (cond (failed (format "the whole history was sent: %s"
                                    (plist-get view :reason)))
-                   ((and before after) (contexture-session--many-of before after))
+                   ((and before after) (contexture-conversations--many-of before after))
                    (t "")))
-     'face (if failed 'contexture-session-warning 'default))))
+     'face (if failed 'contexture-conversation-warning 'default))))
 
 (defun contexture-dashboard--usage (usage)
   "Return the section on the last windows in USAGE, the newest first.
@@ -502,7 +502,7 @@ USAGE is the result of `usage-log'."
        (mapconcat
         (lambda (it)
           (format "  %-16s %9s %9s  %8s\n"
-                  (contexture-session--time (plist-get it :at))
+                  (contexture-conversations--time (plist-get it :at))
                   (contexture--number (plist-get it :total))
                   (contexture--number (plist-get it :budget))
                   (contexture--number (plist-get it :messages))))
@@ -547,11 +547,11 @@ and the tokens that it was last given."
   (let ((at (plist-get session :at))
         (tokens (plist-get session :tokens)))
     (format "  %s %s %s %-16s %6s %8s\n"
-            (contexture-session--fit (plist-get session :agent) 12)
-            (contexture-session--fit (plist-get session :agent-session) 16)
-            (contexture-session--fit
+            (contexture-conversations--fit (plist-get session :agent) 12)
+            (contexture-conversations--fit (plist-get session :agent-session) 16)
+            (contexture-conversations--fit
              (contexture--last-name (plist-get session :project)) 16)
-            (if (> at 0) (contexture-session--time at) "")
+            (if (> at 0) (contexture-conversations--time at) "")
             (contexture--number (plist-get session :count))
             (if (> tokens 0) (contexture--number tokens) ""))))
 
@@ -598,18 +598,18 @@ and the tokens that it was last given."
     (define-key map (kbd "RET") #'contexture-dashboard-act)
     (define-key map (kbd "M-n") #'outline-next-visible-heading)
     (define-key map (kbd "M-p") #'outline-previous-visible-heading)
-    (define-key map "P" #'contexture-session-prune)
-    (define-key map "S" #'contexture-session-summarize)
-    (define-key map "c" #'contexture-session-checkpoint)
-    (define-key map "b" #'contexture-dashboard-rollback)
-    (define-key map "u" #'contexture-session-undo)
-    (define-key map "U" #'contexture-session-redo)
+    (define-key map "P" #'contexture-conversation-leave-out)
+    (define-key map "S" #'contexture-conversation-shorten)
+    (define-key map "c" #'contexture-conversation-name-turn)
+    (define-key map "b" #'contexture-dashboard-go-back)
+    (define-key map "u" #'contexture-conversation-undo)
+    (define-key map "U" #'contexture-conversation-redo)
     (define-key map "e" #'contexture-explain)
-    (define-key map "V" #'contexture-session-views)
-    (define-key map "t" #'contexture-session-transcript)
-    (define-key map "a" #'contexture-session-add-message)
-    (define-key map "C" #'contexture-session-configure)
-    (define-key map "o" #'contexture-session-open)
+    (define-key map "V" #'contexture-conversation-notes)
+    (define-key map "t" #'contexture-conversation-transcript)
+    (define-key map "a" #'contexture-conversation-add-message)
+    (define-key map "C" #'contexture-conversation-set)
+    (define-key map "o" #'contexture-conversation-open)
     (define-key map "s" #'contexture-dashboard-switch)
     (define-key map "f" #'contexture-dashboard-follow)
     (define-key map "?" #'describe-mode)
@@ -633,10 +633,10 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
               revert-buffer-function #'contexture-dashboard--revert)
   (contexture-dashboard--fold-sections
    "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\)\\(?:  \\|$\\)")
-  (contexture--show-tool-bar '("open" contexture-session-open "Open")
-                             '("save" contexture-session-checkpoint "Checkpoint")
-                             '("cut" contexture-session-prune "Prune")
-                             '("undo" contexture-session-undo "Undo")
+  (contexture--show-tool-bar '("open" contexture-conversation-open "Open")
+                             '("save" contexture-conversation-name-turn "Checkpoint")
+                             '("cut" contexture-conversation-leave-out "Prune")
+                             '("undo" contexture-conversation-undo "Undo")
                              '("info" contexture-explain "Explain")
                              '("refresh" revert-buffer "Refresh"))
   (add-hook 'window-buffer-change-functions #'contexture-dashboard--shown-again nil t)
@@ -650,11 +650,11 @@ With a prefix argument, choose a conversation and keep showing it, even when
 another becomes the current one.  In a buffer that shows a conversation,
 show that one.  SESSION is the id of the conversation."
   (interactive (list (if current-prefix-arg
-                         (contexture-session--id
-                          (contexture-session--read "Dashboard of"))
+                         (contexture-conversations--id
+                          (contexture-conversations--read "Dashboard of"))
                        (if (derived-mode-p 'contexture-dashboard-mode)
                            contexture-dashboard--fixed
-                         (contexture-session--here)))))
+                         (contexture-conversations--here)))))
   (pop-to-buffer (get-buffer-create contexture-dashboard-buffer))
   (unless (derived-mode-p 'contexture-dashboard-mode)
     (contexture-dashboard-mode))
@@ -666,16 +666,16 @@ show that one.  SESSION is the id of the conversation."
   (unless (and contexture-dashboard--data
                (equal session contexture-dashboard--fixed))
     (setq contexture-dashboard--fixed session
-          contexture-session--shown session
+          contexture-conversations--shown session
           contexture-dashboard--data nil)))
 
 (defun contexture-dashboard-switch (session)
   "Show a conversation in the dashboard, and make it the current one.
 SESSION is its id."
-  (interactive (list (contexture-session--id
-                      (contexture-session--read "Switch to conversation"))))
+  (interactive (list (contexture-conversations--id
+                      (contexture-conversations--read "Switch to conversation"))))
   (contexture-dashboard--choose nil)
-  (contexture-session-switch session))
+  (contexture-conversation-make-current session))
 
 ;;;; Only while it is shown
 
@@ -683,7 +683,7 @@ SESSION is its id."
   "Follow the conversation, and show its state."
   (contexture-watch #'contexture-dashboard--changed
                     (append '(agents-changed management-failed window-built)
-                            contexture-session--topics))
+                            contexture-conversations--topics))
   (add-hook 'contexture-connected-hook #'contexture-dashboard--connected)
   (add-hook 'contexture-disconnected-hook #'contexture-dashboard--disconnected)
   (add-hook 'window-state-change-hook #'contexture-dashboard--windows-changed)
@@ -735,9 +735,9 @@ has become the current one."
       (plist-get params :manager)
       (contexture-dashboard--context (plist-get contexture-dashboard--data :session))))
     (_
-     (or (equal (plist-get params :session-id) contexture-session--shown)
+     (or (equal (plist-get params :session-id) contexture-conversations--shown)
          (and (not contexture-dashboard--fixed)
-              (or (null contexture-session--shown)
+              (or (null contexture-conversations--shown)
                   (member (plist-get params :method)
                           '("open-session" "fork-session"
                             "import-session"))))))))
@@ -802,7 +802,7 @@ During an update, or just after one, only note to update again."
                  result)))
      :error
      (lambda (problem)
-       (if (contexture-session--none-open-p problem)
+       (if (contexture-conversations--none-open-p problem)
            (contexture-dashboard--ask-agents buffer)
          (contexture-dashboard--fail buffer problem))))))
 
@@ -864,7 +864,7 @@ SESSION is an entry from the server, or nil if it was deleted."
     (setq contexture-dashboard--data data
           contexture-dashboard--stale nil)
     (unless contexture-dashboard--fixed
-      (setq contexture-session--shown (plist-get (plist-get data :session) :id)))
+      (setq contexture-conversations--shown (plist-get (plist-get data :session) :id)))
     (let ((id (plist-get (plist-get data :session) :id)))
       ;; What it would send is counted while the dashboard is shown.
       (if (and id (contexture-dashboard--following-p))
@@ -876,7 +876,7 @@ SESSION is an entry from the server, or nil if it was deleted."
 (defun contexture-dashboard--fail (buffer problem)
   "Show in BUFFER that PROBLEM prevented its update."
   (contexture--with-live-buffer buffer
-    (setq contexture-dashboard--stale (contexture-session--error-text problem))
+    (setq contexture-dashboard--stale (contexture-conversations--error-text problem))
     (contexture-dashboard--draw)
     (contexture-dashboard--settle)))
 
@@ -935,15 +935,15 @@ SESSION is an entry from the server, or nil if it was deleted."
         (push-button (button-start button))
       (user-error "There is no button here; n goes to the next"))))
 
-(defun contexture-dashboard-rollback (&optional checkpoint)
+(defun contexture-dashboard-go-back (&optional checkpoint)
   "Ask for a checkpoint of the conversation, and go back to it.
 CHECKPOINT, an id, is the default."
   (interactive)
   (let ((checkpoints (or (plist-get contexture-dashboard--data :checkpoints)
                          (user-error "There is no checkpoint yet; c takes one")))
         (stats (plist-get contexture-dashboard--data :stats)))
-    (contexture-session-rollback
-     (contexture-session--choose-checkpoint
+    (contexture-conversation-go-back
+     (contexture-conversations--choose-checkpoint
       "Go back to" checkpoints (plist-get stats :turns) checkpoint))))
 
 ;;; Why a window is as it is
@@ -955,15 +955,15 @@ CHECKPOINT, an id, is the default."
 
 (defface contexture-explain-kept '((t :inherit success))
   "Face of the mark for a part that is in a window."
-  :group 'contexture-session)
+  :group 'contexture-conversations)
 
 (defface contexture-explain-shortened '((t :inherit warning))
   "Face of the mark for a part that is shortened in a window."
-  :group 'contexture-session)
+  :group 'contexture-conversations)
 
 (defface contexture-explain-dropped '((t :inherit error))
   "Face of the mark for a part that was left out of a window."
-  :group 'contexture-session)
+  :group 'contexture-conversations)
 
 (defconst contexture-explain-buffer "*contexture: explain*"
   "Name of the buffer that shows why a window is as it is.")
@@ -1023,12 +1023,12 @@ this buffer, or else to the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
     (user-error "The number of a window is 1 or more; 1 is the last window"))
-  (contexture-explain--fetch (or back 1) (or session (contexture-session--here)) nil))
+  (contexture-explain--fetch (or back 1) (or session (contexture-conversations--here)) nil))
 
 (defun contexture-explain--fetch (back session buffer)
   "Fetch the report of window number BACK of SESSION, an id or nil, and show it.
 Show it in BUFFER or, if that is nil, pop to the buffer for reports."
-  (contexture-session--call
+  (contexture-conversations--call
    'explain-window (contexture--plist :session session :limit back)
    (lambda (reports)
      (cond ((null reports)
@@ -1055,16 +1055,16 @@ server started; ask something first"))
   (let ((report (nth (1- back) reports)))
     (setq contexture-explain--back back
           contexture-explain--reports reports
-          contexture-session--shown session
+          contexture-conversations--shown session
           header-line-format
-          (contexture-session--header
+          (contexture-conversations--header
            (format "%s of conversation %s, %s"
                    (pcase back
                      (1 "The last window")
                      (2 "The window before the last")
                      (_ (format "Window %d before the last" (1- back))))
                    (plist-get report :session)
-                   (contexture-session--time (plist-get report :at)))))
+                   (contexture-conversations--time (plist-get report :at)))))
     (contexture-dashboard--replace
      (mapconcat (lambda (text) (contexture--visible text t))
                 (cons (contexture-explain--summary report)
@@ -1115,10 +1115,10 @@ server started; ask something first"))
         (first (plist-get stable :first-difference)))
     (cond ((null stable) "there is no earlier window to compare with")
           ((null first) (format "the same as the window before, %s"
-                                (contexture-session--many bytes "byte")))
+                                (contexture-conversations--many bytes "byte")))
           (t (format "%s (%s) as before; first changed byte %s%s"
-                     (contexture-session--many bytes "byte")
-                     (contexture-session--many (plist-get stable :tokens) "token")
+                     (contexture-conversations--many bytes "byte")
+                     (contexture-conversations--many (plist-get stable :tokens) "token")
                      (contexture--number first)
                      (if-let* ((section (plist-get stable :section)))
                          (concat ", in " (contexture--name section))
@@ -1165,9 +1165,9 @@ name, has the item, the item's name."
                 (lambda (buffer)
                   (with-current-buffer buffer
                     (let ((data contexture-dashboard--data)
-                          (shown (bound-and-true-p contexture-repl--session)))
+                          (shown (bound-and-true-p contexture-conversation--session)))
                       (cond ((equal session (plist-get shown :session))
-                             contexture-repl--items)
+                             contexture-conversation--items)
                             ((equal session (plist-get (plist-get data :session)
                                                        :session))
                              (plist-get data :items))))))
@@ -1190,7 +1190,7 @@ name, has the item, the item's name."
     (concat
      (contexture-dashboard--heading
       (contexture--name name)
-      (contexture-session--many-of (plist-get section :before) (plist-get section :after)))
+      (contexture-conversations--many-of (plist-get section :before) (plist-get section :after)))
      (mapconcat #'contexture-explain--line
                 (contexture-dashboard--parts name report) ""))))
 
@@ -1201,7 +1201,7 @@ name, has the item, the item's name."
                                         (plist-get part :highest-score))))))
     (propertize
      (concat (contexture-explain--mark part) " "
-             (contexture-session--fit (plist-get part :what) 18) " "
+             (contexture-conversations--fit (plist-get part :what) 18) " "
              (format "%13s " (contexture-explain--tokens part))
              (propertize (format "%11s  " (string-join (delete-dups scores) "–"))
                          'face 'shadow)
@@ -1268,7 +1268,7 @@ name, has the item, the item's name."
 
 (defun contexture-explain--go (back)
   "Show the report of window number BACK of the same conversation."
-  (contexture-explain--fetch back contexture-session--shown (current-buffer)))
+  (contexture-explain--fetch back contexture-conversations--shown (current-buffer)))
 
 ;;;; Opening a line
 
@@ -1286,7 +1286,7 @@ name, has the item, the item's name."
   (when (mouse-event-p event)
     (mouse-set-point event))
   (let ((part (contexture-explain--part)))
-    (contexture-session--show-messages
+    (contexture-conversations--show-messages
      (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session)
      (or (contexture-explain--messages part)
          (contexture--user-error "This is %s, not a message"
@@ -1329,7 +1329,7 @@ Return nil if that line is not open."
     (when (> (or (plist-get part :units) 1) contexture-explain--most)
       ;; So many texts would be too much to read.
       (setq messages (list :ids (list (plist-get messages :from)))))
-    (contexture-session--call
+    (contexture-conversations--call
      'explain-window (append session (list :limit contexture-explain--back :explain t))
      (lambda (reports)
        (let* ((same-p (lambda (it)
@@ -1337,7 +1337,7 @@ Return nil if that line is not open."
                                (contexture--select report keys))))
               (whole (cl-find-if same-p reports))
               (units (contexture-explain--units part report whole)))
-         (contexture-session--call
+         (contexture-conversations--call
           'get-messages (append session '(:view :log) messages)
           (lambda (messages)
             (contexture--with-live-buffer buffer
@@ -1373,7 +1373,7 @@ Return nil if WHOLE is nil because the server no longer has it."
   (propertize
    (concat
     "    " (contexture-explain--mark unit) " "
-    (contexture-session--fit (plist-get unit :what) 14) " "
+    (contexture-conversations--fit (plist-get unit :what) 14) " "
     (format "%13s\n" (contexture-explain--tokens unit))
     (when-let* ((score (plist-get unit :score)))
       (format "      score %.3g = %s\n" (plist-get score :total)
@@ -1386,7 +1386,7 @@ Return nil if WHOLE is nil because the server no longer has it."
        (when-let* ((message (contexture--entry :id id messages)))
          (format "      %s: %s\n"
                  (propertize (contexture--name (plist-get message :role))
-                             'face 'contexture-session-role)
+                             'face 'contexture-conversation-role)
                  (contexture-explain--words message))))
      (plist-get unit :ids) ""))
    'contexture-explain-part unit

@@ -20,7 +20,7 @@
 (require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-repl--trust-changed "contexture-repl" (project))
+(declare-function contexture-conversation--trust-changed "contexture-conversation" (project))
 (declare-function auth-source-search "auth-source" (&rest spec))
 (declare-function auth-source-forget+ "auth-source" (&rest spec))
 (declare-function custom-file "cus-edit" (&optional no-error))
@@ -29,7 +29,7 @@
 (declare-function url-host "url-parse" (cl-x) t)
 (defvar contexture-doctor-timeout)
 (defvar contexture-doctor--address)
-(defvar contexture-repl--session)
+(defvar contexture-conversation--session)
 (defvar contexture-gptel-mode)
 (defvar contexture-mode)
 (defvar auth-source-creation-prompts)
@@ -802,7 +802,7 @@ the change.  You need not restart anything.")))
   (directory-file-name
    (expand-file-name
     (or (contexture--outside-folder
-         (plist-get (bound-and-true-p contexture-repl--session) :project))
+         (plist-get (bound-and-true-p contexture-conversation--session) :project))
         (when-let* ((project (project-current))) (project-root project))
         default-directory))))
 
@@ -840,8 +840,8 @@ one: trust the project again if one of the two changes."
 
 (defun contexture-trust--changed (project)
   "Update conversations after PROJECT became trusted or untrusted."
-  (when (featurep 'contexture-repl)
-    (contexture-repl--trust-changed project)))
+  (when (featurep 'contexture-conversation)
+    (contexture-conversation--trust-changed project)))
 
 (defun contexture-trust--trust (project then)
   "Trust PROJECT, and call THEN with non-nil on success, else nil."
@@ -1450,8 +1450,8 @@ A server on another machine needs the secret, which Emacs reads from %s."
      (list (list 'ok (format "In buffer %s, commands work on the context of %s (%s)"
                              (buffer-name)
                              (contexture--label (contexture--known-context))
-                             (if contexture-manager "chosen with contexture-switch"
-                               (format "contexture-scope is %s" contexture-scope))))
+                             (if contexture-context "chosen with contexture-switch"
+                               (format "contexture-add-to is %s" contexture-add-to))))
            (list 'note (format "contexture-mode, which marks what is in the context, \
 is %s there"
                                (if (bound-and-true-p contexture-mode) "on" "off")))))))
@@ -1640,7 +1640,8 @@ The managers with the newest items come first."
 
 (defun contexture-setup--read (prompt)
   "Ask with PROMPT for an agent; return a list of its name and a folder.
-The folder is this project's if the agent is to be set up only there, else nil."
+The folder is this project's if the agent is to be set up only there, else
+nil."
   (let* ((names (mapcar #'car contexture-setup--names))
          (project (when-let* ((project (project-current)))
                     (expand-file-name (project-root project))))

@@ -196,7 +196,7 @@ Those that a test binds itself are left out, as are those of the group
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
          (contexture-request-timeout (max 10 contexture-ert-timeout))
-         (contexture-scope #'buffer-name) ; in tests, each has one context
+         (contexture-add-to #'buffer-name) ; in tests, each has one context
          (contexture-providers contexture-ert--providers)
          (contexture--last-manager nil)
          (contexture--last-changed nil)

@@ -44,10 +44,10 @@
 (autoload 'contexture-sources--buffer-metadata "contexture-sources")
 (autoload 'contexture-sources--params "contexture-sources")
 (autoload 'contexture-defun-at-point "contexture-code")
-(autoload 'contexture-repl-code--clean "contexture-repl")
-(autoload 'contexture-repl-code--idle "contexture-repl")
-(autoload 'contexture-repl-code--show "contexture-repl")
-(autoload 'contexture-repl-code--submit "contexture-repl")
+(autoload 'contexture-conversation-code--clean "contexture-conversation")
+(autoload 'contexture-conversation-code--idle "contexture-conversation")
+(autoload 'contexture-conversation-code--show "contexture-conversation")
+(autoload 'contexture-conversation-code--submit "contexture-conversation")
 
 ;;; Add what a running Lisp knows
 
@@ -214,7 +214,7 @@ Its value is nil if FUNCTION signals an error."
 THEN runs later, in this buffer if it is still alive, and adds to this
 buffer's context."
   (let ((buffer (current-buffer))
-        (manager (contexture-current-manager)))
+        (manager (contexture-adding-context)))
     (contexture-lisp--ask
      client 'send connection form (contexture-lisp--ask client 'package connection) thread
      (lambda (result)
@@ -227,7 +227,7 @@ buffer's context."
   "Call THEN with the value in RESULT; what THEN adds goes to MANAGER.
 THEN runs in BUFFER if that is still live, else in the current buffer."
   (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
-    (let ((contexture-manager manager))
+    (let ((contexture-context manager))
       (condition-case problem
           (pcase result
             (`(:ok ,value) (funcall then value))
@@ -556,8 +556,8 @@ With a prefix argument, add that many frames."
   "Have a model explain the error of the Lisp debugger.
 Add the error to the context of the buffer with its source, as
 `contexture-lisp-add-error' does, and ask in a new conversation there; see
-`contexture-repl-continue'.  If several debuggers are open, call this in
-the one with the error."
+`contexture-conversation-continue'.  If several debuggers are open, call this
+in the one with the error."
   (interactive)
   (contexture-lisp--add-error
    (or (cl-find-if (lambda (client)
@@ -566,10 +566,10 @@ the one with the error."
        (car (contexture-lisp--clients))
        (user-error "Neither SLIME nor SLY is connected to a Lisp"))
    nil (lambda (&rest _)
-         (let ((session (contexture-repl-code--idle (contexture-repl-code--clean))))
+         (let ((session (contexture-conversation-code--idle (contexture-conversation-code--clean))))
            (with-current-buffer session
-             (contexture-repl-code--submit contexture-lisp--error-question nil))
-           (contexture-repl-code--show session)))))
+             (contexture-conversation-code--submit contexture-lisp--error-question nil))
+           (contexture-conversation-code--show session)))))
 
 ;;;###autoload
 (defun contexture-lisp-add-inspector ()
@@ -637,13 +637,13 @@ the one with the error."
 ALL are parameters that add items of one type.  FUNCTION is called later;
 what it adds goes into the same context."
   (let ((buffer (current-buffer))
-        (manager (contexture-current-manager)))
+        (manager (contexture-adding-context)))
     (contexture-request-async
      'list-items (list :manager manager :types (list (plist-get (car all) :type)))
      :success
      (lambda (items)
        (contexture--with-live-buffer buffer
-         (let ((contexture-manager manager)
+         (let ((contexture-context manager)
                (known (contexture--pluck :content items)))
            (funcall function
                     (cl-remove-if (lambda (params)
@@ -1110,9 +1110,9 @@ PLACE is a frame, or nil."
                       (or (contexture--outside-buffer file) (get-buffer file)))))
     (if (null source) (funcall function)
       (with-current-buffer source
-        (let ((contexture-manager (if (local-variable-p 'contexture-manager)
-                                      contexture-manager
-                                    (default-toplevel-value 'contexture-manager))))
+        (let ((contexture-context (if (local-variable-p 'contexture-context)
+                                      contexture-context
+                                    (default-toplevel-value 'contexture-context))))
           (funcall function))))))
 
 (defun contexture-lisp--send-error (client facts frames more &optional then)

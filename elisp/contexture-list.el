@@ -23,9 +23,9 @@
 (require 'mule-util)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture-repl--count-params "contexture-repl-turn" ())
-(defvar contexture-repl--session)
-(defvar contexture-session--topics)
+(declare-function contexture-conversation--count-params "contexture-conversation-turn" ())
+(defvar contexture-conversation--session)
+(defvar contexture-conversations--topics)
 (defvar contexture-list--conversation)
 (defvar view-inhibit-help-message)
 
@@ -35,7 +35,7 @@
 ;; its model takes.  Sent are the system text, the layers, the history and
 ;; what is being typed.  The server counts, and all places show that count: the header and the mode line of
 ;; the conversation, the list, the dashboard, the mode line of
-;; `contexture-session-mode-line-mode', and the dry run.
+;; `contexture-conversation-mode-line-mode', and the dry run.
 ;;
 ;; A place follows a conversation with `contexture-count--follow'.  Emacs never
 ;; waits for a count: after a change or a pause in typing it asks, and
@@ -119,8 +119,8 @@ changes."
     (contexture-count--unfollow place)
     (when (= 0 (hash-table-count contexture-count--entries))
       ;; That file loads this one, through the list.
-      (require 'contexture-session)
-      (contexture-watch #'contexture-count--told contexture-session--topics)
+      (require 'contexture-conversations)
+      (contexture-watch #'contexture-count--told contexture-conversations--topics)
       (add-hook 'contexture-connected-hook #'contexture-count--all-changed)
       (add-hook 'contexture-disconnected-hook #'contexture-count--all-changed))
     (let ((entry (or (gethash id contexture-count--entries)
@@ -150,7 +150,7 @@ changes."
   "Count again what a notification of METHOD with PARAMS concerns."
   (cond ((memq method '(context-changed providers-changed))
          (contexture-count--all-changed))
-        ((memq method contexture-session--topics)
+        ((memq method contexture-conversations--topics)
          (contexture-count--changed (plist-get params :session-id)))))
 
 (defun contexture-count--all-changed (&rest _)
@@ -193,9 +193,9 @@ The server counts again soon, or after a pause if TYPING."
    'count-window
    (or (cl-loop for buffer in (buffer-list)
                 when (with-current-buffer buffer
-                       (and (eq major-mode 'contexture-repl-mode)
-                            (equal id (plist-get contexture-repl--session :id))))
-                return (with-current-buffer buffer (contexture-repl--count-params)))
+                       (and (eq major-mode 'contexture-conversation-mode)
+                            (equal id (plist-get contexture-conversation--session :id))))
+                return (with-current-buffer buffer (contexture-conversation--count-params)))
        (list :session id))
    :success (lambda (count) (contexture-count--answered id entry count nil))
    :error (lambda (problem) (contexture-count--answered id entry nil problem))))
@@ -206,9 +206,9 @@ CONTEXT is a manager or layers.  Of several conversations, it is the one
 whose buffer was shown last."
   (cl-some
    (lambda (buffer)
-     (when (eq (buffer-local-value 'major-mode buffer) 'contexture-repl-mode)
-       (let ((session (buffer-local-value 'contexture-repl--session buffer))
-             (managers (ensure-list (buffer-local-value 'contexture-manager buffer))))
+     (when (eq (buffer-local-value 'major-mode buffer) 'contexture-conversation-mode)
+       (let ((session (buffer-local-value 'contexture-conversation--session buffer))
+             (managers (ensure-list (buffer-local-value 'contexture-context buffer))))
          (and (plist-get session :id)
               (cl-subsetp (ensure-list context) managers :test #'equal)
               (cons (plist-get session :id) (plist-get session :session))))))
@@ -646,7 +646,7 @@ It is the value of `contexture-agents--table'.")
 
 (defun contexture-list--draw ()
   "Show the items, redrawing only what changed."
-  (let ((entry (contexture-count--conversation-of contexture-manager)))
+  (let ((entry (contexture-count--conversation-of contexture-context)))
     (setq contexture-list--conversation entry)
     (if entry
         (contexture-count--follow (car entry) (current-buffer)
@@ -668,12 +668,12 @@ It is the value of `contexture-agents--table'.")
   "Show the size of the context, and what its conversation would send."
   (setq header-line-format
         (if contexture-list--loaded
-            (contexture-list--header contexture-manager contexture-list--items
+            (contexture-list--header contexture-context contexture-list--items
                                      contexture-list--capacity
                                      (length (contexture-list--shown-items))
                                      contexture-list--filters)
           (contexture-list--header-line
-           (contexture--capitalized (contexture--label contexture-manager))
+           (contexture--capitalized (contexture--label contexture-context))
            ": the server has not answered yet"))))
 
 (defun contexture-list--shown-items ()
@@ -920,7 +920,7 @@ or, if that item is gone, to the same line."
     (define-key map "P" #'contexture-list-pin)
     (define-key map "e" #'contexture-list-edit)
     (define-key map "g" #'contexture-list-refresh)
-    (define-key map "Z" #'contexture-list-freeze)
+    (define-key map "Z" #'contexture-list-keep-copy)
     (define-key map "N" #'contexture-send-to-agent)
     (define-key map [?\C-/] #'contexture-undo) ; messages name this key
     (define-key map [remap undo] #'contexture-undo)
@@ -1011,8 +1011,8 @@ another one is offered."
     (with-current-buffer buffer
       (unless (derived-mode-p 'contexture-list-mode)
         (contexture-list-mode))
-      (unless (equal manager contexture-manager)
-        (setq contexture-manager manager
+      (unless (equal manager contexture-context)
+        (setq contexture-context manager
               contexture-list--items nil
               contexture-list--capacity nil
               contexture-list--filters nil
@@ -1045,7 +1045,7 @@ another one is offered."
   (when-let* ((buffer (and (eq method 'context-changed)
                            (get-buffer contexture-list-buffer))))
     (with-current-buffer buffer
-      (when (contexture--of-context-p (plist-get params :manager) contexture-manager)
+      (when (contexture--of-context-p (plist-get params :manager) contexture-context)
         (when (or (null contexture-list--capacity) ; there was no context yet
                   (member (plist-get params :method)
                           '("configure-manager" "drop-manager" "undo" "redo")))
@@ -1062,14 +1062,14 @@ another one is offered."
   "Ask for the capacity of the context; the next update shows it.
 Several layers have no common capacity, so none is shown for them."
   (let ((buffer (current-buffer))
-        (manager contexture-manager))
+        (manager contexture-context))
     (contexture-request-async
      'list-managers nil
      :error #'ignore                    ; the update that follows shows the error
      :success
      (lambda (all)
        (contexture--with-live-buffer buffer
-         (when (and (equal manager contexture-manager) (stringp manager))
+         (when (and (equal manager contexture-context) (stringp manager))
            (setq contexture-list--capacity
                  (plist-get (contexture--entry :manager manager all)
                             :max-items))))))))
@@ -1083,7 +1083,7 @@ changes are only noted, so that many changes in a row cost two updates."
         (setq contexture-list--updating 'again))
     (setq contexture-list--updating t)
     (let ((buffer (current-buffer))
-          (manager contexture-manager)
+          (manager contexture-context)
           (brief (not (assq 'contents contexture-list--filters))))
       (funcall
        (if tell #'contexture--request-patiently #'contexture-request-async)
@@ -1101,7 +1101,7 @@ Do not show them if the list is already newer."
   (contexture--with-live-buffer buffer
     (let* ((state contexture-list--updating)
            (new (not contexture-list--loaded))
-           (other (and manager (not (equal manager contexture-manager)))))
+           (other (and manager (not (equal manager contexture-context)))))
       (setq contexture-list--updating nil)
       (unless (or (null manager) other (eq state 'outdated))
         (setq contexture-list--items
@@ -1155,8 +1155,8 @@ with the error, after it was shown.  If no answer comes soon, say so."
 (defun contexture-list--each-params (method params)
   "Return the parameters of all calls that METHOD with PARAMS takes, as a list.
 In a list of layers, each item is changed in the context that holds it."
-  (cond ((or (stringp contexture-manager) (eq method 'list-items))
-         (list (append (contexture--context-params contexture-manager) params)))
+  (cond ((or (stringp contexture-context) (eq method 'list-items))
+         (list (append (contexture--context-params contexture-context) params)))
         ((plist-member params :id)
          (list (append (list :manager (contexture-list--manager-of
                                        (plist-get params :id)))
@@ -1170,9 +1170,9 @@ In a list of layers, each item is changed in the context that holds it."
 (defun contexture-list--manager-of (id)
   "Return the name of the context that holds the item ID.
 If no layer is known to hold it, return the most specific one."
-  (if (stringp contexture-manager) contexture-manager
+  (if (stringp contexture-context) contexture-context
     (or (plist-get (contexture-list--item-with id) :manager)
-        (car (last contexture-manager)))))
+        (car (last contexture-context)))))
 
 (defun contexture-list--change (method params &optional tell)
   "Call METHOD with PARAMS on this list's context, then update the list.
@@ -1262,7 +1262,7 @@ are shown as missing."
                (format "; the file of %s is gone"
                        (contexture--count missing "item"))))))
 
-(defun contexture-list-freeze ()
+(defun contexture-list-keep-copy ()
   "Freeze the items in the region, else the marked ones, else the one at point.
 A frozen item is a snapshot, which no longer follows its file.  If all of
 them are snapshots, let those that come from files follow them again."
@@ -1548,13 +1548,13 @@ Select it unless the user went elsewhere meanwhile."
 
 (defun contexture-list-item--make-edit-buffer (item)
   "Return a new buffer to edit ITEM of this list's context."
-  (let ((manager (or (plist-get item :manager) contexture-manager))
+  (let ((manager (or (plist-get item :manager) contexture-context))
         (source (contexture--description (plist-get item :metadata))))
     (with-current-buffer (generate-new-buffer
                           (format "*contexture: edit %s*" source))
       (contexture-list-item--insert item)
       (setq buffer-undo-list nil
-            contexture-manager manager
+            contexture-context manager
             contexture-list-item--edited item
             header-line-format
             (contexture-list--header-line
@@ -1750,12 +1750,12 @@ Without any, move the item at point."
 
 (defun contexture-list-order--transfer (step)
   "Move the items that a command applies to by STEP layers, 1 or -1."
-  (unless (consp contexture-manager)
+  (unless (consp contexture-context)
     (user-error "This list shows one context, and not the layers of a buffer"))
   (let* ((ids (contexture-list--ids))
          (from (contexture-list--manager-of (car ids)))
-         (place (+ step (cl-position from contexture-manager :test #'equal)))
-         (into (or (and (>= place 0) (nth place contexture-manager))
+         (place (+ step (cl-position from contexture-context :test #'equal)))
+         (into (or (and (>= place 0) (nth place contexture-context))
                    (contexture--user-error "These items are already in the most %s layer"
                                (if (> step 0) "specific" "general")))))
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
@@ -1832,7 +1832,7 @@ removes the filter of that KIND."
 ;; that this buffer's commands work on; `contexture-save-set' and its kin
 ;; keep copies under a name; `contexture-remove' and `contexture-clear'
 ;; remove items without opening the list; `contexture-refresh' reads the
-;; items' files again; `contexture-set-capacity' changes how many items a
+;; items' files again; `contexture-set-limit' changes how many items a
 ;; context holds; `contexture-undo' undoes the last change, and
 ;; `contexture-redo' redoes it.
 
@@ -1874,7 +1874,7 @@ the message; MANAGER is by default the one to which this buffer adds."
      (list (list (plist-get item :id))
            (contexture--description (plist-get item :metadata))
            (plist-get item :manager))))
-  (let ((manager (or manager (contexture-current-manager))))
+  (let ((manager (or manager (contexture-adding-context))))
     (setq contexture--last-changed manager)
     (contexture--request-patiently
      'remove-items (list :manager manager :ids ids)
@@ -1946,7 +1946,7 @@ An item of the whole buffer or file has it."
         (push (cons name item) alist)))))
 
 ;;;###autoload
-(defun contexture-freeze (item &optional follow)
+(defun contexture-keep-copy (item &optional follow)
   "Make a snapshot of ITEM, which no longer follows its source.
 It keeps its text, which is shown with its date from then on.  With
 FOLLOW, the prefix argument, let it follow its source again.
@@ -1956,7 +1956,7 @@ several, choose one."
    (list (contexture-sets--read-item
           (if current-prefix-arg "Let item follow its source" "Freeze item") nil)
          current-prefix-arg))
-  (let ((manager (or (plist-get item :manager) (contexture-current-manager)))
+  (let ((manager (or (plist-get item :manager) (contexture-adding-context)))
         (name (contexture--description (plist-get item :metadata))))
     (when (and follow (not (contexture-list--has-source-p item)))
       (contexture--user-error "%s has no source to follow" name))
@@ -1989,7 +1989,7 @@ In a list of items, compare the buffer of the item at point."
   "Empty the context to which this buffer adds.
 `contexture-undo' brings it back."
   (interactive)
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-adding-context)))
     (setq contexture--last-changed manager)
     (contexture--request-patiently
      'clear-manager (list :manager manager)
@@ -2070,7 +2070,7 @@ CHANGE is the server's description of it, or nil."
   (let ((context (contexture-current-context)))
     (if (and (listp context) (member contexture--last-changed context))
         contexture--last-changed
-      (contexture-current-manager))))
+      (contexture-adding-context))))
 
 (defun contexture-sets--change (method)
   "Return a phrase for the change by METHOD, a name from the server."
@@ -2122,14 +2122,14 @@ its file stays as it is and is shown as stale."
                          (if parts (string-join parts ", ") "nothing has changed"))))
 
 ;;;###autoload
-(defun contexture-set-capacity (items)
+(defun contexture-set-limit (items)
   "Set the capacity of this buffer's context to ITEMS, from 1 to 1000.
 If it holds more, the oldest items that are not pinned leave it;
 `contexture-undo' brings them back."
   (interactive (list (contexture-sets--read-capacity)))
   (unless (and (natnump items) (<= 1 items contexture--max-items))
     (user-error "A context holds from 1 to %d items" contexture--max-items))
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-adding-context)))
     (contexture--request-patiently
      'configure-manager (list :manager manager :max-items items)
      :success
@@ -2146,7 +2146,7 @@ If it holds more, the oldest items that are not pinned leave it;
 
 (defun contexture-sets--read-capacity ()
   "Read the maximum number of items for this buffer's context."
-  (let* ((manager (contexture-current-manager))
+  (let* ((manager (contexture-adding-context))
          (entry (contexture--entry :manager manager
                                    (contexture--ask 'list-managers nil)))
          (now (or (plist-get entry :max-items)
@@ -2164,13 +2164,13 @@ If it holds more, the oldest items that are not pinned leave it;
   "Save a copy of this buffer's context as the set called NAME.
 This replaces a set of that name; `contexture-undo' brings it back."
   (interactive
-   (let ((manager (contexture-current-manager)))
+   (let ((manager (contexture-adding-context)))
      (when (eql 0 (plist-get (contexture--ask 'count-items (list :manager manager))
                              :count))
        (contexture--user-error "%s has no items to save"
                                (contexture--capitalized (contexture--label manager))))
      (list (contexture-sets--read-set "Save as set" nil))))
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-adding-context)))
     (contexture--request-patiently
      'save-set (list :manager manager :name name)
      :success (lambda (result)
@@ -2189,7 +2189,7 @@ With APPEND, the prefix argument, add them to the context instead.
   (interactive (list (contexture-sets--read-set
                       (if current-prefix-arg "Append set" "Load set") t)
                      current-prefix-arg))
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-adding-context)))
     (contexture--request-patiently
      'load-set (list :manager manager :name name
                      :mode (if append :append :replace))
@@ -2207,7 +2207,7 @@ With APPEND, the prefix argument, add them to the context instead.
   "Delete the set called NAME.  `contexture-undo' brings it back."
   (interactive (list (contexture-sets--read-set "Drop set" t)))
   (contexture--request-patiently
-   'drop-set (list :manager (contexture-current-manager) :name name)
+   'drop-set (list :manager (contexture-adding-context) :name name)
    :success (lambda (_) (contexture-sets--tell "Dropped the set %s" name))))
 
 (defun contexture-sets--read-set (prompt existing)
@@ -2249,12 +2249,12 @@ They may be part of names, which complete with TAB."
   "Make this buffer's commands work on the context named MANAGER.
 Interactively, an unknown name is an error if it is like one that exists;
 else you are asked whether to begin a new context.  If MANAGER is nil, or
-with empty input or a prefix argument, `contexture-scope' decides again."
+with empty input or a prefix argument, `contexture-add-to' decides again."
   (interactive
    (progn (contexture-sets--check-buffer)
           (list (unless current-prefix-arg (contexture-sets--read-manager)))))
   (contexture-sets--check-buffer)
-  (setq contexture-manager
+  (setq contexture-context
         (unless (or (null manager) (string-blank-p manager)) manager))
   (when (bound-and-true-p contexture-mode)
     (contexture-mode -1)                ; its marks are those of the other context
@@ -2271,7 +2271,7 @@ with empty input or a prefix argument, `contexture-scope' decides again."
 (defun contexture-sets--read-manager ()
   "Read the name of a context, old or new.
 The empty string stands for the usual context of this buffer."
-  (let* ((usual (let ((contexture-manager nil)) (contexture-current-context)))
+  (let* ((usual (let ((contexture-context nil)) (contexture-current-context)))
          (entries (contexture-sets--managers))
          (alist (cl-mapcar (lambda (candidate entry) (cons (car candidate) entry))
                            (contexture--candidates entries) entries))
@@ -2371,7 +2371,7 @@ too, under `:session'."
   "Show the context MANAGER, a name or a list of names, as the model gets it.
 By default these are this buffer's layers; with a prefix argument, choose
 a context.  If this buffer's context is empty, another one is offered.
-`contexture-token-budget' limits what is shown."
+`contexture-limit' limits what is shown."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-items
                                    (contexture--render-params manager)))
@@ -2386,7 +2386,7 @@ a context.  If this buffer's context is empty, another one is offered.
         (contexture-preview-mode))
       (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
       (contexture-watch #'contexture-preview--changed)
-      (setq contexture-manager manager)
+      (setq contexture-context manager)
       (contexture-preview--show rendered))
     (pop-to-buffer buffer)))
 
@@ -2402,7 +2402,7 @@ a context.  If this buffer's context is empty, another one is offered.
     (set-buffer-modified-p nil)
     (setq header-line-format
           (contexture-list--header-line
-           (contexture--capitalized (contexture--label contexture-manager)) ", "
+           (contexture--capitalized (contexture--label contexture-context)) ", "
            (contexture--rendered-size rendered)))))
 
 (defconst contexture-preview--longest-line 4000
@@ -2428,13 +2428,13 @@ Emacs takes long to display longer ones.")
   "Show the context again if METHOD with PARAMS says that it changed."
   (when-let* ((buffer (and (eq method 'context-changed)
                            (get-buffer contexture-preview-buffer))))
-    (let ((manager (buffer-local-value 'contexture-manager buffer)))
+    (let ((manager (buffer-local-value 'contexture-context buffer)))
       (when (contexture--of-context-p (plist-get params :manager) manager)
         (contexture-request-async
          'render-items (contexture--render-params manager)
          :success (lambda (rendered)
                     (contexture--with-live-buffer buffer
-                      (when (equal manager contexture-manager)
+                      (when (equal manager contexture-context)
                         (contexture-preview--show rendered)))))))))
 
 (defun contexture-preview--unwatch ()
@@ -2444,7 +2444,7 @@ Emacs takes long to display longer ones.")
 (defun contexture-preview--revert (&rest _)
   "Fetch the context again and show it."
   (contexture-preview--show
-   (contexture--ask 'render-items (contexture--render-params contexture-manager))))
+   (contexture--ask 'render-items (contexture--render-params contexture-context))))
 
 (provide 'contexture-list)
 ;;; contexture-list.el ends here

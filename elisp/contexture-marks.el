@@ -429,7 +429,7 @@ If something else changed it, leave it alone."
 ;; `contexture-global-mode' turns it on in all buffers that visit files.
 ;; Both only listen to a running server; neither starts one.
 
-(defface contexture-over-budget '((t :inherit warning))
+(defface contexture-over-limit '((t :inherit warning))
   "Face of the mode line's numbers when the budget is nearly used up."
   :group 'contexture)
 
@@ -446,7 +446,7 @@ If something else changed it, leave it alone."
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
 The mode line shows the items and tokens of all layers of the buffer, such
-as \"ctx:3/412\", and `contexture-token-budget' if that is set.  If you
+as \"ctx:3/412\", and `contexture-limit' if that is set.  If you
 chose another context with `contexture-switch', its name follows in
 brackets, as in \"ctx[shared]:3/412\".  Lines that are in the context
 have a mark in the fringe, or in the margin of a terminal; with point on
@@ -521,7 +521,7 @@ the prefix to which you bound the variable `contexture-command-map':
                                  "Add to Context"))
          ,@(when (get-char-property (posn-point (event-start click)) 'contexture-mark)
              '((contexture-remove "Remove from Context")
-               (contexture-freeze "Freeze Item of Context")))
+               (contexture-keep-copy "Freeze Item of Context")))
          (contexture-send-to-agent "Send to Agent")
          (contexture-rewrite "Rewrite by a Model…")
          (contexture-list "List Context")))
@@ -563,7 +563,7 @@ the prefix to which you bound the variable `contexture-command-map':
                (stale (car (gethash context contexture--stale-and-covered '(0))))
                (name (contexture--lighter-name context))
                (text (cond ((null items) name)
-                           (contexture-token-budget
+                           (contexture-limit
                             (contexture--budget-lighter name items sent))
                            (t (format "%s:%d/%d" name items sent)))))
     (if (or (null items) (and (= stale 0) (null contexture--conflicts))) text
@@ -590,10 +590,10 @@ The buffer's own layers need no name."
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.
 The result is a list, since in the mode line each string has one face."
-  (let ((text (format "%d/%d" tokens contexture-token-budget)))
+  (let ((text (format "%d/%d" tokens contexture-limit)))
     (list (format "%s:%d " name items)
-          (if (> (* 5 tokens) (* 4 contexture-token-budget))
-              (propertize text 'face 'contexture-over-budget)
+          (if (> (* 5 tokens) (* 4 contexture-limit))
+              (propertize text 'face 'contexture-over-limit)
             text))))
 
 ;;;; Everywhere

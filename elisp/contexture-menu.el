@@ -21,8 +21,8 @@
 (require 'transient)
 (require 'contexture-marks)
 
-(autoload 'contexture-session--change-name "contexture-session")
-(autoload 'contexture-session--params "contexture-session")
+(autoload 'contexture-conversations--change-name "contexture-conversations")
+(autoload 'contexture-conversations--params "contexture-conversations")
 (autoload 'contexture-sets--change-name "contexture-list")
 (autoload 'contexture-sets--manager-to-undo "contexture-list")
 (defvar contexture-tree--walks)
@@ -48,18 +48,18 @@ Empty input means its present value."
                nil t)))
     (if (string-empty-p name) (symbol-value option) (intern name))))
 
-(transient-define-infix contexture-menu-scope ()
+(transient-define-infix contexture-menu-add-to ()
   "Choose the layer to which commands add, until this Emacs ends."
   :class 'contexture-menu--option
-  :variable 'contexture-scope
+  :variable 'contexture-add-to
   :description "scope"
   :reader (lambda (&rest _)
-            (contexture-menu--choose "Commands add to: " 'contexture-scope)))
+            (contexture-menu--choose "Commands add to: " 'contexture-add-to)))
 
-(transient-define-infix contexture-menu-budget ()
+(transient-define-infix contexture-menu-limit ()
   "Set the maximum number of tokens of a context, until this Emacs ends."
   :class 'contexture-menu--option
-  :variable 'contexture-token-budget
+  :variable 'contexture-limit
   :description "budget"
   :reader (lambda (_prompt _initial history)
             (let ((text (read-string "Maximum tokens of a context (empty for no budget): "
@@ -122,22 +122,22 @@ type a prefix argument before any of them."
     ("M" contexture-mode :description contexture-menu--marks)]
    ["Change"
     ("x" "remove item" contexture-remove)
-    ("Z" "freeze item" contexture-freeze)
+    ("Z" "freeze item" contexture-keep-copy)
     ("c" "clear" contexture-clear)
     ("u" contexture-undo :description contexture-menu--undo)
     ("U" contexture-redo :description contexture-menu--redo)
     ("g" "refresh" contexture-refresh)
-    ("C" "capacity" contexture-set-capacity)
+    ("C" "capacity" contexture-set-limit)
     ("q" "stop adding" contexture-cancel :if contexture-menu--walking-p)]]
   [["Sets"
     ("S" "save" contexture-save-set)
     ("L" "load" contexture-load-set)
     ("D" "drop" contexture-drop-set)]
    ["Conversation"
-    ("n o" "open" contexture-session-open)
+    ("n o" "open" contexture-conversation-open)
     ("n v" "dashboard" contexture-dashboard)
     ("n e" "explain" contexture-explain)
-    ("n ?" "more" contexture-session-menu)]
+    ("n ?" "more" contexture-conversation-menu)]
    ["Server"
     ("J" "join another" contexture-connect)
     ("Q" "leave" contexture-disconnect :if contexture-running-p)]
@@ -146,7 +146,7 @@ type a prefix argument before any of them."
     ("K" "set up a model" contexture-configure-provider)
     ("H" "check set-up" contexture-doctor)]]
   [["Chat"
-    ("R" "talk with a model" contexture-repl)
+    ("R" "talk with a model" contexture-conversation)
     ("A" "ask about code" contexture-send-region)
     ("Y" "insert answer" contexture-insert-last-response)]
    [" "
@@ -158,8 +158,8 @@ type a prefix argument before any of them."
     ("V" "review" contexture-review-code)
     ("T" "write tests" contexture-write-tests)]
    ["Options"
-    ("-s" contexture-menu-scope)
-    ("-b" contexture-menu-budget)
+    ("-s" contexture-menu-add-to)
+    ("-b" contexture-menu-limit)
     ("-m" contexture-menu-model)
     ("-f" contexture-menu-format)]]
   ["Lisp image" :if contexture-menu--lisp-p
@@ -173,43 +173,43 @@ type a prefix argument before any of them."
   (contexture-menu--fetch)
   (contexture-menu--show 'contexture-menu))
 
-;;;###autoload (autoload 'contexture-session-menu "contexture-menu" nil t)
-(transient-define-prefix contexture-session-menu ()
+;;;###autoload (autoload 'contexture-conversation-menu "contexture-menu" nil t)
+(transient-define-prefix contexture-conversation-menu ()
   "Show the commands for conversations with models.
 The keys are those behind `n' in the variable `contexture-command-map'.
 You can type a prefix argument before any of them."
   [["Conversation"
-    ("o" "open" contexture-session-open)
-    ("n" "begin" contexture-session-new)
-    ("s" "switch" contexture-session-switch)
-    ("r" "rename" contexture-session-rename)
-    ("d" "delete" contexture-session-delete)
-    ("D" "bring back" contexture-session-restore)
-    ("f" "fork" contexture-session-fork)]
+    ("o" "open" contexture-conversation-open)
+    ("n" "begin" contexture-conversation-new)
+    ("s" "switch" contexture-conversation-make-current)
+    ("r" "rename" contexture-conversation-rename)
+    ("d" "delete" contexture-conversation-delete)
+    ("D" "bring back" contexture-conversation-bring-back)
+    ("f" "fork" contexture-conversation-fork)]
    ["See"
     ("v" "dashboard" contexture-dashboard)
     ("e" "explain a window" contexture-explain)
-    ("V" "notes" contexture-session-views)
-    ("t" "transcript" contexture-session-transcript)
-    ("/" "search all" contexture-session-search)
-    ("x" "export" contexture-session-export)
-    ("i" "import" contexture-session-import)]
+    ("V" "notes" contexture-conversation-notes)
+    ("t" "transcript" contexture-conversation-transcript)
+    ("/" "search all" contexture-conversation-search)
+    ("x" "export" contexture-conversation-export)
+    ("i" "import" contexture-import-sessions)]
    ["Say"
-    ("a" "add a message" contexture-session-add-message)
-    ("A" "add the region" contexture-session-add-region)
-    ("C" "settings" contexture-session-configure)]
+    ("a" "add a message" contexture-conversation-add-message)
+    ("A" "add the region" contexture-conversation-add-region)
+    ("C" "settings" contexture-conversation-set)]
    ["Keep it good"
-    ("p" "prune" contexture-session-prune)
-    ("S" "summarize" contexture-session-summarize)
-    ("c" "checkpoint" contexture-session-checkpoint)
-    ("b" "roll back" contexture-session-rollback)
-    ("B" "undo rollback" contexture-session-undo-rollback)
-    ("u" contexture-session-undo :description contexture-menu--session-undo)
-    ("U" contexture-session-redo :description contexture-menu--session-redo)
-    ("R" "earlier view" contexture-session-restore-revision)]]
+    ("p" "prune" contexture-conversation-leave-out)
+    ("S" "summarize" contexture-conversation-shorten)
+    ("c" "checkpoint" contexture-conversation-name-turn)
+    ("b" "roll back" contexture-conversation-go-back)
+    ("B" "undo rollback" contexture-conversation-undo-go-back)
+    ("u" contexture-conversation-undo :description contexture-menu--session-undo)
+    ("U" contexture-conversation-redo :description contexture-menu--session-redo)
+    ("R" "earlier view" contexture-conversation-undo-to)]]
   (interactive)
   (contexture-menu--fetch-session-changes)
-  (contexture-menu--show 'contexture-session-menu))
+  (contexture-menu--show 'contexture-conversation-menu))
 
 (defun contexture-menu--show (menu)
   "Show MENU, a symbol, without loading the files of its commands.
@@ -234,10 +234,10 @@ So the commands are bound to another function while it prepares the menu."
     (format "Context of %s: %s" (contexture--label context)
             (pcase (contexture--totals-of context)
               (`(,items . ,tokens)
-               (if contexture-token-budget
+               (if contexture-limit
                    (format "%s, %d of %s (%d %%)" (contexture--count items "item") tokens
-                           (contexture--count contexture-token-budget "token")
-                           (/ (* 100 tokens) (max 1 contexture-token-budget)))
+                           (contexture--count contexture-limit "token")
+                           (/ (* 100 tokens) (max 1 contexture-limit)))
                  (contexture--size items tokens)))
               (_ "its size appears after the first command")))))
 
@@ -306,14 +306,14 @@ MEMBER is `:next-undo' or `:next-redo'."
   (let ((change (plist-get contexture-menu--session-changes member)))
     (contexture-menu--step-label
      label (and change
-                (contexture-session--change-name (plist-get change :method))))))
+                (contexture-conversations--change-name (plist-get change :method))))))
 
 (defun contexture-menu--session-undo ()
-  "Return the label of `contexture-session-undo', with what it would undo."
+  "Return the label of `contexture-conversation-undo', with what it would undo."
   (contexture-menu--session-label "undo" :next-undo))
 
 (defun contexture-menu--session-redo ()
-  "Return the label of `contexture-session-redo', with what it would redo."
+  "Return the label of `contexture-conversation-redo', with what it would redo."
   (contexture-menu--session-label "redo" :next-redo))
 
 ;;;; What the server knows
@@ -359,7 +359,7 @@ If the server is slow or refuses, the menu shows what is known already."
   (contexture-menu--ask
    (lambda ()
      (setq contexture-menu--session-changes
-           (contexture-request 'next-session-changes (contexture-session--params))))))
+           (contexture-request 'next-session-changes (contexture-conversations--params))))))
 
 (provide 'contexture-menu)
 ;;; contexture-menu.el ends here

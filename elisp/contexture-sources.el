@@ -222,7 +222,7 @@ They are one addition for undo.  Then call FUNCTION with the name of the
 context and the outcomes.  What the server refuses is asked about, or
 decoded, and added with the rest.  STEP is that of an addition to which
 these belong, and BEFORE a list of outcomes that come first."
-  (let ((manager (contexture-current-manager)))
+  (let ((manager (contexture-adding-context)))
     (setq contexture--last-manager manager
           contexture--last-changed manager)
     (contexture-request-batch-async
@@ -271,7 +271,7 @@ to which these additions are appended as a part of STEP."
                                         (or (contexture--call-file (car pair)) "this text")))
                         secrets))
          (confirmed (and secrets (contexture--confirm-secrets names)))
-         (contexture-manager manager)
+         (contexture-context manager)
          calls problems)
     (pcase-dolist (`(,call . ,problem) refused)
       (condition-case refusal
@@ -404,7 +404,7 @@ control program runs in the background."
   (pcase-let* ((`(,backend ,target . ,metadata)
                 (if whole (contexture-sources--diff-of-project)
                   (contexture-sources--diff-of-file)))
-               (manager (contexture-current-manager))
+               (manager (contexture-adding-context))
                (buffer (generate-new-buffer " *contexture diff*")))
     (when (buffer-file-name (contexture--base-buffer))
       (vc-buffer-sync t))
@@ -493,7 +493,7 @@ METADATA is a plist of facts about them."
                    (buffer-substring-no-properties (point-min) (point-max))))
            ;; Warnings may come first.
            (start (string-match "^\\(?:diff \\|Index: \\|--- \\|@@ \\)" text))
-           (contexture-manager manager))
+           (contexture-context manager))
       (kill-buffer buffer)
       (cond (start
              (contexture--add
@@ -731,7 +731,7 @@ like secrets, and leave them out if the answer is no."
 (defun contexture-tree--call (root files mode params)
   "Call `add-tree' with PARAMS and MODE for ROOT, or for FILES.
 ROOT is nil if there are several files."
-  (let* ((manager (contexture-current-manager))
+  (let* ((manager (contexture-adding-context))
          (walk (contexture-tree--make-walk
                 :root (or root default-directory) :manager manager :files (and (null root) files)
                 :connection (contexture-current-connection)
@@ -837,7 +837,7 @@ RESULT is that of the method `add-tree'.  Marked files that are not UTF-8
 text are added first, as Emacs decodes them."
   (contexture-tree--end walk)
   (let* ((manager (contexture-tree--walk-manager walk))
-         (contexture-manager manager)
+         (contexture-context manager)
          (calls (contexture-tree--decoded-calls walk result)))
     (if (null calls)
         (contexture-tree--tell-added walk result)
@@ -905,7 +905,7 @@ Return nil if that is nothing."
     (let ((map (make-sparse-keymap)))
       (define-key map "+" (lambda ()
                             (interactive)
-                            (let ((contexture-manager manager))
+                            (let ((contexture-context manager))
                               (contexture-tree--add-files rest 'files))))
       (set-transient-map map)
       (format "; + adds %s" (contexture--some-of (mapcar #'contexture--last-name rest))))))

@@ -70,7 +70,7 @@
 (defvar compilation-finish-functions)
 (defvar compile-command)
 (defvar contexture--own-call)
-(defvar contexture-repl--session)
+(defvar contexture-conversation--session)
 (defvar eldoc-documentation-functions)
 (defvar flycheck-current-errors)
 (defvar imenu-create-index-function)
@@ -252,9 +252,9 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
                           nil t nil nil "this conversation")
     ("this conversation"
      (cons 'session
-           (or (plist-get (bound-and-true-p contexture-repl--session) :id)
+           (or (plist-get (bound-and-true-p contexture-conversation--session) :id)
                (plist-get (contexture-request 'current-session) :id)
-               (user-error "No conversation is open; M-x contexture-repl opens one"))))
+               (user-error "No conversation is open; M-x contexture-conversation opens one"))))
     ("this project" (cons 'project (contexture-tools--root)))
     ("other agents in this project" (cons 'agents (contexture-tools--root)))
     ("other agents in all projects" 'agents)
@@ -1595,7 +1595,7 @@ removed from the context that has them."
       (if (not (or ids params)) (funcall then)
         (contexture--with-layers
          (lambda ()
-           (let ((to (contexture-current-manager)))
+           (let ((to (contexture-adding-context)))
              (contexture-request-batch-async
               (append (mapcar (lambda (id) `(remove-items :manager ,manager :ids (,id))) ids)
                       (mapcar (lambda (it) `(add-item :manager ,to :brief t ,@it)) params))

@@ -45,16 +45,16 @@
 ;;     e  contexture-add-diagnostics  L  contexture-load-set
 ;;     v  contexture-add-diff         D  contexture-drop-set
 ;;     o  contexture-add-compilation  m  contexture-switch
-;;     g  contexture-refresh          C  contexture-set-capacity
-;;     U  contexture-redo              Z  contexture-freeze
+;;     g  contexture-refresh          C  contexture-set-limit
+;;     U  contexture-redo              Z  contexture-keep-copy
 ;;     n  the commands for conversations
 ;;     z  the commands for a Lisp that SLIME or SLY is connected to
-;;     R  contexture-repl             E  contexture-explain-code
+;;     R  contexture-conversation             E  contexture-explain-code
 ;;     ?  contexture-menu, which shows all of this
 ;;
 ;; Only these commands add something.  Each says what it added, where to,
 ;; and the cost in tokens.  The text comes from the buffer, so it includes
-;; unsaved edits.  `contexture-scope' says where it goes: by default to the
+;; unsaved edits.  `contexture-add-to' says where it goes: by default to the
 ;; project's context.  A buffer sends the items of that context, those of
 ;; its file alone, and those for everywhere.  Under narrowing, only the
 ;; visible text is taken, with its line numbers in the whole buffer.
@@ -66,7 +66,7 @@
 
 (declare-function project-root "project" (project))
 (declare-function jsonrpc-running-p "jsonrpc" (connection))
-(autoload 'contexture-session-map "contexture-session" nil nil 'keymap)
+(autoload 'contexture-conversation-map "contexture-conversations" nil nil 'keymap)
 (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
 
 ;;; Where the commands are, and their keys
@@ -80,22 +80,22 @@
                     contexture-add-diagnostics contexture-add-compilation
                     contexture-add-directory contexture-add-project contexture-cancel)
                    ("contexture-menu"
-                    contexture-menu contexture-session-menu)
+                    contexture-menu contexture-conversation-menu)
                    ("contexture-agents"
                     contexture-send-to-agent contexture-agent-shell-mode)
-                   ("contexture-session"
-                    contexture-session-open contexture-session-new contexture-session-switch
-                    contexture-session-rename contexture-session-delete
-                    contexture-session-restore contexture-session-add-message
-                    contexture-session-add-region contexture-session-checkpoint
-                    contexture-session-rollback contexture-session-undo-rollback
-                    contexture-session-fork contexture-session-prune
-                    contexture-session-summarize contexture-session-undo
-                    contexture-session-redo contexture-session-restore-revision
-                    contexture-session-configure contexture-session-transcript
-                    contexture-session-search contexture-session-export
-                    contexture-session-import contexture-session-mode-line-mode
-                    contexture-session-views)
+                   ("contexture-conversations"
+                    contexture-conversation-open contexture-conversation-new contexture-conversation-make-current
+                    contexture-conversation-rename contexture-conversation-delete
+                    contexture-conversation-bring-back contexture-conversation-add-message
+                    contexture-conversation-add-region contexture-conversation-name-turn
+                    contexture-conversation-go-back contexture-conversation-undo-go-back
+                    contexture-conversation-fork contexture-conversation-leave-out
+                    contexture-conversation-shorten contexture-conversation-undo
+                    contexture-conversation-redo contexture-conversation-undo-to
+                    contexture-conversation-set contexture-conversation-transcript
+                    contexture-conversation-search contexture-conversation-export
+                    contexture-import-sessions contexture-conversation-mode-line-mode
+                    contexture-conversation-notes)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-explain)
                    ("contexture-marks"
@@ -110,8 +110,8 @@
                     contexture-connect contexture-disconnect)
                    ("contexture-tools"
                     contexture-tools-on contexture-tools-off)
-                   ("contexture-repl"
-                    contexture-repl contexture-explain-code contexture-document-defun
+                   ("contexture-conversation"
+                    contexture-conversation contexture-explain-code contexture-document-defun
                     contexture-fix-error contexture-review-code contexture-write-tests
                     contexture-send-region contexture-rewrite contexture-insert-last-response)
                    ("contexture-lisp"
@@ -123,8 +123,8 @@
                     contexture-mention-mode contexture-global-mention-mode)
                    ("contexture-list"
                     contexture-list contexture-preview contexture-remove
-                    contexture-freeze contexture-clear contexture-undo
-                    contexture-redo contexture-refresh contexture-set-capacity
+                    contexture-keep-copy contexture-clear contexture-undo
+                    contexture-redo contexture-refresh contexture-set-limit
                     contexture-switch contexture-save-set contexture-load-set
                     contexture-drop-set contexture-ediff)))
     (dolist (command (cdr entry))
@@ -151,7 +151,7 @@
                     contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-lisp" contexture-lisp-connected-p)
-                   ("contexture-session" contexture-embark--offer)
+                   ("contexture-conversations" contexture-embark--offer)
                    ("contexture-tools"
                     contexture-define-tool contexture-tools--changed)))
     (dolist (function (cdr entry))
@@ -182,7 +182,7 @@
     (define-key map "v" #'contexture-add-diff)
     (define-key map "o" #'contexture-add-compilation)
     (define-key map "x" #'contexture-remove)
-    (define-key map "Z" #'contexture-freeze)
+    (define-key map "Z" #'contexture-keep-copy)
     (define-key map "S" #'contexture-save-set)
     (define-key map "L" #'contexture-load-set)
     (define-key map "D" #'contexture-drop-set)
@@ -191,9 +191,9 @@
     (define-key map "N" #'contexture-send-to-agent)
     (define-key map "q" #'contexture-cancel)
     (define-key map "g" #'contexture-refresh)
-    (define-key map "C" #'contexture-set-capacity)
+    (define-key map "C" #'contexture-set-limit)
     (define-key map "M" #'contexture-mode)
-    (define-key map "R" #'contexture-repl)
+    (define-key map "R" #'contexture-conversation)
     (define-key map "E" #'contexture-explain-code)
     (define-key map "O" #'contexture-document-defun)
     (define-key map "F" #'contexture-fix-error)
@@ -207,7 +207,7 @@
     (define-key map "Q" #'contexture-disconnect)
     (define-key map "I" #'contexture-info)
     (define-key map "H" #'contexture-doctor)
-    (define-key map "n" 'contexture-session-map)
+    (define-key map "n" 'contexture-conversation-map)
     (define-key map "z" 'contexture-lisp-map)
     (define-key map "?" #'contexture-menu)
     map)
@@ -408,8 +408,8 @@ If COMMAND has no key, the text says how to call it by name."
 (defun contexture--table (names category &optional annotate)
   "Return a completion table of NAMES, in their order.
 NAMES may also be a function that returns them, which is called each time.
-CATEGORY is a symbol, such as `contexture-item' or `contexture-session', by
-which other packages know what is chosen.  ANNOTATE, if non-nil, is called
+CATEGORY is a symbol, such as `contexture-item' or `contexture-conversations',
+by which other packages know what is chosen.  ANNOTATE, if non-nil, is called
 with a name and returns its annotation."
   (lambda (string predicate action)
     (if (not (eq action 'metadata))
@@ -857,12 +857,12 @@ to be added; they are nil if something else was."
        (format "the context is full; it holds at most %d" capacity))
      (when (> pinned 0) (format " (%d pinned)" pinned))
      (cond ((and needed (<= needed contexture--max-items))
-            (format "; raise the limit to %d or more with M-x contexture-set-capacity, \
+            (format "; raise the limit to %d or more with M-x contexture-set-limit, \
 or add a listing" needed))
            (files (format ", and no context can hold more than %d; add a smaller \
 directory or a listing" contexture--max-items))
            (t "; unpin or remove some, or raise the limit with \
-M-x contexture-set-capacity")))))
+M-x contexture-set-limit")))))
 
 (defun contexture--problem-text (problem)
   "Return the message for PROBLEM, a condition as `condition-case' has it."
@@ -1043,11 +1043,11 @@ The name of a provider means its model.  Nil means the server's default."
   "Format in which contexts are copied and inserted."
   :type '(choice (const markdown) (const xml) (const org) (const json)))
 
-(defcustom contexture-token-budget nil
+(defcustom contexture-limit nil
   "Maximum number of tokens that a context should have, or nil for no budget.
 Items that exceed it are left out of what you preview, copy and insert, and
 of what `contexture-gptel-mode' sends.  `contexture-mode' shows the tokens
-beside the budget, in the face `contexture-over-budget' above 80 percent."
+beside the budget, in the face `contexture-over-limit' above 80 percent."
   :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens")))
 
 ;; The layers of a buffer: the contexts whose items it sends, from
@@ -1056,8 +1056,8 @@ beside the budget, in the face `contexture-over-budget' above 80 percent."
 ;; say which project or file is meant; users see labels.  A buffer asks once
 ;; and keeps the answer.
 
-(defcustom contexture-scope 'project
-  "Layer to which commands add, unless `contexture-manager' is set.
+(defcustom contexture-add-to 'project
+  "Layer to which commands add, unless `contexture-context' is set.
 A layer is one of the contexts whose items a buffer sends.  `project' means
 the layer of the buffer's project or, outside of projects, of its folder.
 `buffer' means the layer of the buffer's file, of the buffer itself if it
@@ -1073,14 +1073,14 @@ name of the only context that the buffer then uses."
                  (function :tag "Function"))
   :group 'contexture)
 
-(defvar-local contexture-manager nil
+(defvar-local contexture-context nil
   "Name of the only context on which commands in this buffer work.
-Nil means that the buffer has the usual layers; see `contexture-scope'.  A
+Nil means that the buffer has the usual layers; see `contexture-add-to'.  A
 list of names, from general to specific, means that these contexts are its
 layers.")
 
 ;; Reverting the buffer, or changing its major mode, does not reset it.
-(put 'contexture-manager 'permanent-local t)
+(put 'contexture-context 'permanent-local t)
 
 (defvar-local contexture--layers nil
   "Layers of this buffer as (KEY . LAYERS), once they are known.
@@ -1137,20 +1137,20 @@ One prefix argument means something else to them.")
 (defmacro contexture--in-asking-buffer (&rest body)
   "Run BODY in the buffer on whose context commands work.
 That is the one from which the minibuffer was entered, if it is selected, and
-the base of an indirect buffer that has no `contexture-manager'."
+the base of an indirect buffer that has no `contexture-context'."
   (declare (indent 0) (debug t))
   `(with-current-buffer (contexture--asking-buffer)
-     (with-current-buffer (if contexture-manager (current-buffer)
+     (with-current-buffer (if contexture-context (current-buffer)
                             (contexture--base-buffer))
        ,@body)))
 
 (defun contexture--fixed-context ()
   "Return the context that an option sets for this buffer, or nil.
-That is a name or a list of names, from `contexture-manager' or from the
-function in `contexture-scope'."
-  (or contexture-manager
-      (unless (memq contexture-scope '(project buffer shared))
-        (funcall contexture-scope))))
+That is a name or a list of names, from `contexture-context' or from the
+function in `contexture-add-to'."
+  (or contexture-context
+      (unless (memq contexture-add-to '(project buffer shared))
+        (funcall contexture-add-to))))
 
 (defun contexture--layers-key ()
   "Return the values on which the layers of this buffer depend, a list."
@@ -1164,7 +1164,7 @@ This makes no call and runs no search, so a mode line can use it."
 
 (defun contexture--layers ()
   "Return the layers of this buffer, plists from general to specific."
-  (or (and (consp contexture-manager) (contexture--layers-named contexture-manager))
+  (or (and (consp contexture-context) (contexture--layers-named contexture-context))
       (contexture--known-layers)
       (contexture--note-layers
        (current-buffer) (contexture--layers-key)
@@ -1265,7 +1265,7 @@ KEY is the value of `contexture--layers-key' for which they are valid."
 
 ;;;; Which context
 
-(defun contexture-current-manager ()
+(defun contexture-adding-context ()
   "Return the name of the context to which commands in this buffer add."
   (contexture--in-asking-buffer
     (let ((fixed (contexture--fixed-context)))
@@ -1281,7 +1281,7 @@ KEY is the value of `contexture--layers-key' for which they are valid."
                     (chosen (completing-read (format-prompt "Add to" default)
                                              (mapcar #'car names) nil t nil nil default)))
                (cdr (assoc chosen names))))
-            ((eq contexture-scope 'shared) contexture--shared)
+            ((eq contexture-add-to 'shared) contexture--shared)
             (t (contexture--layer-to-add (contexture--layers)))))))
 
 (defun contexture--layers-named (names)
@@ -1296,8 +1296,8 @@ The last of NAMES is the conversation's own context."
 
 (defun contexture--layer-to-add (layers)
   "Return the name of the context among LAYERS to which commands add.
-`contexture-scope' chooses it."
-  (or (and (not (eq contexture-scope 'buffer)) (contexture--layer layers :project))
+`contexture-add-to' chooses it."
+  (or (and (not (eq contexture-add-to 'buffer)) (contexture--layer layers :project))
       (contexture--layer layers :file :buffer :conversation)))
 
 (defun contexture-current-context ()
@@ -1310,8 +1310,9 @@ The layers are in order, from general to specific."
 (defun contexture--conversation-context ()
   "Return the contexts, a name or a list, whose items a new conversation sends.
 They are those of this buffer without the one of its file.  Return nil if a
-new conversation has only items of its own; see `contexture-repl-own-context'."
-  (unless (bound-and-true-p contexture-repl-own-context)
+new conversation has only items of its own; see
+`contexture-conversation-own-context'."
+  (unless (bound-and-true-p contexture-conversation-own-context)
     (contexture--in-asking-buffer
       (or (contexture--fixed-context)
           (contexture--pluck
@@ -1644,7 +1645,7 @@ is added, and if the server cannot read a file, let Emacs decode it."
      (lambda ()
        (let ((manager (let ((this-command command)
                             (current-prefix-arg prefix))
-                        (contexture-current-manager))))
+                        (contexture-adding-context))))
          (setq contexture--last-manager manager
                contexture--last-changed manager)
          (contexture--send-addition manager call then))))))
@@ -2098,7 +2099,7 @@ context or, if that is empty, another one: the user chooses it, or it is the
 one to which something was added last."
   (let ((own (contexture-current-context)))
     (cond (ask (contexture--read-manager t))
-          ((or contexture-manager
+          ((or contexture-context
                (null contexture--last-manager)
                (contexture--of-context-p contexture--last-manager own))
            (if (and (listp own) (null contexture--last-manager))
@@ -2203,7 +2204,7 @@ of layers, from which the default comes."
   "Return parameters of `render-items' for CONTEXT within the budget.
 CONTEXT is a name or a list of layers."
   (append (contexture--context-params context)
-          (contexture--plist :max-tokens contexture-token-budget)))
+          (contexture--plist :max-tokens contexture-limit)))
 
 (defun contexture--rendered (context)
   "Return the result of rendering CONTEXT in `contexture-format'.
@@ -2232,7 +2233,7 @@ RENDERED is a result of `render-items'."
   "Copy the context MANAGER to the kill ring, in `contexture-format'.
 MANAGER is a name or a list of layers, by default this buffer's context.
 With a prefix argument, or if that is empty, choose a context.
-`contexture-token-budget' limits what is copied."
+`contexture-limit' limits what is copied."
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((rendered (contexture--rendered manager)))
     (kill-new (plist-get rendered :text))
@@ -2244,7 +2245,7 @@ With a prefix argument, or if that is empty, choose a context.
   "Insert the context MANAGER at point, in `contexture-format'.
 MANAGER is a name or a list of layers, by default this buffer's context.
 With a prefix argument, or if that is empty, choose a context.
-`contexture-token-budget' limits what is inserted."
+`contexture-limit' limits what is inserted."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))

@@ -12,7 +12,7 @@
 (require 'cl-lib)
 (require 'contexture)
 (require 'contexture-list)
-(require 'contexture-repl)
+(require 'contexture-conversation)
 (require 'contexture-dashboard)
 (eval-when-compile (require 'subr-x))
 
@@ -152,13 +152,13 @@ model = \"scripted\"\nscript = %S\n" script)
 (defun contexture-demo-talk ()
   "Ask the model that plays a script about a function, and show its answer."
   (apply #'contexture-demo-serve "state" (contexture-demo--configuration))
-  (setq contexture-repl-history-file nil)
+  (setq contexture-conversation-history-file nil)
   (find-file (expand-file-name "elisp/contexture.el" contexture-demo-root))
   (goto-char (point-min))
   (search-forward "(defun contexture--count")
   (contexture-demo--do "a definition, which the model is to see"
     (contexture-add-defun))
-  (contexture-repl "demo")
+  (contexture-conversation "demo")
   (set-buffer (window-buffer))
   (contexture-demo--settle)
   (contexture-demo--heading "A question, and the answer as it comes")
@@ -177,8 +177,8 @@ model = \"scripted\"\nscript = %S\n" script)
     (contexture-demo--princ (format "> %s\n" question))
     (goto-char (point-max))
     (insert question)
-    (contexture-repl-send)
-    (contexture-demo--until "the answer is there" (not (contexture-repl--busy-p)))
+    (contexture-conversation-send)
+    (contexture-demo--until "the answer is there" (not (contexture-conversation--busy-p)))
     (contexture-demo--settle)
     (contexture-demo--expect (= pieces 8) "the answer came in eight pieces")
     (let ((shown (buffer-string)))
@@ -190,7 +190,7 @@ model = \"scripted\"\nscript = %S\n" script)
 (defun contexture-demo--report ()
   "Return the report of the last window of the conversation."
   (save-window-excursion
-    (contexture-explain nil (contexture-repl--session-id))
+    (contexture-explain nil (contexture-conversation--session-id))
     (contexture-demo--until "the report is there" (get-buffer contexture-explain-buffer))
     (set-buffer contexture-explain-buffer)
     (contexture-demo--settle)
@@ -220,7 +220,7 @@ model = \"scripted\"\nscript = %S\n" script)
   "Expect this buffer's context to have COUNT items."
   (contexture-demo--expect
    (equal count (plist-get (contexture-request 'count-items
-                                               (list :manager (contexture-current-manager)))
+                                               (list :manager (contexture-adding-context)))
                            :count))
    (format "the context has %d items" count)))
 
@@ -236,7 +236,7 @@ model = \"scripted\"\nscript = %S\n" script)
   "Return the text of the list, which must come to have COUNT items."
   (set-frame-size (selected-frame) 100 40)
   (save-window-excursion
-    (contexture-list (contexture-current-manager))
+    (contexture-list (contexture-adding-context))
     (contexture-demo--until "the list shows all items"
       (= count (length tabulated-list-entries)))
     (prog1 (concat (string-trim-left (string-replace "%%" "%" header-line-format)) "\n\n"
@@ -265,7 +265,7 @@ A batch Emacs has no window that would align columns and cut cells."
 (defun contexture-demo--preview-text ()
   "Return what the preview shows."
   (save-window-excursion
-    (contexture-preview (contexture-current-manager))
+    (contexture-preview (contexture-adding-context))
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (defun contexture-demo--check-rendering (text)

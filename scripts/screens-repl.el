@@ -16,7 +16,7 @@
 (require 'contexture)
 
 (defvar vc-display-status)
-(defvar contexture-repl-history-file)
+(defvar contexture-conversation-history-file)
 
 (defun screens-repl-set-up ()
   "Set up the package as the README says, and open a file."
@@ -26,7 +26,7 @@
         create-lockfiles nil
         ring-bell-function #'ignore
         vc-display-status nil
-        contexture-repl-history-file "~/history"
+        contexture-conversation-history-file "~/history"
         contexture-server-command (getenv "CONTEXTURE_BIN")
         contexture-server-args '("--ephemeral" "--fixed-time" "1893456000"))
   (menu-bar-mode -1)

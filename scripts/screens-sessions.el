@@ -15,7 +15,7 @@
 
 (require 'contexture)
 
-(declare-function contexture-session-switch "contexture-session" (session))
+(declare-function contexture-conversation-make-current "contexture-conversations" (session))
 
 (defun screens-sessions-set-up ()
   "Set up the package as the README says."
@@ -26,7 +26,7 @@
   (menu-bar-mode -1)
   (load-theme 'modus-vivendi t)
   (global-set-key (kbd "C-c x") 'contexture-command-map)
-  (contexture-session-mode-line-mode))
+  (contexture-conversation-mode-line-mode))
 
 (defun screens-sessions--say (role text &rest more)
   "Have ROLE say TEXT; MORE are further parameters of the message."
@@ -71,7 +71,7 @@
   (screens-sessions--say :user "Then go on with rule 4.")
   (contexture-request 'open-session '(:name "release notes"))
   (screens-sessions--say :user "What is new in 0.2?")
-  (contexture-session-switch "parser rewrite"))
+  (contexture-conversation-make-current "parser rewrite"))
 
 (defun screens-sessions-serve ()
   "Do what an agent's bridge and its hook do."

@@ -16,7 +16,7 @@
 (require 'contexture)
 
 (defvar contexture-doctor-timeout)
-(defvar contexture-token-budget)
+(defvar contexture-limit)
 (defvar trusted-content)
 (defvar vc-display-status)
 
@@ -28,7 +28,7 @@
         create-lockfiles nil
         ring-bell-function #'ignore
         vc-display-status nil
-        contexture-token-budget 8000
+        contexture-limit 8000
         contexture-doctor-timeout 60    ; the machine may be busy
         contexture-server-args '("--fixed-time" "1893456000"))
   (setq-default trusted-content '("~/src/contexture/")) ; for Flymake

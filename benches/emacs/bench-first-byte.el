@@ -22,12 +22,12 @@
 (require 'cl-lib)
 (require 'from-emacs)
 
-(declare-function contexture-repl "contexture-repl" (&optional session))
-(declare-function contexture-repl--busy-p "contexture-repl-turn" ())
-(declare-function contexture-repl--set-text "contexture-repl-turn" (text))
-(declare-function contexture-repl-send "contexture-repl-turn" ())
-(defvar contexture-repl-history-file)
-(defvar contexture-repl--messages)
+(declare-function contexture-conversation "contexture-conversation" (&optional session))
+(declare-function contexture-conversation--busy-p "contexture-conversation-turn" ())
+(declare-function contexture-conversation--set-text "contexture-conversation-turn" (text))
+(declare-function contexture-conversation-send "contexture-conversation-turn" ())
+(defvar contexture-conversation-history-file)
+(defvar contexture-conversation--messages)
 
 (defconst bench-first-byte-messages 1000 "How many messages the session has.")
 
@@ -123,21 +123,21 @@ The server also asks for the limit of the model, which is no question."
 
 (defun bench-first-byte-ask (number)
   "Ask question NUMBER; return how many milliseconds it was on its way."
-  (contexture-repl--set-text (format "What of part %d?" number))
+  (contexture-conversation--set-text (format "What of part %d?" number))
   (garbage-collect)
   (let ((start (float-time)))
-    (call-interactively #'contexture-repl-send)
+    (call-interactively #'contexture-conversation-send)
     (prog1 (* 1e3 (- (bench-first-byte-wait "heard \\([0-9.]+\\)\n") start))
       (with-timeout (20 (error "Question %d was not answered" number))
-        (while (contexture-repl--busy-p) (accept-process-output nil 0.001))))))
+        (while (contexture-conversation--busy-p) (accept-process-output nil 0.001))))))
 
 (defun bench-first-byte-measure ()
   "Print the rows for the server in use."
-  (require 'contexture-repl)
-  (setq contexture-repl-history-file nil)
+  (require 'contexture-conversation)
+  (setq contexture-conversation-history-file nil)
   (bench-first-byte-fill)
-  (contexture-repl "long")
-  (while (not contexture-repl--messages) (accept-process-output nil 0.01))
+  (contexture-conversation "long")
+  (while (not contexture-conversation--messages) (accept-process-output nil 0.01))
   (let ((times (sort (cl-loop for number from 1 to bench-first-byte-turns
                               collect (bench-first-byte-ask number))
                      #'<))

@@ -80,7 +80,7 @@ Each is followed by a deletion, and the time is that of one of both."
                      (format "%.1f us without" (bench-quantile bare 0.99))
                      (format "%.2f" (/ cost 10)) "<= 1, of 10 us"
                      (bench-verdict (<= cost 10)))))
-      (contexture-request 'clear-manager (list :manager (contexture-current-manager)))
+      (contexture-request 'clear-manager (list :manager (contexture-adding-context)))
       (set-buffer-modified-p nil)
       (kill-buffer buffer))))
 
@@ -115,7 +115,7 @@ Before each, all BUFFERS change."
   "Run all and print the rows."
   (let ((contexture-server-command (list (getenv "CONTEXTURE_BIN")))
         (contexture-server-args '("--ephemeral"))
-        (contexture-scope #'buffer-name)
+        (contexture-add-to #'buffer-name)
         (inhibit-message t))
     (setenv "CONTEXTURE_STATE")         ; the server takes one or the other
     (contexture-request 'ping)

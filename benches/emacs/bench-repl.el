@@ -31,17 +31,17 @@
 (declare-function bench-row "from-emacs" (&rest fields))
 (declare-function bench-row-faster "from-emacs" (measure ours peer target))
 (declare-function gfm-mode "ext:markdown-mode" ())
-(declare-function contexture-repl-markdown--begin "contexture-repl-view" (properties))
-(declare-function contexture-repl-markdown--end "contexture-repl-view" (state))
-(declare-function contexture-repl-markdown--insert "contexture-repl-view" (state text))
+(declare-function contexture-markdown--begin "contexture-conversation-view" (properties))
+(declare-function contexture-markdown--end "contexture-conversation-view" (state))
+(declare-function contexture-markdown--insert "contexture-conversation-view" (state text))
 (declare-function contexture-connect "contexture-rpc" (address))
-(declare-function contexture-repl "contexture-repl" (&optional session))
-(declare-function contexture-repl--set-text "contexture-repl-turn" (text))
-(declare-function contexture-repl-send "contexture-repl-turn" ())
-(defvar contexture-repl-history-file)
-(defvar contexture-repl-shown-messages)
-(defvar contexture-repl--messages)
-(defvar contexture-repl--turn)
+(declare-function contexture-conversation "contexture-conversation" (&optional session))
+(declare-function contexture-conversation--set-text "contexture-conversation-turn" (text))
+(declare-function contexture-conversation-send "contexture-conversation-turn" ())
+(defvar contexture-conversation-history-file)
+(defvar contexture-conversation-shown-messages)
+(defvar contexture-conversation--messages)
+(defvar contexture-conversation--turn)
 
 (defconst bench-repl-rate 2000 "How many pieces of the answer come in a second.")
 
@@ -135,16 +135,16 @@
 (defun bench-repl-set-up ()
   "Open the session at the socket that BENCH_SOCKET names.
 `C-c s' then asks something, and the window's title bar is not needed."
-  (require 'contexture-repl)
+  (require 'contexture-conversation)
   (setq inhibit-startup-screen t
-        contexture-repl-history-file nil
-        contexture-repl-shown-messages nil
+        contexture-conversation-history-file nil
+        contexture-conversation-shown-messages nil
         ring-bell-function #'ignore)
   (contexture-connect (getenv "BENCH_SOCKET"))
-  (contexture-repl "bench")
+  (contexture-conversation "bench")
   (delete-other-windows)
   (local-set-key (kbd "C-c s") #'bench-repl-begin)
-  (while (not contexture-repl--messages) (accept-process-output nil 0.01))
+  (while (not contexture-conversation--messages) (accept-process-output nil 0.01))
   (goto-char (point-max))
   (message "ready")
   (run-with-idle-timer 0.1 nil #'message "%s" "READY"))
@@ -152,8 +152,8 @@
 (defun bench-repl-begin ()
   "Ask something, whose answer streams in."
   (interactive)
-  (contexture-repl--set-text "Go on")
-  (contexture-repl-send))
+  (contexture-conversation--set-text "Go on")
+  (contexture-conversation-send))
 
 ;;;; The Emacs that types
 
@@ -218,7 +218,7 @@ Return the milliseconds until each is drawn, sorted."
 
 (defun bench-repl-drawing ()
   "Print how long an answer of 200 lines takes, and how long in markdown-mode."
-  (require 'contexture-repl)
+  (require 'contexture-conversation)
   (let* ((lines (split-string (mapconcat #'bench-repl-text (number-sequence 1 20)
                                          "| a | b |\n|---|--:|\n| *c* | 1 |\n")
                               "\n"))
@@ -235,9 +235,9 @@ Return the milliseconds until each is drawn, sorted."
      "drawing an answer of 200 lines : markdown-mode"
      (bench-repl-times (lambda ()
                          (with-temp-buffer
-                           (let ((state (contexture-repl-markdown--begin nil)))
-                             (contexture-repl-markdown--insert state text)
-                             (contexture-repl-markdown--end state)))))
+                           (let ((state (contexture-markdown--begin nil)))
+                             (contexture-markdown--insert state text)
+                             (contexture-markdown--end state)))))
      (and hidden
           (bench-repl-times (lambda ()
                               (with-current-buffer hidden

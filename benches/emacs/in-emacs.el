@@ -114,7 +114,7 @@ Return how many candidates are shown."
                                                 :start-line (+ 1 (* 5 number))
                                                 :end-line (+ 3 (* 5 number)))))))
       (contexture-mode)
-      (contexture-marks--show (contexture-current-manager) items)
+      (contexture-marks--show (contexture-adding-context) items)
       (unless (= (length (contexture-marks--overlays)) 200)
         (error "There are %d marks" (length (contexture-marks--overlays))))
       (let ((cost (- (bench-quantile (bench-key-times 1000) 0.99) bare)))

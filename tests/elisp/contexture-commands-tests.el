@@ -119,7 +119,7 @@
 
 (ert-deftest contexture-commands-are-in-tool-bars ()
   (contexture-commands-tests--all)
-  (dolist (mode '(contexture-list-mode contexture-dashboard-mode contexture-repl-mode))
+  (dolist (mode '(contexture-list-mode contexture-dashboard-mode contexture-conversation-mode))
     (ert-info ((symbol-name mode))
       (unless (featurep 'tool-bar)
         (with-temp-buffer
@@ -208,8 +208,8 @@ KEYS are strings; each is a line."
                 (progn
                   (contexture-commands-tests--type
                    '("Why twice?")
-                   '(cl-letf (((symbol-function 'contexture-repl-code--bounds) #'ignore)
-                              ((symbol-function 'contexture-repl-code--ask-plainly) #'ignore))
+                   '(cl-letf (((symbol-function 'contexture-conversation-code--bounds) #'ignore)
+                              ((symbol-function 'contexture-conversation-code--ask-plainly) #'ignore))
                       (call-interactively #'contexture-send-region)))
                   (should (equal contexture-question-history '("Why twice?")))
                   (savehist-save))

@@ -72,7 +72,7 @@
       (insert "one\n")
       (contexture-test-message "^Added" (contexture-add-buffer))
       (contexture-test-message "^Following again"
-        (contexture-freeze (contexture-test-only-item) t))
+        (contexture-keep-copy (contexture-test-only-item) t))
       (insert "two\n")
       (let ((item (contexture-test-only-item)))
         (should (equal "one\ntwo\n" (plist-get item :content)))
@@ -90,7 +90,7 @@
 
 (ert-deftest contexture-copies-one-name-never-means-two-files ()
   (contexture-test-with-state
-    (let ((contexture-scope 'project))
+    (let ((contexture-add-to 'project))
       (dolist (project '("api" "backend"))
         (make-directory (concat contexture-ert-directory project "/.git") t)
         (contexture-test-file (concat project "/src/users.rs") (concat "// " project)))

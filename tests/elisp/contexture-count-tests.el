@@ -9,17 +9,17 @@
 
 ;;; Code:
 
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 (require 'contexture-dashboard)
 (require 'contexture-list)
-(require 'contexture-session)
+(require 'contexture-conversations)
 
 (defun contexture-count-tests--places ()
   "Return what each place shows of the count, as an alist."
-  (let ((id (plist-get contexture-repl--session :id)))
-    (list (cons 'header (contexture-repl-test-header))
-          (cons 'mode-line (contexture-repl--mode-line-count))
-          (cons 'session-line (let ((shown (contexture-session-line--lighter)))
+  (let ((id (plist-get contexture-conversation--session :id)))
+    (list (cons 'header (contexture-conversation-test-header))
+          (cons 'mode-line (contexture-conversation--mode-line-count))
+          (cons 'session-line (let ((shown (contexture-conversations-line--lighter)))
                                 (if (consp shown) (cadr shown) (or shown ""))))
           (cons 'dashboard (with-current-buffer contexture-dashboard-buffer
                              (buffer-substring-no-properties (point-min) (point-max))))
@@ -29,18 +29,18 @@
 (defun contexture-count-tests--dry-run ()
   "Return the count of the dry run of the text at the prompt."
   (contexture-count--phrase
-   (contexture-request 'chat (contexture-repl--chat-params
-                              (string-trim (contexture-repl--text)) nil :dry-run t))))
+   (contexture-request 'chat (contexture-conversation--chat-params
+                              (string-trim (contexture-conversation--text)) nil :dry-run t))))
 
 (defun contexture-count-tests--check ()
   "Check that all places show the same count, and no old one."
-  (let* ((id (plist-get contexture-repl--session :id))
-         (count (contexture-request 'count-window (contexture-repl--count-params)))
+  (let* ((id (plist-get contexture-conversation--session :id))
+         (count (contexture-request 'count-window (contexture-conversation--count-params)))
          (phrase (contexture-count--phrase count))
          (short (format "%s/%s" (contexture--number (plist-get count :tokens))
                         (contexture--number (plist-get count :max-tokens)))))
     (contexture-ert-wait-for (equal (contexture-count--text id) phrase))
-    (unless (string-blank-p (contexture-repl--text))
+    (unless (string-blank-p (contexture-conversation--text))
       (should (equal (contexture-count-tests--dry-run) phrase)))
     (pcase-dolist (`(,place . ,text) (contexture-count-tests--places))
       (unless (string-match-p
@@ -54,46 +54,46 @@
     (plist-get count :tokens)))
 
 (ert-deftest contexture-count-is-the-same-everywhere ()
-  (contexture-repl-test-with '(("A"))
-    (contexture-session-mode-line-mode 1)
+  (contexture-conversation-test-with '(("A"))
+    (contexture-conversation-mode-line-mode 1)
     (unwind-protect
         (save-window-excursion
           (let ((conversation (current-buffer)) before)
-            (contexture-list contexture-manager)
+            (contexture-list contexture-context)
             (contexture-dashboard)
             (set-buffer conversation)
-            (contexture-repl-test-type "What is")
+            (contexture-conversation-test-type "What is")
             (setq before (contexture-count-tests--check))
             ;; What is typed and not sent counts at once.
-            (contexture-repl-test-type "What is this, in a few words?")
+            (contexture-conversation-test-type "What is this, in a few words?")
             (should (> (contexture-count-tests--check) before))
             ;; An item of a layer.
             (setq before (contexture-count-tests--check))
             (contexture-request
-             'add-context (list :manager (car (ensure-list contexture-manager))
+             'add-context (list :manager (car (ensure-list contexture-context))
                                 :content "(car x)"))
             (with-current-buffer contexture-list-buffer (contexture-list--update))
             (should (> (contexture-count-tests--check) before))
             ;; A model whose limit is known.
-            (contexture-repl-switch-model "gpt-4")
+            (contexture-conversation-switch-model "gpt-4")
             (contexture-count-tests--check)
-            (should (string-search " of 4,192 tokens" (contexture-repl-test-header)))
-            (should-not (string-search "assumed" (contexture-repl-test-header)))
+            (should (string-search " of 4,192 tokens" (contexture-conversation-test-header)))
+            (should-not (string-search "assumed" (contexture-conversation-test-header)))
             ;; One that nobody knows.
-            (contexture-repl-switch-model "mystery")
+            (contexture-conversation-switch-model "mystery")
             (contexture-count-tests--check)
             (should (string-match-p " of 96,000 tokens .*, 100,000 assumed"
-                                    (contexture-repl-test-header)))))
-      (contexture-session-mode-line-mode -1)
+                                    (contexture-conversation-test-header)))))
+      (contexture-conversation-mode-line-mode -1)
       (kill-buffer contexture-list-buffer)
       (kill-buffer contexture-dashboard-buffer))))
 
 (ert-deftest contexture-count-says-how-many-messages-are-sent ()
-  (contexture-repl-test-with '(("A"))
-    (contexture-session-mode-line-mode 1)
+  (contexture-conversation-test-with '(("A"))
+    (contexture-conversation-mode-line-mode 1)
     (save-window-excursion
       (let* ((conversation (current-buffer))
-             (id (plist-get contexture-repl--session :id))
+             (id (plist-get contexture-conversation--session :id))
              (said (make-string 400 ?x)))
         (contexture-request 'configure-session (list :session id :max-tokens 600
                                                      :auto-summarize nil))
@@ -105,12 +105,12 @@
                                                 :content (format "%d %s" n said)))))
         (contexture-ert-wait-for
             (string-match-p "of 600 .* of 40 messages" (contexture-count--text id)))
-        (contexture-list contexture-manager)
+        (contexture-list contexture-context)
         (contexture-dashboard)
         (set-buffer conversation)
         (unwind-protect
             (progn
-              (contexture-repl-test-type "What is this?")
+              (contexture-conversation-test-type "What is this?")
               (contexture-count-tests--check)
               (let* ((text (contexture-count--text id))
                      (sent (and (string-match "[0-9]+ of 600 tokens.*sent" text)
@@ -118,8 +118,8 @@
                 (should (string-match-p ", [0-9]+ of 41 messages sent\\'" sent))
                 (should-not (string-search "41 of 41" sent))
                 ;; What was sent is what was said before.
-                (contexture-repl-send)
-                (contexture-repl-test-wait)
+                (contexture-conversation-send)
+                (contexture-conversation-test-wait)
                 (contexture-explain)
                 (contexture-ert-wait-for (get-buffer contexture-explain-buffer))
                 (with-current-buffer contexture-explain-buffer
@@ -127,7 +127,7 @@
                 (contexture-ert-wait-for
                     (with-current-buffer contexture-dashboard-buffer
                       (string-search sent (buffer-string))))))
-          (contexture-session-mode-line-mode -1)
+          (contexture-conversation-mode-line-mode -1)
           (kill-buffer contexture-list-buffer)
           (kill-buffer contexture-dashboard-buffer))))))
 
@@ -167,10 +167,10 @@ Return the figures of the first."
 (defun contexture-count-tests--before (conversation)
   "Return what each way says before the text in CONVERSATION is sent."
   (with-current-buffer conversation
-    (contexture-repl-test-settled-count)
-    (let ((count (contexture-request 'count-window (contexture-repl--count-params))))
+    (contexture-conversation-test-settled-count)
+    (let ((count (contexture-request 'count-window (contexture-conversation--count-params))))
       (contexture-ert-wait-for
-          (equal (contexture-count--text (plist-get contexture-repl--session :id))
+          (equal (contexture-count--text (plist-get contexture-conversation--session :id))
                  (contexture-count--phrase count)))
       (contexture-ert-wait-for
           (with-current-buffer contexture-dashboard-buffer
@@ -187,10 +187,10 @@ Return the figures of the first."
 
 (defun contexture-count-tests--preview ()
   "Return what the preview of the text at the prompt says."
-  (contexture-repl-dry-run (string-trim (contexture-repl--text)))
+  (contexture-conversation-dry-run (string-trim (contexture-conversation--text)))
   (contexture-test-settle)
-  (contexture-ert-wait-for (get-buffer contexture-repl-dry-run-buffer))
-  (with-current-buffer contexture-repl-dry-run-buffer
+  (contexture-ert-wait-for (get-buffer contexture-conversation-dry-run-buffer))
+  (with-current-buffer contexture-conversation-dry-run-buffer
     (prog1 (buffer-substring-no-properties
             (point-min) (save-excursion (goto-char (point-min)) (line-end-position)))
       (kill-buffer))))
@@ -201,7 +201,7 @@ Return the figures of the first."
                  (car (contexture-request
                        'explain-window
                        (list :session (with-current-buffer conversation
-                                        (contexture-repl--session-id))))))))
+                                        (contexture-conversation--session-id))))))))
     (set-buffer conversation)
     (contexture-explain)
     (cl-loop for (name buffer line) in `((explain ,contexture-explain-buffer "^Sent .*$")
@@ -222,13 +222,13 @@ Return the figures of the first."
   "Ask QUESTION in CONVERSATION, and compare all that ways say of it.
 Return the figures."
   (set-buffer conversation)
-  (contexture-repl-test-type question)
+  (contexture-conversation-test-type question)
   (let* ((before (contexture-count-tests--before conversation))
          (asked (length (contexture-ert-shown)))
          figures)
     (contexture-count-tests--compare before)
-    (contexture-repl-send)
-    (contexture-repl-test-wait)
+    (contexture-conversation-send)
+    (contexture-conversation-test-wait)
     (let ((after (contexture-count-tests--after conversation)))
       ;; A server that refused has told a limit that nobody knew before.
       (setq figures (contexture-count-tests--compare
@@ -271,18 +271,18 @@ However, your messages resulted in 9000 tokens." limit)))
         (contexture-test-with-args
          :state
          (lambda ()
-           (let ((contexture-providers (list (cons "play" (contexture-repl-test-provider)))))
-             (contexture-repl-test--afresh
+           (let ((contexture-providers (list (cons "play" (contexture-conversation-test-provider)))))
+             (contexture-conversation-test--afresh
               (lambda ()
-                (contexture-repl-test-open "talk")
-                (contexture-session-mode-line-mode 1)
+                (contexture-conversation-test-open "talk")
+                (contexture-conversation-mode-line-mode 1)
                 (save-window-excursion
                   (let ((conversation (current-buffer)))
-                    (contexture-list contexture-manager)
+                    (contexture-list contexture-context)
                     (contexture-dashboard)
                     (set-buffer conversation)
                     (unwind-protect (funcall function conversation)
-                      (contexture-session-mode-line-mode -1)
+                      (contexture-conversation-mode-line-mode -1)
                       (dolist (buffer (list contexture-list-buffer
                                             contexture-dashboard-buffer
                                             contexture-explain-buffer))
@@ -319,14 +319,14 @@ BODY, with CONVERSATION bound to its buffer, returns the last figures."
         (if (zerop (mod (1+ n) 8))
             (setq figures (contexture-count-tests--turn conversation question))
           (set-buffer conversation)
-          (contexture-repl-test-send question))))))
+          (contexture-conversation-test-send question))))))
 
 (contexture-count-tests--define contexture-count-of-800-imported-messages-limit
                                 (told error untold) conversation
   (let ((said (mapconcat #'identity (make-list 25 "said") " ")) figures)
     (contexture-request
      'add-message
-     (list :session (with-current-buffer conversation (contexture-repl--session-id))
+     (list :session (with-current-buffer conversation (contexture-conversation--session-id))
            :messages (cl-loop for n below 800
                               collect (list :role (if (cl-evenp n) :user :assistant)
                                             :content (format "§ %d %s" n said)))))
@@ -335,22 +335,22 @@ BODY, with CONVERSATION bound to its buffer, returns the last figures."
                                                   (format "§ What is this, %d?" n))))))
 
 (ert-deftest contexture-count-says-when-it-is-an-old-one ()
-  (contexture-repl-test-with '(("A"))
-    (let ((id (plist-get contexture-repl--session :id)))
+  (contexture-conversation-test-with '(("A"))
+    (let ((id (plist-get contexture-conversation--session :id)))
       (contexture-ert-wait-for (string-prefix-p "0 of " (contexture-count--text id)))
       (contexture-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
-      (contexture-repl-test-type "Something")
+      (contexture-conversation-test-type "Something")
       (should (string-suffix-p ", counting..." (contexture-count--text id)))
       (should (string-prefix-p "~0/" (contexture-count--short id)))
-      (should (string-search "counting..." (contexture-repl-test-header)))
+      (should (string-search "counting..." (contexture-conversation-test-header)))
       (contexture-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
       (should-not (string-prefix-p "0 " (contexture-count--text id))))))
 
 (ert-deftest contexture-count-leaves-nothing-behind ()
-  (contexture-repl-test-with '(("A"))
+  (contexture-conversation-test-with '(("A"))
     (should (> (hash-table-count contexture-count--entries) 0))
     (let ((conversation (current-buffer)))
-      (save-window-excursion (contexture-list contexture-manager))
+      (save-window-excursion (contexture-list contexture-context))
       (contexture-ert-wait-for
           (cl-loop for entry being the hash-values of contexture-count--entries
                    thereis (assq (get-buffer contexture-list-buffer)

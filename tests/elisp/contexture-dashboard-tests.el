@@ -151,7 +151,7 @@
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (search-forward "█")
-      (should (eq (get-text-property (1- (point)) 'face) 'contexture-session-warning)))))
+      (should (eq (get-text-property (1- (point)) 'face) 'contexture-conversation-warning)))))
 
 (ert-deftest contexture-dashboard-names-the-limit-that-is-assumed ()
   (let ((stats '(:needs-pruning t :tokens 84584 :limit 100000)))
@@ -296,7 +296,7 @@
     (contexture-dashboard-tests--fill "two" 2)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Conversation two")
-    (contexture-session-switch "one")
+    (contexture-conversation-make-current "one")
     (contexture-dashboard-tests--shows "Conversation one")
     (contexture-request 'open-session '(:name "three"))
     (contexture-dashboard-tests--shows "Conversation three: idle")
@@ -532,7 +532,7 @@
       (contexture-test-at-once
         (with-current-buffer contexture-dashboard-buffer
           (revert-buffer)
-          (contexture-session-prune)))
+          (contexture-conversation-leave-out)))
       (contexture-test-message "Waiting for the Contexture server"
         (with-current-buffer contexture-dashboard-buffer (revert-buffer))))
     (contexture-dashboard-tests--quiet)
@@ -555,7 +555,7 @@
     (contexture-dashboard-tests--fill "work" 20)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Messages   20  all in view")
-    (with-current-buffer contexture-dashboard-buffer (contexture-session-prune 200))
+    (with-current-buffer contexture-dashboard-buffer (contexture-conversation-leave-out 200))
     (contexture-dashboard-tests--shows "Messages   [0-9]+ of 20  in view, [0-9]+ pruned")
     (contexture-dashboard-tests--press 'undo)
     (contexture-dashboard-tests--shows "Messages   20  all in view")
@@ -602,7 +602,7 @@
       (contexture-dashboard-previous)
       (should (looking-at "\\[Prune now\\]"))
       (contexture-test-message "Nothing to prune" (contexture-dashboard-act))
-      (contexture-test-user-error "no checkpoint yet" (contexture-dashboard-rollback))
+      (contexture-test-user-error "no checkpoint yet" (contexture-dashboard-go-back))
       (dolist (key '("g" "n" "p" "q" "RET" "?"))
         (should (commandp (key-binding (kbd key))))))))
 

@@ -30,7 +30,7 @@
        (cl-assert (file-in-directory-p (locate-library "contexture") package-user-dir))
        (cl-assert (string-suffix-p ".elc" (locate-library "contexture")))
        (princ (contexture-request
-               'context-to-string (list :manager (contexture-current-manager)))))
+               'context-to-string (list :manager (contexture-adding-context)))))
      (info "contexture")
      (cl-assert (file-in-directory-p Info-current-file package-user-dir))
      (princ Info-current-node)

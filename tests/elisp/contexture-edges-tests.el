@@ -89,10 +89,10 @@ The variable `file' is the name of that file."
 ;; As the manual has it.
 (ert-deftest contexture-edges-scope-may-share-what-is-not-in-files ()
   (contexture-test-with-server
-    (let ((contexture-scope
+    (let ((contexture-add-to
            (lambda () (if buffer-file-name (buffer-name) "*shared*"))))
       (contexture-test-visiting (contexture-test-file "a.el" "one")
-        (should (equal (contexture-current-manager) "a.el")))
+        (should (equal (contexture-adding-context) "a.el")))
       (with-temp-buffer
         (insert "what a debugger says")
         (contexture-test-message "^Added .* to the shared context (1 item"
@@ -123,7 +123,7 @@ The variable `file' is the name of that file."
     (contexture-request 'add-context '(:manager "m" :content "x"))
     (with-temp-buffer
       (setq buffer-read-only t
-            contexture-manager "m")
+            contexture-context "m")
       (should-error (call-interactively #'contexture-insert)
                     :type 'buffer-read-only))))
 
@@ -175,7 +175,7 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--visiting-remotely
     (contexture-test-message "^Added" (contexture-add-region 1 5))
     (let ((inhibit-message t)
-          (manager (contexture-current-manager))
+          (manager (contexture-adding-context))
           looked)
       (cl-letf* ((attributes (symbol-function 'file-attributes))
                  ((symbol-function 'file-attributes)
@@ -194,7 +194,7 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-remote-items-are-visited-where-they-are ()
   (contexture-edges--visiting-remotely
     (contexture-test-message "^Added" (contexture-add-region 5 9))
-    (let ((manager (contexture-current-manager))
+    (let ((manager (contexture-adding-context))
           (buffer (current-buffer)))
       (with-current-buffer (contexture-edges--list manager)
         (goto-char (contexture-edges--first))
@@ -290,7 +290,7 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (let ((new (expand-file-name "c.el")))
       ;; A live item is renamed with its buffer.
-      (contexture-test-message "^1 item frozen" (contexture-list-freeze))
+      (contexture-test-message "^1 item frozen" (contexture-list-keep-copy))
       (dired-rename-file file new nil)
       (should (equal (buffer-file-name (get-file-buffer new)) new))
       (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
@@ -529,11 +529,11 @@ machine.  There, the server would find a file with another text."
     (contexture-ert-with-stopped-server
       (with-temp-buffer
         (contexture-test-at-once (call-interactively #'contexture-list)))
-      (should (equal contexture-manager "b.el"))
+      (should (equal contexture-context "b.el"))
       (should (equal (contexture-edges--column 3) '("2")))
       (with-temp-buffer
         (contexture-test-at-once (contexture-list "another")))
-      (should (equal contexture-manager "another"))
+      (should (equal contexture-context "another"))
       (should (equal (contexture-edges--column 3) nil))
       (should (string-match-p "another: the server has not answered yet"
                               header-line-format))

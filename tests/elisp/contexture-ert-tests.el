@@ -85,14 +85,14 @@
 (ert-deftest contexture-ert-the-connection-of-the-user-stays ()
   (contexture-ert-with-server
     (contexture-request 'ping)
-    (let ((connection contexture--connection) (scope contexture-scope))
+    (let ((connection contexture--connection) (scope contexture-add-to))
       (contexture-ert-with-server
-        (setq contexture-scope 'shared)
+        (setq contexture-add-to 'shared)
         (contexture-request 'ping)
         (should-not (eq contexture--connection connection)))
       (contexture-ert-with-files nil)
       (should (eq contexture--connection connection))
-      (should (eq contexture-scope scope))
+      (should (eq contexture-add-to scope))
       (should (contexture-running-p)))))
 
 ;;;; Faults

@@ -145,7 +145,7 @@ messages")))
         (contexture-explain-tests--shows (concat "\n    [-+] " last " "))
         (forward-line)
         (contexture-explain-visit))
-      (contexture-ert-wait-for (get-buffer contexture-session--message-buffer)))))
+      (contexture-ert-wait-for (get-buffer contexture-conversations--message-buffer)))))
 
 (ert-deftest contexture-explain-return-shows-the-text ()
   (contexture-explain-tests--with-window '(:max-tokens 600
@@ -155,8 +155,8 @@ messages")))
     (with-current-buffer contexture-explain-buffer
       (contexture-explain-tests--goto "^\\+ msg-1 ")
       (contexture-explain-visit)
-      (contexture-ert-wait-for (get-buffer contexture-session--message-buffer))
-      (with-current-buffer contexture-session--message-buffer
+      (contexture-ert-wait-for (get-buffer contexture-conversations--message-buffer))
+      (with-current-buffer contexture-conversations--message-buffer
         (should (string-match-p "\\`user  msg-1,.*\n  step 1 about" (buffer-string))))
       (contexture-explain-tests--goto "^\\+ system-prompt")
       (contexture-test-user-error "not a message" (contexture-explain-visit))

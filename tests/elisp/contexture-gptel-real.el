@@ -67,7 +67,7 @@ That is an alist of roles and texts."
 (defun contexture-gptel-real-mark ()
   "Add a text to the context of this buffer."
   (contexture-request 'add-context
-                      (list :manager (contexture-current-manager)
+                      (list :manager (contexture-adding-context)
                             :content contexture-gptel-real-text :type :code)))
 
 (ert-deftest contexture-gptel-real-system-message-has-the-context-once ()

@@ -71,7 +71,7 @@ done, what they left is sent."
 (defun contexture-gptel-test-mark (text)
   "Add TEXT to the context of this buffer and wait until it is there."
   (contexture-request 'add-context
-                      (list :manager (contexture-current-manager)
+                      (list :manager (contexture-adding-context)
                             :content text :type :text)))
 
 (defconst contexture-gptel-test-rendered
@@ -196,7 +196,7 @@ done, what they left is sent."
     (with-temp-buffer
       (contexture-request 'add-context
                           '(:manager "chosen" :content "marked" :type :text))
-      (setq contexture-manager "chosen")
+      (setq contexture-context "chosen")
       (contexture-gptel-mode 1)
       (contexture-gptel-test-request "Why?")
       (should (string-search "marked" (car (contexture-gptel-test-sent)))))))
@@ -219,7 +219,7 @@ done, what they left is sent."
       (contexture-gptel-test-mark "old text that goes")
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
-      (let ((contexture-token-budget 20))
+      (let ((contexture-limit 20))
         (contexture-test-message "(1 item, 1[0-9] tokens; 1 left out to fit the budget)"
           (contexture-gptel-test-request "Why?")
           (should (equal (car (contexture-gptel-test-sent))
@@ -232,7 +232,7 @@ done, what they left is sent."
     (with-temp-buffer
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
-      (let ((contexture-token-budget 2))
+      (let ((contexture-limit 2))
         (contexture-test-message "is sent without context: a budget of 2 tokens"
           (contexture-gptel-test-request "Why?")
           (should (equal (contexture-gptel-test-sent) '("Be brief." . "Why?"))))))))

@@ -13,7 +13,7 @@
 (require 'contexture-test-helper)
 (require 'contexture-list)
 (require 'contexture-marks)
-(require 'contexture-repl)
+(require 'contexture-conversation)
 (require 'contexture)
 (require 'contexture-gptel)
 
@@ -26,7 +26,7 @@
   "Run BODY with a server that keeps its state, and with layers for projects."
   (declare (indent 0) (debug t))
   `(contexture-test-with-state
-     (let ((contexture-scope 'project)
+     (let ((contexture-add-to 'project)
            (contexture--told-elsewhere nil))
        ,@body)))
 
@@ -70,12 +70,12 @@
         (should (equal (contexture-layers-test-kinds) '(:everywhere :project :file))))
       (contexture-layers-test-visiting root "two.el"
         (contexture-test-message "^Added " (contexture-add-buffer))
-        (let ((contexture-scope 'buffer))
+        (let ((contexture-add-to 'buffer))
           (should (string-match-p " to file two.el (1 item"
                                   (contexture-test-message "^Added "
                                     (contexture-add-buffer)))))
-        (let ((contexture-scope 'shared))
-          (contexture-request 'add-item (list :manager (contexture-current-manager)
+        (let ((contexture-add-to 'shared))
+          (contexture-request 'add-item (list :manager (contexture-adding-context)
                                               :content "of all")))
         ;; The buffer's text is in two layers, and is sent once.
         (should (equal (contexture-layers-test-contents) '("of all" "(one)\n" "(two)\n")))
@@ -125,24 +125,24 @@
   (contexture-layers-test
     (let ((root (contexture-layers-test-project
                  "app" '("one.el" . "(one)\n") '("two.el" . "(two)\n")))
-          (contexture-repl--recent nil))
+          (contexture-conversation--recent nil))
       (dolist (file '("one.el" "two.el"))
         (contexture-layers-test-visiting root file (contexture-layers-test-mark)))
       (contexture-layers-test-visiting root "one.el"
         (save-window-excursion
-          (contexture-repl "talk")
+          (contexture-conversation "talk")
           (unwind-protect
               (let ((session (contexture-request 'open-session '(:name "talk"))))
-                (should (equal (plist-get session :managers) contexture-manager))
-                (should (equal (plist-get session :manager) (car (last contexture-manager))))
+                (should (equal (plist-get session :managers) contexture-context))
+                (should (equal (plist-get session :manager) (car (last contexture-context))))
                 (should (equal (contexture-layers-test-contents) '("(one)\n" "(two)\n")))
                 ;; What is added goes to the project, or stays here.
-                (should (equal (contexture--label (contexture-current-manager))
+                (should (equal (contexture--label (contexture-adding-context))
                                "project app"))
-                (let ((contexture-scope 'buffer))
-                  (should (equal (contexture-current-manager)
+                (let ((contexture-add-to 'buffer))
+                  (should (equal (contexture-adding-context)
                                  (plist-get session :manager)))
-                  (should (equal (contexture--label (contexture-current-manager))
+                  (should (equal (contexture--label (contexture-adding-context))
                                  "conversation talk")))
                 (contexture-request 'add-item (list :manager (plist-get session :manager)
                                                     :content "only here"))
@@ -181,25 +181,25 @@
 
 (ert-deftest contexture-layers-of-buffers-without-files-have-numbers ()
   (contexture-layers-test
-    (let ((contexture-scope 'buffer))
+    (let ((contexture-add-to 'buffer))
       (with-temp-buffer
         (rename-buffer "notes" t)
         (insert "a")
-        (let ((name (contexture-current-manager)))
+        (let ((name (contexture-adding-context)))
           (should (string-prefix-p "buffer:notes#" name))
           (should (equal (contexture--label name) "buffer notes"))
           (contexture-layers-test-mark)
           (rename-buffer "renamed" t)
-          (should (equal (contexture-current-manager) name))
+          (should (equal (contexture-adding-context) name))
           (should (equal (contexture-layers-test-kinds)
                          '(:everywhere :project :buffer)))))
       (with-temp-buffer
         (rename-buffer "notes" t)
-        (should-not (contexture-layers-test-contents (contexture-current-manager)))))))
+        (should-not (contexture-layers-test-contents (contexture-adding-context)))))))
 
 (ert-deftest contexture-layers-of-a-buffer-go-along-to-its-file ()
   (contexture-layers-test
-    (let ((contexture-scope 'buffer)
+    (let ((contexture-add-to 'buffer)
           (file (expand-file-name "saved.txt" contexture-ert-directory)))
       (with-temp-buffer
         (rename-buffer "notes" t)
@@ -208,7 +208,7 @@
         (contexture-layers-test-mark)
         (contexture-test-message "moved 1 item of buffer notes to the layer of the file"
           (write-file file))
-        (should (equal (contexture-layers-test-contents (contexture-current-manager)) '("a")))
+        (should (equal (contexture-layers-test-contents (contexture-adding-context)) '("a")))
         (should (memq :file (contexture-layers-test-kinds)))
         (should-not (memq :buffer (contexture-layers-test-kinds)))))
     ;; The next Emacs finds it with the file.
@@ -218,7 +218,7 @@
 (ert-deftest contexture-layers-outside-of-projects-are-those-of-the-folder ()
   (contexture-layers-test
     (contexture-test-visiting (contexture-test-file "a.txt" "one")
-      (should (string-prefix-p "folder:" (contexture-current-manager)))
+      (should (string-prefix-p "folder:" (contexture-adding-context)))
       (should (string-match-p "^Added .* to folder " (contexture-layers-test-mark))))
     (contexture-test-visiting (contexture-test-file "b.txt" "two")
       (should (equal (contexture-layers-test-contents) '("one\n"))))))
@@ -229,7 +229,7 @@
                (lambda (&rest _) (ert-fail "searched"))))
       (with-temp-buffer
         (setq default-directory "/ssh:nobody@nowhere.invalid:/srv/app/")
-        (should (equal (contexture-current-manager)
+        (should (equal (contexture-adding-context)
                        "folder:/ssh:nobody@nowhere.invalid:/srv/app/"))))))
 
 ;;;; Choosing
@@ -251,10 +251,10 @@
         (should (string-match-p " to project app "
                                 (contexture-test-message "^Added "
                                   (contexture-add-buffer))))
-        (let ((contexture-scope 'shared))
-          (should (equal (contexture-current-manager) "*shared*")))
-        (let ((contexture-scope (lambda () "mine")))
-          (should (equal (contexture-current-manager) "mine"))
+        (let ((contexture-add-to 'shared))
+          (should (equal (contexture-adding-context) "*shared*")))
+        (let ((contexture-add-to (lambda () "mine")))
+          (should (equal (contexture-adding-context) "mine"))
           (should (equal (contexture-current-context) "mine")))
         (contexture-switch "special")
         (should (equal (contexture-current-context) "special"))
@@ -279,7 +279,7 @@
             (should (equal text (car (last (contexture-layers-test-contents
                                             (if (equal prefix '(16))
                                                 (contexture--layer (contexture--layers) :file)
-                                              (contexture-current-manager)))))))))))))
+                                              (contexture-adding-context)))))))))))))
 
 (ert-deftest contexture-layers-that-are-empty-offer-what-there-is ()
   (contexture-layers-test
@@ -308,7 +308,7 @@
     (let ((root (contexture-layers-test-project "app" '("one.el" . "(one)\n(more)\n"))))
       (contexture-layers-test-visiting root "one.el"
         (contexture-layers-test-mark 1 7)
-        (let ((contexture-scope 'buffer))
+        (let ((contexture-add-to 'buffer))
           (contexture-layers-test-mark 7))
         (save-window-excursion
           (call-interactively #'contexture-list)
@@ -348,7 +348,7 @@
         (contexture-mode)
         (should (equal (contexture--lighter) " ctx"))
         (contexture-layers-test-mark)
-        (let ((contexture-scope 'buffer))
+        (let ((contexture-add-to 'buffer))
           (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
         (should (string-match-p "^ ctx:2/[0-9]+$" (contexture--lighter)))
         (contexture-ert-wait-for (contexture-marks--overlays))
@@ -369,13 +369,13 @@
     (let ((root (contexture-layers-test-project "app" '("one.el" . "(one)\n"))))
       (contexture-layers-test-visiting root "one.el"
         (contexture-layers-test-mark)
-        (let ((before (contexture-current-manager)))
+        (let ((before (contexture-adding-context)))
           (with-temp-file (concat root ".git/config")
             (insert "[remote \"origin\"]\n\turl = git@example.org:o/app.git\n"))
           (contexture-test-visiting (contexture-test-file "app/two.el" "(two)")
             (should (equal (contexture-layers-test-contents) '("(one)\n"))))
           ;; The first buffer asks again.
-          (should-not (equal before (contexture-current-manager)))
+          (should-not (equal before (contexture-adding-context)))
           (should (equal (contexture-layers-test-contents) '("(one)\n"))))))))
 
 (provide 'contexture-layers-tests)

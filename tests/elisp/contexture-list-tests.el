@@ -152,7 +152,7 @@
           (contexture-test-message "; r redoes it$" (call-interactively (key-binding [?\C-/])))
           (switch-to-buffer "*scratch*")
           (contexture-test-message "; C-c x u undoes it$"
-            (let ((contexture-manager "m")) (contexture-redo))))
+            (let ((contexture-context "m")) (contexture-redo))))
       (global-unset-key (kbd "C-c x")))))
 
 (ert-deftest contexture-list-removes-what-is-flagged ()
@@ -230,13 +230,13 @@
                                :start-line 2 :origin :diagnostic)
     (contexture-ert-wait-for (= (length contexture-list--items) 4))
     (contexture-list-tests--go-to 4)
-    (contexture-test-user-error "no source to follow" (contexture-list-freeze))
-    (contexture-test-user-error "no source to follow" (contexture-freeze (contexture-list--item) t))
+    (contexture-test-user-error "no source to follow" (contexture-list-keep-copy))
+    (contexture-test-user-error "no source to follow" (contexture-keep-copy (contexture-list--item) t))
     (contexture-list-tests--go-to 1)
     (dotimes (_ 4) (contexture-list-mark))
-    (contexture-test-message "^1 item following" (contexture-list-freeze))
+    (contexture-test-message "^1 item following" (contexture-list-keep-copy))
     (contexture-ert-wait-for (cl-some (lambda (it) (plist-get it :live)) contexture-list--items))
-    (contexture-test-message "^1 item frozen" (contexture-list-freeze))))
+    (contexture-test-message "^1 item frozen" (contexture-list-keep-copy))))
 
 (ert-deftest contexture-list-marks-stay-when-lines-move ()
   (contexture-list-tests--with-list
@@ -578,11 +578,11 @@
       (call-interactively #'contexture-list)
       (with-current-buffer contexture-list-buffer
         (contexture-list-tests--until-rows 1)
-        (should (equal contexture-manager "b.el")))
+        (should (equal contexture-context "b.el")))
       (with-temp-buffer
         (call-interactively #'contexture-list))
       (with-current-buffer contexture-list-buffer
-        (should (equal contexture-manager "b.el"))))))
+        (should (equal contexture-context "b.el"))))))
 
 (ert-deftest contexture-list-shows-a-thousand-items ()
   (contexture-test-with-server

@@ -323,7 +323,7 @@
 (ert-deftest contexture-live-items-follow-edits-in-indirect-buffers ()
   (contexture-live-tests--with-file
     (with-current-buffer (clone-indirect-buffer "clone" nil)
-      (setq contexture-manager "a.txt")
+      (setq contexture-context "a.txt")
       (contexture-live-tests--add 3 4)
       (contexture-live-tests--line 4)
       (insert "x")
@@ -653,7 +653,7 @@ The last form of EDITS is what follows them."
     (contexture-test-with-state
       (contexture-test-visiting
           (concat "/mock::" (apply #'contexture-test-file "a.txt" contexture-live-tests--lines))
-        (setq contexture-manager "a.txt")
+        (setq contexture-context "a.txt")
         (contexture-live-tests--add 3 4)
         (contexture-live-tests--add 7 7)
         (contexture-disconnect)
@@ -725,14 +725,14 @@ The last form of EDITS is what follows them."
     (contexture-live-tests--add 3 4)
     (contexture-live-tests--line 3)
     (contexture-test-message "^Frozen: .*a.txt:3-4"
-      (call-interactively #'contexture-freeze))
+      (call-interactively #'contexture-keep-copy))
     (contexture-ert-wait-for (null (contexture-test-item-ids)))
     (insert "not sent ")
     (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
     (should (string-match-p "\\[as of 20" (plist-get (contexture--rendered "a.txt") :text)))
     (delete-region (point) (line-beginning-position))
     (contexture-test-message "^Following again: .*a.txt:3-4"
-      (let ((current-prefix-arg '(4))) (call-interactively #'contexture-freeze)))
+      (let ((current-prefix-arg '(4))) (call-interactively #'contexture-keep-copy)))
     (contexture-ert-wait-for (contexture-test-item-ids))
     (insert "sent ")
     (contexture-live-tests--check "sent third\nfourth\n")))
@@ -803,8 +803,8 @@ The last form of EDITS is what follows them."
 (ert-deftest contexture-live-covered-parts-count-in-no-message ()
   (dolist (scope '(buffer project))
     (contexture-live-tests--with-file
-      (let* ((contexture-scope scope)
-             (name (contexture--label (contexture-current-manager)))
+      (let* ((contexture-add-to scope)
+             (name (contexture--label (contexture-adding-context)))
              (size (lambda (items)
                      (format "(%d items, %d tokens)" items
                              (plist-get (cl-find-if-not
@@ -828,7 +828,7 @@ The last form of EDITS is what follows them."
           (contexture-test-settle)
           (should (string-search (substring whole 1 -1)
                                  (contexture-sets--manager-text
-                                  (contexture--entry :manager (contexture-current-manager)
+                                  (contexture--entry :manager (contexture-adding-context)
                                                      (contexture--filled-contexts))))))))))
 
 ;;;; What is shown

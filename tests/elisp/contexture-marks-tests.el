@@ -153,10 +153,10 @@
 
 (ert-deftest contexture-marks-are-in-all-buffers-of-a-context ()
   (contexture-marks-tests--with-lines
-    (setq contexture-manager "both")
+    (setq contexture-context "both")
     (let ((other (find-file-noselect (contexture-marks-tests--file "b.txt"))))
       (with-current-buffer other
-        (setq contexture-manager "both")
+        (setq contexture-context "both")
         (contexture-mode)
         (contexture-marks-tests--add 1 2))
       (contexture-marks-tests--add 5 6)
@@ -288,7 +288,7 @@
     (should (equal (contexture-marks-tests--help-at 5)
                    "in context a.txt (ctx-1, 9 tokens, fresh)"))
     (contexture-marks-tests--line 4)
-    (call-interactively #'contexture-freeze)
+    (call-interactively #'contexture-keep-copy)
     (contexture-marks-tests--line 4)
     (insert "x")
     (save-buffer)
@@ -505,13 +505,13 @@
   (contexture-marks-tests--with-lines
     (contexture-marks-tests--add 4 5)
     (should (equal (contexture--lighter) " ctx:1/8"))
-    (let ((contexture-token-budget 10))
+    (let ((contexture-limit 10))
       (should (equal (contexture--lighter) '(" ctx:1 " "8/10")))
       (should-not (get-text-property 0 'face (cadr (contexture--lighter)))))
-    (let ((contexture-token-budget 9))
+    (let ((contexture-limit 9))
       (should (equal (contexture--lighter) '(" ctx:1 " "8/9")))
       (should (eq (get-text-property 0 'face (cadr (contexture--lighter)))
-                  'contexture-over-budget)))))
+                  'contexture-over-limit)))))
 
 ;;;; Cost
 

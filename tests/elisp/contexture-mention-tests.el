@@ -206,10 +206,10 @@
     (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}"))
     (contexture-test-message "^Added" (contexture-add-symbol "total"))
     (kill-buffer "sum.rs")
-    (let ((manager (contexture-current-manager)))
+    (let ((manager (contexture-adding-context)))
       (with-current-buffer (get-buffer-create "a pad")
         (insert "one")
-        (let ((contexture-manager manager))
+        (let ((contexture-context manager))
           (contexture-test-message "^Added a pad" (contexture-add-buffer)))
         (kill-buffer)))
     (contexture-mention-tests--offered "@")
@@ -445,7 +445,7 @@ M-x contexture-add-file adds it")
       (should (equal (list unknown remarks) '(("@nix") nil)))
       (contexture-request-batch
        (cl-loop for (method . params) in calls
-                collect `(,method :manager ,(contexture-current-manager) ,@params))))
+                collect `(,method :manager ,(contexture-adding-context) ,@params))))
     (should-not (car (contexture-mention--meanings "@src/main.rs:3 @lib.rs @total"
                                                (contexture-test-items))))
     (let ((contexture-mention-action 'insert))

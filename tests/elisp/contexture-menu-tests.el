@@ -39,7 +39,7 @@
 (ert-deftest contexture-menu-has-the-keys-of-the-command-map ()
   (let ((suffixes (contexture-menu-tests--suffixes)))
     (map-keymap (lambda (event command)
-                  (unless (memq command '(contexture-menu contexture-session-map
+                  (unless (memq command '(contexture-menu contexture-conversation-map
                                                    contexture-lisp-map))
                     (should (equal (cons (string event) command)
                                    (rassq command suffixes)))))
@@ -53,21 +53,21 @@
 
 (defun contexture-menu-tests--binding (key)
   "Return what KEY, as the menu writes it, is behind the prefix."
-  (require 'contexture-session)
+  (require 'contexture-conversations)
   (require 'contexture-lisp)
   (lookup-key contexture-command-map (kbd key)))
 
 (ert-deftest contexture-menu-of-sessions-has-the-keys-of-their-map ()
-  (require 'contexture-session)
+  (require 'contexture-conversations)
   (let ((suffixes (contexture-menu-tests--suffixes
-                   (get 'contexture-session-menu 'transient--layout))))
+                   (get 'contexture-conversation-menu 'transient--layout))))
     (map-keymap (lambda (event command)
-                  (unless (eq command 'contexture-session-menu)
+                  (unless (eq command 'contexture-conversation-menu)
                     (should (equal (cons (string event) command)
                                    (rassq command suffixes)))))
-                contexture-session-map)
+                contexture-conversation-map)
     (pcase-dolist (`(,key . ,command) suffixes)
-      (should (eq (lookup-key contexture-session-map key) command))
+      (should (eq (lookup-key contexture-conversation-map key) command))
       (should (commandp command)))))
 
 (ert-deftest contexture-menu-names-commands-only ()
@@ -89,11 +89,11 @@
                                                (string-match-p "contexture\\|jsonrpc" name))
                                              features)
                                  (autoloadp (symbol-function 'contexture-undo))
-                                 (autoloadp (symbol-function 'contexture-repl)))))
+                                 (autoloadp (symbol-function 'contexture-conversation)))))
                   (condition-case problem
                       (call-interactively #'contexture-rewrite)
                     (error (prin1 problem)))
-                  (prin1 (featurep 'contexture-repl)))))
+                  (prin1 (featurep 'contexture-conversation)))))
     (let ((text (buffer-string)))
       (should (string-match-p
                "(\"contexture-menu\" \"contexture-marks\" \"contexture\") t t)" text))
@@ -104,10 +104,10 @@
     (should (equal (contexture-menu--heading)
                    "Context of buffer a.txt: its size appears after the first command"))
     (contexture--note-totals "a.txt" '(:count 3 :tokens 412 :version 7))
-    (let ((contexture-token-budget nil))
+    (let ((contexture-limit nil))
       (should (equal (contexture-menu--heading)
                      "Context of buffer a.txt: 3 items, 412 tokens")))
-    (let ((contexture-token-budget 800))
+    (let ((contexture-limit 800))
       (should (equal (contexture-menu--heading)
                      "Context of buffer a.txt: 3 items, 412 of 800 tokens (51 %)")))))
 
@@ -139,16 +139,16 @@
     (substring-no-properties (transient-format-value option))))
 
 (ert-deftest contexture-menu-sets-options ()
-  (let ((contexture-scope 'project)
-        (contexture-token-budget nil))
-    (should (equal (contexture-menu-tests--set 'contexture-menu-scope "buffer") "buffer"))
-    (should (eq contexture-scope 'buffer))
-    (should (equal (contexture-menu-tests--set 'contexture-menu-budget "8000") "8000"))
-    (should (eql contexture-token-budget 8000))
+  (let ((contexture-add-to 'project)
+        (contexture-limit nil))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-add-to "buffer") "buffer"))
+    (should (eq contexture-add-to 'buffer))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-limit "8000") "8000"))
+    (should (eql contexture-limit 8000))
     (contexture-test-user-error "number of tokens"
-      (contexture-menu-tests--set 'contexture-menu-budget "much"))
-    (should (equal (contexture-menu-tests--set 'contexture-menu-budget " ") "none"))
-    (should-not contexture-token-budget))
+      (contexture-menu-tests--set 'contexture-menu-limit "much"))
+    (should (equal (contexture-menu-tests--set 'contexture-menu-limit " ") "none"))
+    (should-not contexture-limit))
   (let ((contexture-model nil)
         (contexture-format 'markdown))
     (should (equal (contexture-menu-tests--set 'contexture-menu-model " large ") "large"))
@@ -218,19 +218,19 @@
 
 (defun contexture-menu-tests--capacity ()
   "Return the capacity of the current buffer's context."
-  (plist-get (cl-find (contexture-current-manager) (contexture-request 'list-managers)
+  (plist-get (cl-find (contexture-adding-context) (contexture-request 'list-managers)
                       :key (lambda (entry) (plist-get entry :manager)) :test #'equal)
              :max-items))
 
 (ert-deftest contexture-set-capacity-makes-room-and-takes-it ()
   (contexture-menu-tests--in-buffer
     (contexture-test-message "^Buffer a\\.txt now holds at most 200 items$"
-      (contexture-set-capacity 200))
+      (contexture-set-limit 200))
     (should (equal (contexture-menu-tests--capacity) 200))
     (dotimes (line 3)
       (contexture-add-file buffer-file-name (1+ line) (1+ line)))
     (contexture-test-message "at most 2 items; the oldest item left it"
-      (contexture-set-capacity 2))
+      (contexture-set-limit 2))
     (contexture-undo)
     (should (= (length (contexture-test-items)) 3))))
 
@@ -243,26 +243,26 @@
                  (should (equal default 7))
                  9)))
       (contexture-test-message "at most 9 items"
-        (call-interactively #'contexture-set-capacity)))))
+        (call-interactively #'contexture-set-limit)))))
 
 (ert-deftest contexture-set-capacity-has-limits ()
   (contexture-menu-tests--in-buffer
     (dolist (items '(0 1001 -1 1.5))
       (contexture-test-user-error "from 1 to 1000"
-        (contexture-set-capacity items)))))
+        (contexture-set-limit items)))))
 
 (ert-deftest contexture-a-full-context-names-the-command-that-makes-room ()
   (contexture-menu-tests--in-buffer
-    (contexture-set-capacity 1)
+    (contexture-set-limit 1)
     (contexture-add-file buffer-file-name 1 1)
     (contexture-request 'pin-items '(:manager "a.txt" :id "ctx-1"))
     (contexture-test-message
         "^Nothing added to buffer a\\.txt: the context is full; it holds at most 1 (1 \
-pinned); unpin or remove some, or raise the limit with M-x contexture-set-capacity$"
+pinned); unpin or remove some, or raise the limit with M-x contexture-set-limit$"
       (contexture-add-file buffer-file-name 2 2))))
 
 (ert-deftest contexture-a-directory-that-does-not-fit-names-the-way-out ()
-  (dolist (case '((80 "; raise the limit to 82 or more with M-x contexture-set-capacity, \
+  (dolist (case '((80 "; raise the limit to 82 or more with M-x contexture-set-limit, \
 or add a listing")
                   (2000 ", and no context can hold more than 1000; add a smaller directory \
 or a listing")))

@@ -12,13 +12,13 @@
 
 ;;; Code:
 
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 (require 'contexture-agents)
 (require 'contexture-dashboard)
 (require 'contexture-doctor)
 (require 'contexture-lisp)
 (require 'contexture-mention)
-(require 'contexture-session)
+(require 'contexture-conversations)
 (require 'contexture-sources)
 (require 'contexture-tools)
 (require 'contexture-tools-test-helper)
@@ -152,17 +152,17 @@
 (defun contexture-outside-tests--drawn (name)
   "Draw an answer with NAME, as code, as a link and in code; follow its links."
   (with-temp-buffer
-    (let ((state (contexture-repl-markdown--begin nil)))
-      (contexture-repl-markdown--insert
+    (let ((state (contexture-markdown--begin nil)))
+      (contexture-markdown--insert
        state (format "See `%s` and [it](%s) and <%s> and %s.\n\n" name name name name))
-      (contexture-repl-markdown--insert
+      (contexture-markdown--insert
        state (format "```diff\n--- %s\n+++ %s\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n```\n" name name))
-      (contexture-repl-markdown--insert
+      (contexture-markdown--insert
        state (format "```org\n#+SETUPFILE: %s\n#+INCLUDE: %s\n[[file:%s]]\n```\n" name name name))
-      (contexture-repl-markdown--end state))
+      (contexture-markdown--end state))
     (insert (propertize "x" 'contexture-link name))
     (goto-char (1- (point-max)))
-    (contexture-repl-follow-link)))
+    (contexture-conversation-follow-link)))
 
 (defun contexture-outside-tests--compiled (name)
   "Parse a compiler's output that names NAME, and look for its errors."
@@ -182,18 +182,18 @@
 
 (defun contexture-outside-tests--conversation (name)
   "Open a conversation of a project that an import says is NAME."
-  (cl-letf (((symbol-function 'contexture-repl--request) #'ignore)
-            ((symbol-function 'contexture-repl--ask-providers) #'ignore)
-            ((symbol-function 'contexture-repl--fetch-settings) #'ignore)
-            ((symbol-function 'contexture-repl-redraw) #'ignore))
-    (let ((buffer (contexture-repl--open
+  (cl-letf (((symbol-function 'contexture-conversation--request) #'ignore)
+            ((symbol-function 'contexture-conversation--ask-providers) #'ignore)
+            ((symbol-function 'contexture-conversation--fetch-settings) #'ignore)
+            ((symbol-function 'contexture-conversation-redraw) #'ignore))
+    (let ((buffer (contexture-conversation--open
                    (list :id (format "s-%d" (random 1000000000)) :session "x" :project name
                          :manager "m"))))
       (unwind-protect
           (with-current-buffer buffer
-            (contexture-repl--root)
-            (contexture-repl--code-buffers)
-            (contexture-repl--trust-changed contexture-ert-directory)
+            (contexture-conversation--root)
+            (contexture-conversation--code-buffers)
+            (contexture-conversation--trust-changed contexture-ert-directory)
             (contexture-trust--project-here)
             (contexture--project-root))
         (kill-buffer buffer)))))
@@ -226,7 +226,7 @@
                           (contexture--item-state :stale metadata 0)
                           (contexture--item-state :fresh `(:unsaved t ,@metadata) 0)
                           (contexture-list-item--mode metadata)
-                          (contexture-repl--item-name (list :metadata metadata)))))
+                          (contexture-conversation--item-name (list :metadata metadata)))))
     (show-item . ,(lambda (name)
                     (contexture-list-item--display
                      (list :content (format "--- %s\n+++ %s\n@@ -1,1 +1,1 @@\n-a\n+b\n" name name)
@@ -238,9 +238,9 @@
                        (contexture-list-item--source-buffer
                         (contexture-outside-tests--metadata name)))))
     (code-buffers . ,(lambda (name)
-                       (let ((contexture-repl--items
+                       (let ((contexture-conversation--items
                               (list (list :metadata (contexture-outside-tests--metadata name)))))
-                         (contexture-repl--code-buffers))))
+                         (contexture-conversation--code-buffers))))
     (label . ,(lambda (name)
                 (contexture--project-label name)
                 (contexture--label name)
@@ -250,9 +250,9 @@
                  (list :agent "a" :agent-session "i" :project name))))
     (import . ,(lambda (name)
                  (with-temp-buffer
-                   (contexture-session-import--insert
+                   (contexture-import--insert
                     (list :state :new :session name :path name :messages 1 :tokens 1)))
-                 (contexture-session-views--value :path name)))
+                 (contexture-conversation-notes--value :path name)))
     (trust . ,(lambda (name)
                 (contexture-trust--show (list name))
                 (contexture-trust--finding (list :project name :remote name))))
@@ -273,11 +273,11 @@
                         ((symbol-function 'contexture-add-directory) #'ignore)
                         ((symbol-function 'contexture-add-symbol) #'ignore))
                 (unless (string-empty-p name)
-                  (contexture-repl--do-add name)))))
+                  (contexture-conversation--do-add name)))))
     (complete . ,(lambda (name)
                    (contexture-outside-tests--typed
                     name (lambda ()
-                           (pcase (contexture-repl--complete-argument "add" 6)
+                           (pcase (contexture-conversation--complete-argument "add" 6)
                              (`(,beg ,end ,table . ,_)
                               (let ((text (buffer-substring beg end)))
                                 (try-completion text table)
@@ -447,8 +447,8 @@ Those that take their names from the one place are left out."
      (contexture-install--fail delete-file)
      (contexture-install--put rename-file)
      (contexture-install--offer-cargo expand-file-name)
-     (contexture-repl--file-contents file-readable-p insert-file-contents)
-     (contexture-repl--merge-and-write delete-file expand-file-name rename-file write-region)
+     (contexture-conversation--file-contents file-readable-p insert-file-contents)
+     (contexture-conversation--merge-and-write delete-file expand-file-name rename-file write-region)
      (contexture--directory file-name-directory)
      (contexture--server-command expand-file-name)
      (contexture--server-in expand-file-name)
@@ -479,12 +479,12 @@ Those that take their names from the one place are left out."
      (contexture-trust--trust directory-file-name expand-file-name)
      (contexture-setup--read expand-file-name project-current)
      (contexture--parse-address expand-file-name)
-     (contexture-session-export file-exists-p write-region)
-     (contexture-session-import--project expand-file-name project-current)
-     (contexture-session-import--places directory-file-name expand-file-name file-directory-p)
-     (contexture-session-import--read file-name-as-directory)
-     (contexture-session-import expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
-     (contexture-session-import--params directory-file-name expand-file-name)
+     (contexture-conversation-export file-exists-p write-region)
+     (contexture-import--project expand-file-name project-current)
+     (contexture-import--places directory-file-name expand-file-name file-directory-p)
+     (contexture-import--read file-name-as-directory)
+     (contexture-import-sessions expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
+     (contexture-import--params directory-file-name expand-file-name)
      (contexture-sources--add-dired file-directory-p)
      (contexture-tree--add-files expand-file-name)
      (contexture--decoded-call file-attributes find-buffer-visiting)
@@ -524,8 +524,8 @@ Those that take their names from the one place are left out."
      (contexture--buffer-metadata expand-file-name))
     (checked
      "Names that the caller took from `contexture--outside-file'."
-     (contexture-repl-follow-link find-file-other-window)
-     (contexture-repl-code--fix-compilation find-file-noselect)
+     (contexture-conversation-follow-link find-file-other-window)
+     (contexture-conversation-code--fix-compilation find-file-noselect)
      (contexture-tools-change--buffer find-buffer-visiting)
      (contexture-tools-change--file file-relative-name file-truename)
      (contexture-tools-change--named file-exists-p)

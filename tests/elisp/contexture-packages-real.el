@@ -14,8 +14,8 @@
 (require 'contexture-doctor)
 (require 'contexture-list)
 (require 'contexture-mention)
-(require 'contexture-repl)
-(require 'contexture-session)
+(require 'contexture-conversation)
+(require 'contexture-conversations)
 (require 'contexture-rpc)
 
 (defmacro contexture-packages-real-deftest (package what &rest body)
@@ -32,7 +32,7 @@
 
 (contexture-packages-real-deftest evil leaves-the-keys-of-lists
   (dolist (mode '(contexture-list-mode contexture-dashboard-mode contexture-explain-mode
-                  contexture-session-transcript-mode contexture-session-views-mode
+                  contexture-conversation-transcript-mode contexture-conversation-notes-mode
                   contexture-doctor-mode contexture-info-mode))
     (with-temp-buffer
       (evil-mode 1)
@@ -51,9 +51,9 @@
     (evil-mode 1)
     (unwind-protect
         (save-window-excursion
-          (contexture-repl "talk")
+          (contexture-conversation "talk")
           (should (eq evil-state 'insert))
-          (should (eq (key-binding (kbd "RET")) (lookup-key contexture-repl-mode-map (kbd "RET"))))
+          (should (eq (key-binding (kbd "RET")) (lookup-key contexture-conversation-mode-map (kbd "RET"))))
           (let ((kill-buffer-query-functions nil)) (kill-buffer)))
       (evil-mode -1))))
 
@@ -83,8 +83,8 @@
 (contexture-packages-real-deftest embark offers-actions-on-items
   (completion-metadata "" contexture-packages-real-table nil)
   (should (eq (lookup-key (embark--action-keymap 'contexture-item nil) "Z")
-              #'contexture-embark-freeze))
-  (should (eq (lookup-key (embark--action-keymap 'contexture-session nil) "v")
+              #'contexture-embark-keep-copy))
+  (should (eq (lookup-key (embark--action-keymap 'contexture-conversations nil) "v")
               #'contexture-embark-dashboard)))
 
 (contexture-packages-real-deftest orderless finds-items-by-words-in-any-order

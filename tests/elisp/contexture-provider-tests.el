@@ -11,7 +11,7 @@
 
 (require 'auth-source)
 (require 'contexture-doctor)
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 
 (defconst contexture-provider-tests--key "sk-\"very\\ secret\""
   "A key with what must be escaped in it.")
@@ -19,7 +19,7 @@
 (defmacro contexture-provider-tests--with (lines &rest body)
   "Run BODY with a server, and with LINES in a file of auth-source's."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test--with-model nil
+  `(contexture-conversation-test--with-model nil
      (lambda ()
        (let* ((authinfo (contexture-test-file "authinfo" ,@lines))
               (auth-sources (list authinfo))
@@ -44,7 +44,7 @@
 (ert-deftest contexture-provider-is-told-to-each-server ()
   (contexture-provider-tests--with nil
     (setq contexture-providers
-          (list (cons "play" (contexture-repl-test-provider))
+          (list (cons "play" (contexture-conversation-test-provider))
                 '("local" :kind ollama :model "llama" :base-url "http://localhost:1")))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
     (contexture-ert-kill-server t)
@@ -53,12 +53,12 @@
     (should-not contexture-provider--problems)))
 
 (ert-deftest contexture-provider-is-told-before-what-waits ()
-  (contexture-repl-test-with '(("One" hang) ("The whole"))
-    (contexture-repl-test-begin "Count" "One")
+  (contexture-conversation-test-with '(("One" hang) ("The whole"))
+    (contexture-conversation-test-begin "Count" "One")
     (contexture-ert-kill-server t)
-    (contexture-repl-test-wait)
-    (should (string-search "scripted\nThe whole\n" (contexture-repl-test-shown)))
-    (should-not (string-search "Error" (contexture-repl-test-shown)))))
+    (contexture-conversation-test-wait)
+    (should (string-search "scripted\nThe whole\n" (contexture-conversation-test-shown)))
+    (should-not (string-search "Error" (contexture-conversation-test-shown)))))
 
 (ert-deftest contexture-provider-may-be-the-default ()
   (contexture-provider-tests--with nil
@@ -165,16 +165,16 @@
     (should (assoc "x" contexture-provider--problems))))
 
 (ert-deftest contexture-provider-question-waits-for-the-key ()
-  (contexture-repl-test-with '(("A"))
+  (contexture-conversation-test-with '(("A"))
     (setq contexture-provider--pending '("x"))
-    (contexture-repl-test-type "Q")
-    (contexture-repl-send)
+    (contexture-conversation-test-type "Q")
+    (contexture-conversation-send)
     (contexture-ert-wait-for contexture-provider--waiting)
-    (should (contexture-repl--busy-p))
+    (should (contexture-conversation--busy-p))
     (setq contexture-provider--pending nil)
     (contexture-provider--go-on)
-    (contexture-repl-test-wait)
-    (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))))
+    (contexture-conversation-test-wait)
+    (should (string-search "scripted\nA\n" (contexture-conversation-test-shown)))))
 
 (ert-deftest contexture-provider-waiting-function-that-fails-strands-no-other ()
   (contexture-provider-tests--with
@@ -236,16 +236,16 @@
 
 (ert-deftest contexture-provider-command-tells-the-server-at-once ()
   (contexture-provider-tests--with nil
-    (contexture-repl-test-open "talk")
+    (contexture-conversation-test-open "talk")
     (contexture-ert-wait-for (string-search "No model is set up"
-                                            (contexture-repl-test-shown)))
-    (add-hook 'contexture-providers-hook #'contexture-repl--providers-changed)
+                                            (contexture-conversation-test-shown)))
+    (add-hook 'contexture-providers-hook #'contexture-conversation--providers-changed)
     (contexture-ert-with-model '("A")
-      (contexture-configure-provider "play" (contexture-repl-test-provider))
-      (contexture-ert-wait-for (string-search "scripted" (contexture-repl-test-header)))
-      (should-not (string-search "No model is set up" (contexture-repl-test-shown)))
-      (contexture-repl-test-send "Q")
-      (should (string-search "scripted\nA\n" (contexture-repl-test-shown)))
+      (contexture-configure-provider "play" (contexture-conversation-test-provider))
+      (contexture-ert-wait-for (string-search "scripted" (contexture-conversation-test-header)))
+      (should-not (string-search "No model is set up" (contexture-conversation-test-shown)))
+      (contexture-conversation-test-send "Q")
+      (should (string-search "scripted\nA\n" (contexture-conversation-test-shown)))
       (should (equal (mapcar #'car contexture-providers) '("model" "play"))))))
 
 (ert-deftest contexture-provider-command-says-what-the-server-said ()
@@ -296,11 +296,11 @@
   (contexture-provider-tests--with nil
     (let ((user-init-file nil))
       (contexture-test-message "(model scripted), not saved, since this Emacs"
-        (contexture-configure-provider "play" (contexture-repl-test-provider) t)))
+        (contexture-configure-provider "play" (contexture-conversation-test-provider) t)))
     (let* ((custom-file (concat contexture-ert-directory "custom.el"))
            (user-init-file custom-file))
       (contexture-test-message "(model scripted), saved in .*/custom\\.el for later sessions$"
-        (contexture-configure-provider "play" (contexture-repl-test-provider) t))
+        (contexture-configure-provider "play" (contexture-conversation-test-provider) t))
       (should (file-exists-p custom-file)))
     (put 'contexture-providers 'saved-value nil)))
 
@@ -517,34 +517,34 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
 ;;;; Models
 
 (ert-deftest contexture-provider-models-complete-in-a-conversation ()
-  (contexture-repl-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-repl--providers))
-    (setq contexture-repl--models '(("play" "scripted" "scripted-large")))
-    (contexture-repl-test-type "/model scripted-")
+  (contexture-conversation-test-with '(("A"))
+    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (setq contexture-conversation--models '(("play" "scripted" "scripted-large")))
+    (contexture-conversation-test-type "/model scripted-")
     (completion-at-point)
-    (should (equal (contexture-repl--text) "/model scripted-large"))
-    (should (string-search "of play" (contexture-repl--annotate-model "scripted-large")))
-    (should (string-search "scripted" (contexture-repl--annotate-model "play")))
-    (contexture-repl-send)
-    (should (equal (plist-get contexture-repl--settings :provider) "play"))
-    (should (equal (plist-get contexture-repl--settings :model) "scripted-large"))))
+    (should (equal (contexture-conversation--text) "/model scripted-large"))
+    (should (string-search "of play" (contexture-conversation--annotate-model "scripted-large")))
+    (should (string-search "scripted" (contexture-conversation--annotate-model "play")))
+    (contexture-conversation-send)
+    (should (equal (plist-get contexture-conversation--settings :provider) "play"))
+    (should (equal (plist-get contexture-conversation--settings :model) "scripted-large"))))
 
 (ert-deftest contexture-provider-models-are-asked-for-once-and-by-need ()
-  (contexture-repl-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-repl--providers))
-    (should-not contexture-repl--models)
-    (contexture-repl--ask-models)
-    (contexture-ert-wait-for (equal contexture-repl--models '(("play" "model"))))
-    (cl-letf (((symbol-function 'contexture-repl--request)
+  (contexture-conversation-test-with '(("A"))
+    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (should-not contexture-conversation--models)
+    (contexture-conversation--ask-models)
+    (contexture-ert-wait-for (equal contexture-conversation--models '(("play" "model"))))
+    (cl-letf (((symbol-function 'contexture-conversation--request)
                (lambda (&rest _) (error "Must not be called"))))
-      (contexture-repl--ask-models))))
+      (contexture-conversation--ask-models))))
 
 (ert-deftest contexture-provider-that-another-client-adds-or-removes-is-followed ()
-  (contexture-repl-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-repl--providers))
-    (cl-flet ((names () (and (listp contexture-repl--providers)
+  (contexture-conversation-test-with '(("A"))
+    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (cl-flet ((names () (and (listp contexture-conversation--providers)
                              (mapcar (lambda (it) (plist-get it :name))
-                                     contexture-repl--providers))))
+                                     contexture-conversation--providers))))
       (contexture-request 'configure-provider
                           '(:name "late" :kind :ollama :model "llama"
                             :base-url "http://localhost:1"))
@@ -567,7 +567,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
 (ert-deftest contexture-provider-doctor-asks-each ()
   (contexture-provider-tests--with nil
     (setq contexture-providers
-          (list (cons "play" (plist-put (contexture-repl-test-provider) :model "model"))
+          (list (cons "play" (plist-put (contexture-conversation-test-provider) :model "model"))
                 '("gone" :kind ollama :model "llama" :base-url "http://localhost:1")
                 '("wrong" :kind "magic" :model "m")))
     (pcase-let ((`(,untold ,play ,gone) (contexture-provider-tests--doctor)))

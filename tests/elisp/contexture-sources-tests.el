@@ -252,7 +252,7 @@ left out 1 binary (d.bin)" message)))
 
 (ert-deftest contexture-sources-many-marks-of-dired-are-one-addition ()
   (contexture-test-with-state
-    (let ((contexture-scope 'shared))
+    (let ((contexture-add-to 'shared))
       (contexture-request 'configure-manager (list :manager contexture--shared :max-items 1000))
       (dotimes (n 230) (contexture-test-file (format "f%03d.txt" n) "x"))
       (with-current-buffer (dired-noselect contexture-ert-directory)
@@ -271,7 +271,7 @@ left out 1 binary (d.bin)" message)))
      'batch (list :calls (vconcat
                           (mapcar (lambda (text)
                                     (list :method "add-context"
-                                          :params (list :manager (contexture-current-manager)
+                                          :params (list :manager (contexture-adding-context)
                                                         :content text)))
                                   '("one" "two" "three")))))
     (contexture-test-message "^Undid an addition of 3 items" (contexture-undo))
@@ -389,10 +389,10 @@ PRIVATE KEY-----" "abc"))
 (ert-deftest contexture-tree-shows-a-refusal-whole ()
   (contexture-test-with-server
     (contexture-request 'configure-manager
-                        (list :manager (contexture-current-manager) :max-items 1))
+                        (list :manager (contexture-adding-context) :max-items 1))
     (let ((message (contexture-test-message "^Nothing added to"
                      (contexture-add-directory (contexture-test-tree)))))
-      (should (string-match-p "2 files (4 tokens) do not fit.*contexture-set-capacity, or add a listing"
+      (should (string-match-p "2 files (4 tokens) do not fit.*contexture-set-limit, or add a listing"
                               message)))
     (should-not (contexture-test-items))))
 
@@ -424,7 +424,7 @@ PRIVATE KEY-----" "abc"))
     (dotimes (number 300)
       (contexture-test-file (format "many/%d/f.txt" number) "text"))
     (contexture-request 'configure-manager
-                        (list :manager (contexture-current-manager) :max-items 1000))
+                        (list :manager (contexture-adding-context) :max-items 1000))
     (contexture-test-message "^Cancelled: nothing of .*many/ was added"
       (contexture-add-directory "many")
       (should (eq (key-binding (kbd "C-g")) #'contexture-cancel))
@@ -722,7 +722,7 @@ a.c:9:1: warning: unused\n"))))))
 
 (ert-deftest contexture-embark-acts-on-a-chosen-session ()
   (contexture-test-with-server
-    (contexture-session-new "first")
+    (contexture-conversation-new "first")
     (contexture-test-settle)
     (let (embark-keymap-alist)
       (contexture-test-choosing
@@ -733,7 +733,7 @@ a.c:9:1: warning: unused\n"))))))
             (contexture-test-settle)
             "none")
         (contexture-test-user-error "No conversation was chosen"
-          (call-interactively #'contexture-session-switch))))
+          (call-interactively #'contexture-conversation-make-current))))
     (should-not (contexture-request 'list-sessions))))
 
 (ert-deftest contexture-sets-removes-a-chosen-item ()
@@ -824,8 +824,8 @@ a.c:9:1: warning: unused\n"))))))
             (call-interactively #'contexture-switch)))
         (should (equal candidates '("new one")))
         (should (equal annotation '("1 item, 1 token, just now" contexture-context))))
-      (should-not contexture-manager)
-      (with-temp-buffer (should-not contexture-manager)))))
+      (should-not contexture-context)
+      (with-temp-buffer (should-not contexture-context)))))
 
 (ert-deftest contexture-switch-offers-the-contexts-of-sessions ()
   (contexture-test-with-server
@@ -842,7 +842,7 @@ a.c:9:1: warning: unused\n"))))))
                                        (car (contexture-test-annotation empty table))))
               empty)
           (call-interactively #'contexture-switch))
-        (should (equal (contexture-current-manager) empty))))))
+        (should (equal (contexture-adding-context) empty))))))
 
 (ert-deftest contexture-switch-marks-what-is-in-the-other-context ()
   (contexture-test-with-server
@@ -862,7 +862,7 @@ a.c:9:1: warning: unused\n"))))))
       (with-current-buffer contexture-list-buffer
         (contexture-test-user-error "switch in the buffer that you work on"
           (contexture-switch "other"))
-        (should (equal contexture-manager "m"))))))
+        (should (equal contexture-context "m"))))))
 
 (ert-deftest contexture-command-map-has-the-new-commands ()
   (dolist (command '(contexture-add-dwim contexture-add-directory

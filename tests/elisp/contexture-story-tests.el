@@ -18,10 +18,10 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 (require 'contexture-list)
 (require 'contexture-sources)
-(require 'contexture-repl)
+(require 'contexture-conversation)
 (require 'contexture)
 (require 'contexture-gptel)
 (require 'contexture-lisp)
@@ -41,9 +41,9 @@
   (declare (indent 0) (debug t))
   `(contexture-ert-with-model (lambda (_) "Understood.")
      (contexture-test-with-state
-       (contexture-repl-test--afresh
+       (contexture-conversation-test--afresh
         (lambda ()
-          (let ((contexture-scope 'project)
+          (let ((contexture-add-to 'project)
                 (contexture--told-elsewhere nil)
                 (contexture--layers nil)
                 (contexture-providers nil))
@@ -82,11 +82,11 @@ url = \"%s/v1\"\n"
 
 (defun contexture-story-test-ask-in-conversation ()
   "Ask in the conversation of this buffer's project."
-  (contexture-repl (concat "talk about " (file-name-nondirectory
-                                          (directory-file-name default-directory))))
+  (contexture-conversation (concat "talk about " (file-name-nondirectory
+                                                  (directory-file-name default-directory))))
   (set-buffer (window-buffer))
-  (contexture-ert-wait-for contexture-repl--stats)
-  (contexture-repl-test-send "What is this?"))
+  (contexture-ert-wait-for contexture-conversation--stats)
+  (contexture-conversation-test-send "What is this?"))
 
 (defun contexture-story-test-load (&rest variables)
   "Add the folders that the environment's VARIABLES name to the `load-path'.

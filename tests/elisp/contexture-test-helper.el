@@ -25,9 +25,9 @@
 ;; Whoever tests what does not answer in time sets less.
 (setq contexture-doctor-timeout contexture-ert-timeout)
 
-(defvar contexture-repl-history-file)
+(defvar contexture-conversation-history-file)
 ;; Not the user's. Whoever tests the history sets a file of the test's own.
-(setq contexture-repl-history-file nil)
+(setq contexture-conversation-history-file nil)
 
 (defconst contexture-test-root
   (expand-file-name "../.." (file-name-directory (or load-file-name buffer-file-name)))
@@ -108,7 +108,7 @@ quicker tiers leave such tests to it."
 (defun contexture-test-items (&optional manager)
   "Return the items of MANAGER, the current buffer's unless given."
   (contexture-request
-   'get-context (list :manager (or manager (contexture-current-manager)))))
+   'get-context (list :manager (or manager (contexture-adding-context)))))
 
 (defun contexture-test-settle ()
   "Wait until no call is unanswered and nothing is left to run."

@@ -171,7 +171,7 @@
 
 (ert-deftest contexture-add-region-tells-what-the-server-refuses ()
   (contexture-tests--with-elisp
-    (let ((contexture-manager ""))
+    (let ((contexture-context ""))
       (contexture-test-message "Nothing added to .*: "
         (contexture--add '(:content 3))))))
 
@@ -389,8 +389,8 @@
     (with-temp-buffer
       (rename-buffer "notes" t)
       (text-mode)
-      (contexture-add-symbol "contexture-scope")
-      (should (string-prefix-p "(defcustom contexture-scope"
+      (contexture-add-symbol "contexture-add-to")
+      (should (string-prefix-p "(defcustom contexture-add-to"
                                (plist-get (contexture-test-only-item) :content))))))
 
 (ert-deftest contexture-add-symbol-finds-it-by-imenu ()
@@ -507,8 +507,8 @@
                                                    (directory-file-name
                                                     contexture-ert-directory))))
                      (,(lambda () "mine") "mine" "mine")))
-      (let ((contexture-scope scope))
-        (should (equal (contexture-current-manager) manager))
+      (let ((contexture-add-to scope))
+        (should (equal (contexture-adding-context) manager))
         (contexture-test-message
             (concat "^Added a.el:1 to " (regexp-quote label) " (1 item")
           (contexture-tests--region 1 2))
@@ -516,23 +516,23 @@
 
 (ert-deftest contexture-scope-without-a-project-is-the-folder ()
   (contexture-tests--with-elisp
-    (let ((contexture-scope 'project))
-      (should (equal (contexture-current-manager)
+    (let ((contexture-add-to 'project))
+      (should (equal (contexture-adding-context)
                      (concat "folder:" (file-truename contexture-ert-directory)))))))
 
 (ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
   (with-temp-buffer
     (rename-buffer "asking" t)
-    (setq contexture-manager "asking")
+    (setq contexture-context "asking")
     (save-window-excursion
       (switch-to-buffer (current-buffer))
       (cl-letf (((symbol-function 'minibuffer-selected-window) #'selected-window))
         (with-current-buffer (window-buffer (minibuffer-window))
-          (should (equal (contexture-current-manager) "asking")))))))
+          (should (equal (contexture-adding-context) "asking")))))))
 
 (ert-deftest contexture-manager-overrides-the-scope ()
   (contexture-tests--with-elisp
-    (setq contexture-manager "special")
+    (setq contexture-context "special")
     (contexture-tests--region 1 2)
     (contexture-test-only-item "special")))
 
@@ -616,7 +616,7 @@
 (ert-deftest contexture-copy-and-preview-keep-to-the-budget ()
   (contexture-tests--with-item
     (contexture-tests--region 7 8)
-    (let ((contexture-token-budget 40)
+    (let ((contexture-limit 40)
           (size "\\([0-9]+\\) tokens; 1 left out to fit the budget"))
       (let ((message (contexture-test-message (concat "^Copied .*(" size ")")
                        (call-interactively #'contexture-copy))))
@@ -628,7 +628,7 @@
       (with-current-buffer contexture-preview-buffer
         (should (equal (buffer-string) (car kill-ring)))
         (should (string-match-p size header-line-format))
-        (let ((contexture-token-budget nil)) (revert-buffer))
+        (let ((contexture-limit nil)) (revert-buffer))
         (should (string-search "my-first" (buffer-string)))
         (should-not (string-search "left out" header-line-format))))))
 
@@ -703,7 +703,7 @@
     (should (equal (contexture--lighter) " ctx"))
     (contexture-tests--region 1 2)
     (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
-    (contexture-request 'add-context (list :manager (contexture-current-manager)
+    (contexture-request 'add-context (list :manager (contexture-adding-context)
                                             :content "from elsewhere"))
     (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
@@ -713,7 +713,7 @@
     (contexture-mode)
     (contexture-tests--region 1 2)
     (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
-    (let* ((manager (contexture-current-manager))
+    (let* ((manager (contexture-adding-context))
            (first (nth 2 (gethash manager contexture--totals))))
       (contexture-request 'add-context (list :manager manager :content "more"))
       (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
@@ -749,7 +749,7 @@
 
 (ert-deftest contexture-mode-asks-no-version-control-in-the-mode-line ()
   (contexture-tests--with-elisp
-    (let ((contexture-scope 'project))
+    (let ((contexture-add-to 'project))
       (cl-letf (((symbol-function 'project-current)
                  (lambda (&rest _) (ert-fail "asked"))))
         (should (equal (contexture--lighter) " ctx"))))))

@@ -210,9 +210,9 @@
 
 (defun contexture-tools-lisp-real-decide (decision)
   "Decide on the next question, as DECISION says."
-  (contexture-ert-wait-for contexture-repl--approvals)
-  (contexture-repl-approve decision)
-  (contexture-ert-wait-for (null contexture-repl--approvals)))
+  (contexture-ert-wait-for contexture-conversation--approvals)
+  (contexture-conversation-approve decision)
+  (contexture-ert-wait-for (null contexture-conversation--approvals)))
 
 (ert-deftest contexture-tools-lisp-real-story ()
   (contexture-tools-lisp-real-with-model
@@ -234,11 +234,11 @@
     (pcase-dolist (`(,name . ,lines) contexture-tools-lisp-real-system)
       (apply #'contexture-test-file name lines))
     (contexture-tools-test-on t "lisp_test" "lisp_evaluate" "lisp_compile" "propose_edit")
-    (contexture-repl-test-open "talk")
+    (contexture-conversation-test-open "talk")
     (contexture-tools-lisp-real-say "Mend the tests of story")
     (let ((contexture-lisp-compile nil))
       (contexture-tools-lisp-real-mend (current-buffer)))
-    (contexture-repl-test-wait)
+    (contexture-conversation-test-wait)
     (contexture-tools-lisp-real-see-results
      '(("ended with 1 failure" "DIVISION-BY-ZERO" "Backtrace:" "(STORY-TESTS:RUN)")
        ("story\\.lisp:5: (DEFUN") ("(COUNT LIST)") ("did not allow the call")
@@ -249,7 +249,7 @@
       (should-not (contexture-test-items)))
     (contexture-tools-lisp-real-say "Leave the image")
     (contexture-tools-lisp-real-decide 'once)
-    (contexture-repl-test-wait)
+    (contexture-conversation-test-wait)
     (contexture-tools-lisp-real-see (car (last (contexture-tools-lisp-real-results)))
                                     "connection to the Lisp closed before it answered")
     ;; Another image, in which the user interrupts what the model began.
@@ -259,8 +259,8 @@
     (contexture-tools-lisp-real-say "Look again")
     (contexture-tools-lisp-real-decide 'once)
     (contexture-ert-wait-for contexture-tools-lisp--calls)
-    (contexture-repl-cancel)
-    (contexture-repl-test-wait)
+    (contexture-conversation-cancel)
+    (contexture-conversation-test-wait)
     (contexture-ert-wait-for (null contexture-tools-lisp--calls))
     (contexture-lisp-real-until
      (equal (contexture-lisp-real-eval
@@ -270,16 +270,16 @@
             0))
     (contexture-tools-lisp-real-say "Test it once more")
     (contexture-tools-lisp-real-decide 'once)
-    (contexture-repl-test-wait)
+    (contexture-conversation-test-wait)
     (contexture-tools-lisp-real-see (car (last (contexture-tools-lisp-real-results)))
                                     "ended with 0 failures")
     (kill-buffer "*contexture: tests of story*")))
 
 (defun contexture-tools-lisp-real-say (text)
   "Ask the model TEXT in this conversation."
-  (contexture-repl--set-text "")
-  (contexture-repl-test-type text)
-  (contexture-repl-send))
+  (contexture-conversation--set-text "")
+  (contexture-conversation-test-type text)
+  (contexture-conversation-send))
 
 (defun contexture-tools-lisp-real-results ()
   "Return the results of tools that the model has seen, in order."

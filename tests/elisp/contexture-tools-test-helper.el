@@ -9,7 +9,7 @@
 
 ;;; Code:
 
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 (require 'contexture-tools)
 
 (defmacro contexture-tools-test-with (answers &rest body)
@@ -19,7 +19,7 @@ The tools that BODY defines are forgotten after it."
   `(let ((contexture-tools nil)
          (contexture-tools--defined contexture-tools--defined)
          (contexture-tools--calls (make-hash-table)))
-     (contexture-repl-test--with-model ,answers
+     (contexture-conversation-test--with-model ,answers
        (lambda ()
          (contexture-request 'open-session
                              (list :name "talk" :project contexture-ert-directory))

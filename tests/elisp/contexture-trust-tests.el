@@ -9,14 +9,14 @@
 
 ;;; Code:
 
-(require 'contexture-repl-test-helper)
+(require 'contexture-conversation-test-helper)
 (require 'contexture-doctor)
 
 (defmacro contexture-trust-test-with (answers &rest body)
   "Run BODY in a conversation of a project with templates of its own.
 ANSWERS, a form, are the keys that are pressed in turn."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test-with '(("A") ("B"))
+  `(contexture-conversation-test-with '(("A") ("B"))
      (let* ((project (concat contexture-ert-directory "theirs"))
             (folder (concat project "/.contexture/templates/"))
             (contexture-trust--asked nil)
@@ -26,8 +26,8 @@ ANSWERS, a form, are the keys that are pressed in turn."
          (with-temp-file (concat folder name ".md")
            (insert "Theirs. {{ code }}\n")))
        (contexture-request 'open-session (list :name "theirs" :project project))
-       (contexture-repl-test-open "theirs")
-       (contexture-ert-wait-for contexture-repl--templates)
+       (contexture-conversation-test-open "theirs")
+       (contexture-ert-wait-for contexture-conversation--templates)
        (cl-letf (((symbol-function 'read-multiple-choice)
                   (lambda (_prompt choices) (assq (pop keys) choices))))
          ,@body))))
@@ -41,54 +41,54 @@ ANSWERS, a form, are the keys that are pressed in turn."
   "Return the template that manages this conversation, as the server has it."
   (contexture-test-settle)
   (let ((settings (contexture-request
-                   'configure-session (list :session (contexture-repl--session-id)))))
+                   'configure-session (list :session (contexture-conversation--session-id)))))
     (and (plist-get settings :manage) (plist-get settings :template))))
 
 (ert-deftest contexture-trust-is-asked-for-once-and-kept ()
   (contexture-trust-test-with (list ?s ?y)
-    (should (equal (sort (mapcar #'car contexture-repl--untrusted) #'string<)
+    (should (equal (sort (mapcar #'car contexture-conversation--untrusted) #'string<)
                    '("explain" "goal-oriented" "ours")))
-    (should-not (member "ours" contexture-repl--templates))
-    (should (member "ours" (contexture-repl--template-names)))
-    (contexture-repl-switch-template "ours")
+    (should-not (member "ours" contexture-conversation--templates))
+    (should (member "ours" (contexture-conversation--template-names)))
+    (contexture-conversation-switch-notes "ours")
     (should (string-search "Theirs. {{ code }}"
                            (with-current-buffer contexture-trust-buffer (buffer-string))))
     (contexture-ert-wait-for (equal (contexture-trust-test-template) "ours"))
     (should (equal (contexture-trust-test-projects) (list (file-truename project))))
-    (contexture-ert-wait-for (member "ours" contexture-repl--templates))
-    (should-not contexture-repl--untrusted)
+    (contexture-ert-wait-for (member "ours" contexture-conversation--templates))
+    (should-not contexture-conversation--untrusted)
     (contexture-test-message "no longer trusted"
       (contexture-distrust-project project)
-      (contexture-ert-wait-for contexture-repl--untrusted))
+      (contexture-ert-wait-for contexture-conversation--untrusted))
     (should-not (contexture-trust-test-projects))
     (should-not keys)))
 
 (ert-deftest contexture-trust-that-is-refused-leaves-the-users-templates ()
   (contexture-trust-test-with (list ?n)
-    (contexture-repl-switch-template "goal-oriented")
+    (contexture-conversation-switch-notes "goal-oriented")
     (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
-    (contexture-repl-switch-template "ours")
+    (contexture-conversation-switch-notes "ours")
     (contexture-ert-wait-for (string-search "is not trusted; look at its"
-                                            (contexture-repl-test-shown)))
+                                            (contexture-conversation-test-shown)))
     (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
     (should-not keys)
     (should-not (contexture-trust-test-projects))))
 
 (ert-deftest contexture-trust-is-not-asked-for-without-need ()
   (contexture-trust-test-with nil
-    (contexture-repl-switch-template "freeform-chat")
+    (contexture-conversation-switch-notes "freeform-chat")
     (contexture-ert-wait-for (equal (contexture-trust-test-template) "freeform-chat"))))
 
 (ert-deftest contexture-trust-is-asked-for-by-questions-about-code ()
   (contexture-trust-test-with (list ?y)
     (let (text)
-      (cl-letf (((symbol-function 'contexture-repl-code--clean)
+      (cl-letf (((symbol-function 'contexture-conversation-code--clean)
                  (lambda (_) (current-buffer)))
-                ((symbol-function 'contexture-repl-code--take)
-                 (lambda (&rest _) (cons "(+ 1 2)" (contexture-repl--make-origin))))
-                ((symbol-function 'contexture-repl-code--submit)
+                ((symbol-function 'contexture-conversation-code--take)
+                 (lambda (&rest _) (cons "(+ 1 2)" (contexture-conversation--make-origin))))
+                ((symbol-function 'contexture-conversation-code--submit)
                  (lambda (said _) (setq text said))))
-        (contexture-repl-code--ask "explain" nil nil)
+        (contexture-conversation-code--ask "explain" nil nil)
         (contexture-ert-wait-for text))
       (should (equal text "Theirs. (+ 1 2)")))))
 

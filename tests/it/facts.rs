@@ -50,8 +50,8 @@ fn the_reference_names_the_defaults_of_sessions() {
 
 #[test]
 fn emacs_knows_the_strategies_and_the_defaults_of_sessions() {
-    let source = page("elisp/contexture-session.el");
-    let settings = between(&source, "(defconst contexture-session--more-settings", "\n\n");
+    let source = page("elisp/contexture-conversations.el");
+    let settings = between(&source, "(defconst contexture-conversations--more-settings", "\n\n");
     let names = strategy::names();
     let strategies = between(settings, "(:strategy ", ")\n    (:");
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
@@ -80,8 +80,8 @@ fn every_topic_is_described_and_emacs_asks_for_none_that_there_is_not() {
     // What a client with tools gets needs no subscription.
     let told = topics.iter().copied().chain(["tool-called", "tool-cancelled"]);
     assert_eq!(described, told.collect());
-    let source = page("elisp/contexture-session.el");
-    let asked = between(&source, "(defconst contexture-session--topics\n  '(", ")");
+    let source = page("elisp/contexture-conversations.el");
+    let asked = between(&source, "(defconst contexture-conversations--topics\n  '(", ")");
     for topic in asked.split_whitespace() {
         assert!(topics.contains(topic), "{topic}");
     }

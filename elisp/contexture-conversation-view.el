@@ -1,4 +1,4 @@
-;;; contexture-repl-view.el --- What a conversation looks like  -*- lexical-binding: t; -*-
+;;; contexture-conversation-view.el --- What a conversation looks like  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -14,7 +14,7 @@
 
 ;;; Code:
 
-(declare-function contexture-repl--with-question-p "contexture-repl-turn" (item))
+(declare-function contexture-conversation--with-question-p "contexture-conversation-turn" (item))
 
 (require 'cl-lib)
 (require 'font-lock)
@@ -31,15 +31,15 @@
 ;; that language's major mode, which receives the lines as they come.
 ;;
 ;; Emacs is slow with lines of many thousand characters, so such lines are
-;; broken on insertion.  `contexture-repl-markdown--text' returns a text
+;; broken on insertion.  `contexture-markdown--text' returns a text
 ;; without these breaks.
 
-(defgroup contexture-repl nil
+(defgroup contexture-conversation nil
   "Talk with a model in Emacs."
   :group 'contexture
-  :prefix "contexture-repl-")
+  :prefix "contexture-conversation-")
 
-(defcustom contexture-repl-languages
+(defcustom contexture-conversation-languages
   '(("elisp" . emacs-lisp-mode) ("emacs-lisp" . emacs-lisp-mode)
     ("lisp" . lisp-mode) ("common-lisp" . lisp-mode) ("cl" . lisp-mode)
     ("scheme" . scheme-mode) ("c" . c-mode) ("cpp" . c++-mode) ("c++" . c++-mode)
@@ -56,44 +56,44 @@ For another language NAME, the mode is NAME-mode, if that is one of
 `contexture--code-modes'."
   :type '(alist :key-type (string :tag "Language") :value-type (function :tag "Mode")))
 
-(defconst contexture-repl-markdown--looks
+(defconst contexture-markdown--looks
   '(face invisible display wrap-prefix contexture-link mouse-face help-echo follow-link keymap)
   "Text properties that drawing sets, besides `contexture-block'.")
 
-(defface contexture-repl-heading '((t :inherit (bold font-lock-function-name-face)))
+(defface contexture-conversation-heading '((t :inherit (bold font-lock-function-name-face)))
   "Face of headings in an answer.")
 
-(defface contexture-repl-code '((t :inherit fixed-pitch))
+(defface contexture-conversation-code '((t :inherit fixed-pitch))
   "Face of code between fences, below the faces of its language.")
 
-(defface contexture-repl-inline-code '((t :inherit (fixed-pitch font-lock-constant-face)))
+(defface contexture-conversation-inline-code '((t :inherit (fixed-pitch font-lock-constant-face)))
   "Face of code within a line.")
 
-(defface contexture-repl-markup '((t :inherit shadow))
+(defface contexture-conversation-markup '((t :inherit shadow))
   "Face of fences, rules and other markup.")
 
-(defface contexture-repl-quote '((t :inherit (italic shadow)))
+(defface contexture-conversation-quote '((t :inherit (italic shadow)))
   "Face of quoted lines.")
 
-(defconst contexture-repl-markdown--longest 2000
+(defconst contexture-markdown--longest 2000
   "Number of characters after which a line is broken at the next space.
 After twice as many it is broken anywhere.")
 
-(defconst contexture-repl-markdown--largest-code 200000
+(defconst contexture-markdown--largest-code 200000
   "Number of characters of a code block after which its faces are left out.")
 
-(defconst contexture-repl-markdown--fence
+(defconst contexture-markdown--fence
   "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
   "Regexp for a line that begins a block of code.")
 
-(defconst contexture-repl-markdown--row "[ \t]*|.*|[ \t]*$"
+(defconst contexture-markdown--row "[ \t]*|.*|[ \t]*$"
   "Regexp for a row of a table.")
 
-(defconst contexture-repl-markdown--rule "[ \t]*|[ \t]*:?-[-:| \t]*|[ \t]*$"
+(defconst contexture-markdown--rule "[ \t]*|[ \t]*:?-[-:| \t]*|[ \t]*$"
   "Regexp for the row of dashes below the head of a table.")
 
-(defconst contexture-repl-markdown--spans
-  '(("`" "`\\([^`\n]+\\)`" contexture-repl-inline-code)
+(defconst contexture-markdown--spans
+  '(("`" "`\\([^`\n]+\\)`" contexture-conversation-inline-code)
     ("**" "\\*\\*\\([^ *\n][^*\n]*\\)\\*\\*" bold)
     ("__" "\\_<__\\([^ _\n][^_\n]*\\)__\\_>" bold)
     ("*" "\\(?:^\\|[^*]\\)\\*\\([^ *\n][^*\n]*\\)\\*" italic)
@@ -103,16 +103,17 @@ After twice as many it is broken anywhere.")
 Group 1 of REGEXP gets FACE.  Only lines that contain MARK are searched for
 REGEXP, since that takes longer.")
 
-(cl-defstruct (contexture-repl--block (:constructor contexture-repl--make-block)
-                                      (:copier nil))
+(cl-defstruct (contexture-conversation--block (:constructor contexture-conversation--make-block)
+                                              (:copier nil))
   "A block of code, stored as the text property `contexture-block' of the code.
 MARK is its opening fence, INDENT the indentation of the fence, LANGUAGE the
 word after the fence, and MODE the major mode for LANGUAGE, or nil.  It has
 no markers, since each marker slows down all insertions."
   mark indent language mode)
 
-(cl-defstruct (contexture-repl-markdown--state
-               (:constructor contexture-repl-markdown--make-state) (:copier nil))
+(cl-defstruct (contexture-markdown--state
+               (:constructor contexture-markdown--make-state)
+               (:copier nil))
   "State of a Markdown text that is being inserted piece by piece.
 DONE is a marker at the first line that is not finally drawn; COLUMN is the
 length of the last line; OPEN is the code block that the text is in, or nil;
@@ -122,83 +123,83 @@ PROPERTIES are text properties for the whole text."
 
 ;;;; Inserting
 
-(defun contexture-repl-markdown--begin (properties)
+(defun contexture-markdown--begin (properties)
   "Return the state of a new Markdown text at point with text PROPERTIES."
-  (contexture-repl-markdown--make-state :done (copy-marker (point))
-                                        :properties properties))
+  (contexture-markdown--make-state :done (copy-marker (point))
+                                                :properties properties))
 
-(defun contexture-repl-markdown--insert (state text)
+(defun contexture-markdown--insert (state text)
   "Insert TEXT, the next piece of STATE's text, at point, and draw it."
-  (contexture-repl-markdown--insert-broken state text)
+  (contexture-markdown--insert-broken state text)
   (let ((end (point)))
-    (contexture-repl-markdown--draw-lines state end)
-    (let ((beg (marker-position (contexture-repl-markdown--state-done state))))
-      (when (< beg end (+ beg contexture-repl-markdown--longest))
-        (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
-        (if-let* ((block (contexture-repl-markdown--state-open state)))
-            (add-text-properties beg end (list 'face 'contexture-repl-code
+    (contexture-markdown--draw-lines state end)
+    (let ((beg (marker-position (contexture-markdown--state-done state))))
+      (when (< beg end (+ beg contexture-markdown--longest))
+        (remove-list-of-text-properties beg end contexture-markdown--looks)
+        (if-let* ((block (contexture-markdown--state-open state)))
+            (add-text-properties beg end (list 'face 'contexture-conversation-code
                                                'contexture-block block))
-          (unless (contexture-repl-markdown--fence-p beg end)
-            (contexture-repl-markdown--draw-prose beg end)))))
+          (unless (contexture-markdown--fence-p beg end)
+            (contexture-markdown--draw-prose beg end)))))
     (goto-char end)))
 
-(defun contexture-repl-markdown--end (state)
+(defun contexture-markdown--end (state)
   "Draw the rest of STATE's text, which ends at point."
   (let ((end (point)))
-    (when (< (contexture-repl-markdown--state-done state) end)
-      (contexture-repl-markdown--draw-line
-       state (marker-position (contexture-repl-markdown--state-done state)) end))
-    (set-marker (contexture-repl-markdown--state-done state) nil)
-    (contexture-repl-markdown--align-table end)
+    (when (< (contexture-markdown--state-done state) end)
+      (contexture-markdown--draw-line
+       state (marker-position (contexture-markdown--state-done state)) end))
+    (set-marker (contexture-markdown--state-done state) nil)
+    (contexture-markdown--align-table end)
     (goto-char end)))
 
-(defun contexture-repl-markdown--insert-broken (state text)
+(defun contexture-markdown--insert-broken (state text)
   "Insert TEXT, the next piece of STATE's text, breaking long lines."
   ;; At once, as far as no line is long: each insertion is a stretch of
   ;; text with properties of its own for good.
   (let ((start (point)) (inserted 0) (from 0) newline)
     (while from
       (setq newline (string-search "\n" text from))
-      (let ((column (+ (contexture-repl-markdown--state-column state)
+      (let ((column (+ (contexture-markdown--state-column state)
                        (- (or newline (length text)) from))))
-        (if (<= column contexture-repl-markdown--longest)
-            (setf (contexture-repl-markdown--state-column state) column)
+        (if (<= column contexture-markdown--longest)
+            (setf (contexture-markdown--state-column state) column)
           (insert (substring text inserted from))
-          (contexture-repl-markdown--insert-piece state (substring text from newline))
+          (contexture-markdown--insert-piece state (substring text from newline))
           (setq inserted newline)))
       (when newline
-        (setf (contexture-repl-markdown--state-column state) 0))
+        (setf (contexture-markdown--state-column state) 0))
       (setq from (and newline (1+ newline))))
     (when inserted
       (insert (substring text inserted)))
-    (add-text-properties start (point) (contexture-repl-markdown--state-properties state))
+    (add-text-properties start (point) (contexture-markdown--state-properties state))
     (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
-(defun contexture-repl-markdown--insert-piece (state piece)
+(defun contexture-markdown--insert-piece (state piece)
   "Insert PIECE, which is within one line of STATE's text; break a long line."
-  (let ((column (contexture-repl-markdown--state-column state))
+  (let ((column (contexture-markdown--state-column state))
         (from 0) (length (length piece)) at)
-    (while (and (> (+ column (- length from)) contexture-repl-markdown--longest)
-                (< (setq at (contexture-repl-markdown--break piece from column))
+    (while (and (> (+ column (- length from)) contexture-markdown--longest)
+                (< (setq at (contexture-markdown--break piece from column))
                    (1- length)))
       (insert (substring piece from at) (propertize "\n" 'contexture-break t))
       (setq column 0 from at))
     (insert (substring piece from))
-    (setf (contexture-repl-markdown--state-column state)
+    (setf (contexture-markdown--state-column state)
           (+ column (- length from)))))
 
-(defun contexture-repl-markdown--break (piece from column)
+(defun contexture-markdown--break (piece from column)
   "Return the index after FROM at which to break PIECE, a string.
 FROM, an index, is at COLUMN of its line.  Return the length of PIECE if
 the line need not be broken yet."
-  (let* ((longest contexture-repl-markdown--longest)
+  (let* ((longest contexture-markdown--longest)
          (earliest (+ from (max 0 (- longest column))))
          (latest (+ from (max 1 (- (* 2 longest) column))))
          (blank (string-match-p "[ \t]" piece (min earliest (length piece)))))
     (min (if blank (min (1+ blank) latest) latest)
          (length piece))))
 
-(defun contexture-repl-markdown--text (beg end)
+(defun contexture-markdown--text (beg end)
   "Return the original text from BEG to END, without the line breaks added here."
   (let ((pieces nil) (position beg))
     (while (< position end)
@@ -210,60 +211,60 @@ the line need not be broken yet."
 
 ;;;; Lines
 
-(defun contexture-repl-markdown--draw-lines (state end)
+(defun contexture-markdown--draw-lines (state end)
   "Draw the complete lines of STATE's text that are not drawn yet, up to END."
-  (let ((done (contexture-repl-markdown--state-done state)) code eol)
+  (let ((done (contexture-markdown--state-done state)) code eol)
     (goto-char done)
     (while (search-forward "\n" end t)
       (setq eol (1- (point)))
       (let ((beg (marker-position done)))
         (set-marker done (point))
-        (if (and (contexture-repl-markdown--state-open state)
-                 (not (contexture-repl-markdown--closing-p state beg eol)))
+        (if (and (contexture-markdown--state-open state)
+                 (not (contexture-markdown--closing-p state beg eol)))
             (unless code (setq code beg))
           (when code
-            (contexture-repl-markdown--draw-code state code beg)
+            (contexture-markdown--draw-code state code beg)
             (setq code nil))
-          (contexture-repl-markdown--draw-line state beg eol)))
+          (contexture-markdown--draw-line state beg eol)))
       (goto-char done))
-    (when code (contexture-repl-markdown--draw-code state code (point)))))
+    (when code (contexture-markdown--draw-code state code (point)))))
 
-(defun contexture-repl-markdown--draw-line (state beg end)
+(defun contexture-markdown--draw-line (state beg end)
   "Draw the line from BEG to END of STATE's text for good."
   (remove-list-of-text-properties beg end (cons 'contexture-block
-                                                contexture-repl-markdown--looks))
-  (cond ((contexture-repl-markdown--state-open state)
-         (if (contexture-repl-markdown--closing-p state beg end)
-             (contexture-repl-markdown--close state beg end)
-           (contexture-repl-markdown--draw-code state beg end)))
-        ((contexture-repl-markdown--fence-p beg end)
+                                                contexture-markdown--looks))
+  (cond ((contexture-markdown--state-open state)
+         (if (contexture-markdown--closing-p state beg end)
+             (contexture-markdown--close state beg end)
+           (contexture-markdown--draw-code state beg end)))
+        ((contexture-markdown--fence-p beg end)
          (let ((language (downcase (match-string-no-properties 2))))
-           (setf (contexture-repl-markdown--state-open state)
-                 (contexture-repl--make-block
+           (setf (contexture-markdown--state-open state)
+                 (contexture-conversation--make-block
                   :mark (match-string-no-properties 1)
                   :indent (- (match-beginning 1) beg)
                   :language language
-                  :mode (contexture-repl-markdown--mode language))
-                 (contexture-repl-markdown--state-code-at state) nil)
-           (put-text-property beg end 'face 'contexture-repl-markup))
-         (contexture-repl-markdown--align-table beg))
-        (t (contexture-repl-markdown--draw-prose beg end)
+                  :mode (contexture-markdown--mode language))
+                 (contexture-markdown--state-code-at state) nil)
+           (put-text-property beg end 'face 'contexture-conversation-markup))
+         (contexture-markdown--align-table beg))
+        (t (contexture-markdown--draw-prose beg end)
            (goto-char beg)
-           (unless (looking-at-p contexture-repl-markdown--row)
-             (contexture-repl-markdown--align-table beg)))))
+           (unless (looking-at-p contexture-markdown--row)
+             (contexture-markdown--align-table beg)))))
 
-(defun contexture-repl-markdown--fence-p (beg end)
+(defun contexture-markdown--fence-p (beg end)
   "Return non-nil if the line from BEG to END opens a code block.
 Then group 1 of the match is the fence, and group 2 the language."
   (goto-char beg)
-  (and (looking-at contexture-repl-markdown--fence)
+  (and (looking-at contexture-markdown--fence)
        (<= (match-end 0) end)))
 
-(defun contexture-repl-markdown--closing-p (state beg end)
+(defun contexture-markdown--closing-p (state beg end)
   "Return non-nil if the line from BEG to END closes the code block of STATE."
   (goto-char beg)
   (skip-chars-forward " \t" end)
-  (let* ((mark (contexture-repl--block-mark (contexture-repl-markdown--state-open state)))
+  (let* ((mark (contexture-conversation--block-mark (contexture-markdown--state-open state)))
          (from (point)))
     (skip-chars-forward (substring mark 0 1) end)
     (and (>= (- (point) from) (length mark))
@@ -271,22 +272,22 @@ Then group 1 of the match is the fence, and group 2 the language."
 
 ;;;; Blocks of code
 
-(defun contexture-repl-markdown--close (state beg end)
+(defun contexture-markdown--close (state beg end)
   "Make STATE leave its code block, whose closing fence is from BEG to END."
-  (setf (contexture-repl-markdown--state-open state) nil)
-  (put-text-property beg end 'face 'contexture-repl-markup))
+  (setf (contexture-markdown--state-open state) nil)
+  (put-text-property beg end 'face 'contexture-conversation-markup))
 
-(defun contexture-repl-markdown--mode (language)
+(defun contexture-markdown--mode (language)
   "Return the major mode for LANGUAGE, the word after a code fence, or nil.
-It is one of `contexture-repl-languages' or of `contexture--code-modes': a
-model must not choose an arbitrary function to call.  The mode's
-replacement in `major-mode-remap-alist' comes first, and its tree-sitter
-variant last."
-  (let* ((mode (or (cdr (assoc language contexture-repl-languages))
+It is one of `contexture-conversation-languages' or of
+`contexture--code-modes': a model must not choose an arbitrary function to
+call.  The mode's replacement in `major-mode-remap-alist' comes first, and its
+tree-sitter variant last."
+  (let* ((mode (or (cdr (assoc language contexture-conversation-languages))
                    (intern-soft (concat language "-mode"))))
          (known (and mode
                      (not (string-empty-p language))
-                     (or (rassq mode contexture-repl-languages)
+                     (or (rassq mode contexture-conversation-languages)
                          (memq mode contexture--code-modes)))))
     (when known
       (cl-find-if #'fboundp
@@ -299,30 +300,30 @@ variant last."
                                (treesit-ready-p (intern name) t)
                                (intern-soft (concat name "-ts-mode")))))))))
 
-(defun contexture-repl-markdown--draw-code (state beg end)
+(defun contexture-markdown--draw-code (state beg end)
   "Draw the code from BEG to END, which belongs to the open block of STATE."
-  (let ((block (contexture-repl-markdown--state-open state)))
-    (remove-list-of-text-properties beg end contexture-repl-markdown--looks)
-    (add-text-properties beg end (list 'face 'contexture-repl-code
+  (let ((block (contexture-markdown--state-open state)))
+    (remove-list-of-text-properties beg end contexture-markdown--looks)
+    (add-text-properties beg end (list 'face 'contexture-conversation-code
                                        'contexture-block block))
-    (when (contexture-repl--block-mode block)
+    (when (contexture-conversation--block-mode block)
       (condition-case nil
           (contexture--inertly
-            (contexture-repl-markdown--highlight state block beg end))
-        (error (setf (contexture-repl--block-mode block) nil))))))
+            (contexture-markdown--highlight state block beg end))
+        (error (setf (contexture-conversation--block-mode block) nil))))))
 
-(defun contexture-repl-markdown--highlight (state block beg end)
+(defun contexture-markdown--highlight (state block beg end)
   "Fontify the code from BEG to END, part of STATE's BLOCK, by BLOCK's mode."
   (let ((target (current-buffer))
-        (hidden (contexture-repl-markdown--hidden-buffer
-                 (contexture-repl--block-mode block)
-                 (null (contexture-repl-markdown--state-code-at state)))))
+        (hidden (contexture-markdown--hidden-buffer
+                 (contexture-conversation--block-mode block)
+                 (null (contexture-markdown--state-code-at state)))))
     (with-current-buffer hidden
       (let ((at (point-max)) (inhibit-message t) (message-log-max nil))
-        (when (< at contexture-repl-markdown--largest-code)
+        (when (< at contexture-markdown--largest-code)
           (goto-char at)
           (insert-buffer-substring-no-properties target beg end)
-          (setf (contexture-repl-markdown--state-code-at state) (point))
+          (setf (contexture-markdown--state-code-at state) (point))
           (font-lock-fontify-region at (point))
           (let ((to beg)
                 (position at) (end (point-max)))
@@ -333,11 +334,11 @@ variant last."
                   (let ((beg (+ to (- position at))) (end (+ to (- next at))))
                     (with-current-buffer target
                       (put-text-property beg end 'face
-                                         (contexture-repl-markdown--code-face
+                                         (contexture-markdown--code-face
                                           face)))))
                 (setq position next)))))))))
 
-(defun contexture-repl-markdown--hidden-buffer (mode new)
+(defun contexture-markdown--hidden-buffer (mode new)
   "Return the hidden buffer that fontifies code by MODE; empty it if NEW."
   (let* ((name (format " *contexture code: %s*" mode))
          (buffer (get-buffer name)))
@@ -353,131 +354,131 @@ variant last."
       (with-current-buffer buffer (erase-buffer)))
     buffer))
 
-(defvar contexture-repl-markdown--code-faces nil
-  "Alist from a face to the list of that face and `contexture-repl-code'.
+(defvar contexture-markdown--code-faces nil
+  "Alist from a face to the list of that face and `contexture-conversation-code'.
 All texts share these lists, to save memory.")
 
-(defun contexture-repl-markdown--code-face (face)
-  "Return FACE, a value of the property `face', before `contexture-repl-code'.
-So FACE takes precedence."
-  (or (cdr (assoc face contexture-repl-markdown--code-faces))
-      (let ((above (append (ensure-list face) '(contexture-repl-code))))
+(defun contexture-markdown--code-face (face)
+  "Return FACE, a value of the property `face', before that of code.
+So FACE takes precedence over `contexture-conversation-code'."
+  (or (cdr (assoc face contexture-markdown--code-faces))
+      (let ((above (append (ensure-list face) '(contexture-conversation-code))))
         (when (symbolp face)
-          (push (cons face above) contexture-repl-markdown--code-faces))
+          (push (cons face above) contexture-markdown--code-faces))
         above)))
 
-(defun contexture-repl-markdown--block-text (position)
+(defun contexture-markdown--block-text (position)
   "Return the code of the block at POSITION, unindented as far as its fence is."
   (let* ((block (get-text-property position 'contexture-block))
          (end (next-single-property-change position 'contexture-block nil (point-max)))
          (beg (previous-single-property-change end 'contexture-block nil (point-min)))
-         (text (contexture-repl-markdown--text beg end))
-         (indent (contexture-repl--block-indent block)))
+         (text (contexture-markdown--text beg end))
+         (indent (contexture-conversation--block-indent block)))
     (if (= indent 0) text
       (replace-regexp-in-string (format "^[ \t]\\{1,%d\\}" indent) "" text))))
 
 ;;;; Prose
 
-(defun contexture-repl-markdown--draw-prose (beg end)
+(defun contexture-markdown--draw-prose (beg end)
   "Draw the line from BEG to END, which is not code."
-  (unless (> (- end beg) (* 2 contexture-repl-markdown--longest))
+  (unless (> (- end beg) (* 2 contexture-markdown--longest))
     (goto-char beg)
-    (contexture-repl-markdown--draw-kind beg end)
-    (pcase-dolist (`(,mark ,regexp ,face) contexture-repl-markdown--spans)
+    (contexture-markdown--draw-kind beg end)
+    (pcase-dolist (`(,mark ,regexp ,face) contexture-markdown--spans)
       (goto-char beg)
       (when (search-forward mark end t)
-        (contexture-repl-markdown--each regexp beg end face)))
+        (contexture-markdown--each regexp beg end face)))
     (goto-char beg)
     (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
       (let ((target (match-string-no-properties 1)))
-        (when (save-match-data (contexture-repl-markdown--place target))
-          (contexture-repl-markdown--link (match-beginning 1) (match-end 1) target))))
+        (when (save-match-data (contexture-markdown--place target))
+          (contexture-markdown--link (match-beginning 1) (match-end 1) target))))
     (goto-char beg)
     (when (search-forward "](" end t)
       (goto-char beg)
       (while (re-search-forward "\\[\\([^]\n]+\\)\\](\\([^) \n]+\\))" end t)
-        (unless (contexture-repl-markdown--code-p (match-beginning 0))
-          (contexture-repl-markdown--hide (match-beginning 0) (match-beginning 1))
-          (contexture-repl-markdown--hide (match-end 1) (match-end 0))
-          (contexture-repl-markdown--link (match-beginning 1) (match-end 1)
-                                          (match-string-no-properties 2)))))))
+        (unless (contexture-markdown--code-p (match-beginning 0))
+          (contexture-markdown--hide (match-beginning 0) (match-beginning 1))
+          (contexture-markdown--hide (match-end 1) (match-end 0))
+          (contexture-markdown--link (match-beginning 1) (match-end 1)
+                                                  (match-string-no-properties 2)))))))
 
-(defun contexture-repl-markdown--draw-kind (beg end)
+(defun contexture-markdown--draw-kind (beg end)
   "Draw the line from BEG to END as a heading, a list entry or a quote."
   (cond ((looking-at "#\\{1,6\\}[ \t]+")
-         (contexture-repl-markdown--hide beg (min end (match-end 0)))
-         (put-text-property (min end (match-end 0)) end 'face 'contexture-repl-heading))
+         (contexture-markdown--hide beg (min end (match-end 0)))
+         (put-text-property (min end (match-end 0)) end 'face 'contexture-conversation-heading))
         ((looking-at "[ \t]*\\(?:---+\\|\\*\\*\\*+\\|___+\\)[ \t]*$")
-         (put-text-property beg end 'face 'contexture-repl-markup))
+         (put-text-property beg end 'face 'contexture-conversation-markup))
         ((looking-at "[ \t]*\\([-*+]\\)[ \t]+")
          (put-text-property (match-beginning 1) (match-end 1) 'display "\u2022")
-         (contexture-repl-markdown--indent beg end (match-end 0)))
+         (contexture-markdown--indent beg end (match-end 0)))
         ((looking-at "[ \t]*\\([0-9]+[.)]\\)[ \t]+")
          (put-text-property (match-beginning 1) (match-end 1) 'face 'bold)
-         (contexture-repl-markdown--indent beg end (match-end 0)))
+         (contexture-markdown--indent beg end (match-end 0)))
         ((looking-at "[ \t]*\\(?:>[ \t]?\\)+")
-         (put-text-property beg end 'face 'contexture-repl-quote)
-         (contexture-repl-markdown--indent beg end (match-end 0)))))
+         (put-text-property beg end 'face 'contexture-conversation-quote)
+         (contexture-markdown--indent beg end (match-end 0)))))
 
-(defconst contexture-repl-markdown--indents
+(defconst contexture-markdown--indents
   (vconcat (mapcar (lambda (width) (make-string width ?\s)) (number-sequence 0 40)))
   "Vector of strings of 0 to 40 spaces, which all lines share to save memory.")
 
-(defun contexture-repl-markdown--indent (beg end to)
+(defun contexture-markdown--indent (beg end to)
   "Indent the continuation lines of the line from BEG to END as far as TO."
   (put-text-property beg end 'wrap-prefix
-                     (aref contexture-repl-markdown--indents (min 40 (- to beg)))))
+                     (aref contexture-markdown--indents (min 40 (- to beg)))))
 
-(defun contexture-repl-markdown--hide (beg end)
-  "Let the markup from BEG to END be hidden; see `contexture-repl-hide-markup'."
-  (add-text-properties beg end '(face contexture-repl-markup
+(defun contexture-markdown--hide (beg end)
+  "Let `contexture-conversation-hide-markup' hide the markup from BEG to END."
+  (add-text-properties beg end '(face contexture-conversation-markup
                                       invisible contexture-markup)))
 
-(defvar contexture-repl-link-map
+(defvar contexture-conversation-link-map
   (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'contexture-repl-follow-link)
-    (define-key map [mouse-2] #'contexture-repl-follow-link)
+    (define-key map (kbd "RET") #'contexture-conversation-follow-link)
+    (define-key map [mouse-2] #'contexture-conversation-follow-link)
     map)
   "Keymap of links in answers.")
 
-(defun contexture-repl-markdown--link (beg end target)
+(defun contexture-markdown--link (beg end target)
   "Make the text from BEG to END a link to TARGET."
   (add-face-text-property beg end 'link)
   (add-text-properties beg end (list 'contexture-link target 'mouse-face 'highlight
                                      'help-echo (contexture--help target)
                                      'follow-link t
-                                     'keymap contexture-repl-link-map)))
+                                     'keymap contexture-conversation-link-map)))
 
-(defun contexture-repl-markdown--each (regexp beg end face)
+(defun contexture-markdown--each (regexp beg end face)
   "Set FACE on group 1 of each match of REGEXP between BEG and END.
 Hide the markup around the group.  Skip a match that is code in a line."
   (goto-char beg)
   (while (re-search-forward regexp end t)
     (let ((from (match-beginning 1)) (to (match-end 1)) (after (match-end 0)))
-      (unless (contexture-repl-markdown--code-p from)
+      (unless (contexture-markdown--code-p from)
         (let ((width (- after to)))
-          (contexture-repl-markdown--hide (- from width) from)
-          (contexture-repl-markdown--hide to after)
+          (contexture-markdown--hide (- from width) from)
+          (contexture-markdown--hide to after)
           (add-face-text-property from to face)))
       (goto-char after))))
 
-(defun contexture-repl-markdown--code-p (position)
+(defun contexture-markdown--code-p (position)
   "Return non-nil if the text at POSITION is code within a line."
   (let ((face (get-text-property position 'face)))
-    (or (eq face 'contexture-repl-inline-code)
-        (and (consp face) (memq 'contexture-repl-inline-code face)))))
+    (or (eq face 'contexture-conversation-inline-code)
+        (and (consp face) (memq 'contexture-conversation-inline-code face)))))
 
 ;;;; Tables
 
 ;; A table is aligned once its last row is there.  Its text stays as it is:
 ;; each bar is displayed with the blanks that its column needs.
 
-(defun contexture-repl-markdown--align-table (end)
+(defun contexture-markdown--align-table (end)
   "Align the table that ends at END, or with the line before it, if there is one."
   (goto-char end)
   (when (bolp) (forward-line -1))
   (let (rows)
-    (while (and (progn (forward-line 0) (looking-at-p contexture-repl-markdown--row))
+    (while (and (progn (forward-line 0) (looking-at-p contexture-markdown--row))
                 (not (get-text-property (point) 'contexture-block))
                 (push (save-excursion
                         (let ((eol (line-end-position)) bars)
@@ -490,10 +491,10 @@ Hide the markup around the group.  Skip a match that is code in a line."
     (when (and (cdr rows)
                (progn (goto-char (caadr rows))
                       (forward-line 0)
-                      (looking-at-p contexture-repl-markdown--rule)))
-      (contexture-repl-markdown--align-rows rows))))
+                      (looking-at-p contexture-markdown--rule)))
+      (contexture-markdown--align-rows rows))))
 
-(defun contexture-repl-markdown--width (beg end)
+(defun contexture-markdown--width (beg end)
   "Return the number of columns that the visible text from BEG to END takes."
   (let ((width 0))
     (while (< beg end)
@@ -503,13 +504,13 @@ Hide the markup around the group.  Skip a match that is code in a line."
         (setq beg next)))
     width))
 
-(defun contexture-repl-markdown--align-rows (rows)
+(defun contexture-markdown--align-rows (rows)
   "Align the columns of a table, unless it is wider than the window.
 ROWS has, for each row, the list of the positions of its bars.  The second
 row is the row of dashes."
   (let* ((texts (append (list (car rows)) (cddr rows)))
          (cells (lambda (bars) (cl-mapcar (lambda (beg end)
-                                            (contexture-repl-markdown--width (1+ beg) end))
+                                            (contexture-markdown--width (1+ beg) end))
                                           bars (cdr bars))))
          (widths (mapcar cells texts))
          (columns (cl-loop for column below (apply #'max (mapcar #'length widths))
@@ -526,13 +527,13 @@ row is the row of dashes."
               (< (apply #'+ (length columns) columns) (window-max-chars-per-line window)))
       (cl-loop for bars in texts
                for row in widths
-               do (contexture-repl-markdown--pad bars row columns sides))
+               do (contexture-markdown--pad bars row columns sides))
       (cl-loop for (beg end) on (cadr rows)
                for width in columns
                while end
                do (put-text-property (1+ beg) end 'display (make-string width ?-))))))
 
-(defun contexture-repl-markdown--pad (bars row columns sides)
+(defun contexture-markdown--pad (bars row columns sides)
   "Display the bars at BARS with the blanks that the cells between them lack.
 ROW is the list of the widths of the cells, COLUMNS that of the columns.
 SIDES is, for each column, the share of the blanks that goes before a cell,
@@ -548,7 +549,7 @@ from 0 to 1."
 
 ;;;; Following links
 
-(defun contexture-repl-markdown--place (target)
+(defun contexture-markdown--place (target)
   "Return (FILE . LINE) for TARGET, such as \"src/main.rs:12\".
 LINE is nil if TARGET names none.  Return nil if there is no such file, or
 if it would be on another machine."
@@ -559,7 +560,7 @@ if it would be on another machine."
         (and (file-regular-p file)
              (cons file (and line (string-to-number line))))))))
 
-(defun contexture-repl-follow-link (&optional event)
+(defun contexture-conversation-follow-link (&optional event)
   "Follow the link at point, or at EVENT if that is a click.
 The link is to a file, perhaps at a line, or to a web page."
   (interactive (list last-input-event))
@@ -567,7 +568,7 @@ The link is to a file, perhaps at a line, or to a web page."
     (mouse-set-point event))
   (let* ((target (or (get-text-property (point) 'contexture-link)
                      (user-error "There is no link here")))
-         (place (contexture-repl-markdown--place target)))
+         (place (contexture-markdown--place target)))
     (cond (place
            (find-file-other-window (car place))
            (when (cdr place)
@@ -586,39 +587,39 @@ The link is to a file, perhaps at a line, or to a web page."
 ;; tokens; and the prompt with the user's text.  Insertions above the
 ;; prompt leave point, the text at the prompt and its undo as they are.
 
-(defface contexture-repl-user '((t :inherit (bold font-lock-keyword-face)))
+(defface contexture-conversation-user '((t :inherit (bold font-lock-keyword-face)))
   "Face of the line above your messages."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-model '((t :inherit (bold font-lock-type-face)))
+(defface contexture-conversation-model '((t :inherit (bold font-lock-type-face)))
   "Face of the line above a model's messages."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-note '((t :inherit shadow))
+(defface contexture-conversation-note '((t :inherit shadow))
   "Face of remarks, such as the cost of an answer."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-error '((t :inherit error))
+(defface contexture-conversation-error '((t :inherit error))
   "Face of error messages in a conversation."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-reasoning '((t :inherit (italic shadow)))
+(defface contexture-conversation-reasoning '((t :inherit (italic shadow)))
   "Face of a model's reasoning before its answer."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-context '((t :inherit shadow))
+(defface contexture-conversation-context '((t :inherit shadow))
   "Face of the line above the prompt, with the items of the context."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defface contexture-repl-prompt '((t :inherit minibuffer-prompt))
+(defface contexture-conversation-prompt '((t :inherit minibuffer-prompt))
   "Face of the prompt of a conversation."
-  :group 'contexture-repl)
+  :group 'contexture-conversation)
 
-(defconst contexture-repl--prompt "> "
+(defconst contexture-conversation--prompt "> "
   "Prompt of a conversation.")
 
-(cl-defstruct (contexture-repl--message (:constructor contexture-repl--make-message)
-                                        (:copier nil))
+(cl-defstruct (contexture-conversation--message (:constructor contexture-conversation--make-message)
+                                                (:copier nil))
   "A message that is shown.
 ID is the server's id of it, or nil while that is unknown; ROLE is a keyword
 such as `:user', and TEXT the message's text.  FROM is a marker where its
@@ -627,8 +628,8 @@ question, or nil; ORIGIN says where the code in a question came from, or is
 nil."
   id role text from checkpoint origin)
 
-(cl-defstruct (contexture-repl--origin (:constructor contexture-repl--make-origin)
-                                       (:copier nil))
+(cl-defstruct (contexture-conversation--origin (:constructor contexture-conversation--make-origin)
+                                               (:copier nil))
   "Origin of the code in a question.
 The code is between the markers BEG and END in BUFFER, which visited FILE;
 TEXT is the code as it was when it was asked about.  NAME says in a few
@@ -636,112 +637,112 @@ words what is asked, and names a new conversation.  WATCH, if non-nil, is
 called with the answer so far and with `more', `done' or `failed'."
   buffer beg end file text name watch)
 
-(defvar-local contexture-repl--session nil
+(defvar-local contexture-conversation--session nil
   "The server's entry for the conversation of this buffer, a plist.")
 
-(defvar-local contexture-repl--loaded nil
+(defvar-local contexture-conversation--loaded nil
   "Non-nil once the conversation's log was drawn in this buffer.")
 
-(defvar-local contexture-repl--once-loaded nil
+(defvar-local contexture-conversation--once-loaded nil
   "Functions to call without arguments when the log is drawn, the last one first.")
 
-(defvar-local contexture-repl--messages nil
+(defvar-local contexture-conversation--messages nil
   "Messages that are shown, the newest first.")
 
-(defvar-local contexture-repl--tail nil
+(defvar-local contexture-conversation--tail nil
   "Marker at the end of the messages, above the line with the context.")
 
-(defvar-local contexture-repl--input nil
+(defvar-local contexture-conversation--input nil
   "Marker at the start of the user's text, after the prompt.")
 
-(defvar-local contexture-repl--items nil
+(defvar-local contexture-conversation--items nil
   "Items of this conversation's context, as last reported.")
 
-(defvar-local contexture-repl--stats nil
+(defvar-local contexture-conversation--stats nil
   "Last result of `session-stats' for this conversation, or nil.")
 
-(defvar-local contexture-repl--answered-by nil
+(defvar-local contexture-conversation--answered-by nil
   "Model that answered last, or nil.")
 
-(defvar-local contexture-repl--providers nil
+(defvar-local contexture-conversation--providers nil
   "List of the server's providers, as last reported, or `none'.")
 
-(defvar-local contexture-repl--log-length 0
+(defvar-local contexture-conversation--log-length 0
   "Number of messages in the conversation's log, as last reported.")
 
-(defvar-local contexture-repl--asking 0
+(defvar-local contexture-conversation--asking 0
   "Number of unanswered calls that ask for the length of the log after a turn.")
 
-(defvar-local contexture-repl--own-rollbacks 0
+(defvar-local contexture-conversation--own-rollbacks 0
   "Number of rollbacks made in this buffer that the server has yet to announce.")
 
-(defvar-local contexture-repl--settings nil
+(defvar-local contexture-conversation--settings nil
   "Settings chosen in this buffer, a plist that is saved with the draft.
 Its keys are :model, :provider, :template, :manage, :phase and :usage.")
 
-(defvar-local contexture-repl--tool-settings nil
+(defvar-local contexture-conversation--tool-settings nil
   "Plist of :tools and :allowed-tools of the conversation, as last reported.")
 
-(defvar-local contexture-repl--approvals nil
+(defvar-local contexture-conversation--approvals nil
   "Models' undecided requests for approval, the oldest first.")
 
-(defvar-local contexture-repl--turn nil
+(defvar-local contexture-conversation--turn nil
   "Turn of this buffer that is being answered, or nil.")
 
-(defvar-local contexture-repl--preparing nil
+(defvar-local contexture-conversation--preparing nil
   "Turn that is being prepared, as (WHAT . QUESTION), or nil.
 WHAT is a symbol that says what comes first, and QUESTION the text to ask.
 If the value has changed when that is done, the turn was cancelled.")
 
 ;;;; Changing what is above the prompt
 
-(defun contexture-repl--lay-out ()
+(defun contexture-conversation--lay-out ()
   "Erase this buffer, and draw a conversation without messages in it."
   (let ((inhibit-read-only t) (buffer-undo-list t))
     (erase-buffer)
-    (setq contexture-repl--messages nil
-          contexture-repl--tail (copy-marker (point-min) t))
-    (insert (apply #'propertize contexture-repl--prompt
-                   'face 'contexture-repl-prompt
-                   (contexture-repl--fixed 'rear-nonsticky t 'field 'prompt)))
-    (setq contexture-repl--input (point-marker))
-    (set-marker contexture-repl--tail (point-min)))
-  (contexture-repl--draw-context))
+    (setq contexture-conversation--messages nil
+          contexture-conversation--tail (copy-marker (point-min) t))
+    (insert (apply #'propertize contexture-conversation--prompt
+                   'face 'contexture-conversation-prompt
+                   (contexture-conversation--fixed 'rear-nonsticky t 'field 'prompt)))
+    (setq contexture-conversation--input (point-marker))
+    (set-marker contexture-conversation--tail (point-min)))
+  (contexture-conversation--draw-context))
 
 ;; Each stretch of text in one look has a list of its properties, and the
 ;; collector of garbage visits them all: what all texts have is a category.
-(dolist (category '(contexture-repl-fixed contexture-repl-undrawn))
+(dolist (category '(contexture-conversation-fixed contexture-conversation-undrawn))
   (put category 'read-only t)
   (put category 'front-sticky '(read-only)))
-(put 'contexture-repl-fixed 'fontified t)
+(put 'contexture-conversation-fixed 'fontified t)
 
-(defun contexture-repl--fixed (&rest properties)
+(defun contexture-conversation--fixed (&rest properties)
   "Return text PROPERTIES plus one that makes text read-only."
-  `(category contexture-repl-fixed ,@properties))
+  `(category contexture-conversation-fixed ,@properties))
 
-(defun contexture-repl--change (function)
+(defun contexture-conversation--change (function)
   "Call FUNCTION, which changes the text above the prompt; return its value.
 Point stays in place.  The change is not recorded for undo, and what is
 recorded stays valid."
-  (let ((before (marker-position contexture-repl--input)))
+  (let ((before (marker-position contexture-conversation--input)))
     (prog1 (let ((inhibit-read-only t)
                  (inhibit-modification-hooks t)
                  (buffer-undo-list t))
              (save-excursion
                (save-restriction (widen) (funcall function))))
-      (let ((by (- (marker-position contexture-repl--input) before)))
+      (let ((by (- (marker-position contexture-conversation--input) before)))
         (unless (or (= by 0) (eq buffer-undo-list t))
           (setq buffer-undo-list
-                (mapcar (lambda (entry) (contexture-repl--shift-entry entry by))
+                (mapcar (lambda (entry) (contexture-conversation--shift-entry entry by))
                         buffer-undo-list)))))))
 
-(defmacro contexture-repl--changing (&rest body)
+(defmacro contexture-conversation--changing (&rest body)
   "Run BODY, which changes the text above the prompt.
-See `contexture-repl--change'."
+See `contexture-conversation--change'."
   (declare (indent 0) (debug t))
-  `(contexture-repl--change (lambda () ,@body)))
+  `(contexture-conversation--change (lambda () ,@body)))
 
-(defun contexture-repl--shift-entry (entry by)
+(defun contexture-conversation--shift-entry (entry by)
   "Return ENTRY of an undo list with its positions increased by BY."
   (pcase entry
     ((pred integerp) (+ entry by))
@@ -753,187 +754,187 @@ See `contexture-repl--change'."
      `(nil ,property ,value ,(+ beg by) . ,(+ end by)))
     (_ entry)))
 
-(defun contexture-repl--busy-p ()
+(defun contexture-conversation--busy-p ()
   "Return non-nil if a turn of this buffer is being answered or prepared."
-  (and (or contexture-repl--turn contexture-repl--preparing) t))
+  (and (or contexture-conversation--turn contexture-conversation--preparing) t))
 
 ;;;; Messages
 
-(defun contexture-repl--add-message (role text heading &rest slots)
+(defun contexture-conversation--add-message (role text heading &rest slots)
   "Draw TEXT, said by ROLE, as the last message, and return the message.
 HEADING is the name of the model that said it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
-  (let ((message (apply #'contexture-repl--begin-message role heading slots)))
-    (contexture-repl--add-text message text)
+  (let ((message (apply #'contexture-conversation--begin-message role heading slots)))
+    (contexture-conversation--add-text message text)
     message))
 
-(defun contexture-repl--add-text (message text)
+(defun contexture-conversation--add-text (message text)
   "Add TEXT below the heading of MESSAGE, which is the last message.
 Its Markdown is drawn when the text is first seen."
-  (setf (contexture-repl--message-text message) text)
-  (contexture-repl--changing
-    (goto-char contexture-repl--tail)
-    (contexture-repl--end-line)
-    (contexture-repl-markdown--insert-broken
-     (contexture-repl-markdown--begin '(category contexture-repl-undrawn)) text)
-    (contexture-repl--end-line)))
+  (setf (contexture-conversation--message-text message) text)
+  (contexture-conversation--changing
+    (goto-char contexture-conversation--tail)
+    (contexture-conversation--end-line)
+    (contexture-markdown--insert-broken
+     (contexture-markdown--begin '(category contexture-conversation-undrawn)) text)
+    (contexture-conversation--end-line)))
 
-(defun contexture-repl--draw-seen (position)
+(defun contexture-conversation--draw-seen (position)
   "Draw the Markdown of the text at POSITION, unless it is drawn."
-  (when (eq (get-text-property position 'category) 'contexture-repl-undrawn)
-    (contexture-repl--changing
+  (when (eq (get-text-property position 'category) 'contexture-conversation-undrawn)
+    (contexture-conversation--changing
       (let* ((end (next-single-property-change position 'category nil (point-max)))
              (state (progn
                       (goto-char (previous-single-property-change end 'category nil
                                                                   (point-min)))
-                      (contexture-repl-markdown--begin nil))))
-        (put-text-property (point) end 'category 'contexture-repl-fixed)
-        (contexture-repl-markdown--draw-lines state end)
+                      (contexture-markdown--begin nil))))
+        (put-text-property (point) end 'category 'contexture-conversation-fixed)
+        (contexture-markdown--draw-lines state end)
         (goto-char end)
-        (contexture-repl-markdown--end state)))))
+        (contexture-markdown--end state)))))
 
-(defun contexture-repl--draw-all (&rest _)
+(defun contexture-conversation--draw-all (&rest _)
   "Draw the Markdown of all texts in this buffer that are not drawn yet."
   (let ((position (point-min)))
     (while (setq position (text-property-any position (point-max) 'category
-                                             'contexture-repl-undrawn))
-      (contexture-repl--draw-seen position))))
+                                             'contexture-conversation-undrawn))
+      (contexture-conversation--draw-seen position))))
 
-(defun contexture-repl--begin-message (role &optional heading &rest slots)
+(defun contexture-conversation--begin-message (role &optional heading &rest slots)
   "Draw the heading of a new message of ROLE, and return the message.
 HEADING is the name of the model that says it, or nil for the one in use.
 SLOTS are further slots of the message, keywords and values."
-  (let ((message (apply #'contexture-repl--make-message :role role slots))
+  (let ((message (apply #'contexture-conversation--make-message :role role slots))
         (name (pcase role
                 (:user "You")
                 (:assistant
-                 (contexture--visible (or heading (contexture-repl--model) "Model")))
+                 (contexture--visible (or heading (contexture-conversation--model) "Model")))
                 (:tool "Tool")
                 (_ (capitalize (contexture--name role))))))
-    (contexture-repl--changing
+    (contexture-conversation--changing
       (when (get-text-property (point-min) 'contexture-intro)
         (delete-region (point-min)
                        (next-single-property-change (point-min) 'contexture-intro
-                                                    nil contexture-repl--tail)))
-      (goto-char contexture-repl--tail)
-      (unless (bobp) (insert (apply #'propertize "\n" (contexture-repl--fixed))))
-      (setf (contexture-repl--message-from message) (copy-marker (point)))
+                                                    nil contexture-conversation--tail)))
+      (goto-char contexture-conversation--tail)
+      (unless (bobp) (insert (apply #'propertize "\n" (contexture-conversation--fixed))))
+      (setf (contexture-conversation--message-from message) (copy-marker (point)))
       (insert (apply #'propertize (concat name "\n")
-                     'face (if (eq role :user) 'contexture-repl-user
-                             'contexture-repl-model)
+                     'face (if (eq role :user) 'contexture-conversation-user
+                             'contexture-conversation-model)
                      'contexture-heading t
-                     (contexture-repl--fixed))))
-    (push message contexture-repl--messages)
+                     (contexture-conversation--fixed))))
+    (push message contexture-conversation--messages)
     message))
 
-(defun contexture-repl--end-line ()
+(defun contexture-conversation--end-line ()
   "Insert a newline unless point is at the beginning of a line."
-  (unless (bolp) (insert (apply #'propertize "\n" (contexture-repl--fixed)))))
+  (unless (bolp) (insert (apply #'propertize "\n" (contexture-conversation--fixed)))))
 
-(defun contexture-repl--retitle (message name)
+(defun contexture-conversation--retitle (message name)
   "Change the heading of MESSAGE to NAME."
-  (contexture-repl--changing
-    (goto-char (contexture-repl--message-from message))
+  (contexture-conversation--changing
+    (goto-char (contexture-conversation--message-from message))
     (let ((properties (text-properties-at (point))))
       (forward-char)                    ; the marker stays before it
       (insert (apply #'propertize (contexture--visible name) properties))
       (delete-region (point) (line-end-position))
-      (delete-region (contexture-repl--message-from message)
-                     (1+ (contexture-repl--message-from message))))))
+      (delete-region (contexture-conversation--message-from message)
+                     (1+ (contexture-conversation--message-from message))))))
 
-(defun contexture-repl--note (text &optional face &rest properties)
+(defun contexture-conversation--note (text &optional face &rest properties)
   "Draw TEXT, a remark, at the end of the conversation.
-FACE is its face, `contexture-repl-note' by default, and PROPERTIES are
+FACE is its face, `contexture-conversation-note' by default, and PROPERTIES are
 further text properties."
-  (contexture-repl--changing
-    (goto-char contexture-repl--tail)
-    (contexture-repl--end-line)
+  (contexture-conversation--changing
+    (goto-char contexture-conversation--tail)
+    (contexture-conversation--end-line)
     (insert (apply #'propertize (concat (contexture--visible text t) "\n")
-                   'face (or face 'contexture-repl-note) 'wrap-prefix "  "
+                   'face (or face 'contexture-conversation-note) 'wrap-prefix "  "
                    'contexture-note t
-                   (apply #'contexture-repl--fixed properties)))))
+                   (apply #'contexture-conversation--fixed properties)))))
 
-(defun contexture-repl--delete-from (message)
+(defun contexture-conversation--delete-from (message)
   "Remove MESSAGE and everything after it from the buffer."
-  (contexture-repl--changing
-    (delete-region (contexture-repl--message-from message) contexture-repl--tail)
-    (goto-char contexture-repl--tail)
+  (contexture-conversation--changing
+    (delete-region (contexture-conversation--message-from message) contexture-conversation--tail)
+    (goto-char contexture-conversation--tail)
     (when (and (eq (char-before) ?\n) (not (bobp)))
       (delete-char -1)))                ; the line before the heading
-  (setq contexture-repl--messages
-        (cdr (memq message contexture-repl--messages))))
+  (setq contexture-conversation--messages
+        (cdr (memq message contexture-conversation--messages))))
 
-(defun contexture-repl--message-at (position)
+(defun contexture-conversation--message-at (position)
   "Return the message at POSITION, or else the last one before it, or nil."
   (cl-find-if (lambda (message)
-                (<= (contexture-repl--message-from message) position))
-              contexture-repl--messages))
+                (<= (contexture-conversation--message-from message) position))
+              contexture-conversation--messages))
 
-(defun contexture-repl--last (role)
+(defun contexture-conversation--last (role)
   "Return the last message of ROLE, or nil."
-  (cl-find role contexture-repl--messages :key #'contexture-repl--message-role))
+  (cl-find role contexture-conversation--messages :key #'contexture-conversation--message-role))
 
-(defun contexture-repl--number (id)
+(defun contexture-conversation--number (id)
   "Return the position in the log, from 1, of the message ID, or nil.
 Return nil if ID is nil or not the id of a message."
   (if (and id (string-match "\\`msg-\\([0-9]+\\)\\'" id))
       (string-to-number (match-string 1 id))))
 
-(defun contexture-repl--note-length (id)
+(defun contexture-conversation--note-length (id)
   "Record that the log has the message ID; do nothing if ID is nil."
-  (setq contexture-repl--log-length (max contexture-repl--log-length
-                                         (or (contexture-repl--number id) 0))))
+  (setq contexture-conversation--log-length (max contexture-conversation--log-length
+                                                 (or (contexture-conversation--number id) 0))))
 
 ;;;; The line with the context
 
-(defvar contexture-repl-context-map
+(defvar contexture-conversation-context-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "RET") #'contexture-list)
     (define-key map [mouse-1] #'contexture-list)
     map)
   "Keymap of the line above the prompt, with the items of the context.")
 
-(defun contexture-repl--draw-context ()
+(defun contexture-conversation--draw-context ()
   "Redraw the line above the prompt, with the items of the context."
-  (contexture-repl--changing
-    (let ((start (marker-position contexture-repl--tail))
-          (text (contexture-repl--context-text)))
-      (delete-region start (- contexture-repl--input (length contexture-repl--prompt)))
+  (contexture-conversation--changing
+    (let ((start (marker-position contexture-conversation--tail))
+          (text (contexture-conversation--context-text)))
+      (delete-region start (- contexture-conversation--input (length contexture-conversation--prompt)))
       (goto-char start)
       (insert (apply #'propertize (concat (if (bobp) "" "\n") text "\n")
                      'contexture-context t
-                     (contexture-repl--fixed 'field 'prompt)))
-      (set-marker contexture-repl--tail start))))
+                     (contexture-conversation--fixed 'field 'prompt)))
+      (set-marker contexture-conversation--tail start))))
 
-(defun contexture-repl--context-text ()
+(defun contexture-conversation--context-text ()
   "Return the text of the line above the prompt.
 It says whose items are sent, and has these items with their tokens."
-  (let* ((total (if contexture-repl--items
-                    (concat (contexture--size (length contexture-repl--items)
+  (let* ((total (if contexture-conversation--items
+                    (concat (contexture--size (length contexture-conversation--items)
                                               (contexture--tokens-to-send
-                                               contexture-repl--items))
-                            (if (cl-some #'contexture-repl--with-question-p
-                                         contexture-repl--items)
+                                               contexture-conversation--items))
+                            (if (cl-some #'contexture-conversation--with-question-p
+                                         contexture-conversation--items)
                                 "; @ goes with this question only" ""))
                   "empty; /add adds to it, @ to one question"))
-         (label (contexture-repl--sources-label))
+         (label (contexture-conversation--sources-label))
          (label (if (string-empty-p label) "" (concat label "  ")))
-         (chips (contexture-repl--chips (- (contexture-repl--width) (length total)
-                                           (string-width label) 12))))
+         (chips (contexture-conversation--chips (- (contexture-conversation--width) (length total)
+                                                   (string-width label) 12))))
     (propertize (concat "Context: " label chips (if (string-empty-p chips) "" "  ") total)
-                'face 'contexture-repl-context
+                'face 'contexture-conversation-context
                 'mouse-face 'highlight
                 'help-echo "mouse-1, RET: list the items"
-                'keymap contexture-repl-context-map)))
+                'keymap contexture-conversation-context-map)))
 
-(defun contexture-repl--sources-label ()
+(defun contexture-conversation--sources-label ()
   "Return a phrase for the contexts whose items this conversation sends.
 The shared one and the conversation's own are left out."
-  (let* ((own (plist-get contexture-repl--session :manager))
-         (others (remove contexture--shared (remove own (ensure-list contexture-manager)))))
+  (let* ((own (plist-get contexture-conversation--session :manager))
+         (others (remove contexture--shared (remove own (ensure-list contexture-context)))))
     (mapconcat #'contexture--label others " and ")))
 
-(defun contexture-repl--width ()
+(defun contexture-conversation--width ()
   "Return the width of a window that shows this buffer, or else 80.
 Keep point in place: Emacs measures the width by selecting the window,
 which moves point to that window's point."
@@ -943,12 +944,12 @@ which moves point to that window's point."
 
 ;;;; What a window shows
 
-(defun contexture-repl--show-end ()
+(defun contexture-conversation--show-end ()
   "Scroll windows that show only the prompt, although they have room for more.
 Such windows result from sending or deleting a long text at the prompt;
 what is drawn above the prompt would not be visible in them."
   (dolist (window (get-buffer-window-list nil nil t))
-    (when (> (window-start window) contexture-repl--tail)
+    (when (> (window-start window) contexture-conversation--tail)
       (let ((start (save-excursion
                      (goto-char (point-max))
                      (vertical-motion (- 1 (window-body-height window)) window)
@@ -956,13 +957,13 @@ what is drawn above the prompt would not be visible in them."
         (when (< start (window-start window))
           (set-window-start window start t))))))
 
-(defun contexture-repl--chips (width)
+(defun contexture-conversation--chips (width)
   "Return the items of the context as text of at most WIDTH columns.
 The text ends in the number of items that do not fit; it is empty if not
 even the first one does."
-  (let ((items contexture-repl--items) (chips nil) (used 0) (more t))
+  (let ((items contexture-conversation--items) (chips nil) (used 0) (more t))
     (while (and items more)
-      (let ((chip (contexture-repl--chip (car items) (- width 4))))
+      (let ((chip (contexture-conversation--chip (car items) (- width 4))))
         (if (if chips (<= (+ used (length chip) 3) (- width 5))
               (<= (length chip) (- width 4)))
             (setq used (+ used (length chip) 3) items (cdr items)
@@ -971,7 +972,7 @@ even the first one does."
     (concat (mapconcat #'identity (reverse chips) " ")
             (if (and chips items) (format " +%d" (length items)) ""))))
 
-(defun contexture-repl--chip (item width)
+(defun contexture-conversation--chip (item width)
   "Return the name of ITEM and its tokens, in brackets.
 The name is cut to 30 columns, or to fewer, but not below 8, so that the text
 fits into WIDTH columns."
@@ -981,12 +982,12 @@ fits into WIDTH columns."
                       (or (plist-get item :tokens) 0))))
     (concat "["
             (truncate-string-to-width
-             (concat (if (contexture-repl--with-question-p item) "@" "")
-                     (contexture--visible (contexture-repl--item-name item)))
+             (concat (if (contexture-conversation--with-question-p item) "@" "")
+                     (contexture--visible (contexture-conversation--item-name item)))
              (max 8 (min 30 (- width (length rest) 1))) nil nil "...")
             rest)))
 
-(defun contexture-repl--item-name (item)
+(defun contexture-conversation--item-name (item)
   "Return a short name for ITEM: its symbol, file, buffer or id."
   (let* ((metadata (plist-get item :metadata))
          (file (plist-get metadata :filename))
@@ -999,92 +1000,92 @@ fits into WIDTH columns."
 
 ;;;; The header line
 
-(defun contexture-repl--model-params ()
+(defun contexture-conversation--model-params ()
   "Return the parameters :model and :provider for this conversation, or nil.
 They are what was chosen in this buffer, or else what `contexture-model' says."
-  (let ((model (plist-get contexture-repl--settings :model))
-        (provider (plist-get contexture-repl--settings :provider)))
+  (let ((model (plist-get contexture-conversation--settings :model))
+        (provider (plist-get contexture-conversation--settings :provider)))
     (cond ((or model provider)
            (contexture--plist :model model :provider provider))
           ((null contexture-model) nil)
-          ((contexture-repl--provider contexture-model)
+          ((contexture-conversation--provider contexture-model)
            (list :provider contexture-model))
           (t (list :model contexture-model)))))
 
-(defun contexture-repl--model ()
+(defun contexture-conversation--model ()
   "Return the name of the model that would answer, or nil if it is not known."
-  (or (pcase (contexture-repl--model-params)
+  (or (pcase (contexture-conversation--model-params)
         (`(:model ,model . ,_) model)
         (`(:provider ,provider)
-         (or (plist-get (contexture-repl--provider provider) :model) provider)))
-      contexture-repl--answered-by
+         (or (plist-get (contexture-conversation--provider provider) :model) provider)))
+      contexture-conversation--answered-by
       (plist-get (or (cl-find-if (lambda (it) (plist-get it :default))
-                                 (contexture-repl--known-providers))
-                     (car (contexture-repl--known-providers)))
+                                 (contexture-conversation--known-providers))
+                     (car (contexture-conversation--known-providers)))
                  :model)
-      (let ((model (plist-get contexture-repl--stats :model)))
+      (let ((model (plist-get contexture-conversation--stats :model)))
         (and model (not (equal model "default")) model))))
 
-(defun contexture-repl--provider (name)
+(defun contexture-conversation--provider (name)
   "Return the server's entry for the provider called NAME, or nil."
-  (cl-find name (contexture-repl--known-providers) :test #'equal
+  (cl-find name (contexture-conversation--known-providers) :test #'equal
            :key (lambda (it) (plist-get it :name))))
 
-(defun contexture-repl--known-providers ()
+(defun contexture-conversation--known-providers ()
   "Return the list of providers, as far as known."
-  (and (listp contexture-repl--providers) contexture-repl--providers))
+  (and (listp contexture-conversation--providers) contexture-conversation--providers))
 
-(defun contexture-repl--draw-header ()
+(defun contexture-conversation--draw-header ()
   "Set the header line: conversation, model, tools, token count and notes."
   (setq header-line-format
         (append
          (list " "
-               (contexture-repl--header-part
-                (truncate-string-to-width (plist-get contexture-repl--session :session)
+               (contexture-conversation--header-part
+                (truncate-string-to-width (plist-get contexture-conversation--session :session)
                                           24 nil nil "…")
-                'contexture-repl-switch-session "switch to another conversation")
+                'contexture-conversation-switch "switch to another conversation")
                "  ")
-         (when-let* ((model (or (contexture-repl--model)
+         (when-let* ((model (or (contexture-conversation--model)
                                 ;; Before the providers are known, it is not.
-                                (and contexture-repl--providers "no model chosen"))))
-           (list (contexture-repl--header-part
-                  model 'contexture-repl-switch-model "choose another model")
+                                (and contexture-conversation--providers "no model chosen"))))
+           (list (contexture-conversation--header-part
+                  model 'contexture-conversation-switch-model "choose another model")
                  "  "))
-         (contexture-repl--header-tools)
-         (when (plist-get contexture-repl--settings :manage)
-           (list (contexture-repl--header-part
-                  (format "notes: %s" (or (plist-get contexture-repl--settings :template)
+         (contexture-conversation--header-tools)
+         (when (plist-get contexture-conversation--settings :manage)
+           (list (contexture-conversation--header-part
+                  (format "notes: %s" (or (plist-get contexture-conversation--settings :template)
                                           "default template"))
-                  'contexture-repl-toggle-managing
+                  'contexture-conversation-toggle-notes
                   "turn notes off; mouse-3: choose a template"
-                  'contexture-repl-choose-template)
+                  'contexture-conversation-choose-notes)
                  "  "))
          ;; The count of what would be sent now, last: it is the longest.
-         (list (contexture-repl--escape
+         (list (contexture-conversation--escape
                 (contexture-count--text
-                 (plist-get contexture-repl--session :id))))))
+                 (plist-get contexture-conversation--session :id))))))
   (force-mode-line-update))
 
-(defun contexture-repl--header-tools ()
+(defun contexture-conversation--header-tools ()
   "Return the parts of the header line about tools, a list of strings."
   (append
-   (when (plist-get contexture-repl--tool-settings :tools)
-     (list (contexture-repl--header-part "tools" 'contexture-repl-tools
-                                         "choose which tools models may use")
+   (when (plist-get contexture-conversation--tool-settings :tools)
+     (list (contexture-conversation--header-part "tools" 'contexture-conversation-tools
+                                                 "choose which tools models may use")
            "  "))
-   (when contexture-repl--approvals
-     (list (propertize (contexture-repl--header-part
+   (when contexture-conversation--approvals
+     (list (propertize (contexture-conversation--header-part
                         (substitute-command-keys
-                         "approve? \\<contexture-repl-mode-map>\\[contexture-repl-approve]")
-                        'contexture-repl-approve "decide on the model's request")
+                         "approve? \\<contexture-conversation-mode-map>\\[contexture-conversation-approve]")
+                        'contexture-conversation-approve "decide on the model's request")
                        'face 'warning)
            "  "))))
 
-(defun contexture-repl--header-part (text command help &optional other)
+(defun contexture-conversation--header-part (text command help &optional other)
   "Return TEXT for the header line; a click on it runs COMMAND, as HELP says.
 OTHER, if given, is a command for a click with the third mouse button, which
 is called with the event."
-  (propertize (contexture-repl--escape (or text ""))
+  (propertize (contexture-conversation--escape (or text ""))
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " help)
               'keymap (let ((map (make-sparse-keymap)))
@@ -1096,22 +1097,22 @@ is called with the event."
                         (when other (define-key map [header-line mouse-3] other))
                         map)))
 
-(defun contexture-repl--escape (text)
+(defun contexture-conversation--escape (text)
   "Return TEXT with its percent signs doubled, as the header line needs them."
   (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
-(defun contexture-repl--mode-line-state ()
+(defun contexture-conversation--mode-line-state ()
   "Return the state of this buffer's turn for the mode line, or \"\".
 It is \":approve?\" or \":answering\"."
-  (cond (contexture-repl--approvals ":approve?")
-        (contexture-repl--turn ":answering")
+  (cond (contexture-conversation--approvals ":approve?")
+        (contexture-conversation--turn ":answering")
         (t "")))
 
-(defun contexture-repl--mode-line-count ()
+(defun contexture-conversation--mode-line-count ()
   "Return the token count for the mode line, such as \" 1,234/8,192\", or \"\"."
-  (if-let* ((short (contexture-count--short (plist-get contexture-repl--session :id))))
+  (if-let* ((short (contexture-count--short (plist-get contexture-conversation--session :id))))
       (concat " " short)
     ""))
 
-(provide 'contexture-repl-view)
-;;; contexture-repl-view.el ends here
+(provide 'contexture-conversation-view)
+;;; contexture-conversation-view.el ends here

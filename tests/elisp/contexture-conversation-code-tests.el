@@ -1,4 +1,4 @@
-;;; contexture-repl-code-tests.el --- Tests of asking about code  -*- lexical-binding: t; -*-
+;;; contexture-conversation-code-tests.el --- Tests of asking about code  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -9,15 +9,15 @@
 ;;; Code:
 
 (require 'ediff)
-(require 'contexture-repl-test-helper)
-(require 'contexture-session)
+(require 'contexture-conversation-test-helper)
+(require 'contexture-conversations)
 
-(defmacro contexture-repl-code-tests--with (answers &rest body)
+(defmacro contexture-conversation-code-tests--with (answers &rest body)
   "Run BODY in a buffer of Lisp with a model that says ANSWERS.
 SESSION is the buffer of the conversation, and point is in the definition."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test-with ,answers
-     (let ((session (current-buffer)) (contexture-repl-code-tests--seen nil))
+  `(contexture-conversation-test-with ,answers
+     (let ((session (current-buffer)) (contexture-conversation-code-tests--seen nil))
        (ignore session)
        (contexture-test-visiting
            (contexture-test-file "a.el" ";; top" "" "(defun f (x)" "  (car x))" "" ";; end")
@@ -25,20 +25,20 @@ SESSION is the buffer of the conversation, and point is in the definition."
          (search-forward "(car")
          ,@body))))
 
-(defvar contexture-repl-code-tests--seen nil
+(defvar contexture-conversation-code-tests--seen nil
   "The question that was looked at last.")
 
-(defun contexture-repl-code-tests--asked ()
+(defun contexture-conversation-code-tests--asked ()
   "Wait until something was asked and answered, and return what it was."
-  (contexture-ert-wait-for (buffer-live-p (car contexture-repl--recent)))
-  (with-current-buffer (car contexture-repl--recent)
-    (contexture-ert-wait-for (not (memq (contexture-repl--last :user)
-                                        (list nil contexture-repl-code-tests--seen))))
-    (contexture-repl-test-wait)
-    (setq contexture-repl-code-tests--seen (contexture-repl--last :user))
-    (contexture-repl--message-text contexture-repl-code-tests--seen)))
+  (contexture-ert-wait-for (buffer-live-p (car contexture-conversation--recent)))
+  (with-current-buffer (car contexture-conversation--recent)
+    (contexture-ert-wait-for (not (memq (contexture-conversation--last :user)
+                                        (list nil contexture-conversation-code-tests--seen))))
+    (contexture-conversation-test-wait)
+    (setq contexture-conversation-code-tests--seen (contexture-conversation--last :user))
+    (contexture-conversation--message-text contexture-conversation-code-tests--seen)))
 
-(defun contexture-repl-code-tests--proposed ()
+(defun contexture-conversation-code-tests--proposed ()
   "Wait for a change of this buffer that is ready; return it."
   (let (review)
     (contexture-ert-wait-for
@@ -48,83 +48,83 @@ SESSION is the buffer of the conversation, and point is in the definition."
                                  contexture-review--all)))
     review))
 
-(defun contexture-repl-code-tests--apply (session)
+(defun contexture-conversation-code-tests--apply (session)
   "Propose the last code of SESSION at its place."
   (save-window-excursion
     (with-current-buffer session
       (goto-char (point-max))
-      (contexture-repl-apply))))
+      (contexture-conversation-apply))))
 
-(defconst contexture-repl-code-tests--cdr "Sure:\n```elisp\n(defun f (x)\n  (cdr x))\n```\n"
+(defconst contexture-conversation-code-tests--cdr "Sure:\n```elisp\n(defun f (x)\n  (cdr x))\n```\n"
   "An answer with other code.")
 
 ;;;; Asking
 
-(ert-deftest contexture-repl-code-explains-the-definition-at-point ()
-  (contexture-repl-code-tests--with '(("It takes the first."))
+(ert-deftest contexture-conversation-code-explains-the-definition-at-point ()
+  (contexture-conversation-code-tests--with '(("It takes the first."))
     (save-current-buffer (contexture-explain-code))
-    (let ((asked (contexture-repl-code-tests--asked)))
+    (let ((asked (contexture-conversation-code-tests--asked)))
       (should (string-prefix-p "Explain the code below" asked))
       (should (string-search "a.el:3-4:\n```elisp\n(defun f (x)\n  (car x))\n```" asked)))
     (should (get-buffer-window session))))
 
-(ert-deftest contexture-repl-code-names-a-conversation-by-what-is-asked ()
-  (contexture-repl-code-tests--with '(("A") ("B") ("C") ("D"))
+(ert-deftest contexture-conversation-code-names-a-conversation-by-what-is-asked ()
+  (contexture-conversation-code-tests--with '(("A") ("B") ("C") ("D"))
     (pcase-dolist (`(,name . ,ask)
                    `(("\\`Explain .*a\\.el:3-4\\'" . ,#'contexture-explain-code)
                      ("\\`Why car\\?\\'" . ,(lambda () (contexture-explain-code "Why car?")))
                      ("\\`Is it slow\\?\\'" . ,(lambda () (contexture-send-region "Is it slow?")))
                      ("\\`use cdr\\'" . ,(lambda () (contexture-rewrite "use cdr")))))
       (let ((talk (save-current-buffer
-                    (contexture-repl-test-open
+                    (contexture-conversation-test-open
                      (plist-get (contexture-request 'open-session) :session))
                     (current-buffer))))
-        (setq contexture-repl-code-tests--seen nil)
+        (setq contexture-conversation-code-tests--seen nil)
         (save-current-buffer (funcall ask))
-        (contexture-repl-code-tests--asked)
+        (contexture-conversation-code-tests--asked)
         (with-current-buffer talk
           (contexture-ert-wait-for
-              (string-match-p name (plist-get contexture-repl--session :session))))))))
+              (string-match-p name (plist-get contexture-conversation--session :session))))))))
 
-(ert-deftest contexture-repl-code-explains-with-a-question ()
-  (contexture-repl-code-tests--with '(("Because."))
+(ert-deftest contexture-conversation-code-explains-with-a-question ()
+  (contexture-conversation-code-tests--with '(("Because."))
     (save-current-buffer (contexture-explain-code "Why car?"))
     (should (string-search "The question is: Why car?"
-                           (contexture-repl-code-tests--asked)))))
+                           (contexture-conversation-code-tests--asked)))))
 
-(ert-deftest contexture-repl-code-takes-the-region-first ()
-  (contexture-repl-code-tests--with '(("Code."))
+(ert-deftest contexture-conversation-code-takes-the-region-first ()
+  (contexture-conversation-code-tests--with '(("Code."))
     (transient-mark-mode)
     (goto-char (point-min))
     (push-mark (line-end-position) t t)
     (save-current-buffer (contexture-review-code))
-    (let ((asked (contexture-repl-code-tests--asked)))
+    (let ((asked (contexture-conversation-code-tests--asked)))
       (should (string-prefix-p "Review the code below" asked))
       (should (string-search "```elisp\n;; top\n```" asked)))))
 
-(ert-deftest contexture-repl-code-documents-and-tests ()
-  (contexture-repl-code-tests--with '(("Doc.") ("Tests."))
+(ert-deftest contexture-conversation-code-documents-and-tests ()
+  (contexture-conversation-code-tests--with '(("Doc.") ("Tests."))
     (save-current-buffer (contexture-document-defun))
-    (should (string-prefix-p "Write the documentation" (contexture-repl-code-tests--asked)))
+    (should (string-prefix-p "Write the documentation" (contexture-conversation-code-tests--asked)))
     (save-current-buffer (contexture-write-tests))
     (should (string-search "framework that is usual in elisp"
-                           (contexture-repl-code-tests--asked)))))
+                           (contexture-conversation-code-tests--asked)))))
 
-(ert-deftest contexture-repl-code-fixes-an-error ()
-  (contexture-repl-code-tests--with '(("Use cadr."))
+(ert-deftest contexture-conversation-code-fixes-an-error ()
+  (contexture-conversation-code-tests--with '(("Use cadr."))
     (contexture-fix-error "Wrong type argument: listp, 1")
-    (let ((asked (contexture-repl-code-tests--asked)))
+    (let ((asked (contexture-conversation-code-tests--asked)))
       (should (string-search "Wrong type argument: listp, 1" asked))
       (should (string-search "(car x)" asked)))))
 
-(ert-deftest contexture-repl-code-asks-what-is-wrong ()
-  (contexture-repl-code-tests--with '(("Use cadr."))
+(ert-deftest contexture-conversation-code-asks-what-is-wrong ()
+  (contexture-conversation-code-tests--with '(("Use cadr."))
     (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "It fails")))
       (contexture-fix-error nil))
-    (should (string-search "It fails" (contexture-repl-code-tests--asked)))))
+    (should (string-search "It fails" (contexture-conversation-code-tests--asked)))))
 
-(ert-deftest contexture-repl-code-fixes-where-a-compilation-leads ()
-  (contexture-repl-code-tests--with '(("Use cadr."))
+(ert-deftest contexture-conversation-code-fixes-where-a-compilation-leads ()
+  (contexture-conversation-code-tests--with '(("Use cadr."))
     (let ((directory default-directory))
       (with-temp-buffer
         (setq default-directory directory)
@@ -134,96 +134,96 @@ SESSION is the buffer of the conversation, and point is in the definition."
         (goto-char (point-min))
         (forward-line 1)
         (contexture-fix-error nil)))
-    (let ((asked (contexture-repl-code-tests--asked)))
+    (let ((asked (contexture-conversation-code-tests--asked)))
       (should (string-search "a.el:4:3: error: no such function" asked))
       (should (string-search "(defun f (x)" asked)))))
 
-(ert-deftest contexture-repl-code-needs-code ()
-  (contexture-repl-code-tests--with nil
+(ert-deftest contexture-conversation-code-needs-code ()
+  (contexture-conversation-code-tests--with nil
     (goto-char (point-max))
     (erase-buffer)
     (contexture-test-user-error "Mark a region" (contexture-explain-code))
     (contexture-test-user-error "Say how" (contexture-rewrite " "))))
 
-(ert-deftest contexture-repl-code-sends-a-question-about-the-region ()
-  (contexture-repl-code-tests--with '(("Yes."))
+(ert-deftest contexture-conversation-code-sends-a-question-about-the-region ()
+  (contexture-conversation-code-tests--with '(("Yes."))
     (save-current-buffer (contexture-send-region "Is it fast?"))
-    (should (string-prefix-p "Is it fast?\n\nFrom " (contexture-repl-code-tests--asked)))))
+    (should (string-prefix-p "Is it fast?\n\nFrom " (contexture-conversation-code-tests--asked)))))
 
-(ert-deftest contexture-repl-code-puts-the-region-behind-the-prompt ()
-  (contexture-repl-code-tests--with nil
+(ert-deftest contexture-conversation-code-puts-the-region-behind-the-prompt ()
+  (contexture-conversation-code-tests--with nil
     (save-current-buffer (contexture-send-region ""))
     (with-current-buffer session
       (should (string-match-p "\\`From .*\n```elisp\n(defun f (x)\n  (car x))\n```\n\n\\'"
-                              (contexture-repl--text))))
+                              (contexture-conversation--text))))
     (contexture-ert-should-not-called 'chat)))
 
-(ert-deftest contexture-repl-code-fences-cannot-be-closed-from-inside ()
-  (should (equal (contexture-repl-code--fence "a ```` b ``` c") "`````"))
-  (should (equal (contexture-repl-code--fence "a") "```")))
+(ert-deftest contexture-conversation-code-fences-cannot-be-closed-from-inside ()
+  (should (equal (contexture-conversation-code--fence "a ```` b ``` c") "`````"))
+  (should (equal (contexture-conversation-code--fence "a") "```")))
 
-(ert-deftest contexture-repl-code-waits-for-no-answer-that-comes ()
-  (contexture-repl-code-tests--with '(("One" hang))
+(ert-deftest contexture-conversation-code-waits-for-no-answer-that-comes ()
+  (contexture-conversation-code-tests--with '(("One" hang))
     (save-current-buffer (contexture-explain-code))
-    (contexture-ert-wait-for (with-current-buffer session (contexture-repl--busy-p)))
+    (contexture-ert-wait-for (with-current-buffer session (contexture-conversation--busy-p)))
     (contexture-test-user-error "still being answered"
       (save-current-buffer (contexture-explain-code nil "talk")))))
 
-(ert-deftest contexture-repl-code-inserts-the-last-response ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-code-inserts-the-last-response ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (save-current-buffer (contexture-explain-code))
-    (contexture-repl-code-tests--asked)
+    (contexture-conversation-code-tests--asked)
     (goto-char (point-max))
     (contexture-insert-last-response)
-    (should (string-suffix-p contexture-repl-code-tests--cdr (buffer-string)))
+    (should (string-suffix-p contexture-conversation-code-tests--cdr (buffer-string)))
     (contexture-insert-last-response t)
     (should (string-suffix-p "```\n(defun f (x)\n  (cdr x))\n" (buffer-string)))))
 
-(ert-deftest contexture-repl-code-without-a-session-inserts-nothing ()
+(ert-deftest contexture-conversation-code-without-a-session-inserts-nothing ()
   (with-temp-buffer
-    (let ((contexture-repl--recent nil))
+    (let ((contexture-conversation--recent nil))
       (contexture-test-user-error "No conversation .* has a buffer" (contexture-insert-last-response)))))
 
 ;;;; Conversations of projects
 
-(defmacro contexture-repl-code-tests--in-projects (answers &rest body)
+(defmacro contexture-conversation-code-tests--in-projects (answers &rest body)
   "Run BODY with a model that says ANSWERS; ONE and TWO are files of projects.
 Both are called a.el, and the conversation \"talk\", without a project, is the
 one that was used last."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test-with ,answers
-     (let ((contexture-scope 'project)
-           (contexture-repl-code-tests--seen nil)
-           (one (contexture-repl-test-project "one"))
-           (two (contexture-repl-test-project "two")))
+  `(contexture-conversation-test-with ,answers
+     (let ((contexture-add-to 'project)
+           (contexture-conversation-code-tests--seen nil)
+           (one (contexture-conversation-test-project "one"))
+           (two (contexture-conversation-test-project "two")))
        ,@body)))
 
-(defmacro contexture-repl-code-tests--at (file &rest body)
+(defmacro contexture-conversation-code-tests--at (file &rest body)
   "Run BODY in the definition of FILE."
   (declare (indent 1) (debug t))
   `(contexture-test-visiting ,file
      (goto-char (point-min))
      ,@body))
 
-(defun contexture-repl-code-tests--talk ()
+(defun contexture-conversation-code-tests--talk ()
   "Return the names of the folder of the project and the conversation used last."
-  (with-current-buffer (car contexture-repl--recent)
-    (let ((project (plist-get contexture-repl--session :project)))
+  (with-current-buffer (car contexture-conversation--recent)
+    (let ((project (plist-get contexture-conversation--session :project)))
       (list (and project (file-name-nondirectory (directory-file-name project)))
-            (plist-get contexture-repl--session :session)))))
+            (plist-get contexture-conversation--session :session)))))
 
-(defun contexture-repl-code-tests--ask-in (file ask &rest arguments)
+(defun contexture-conversation-code-tests--ask-in (file ask &rest arguments)
   "Call ASK with ARGUMENTS in the definition of FILE.
 Return the folder of the project and the name of the conversation that was
 asked, and the question."
-  (contexture-repl-code-tests--at file
+  (contexture-conversation-code-tests--at file
     (apply ask arguments)
-    (let ((asked (contexture-repl-code-tests--asked)))
-      (append (contexture-repl-code-tests--talk) (list asked)))))
+    (let ((asked (contexture-conversation-code-tests--asked)))
+      (append (contexture-conversation-code-tests--talk) (list asked)))))
 
-(ert-deftest contexture-repl-code-begins-a-new-conversation ()
-  (contexture-repl-code-tests--in-projects (make-list 9 '("A"))
-    (contexture-repl-code-tests--ask-in one #'contexture-send-region "Is it slow?")
+(ert-deftest contexture-conversation-code-begins-a-new-conversation ()
+  (contexture-conversation-code-tests--in-projects (make-list 9 '("A"))
+    (contexture-conversation-code-tests--ask-in one #'contexture-send-region "Is it slow?")
     (pcase-dolist (`(,_ ,name . ,ask)
                    `((W "use cdr" ,#'contexture-rewrite "use cdr")
                      (E "Explain a.el:1-2" ,#'contexture-explain-code)
@@ -231,34 +231,34 @@ asked, and the question."
                      (V "Review a.el:1-2" ,#'contexture-review-code)
                      (F "Fix error a.el:1-2" ,#'contexture-fix-error "It fails")
                      (T "Write tests a.el:1-2" ,#'contexture-write-tests)))
-      (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in one ask) 0 2)
+      (should (equal (cl-subseq (apply #'contexture-conversation-code-tests--ask-in one ask) 0 2)
                      (list "one" name)))
-      (with-current-buffer (car contexture-repl--recent)
-        (should (= 1 (cl-count :user (contexture-repl-test-log) :key #'car)))))
+      (with-current-buffer (car contexture-conversation--recent)
+        (should (= 1 (cl-count :user (contexture-conversation-test-log) :key #'car)))))
     ;; Unless a conversation is named, or the option says so.
-    (let ((contexture-repl-continue t))
-      (contexture-repl-code-tests--ask-in one #'contexture-review-code)
-      (with-current-buffer (car contexture-repl--recent)
-        (should (= 2 (cl-count :user (contexture-repl-test-log) :key #'car)))))
-    (contexture-repl-code-tests--ask-in one #'contexture-review-code "Is it slow?")
-    (with-current-buffer (car contexture-repl--recent)
-      (should (equal "Is it slow?" (plist-get contexture-repl--session :session)))
-      (should (= 2 (cl-count :user (contexture-repl-test-log) :key #'car))))))
+    (let ((contexture-conversation-continue t))
+      (contexture-conversation-code-tests--ask-in one #'contexture-review-code)
+      (with-current-buffer (car contexture-conversation--recent)
+        (should (= 2 (cl-count :user (contexture-conversation-test-log) :key #'car)))))
+    (contexture-conversation-code-tests--ask-in one #'contexture-review-code "Is it slow?")
+    (with-current-buffer (car contexture-conversation--recent)
+      (should (equal "Is it slow?" (plist-get contexture-conversation--session :session)))
+      (should (= 2 (cl-count :user (contexture-conversation-test-log) :key #'car))))))
 
-(ert-deftest contexture-repl-code-asks-in-the-conversation-of-the-project ()
-  (let ((contexture-repl-continue t))
-    (contexture-repl-code-tests--in-projects '(("A") ("B") ("C") ("D") ("E") ("F"))
-      (should (equal (car (contexture-repl-code-tests--ask-in
+(ert-deftest contexture-conversation-code-asks-in-the-conversation-of-the-project ()
+  (let ((contexture-conversation-continue t))
+    (contexture-conversation-code-tests--in-projects '(("A") ("B") ("C") ("D") ("E") ("F"))
+      (should (equal (car (contexture-conversation-code-tests--ask-in
                            one #'contexture-send-region "Is it slow?"))
                      "one"))
-      (should (equal (car (contexture-repl-code-tests--ask-in
+      (should (equal (car (contexture-conversation-code-tests--ask-in
                            two #'contexture-send-region "Is it fast?"))
                      "two"))
       ;; Those of "one", though "two" was used last, and the other way round.
       (dolist (ask `((,#'contexture-rewrite "use cdr") (,#'contexture-explain-code)))
-        (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in one ask) 0 2)
+        (should (equal (cl-subseq (apply #'contexture-conversation-code-tests--ask-in one ask) 0 2)
                        '("one" "Is it slow?")))
-        (should (equal (cl-subseq (apply #'contexture-repl-code-tests--ask-in two ask) 0 2)
+        (should (equal (cl-subseq (apply #'contexture-conversation-code-tests--ask-in two ask) 0 2)
                        '("two" "Is it fast?"))))
       (let ((asked (lambda (name)
                      (cl-loop for message in (contexture-request 'get-messages
@@ -270,126 +270,126 @@ asked, and the question."
                            (funcall asked "Is it slow?")))
         (should-not (funcall asked "talk"))))))
 
-(ert-deftest contexture-repl-code-sends-the-items-of-the-project ()
-  (contexture-repl-code-tests--in-projects '(("A") ("B"))
+(ert-deftest contexture-conversation-code-sends-the-items-of-the-project ()
+  (contexture-conversation-code-tests--in-projects '(("A") ("B"))
     (dolist (file (list one two))
-      (contexture-repl-code-tests--at file
+      (contexture-conversation-code-tests--at file
         (contexture-test-message "^Added " (contexture-add-defun))))
     (dolist (file (list one two))
-      (contexture-repl-code-tests--ask-in file #'contexture-send-region "What?")
-      (with-current-buffer (car contexture-repl--recent)
+      (contexture-conversation-code-tests--ask-in file #'contexture-send-region "What?")
+      (with-current-buffer (car contexture-conversation--recent)
         (should (equal (mapcar (lambda (it)
                                  (plist-get (plist-get it :metadata) :filename))
                                (contexture-request
-                                'list-items (contexture--context-params contexture-manager)))
+                                'list-items (contexture--context-params contexture-context)))
                        (list file)))))))
 
-(ert-deftest contexture-repl-opens-the-conversation-of-the-project ()
-  (contexture-repl-code-tests--in-projects nil
+(ert-deftest contexture-conversation-opens-the-conversation-of-the-project ()
+  (contexture-conversation-code-tests--in-projects nil
     (let ((talk (current-buffer))
           (open (lambda ()
                   (save-window-excursion
-                    (contexture-repl)
-                    (car (contexture-repl-code-tests--talk)))))
+                    (contexture-conversation)
+                    (car (contexture-conversation-code-tests--talk)))))
           conversation)
-      (contexture-repl-code-tests--at one
+      (contexture-conversation-code-tests--at one
         (should (equal (funcall open) "one"))
-        (setq conversation (car contexture-repl--recent)))
-      (contexture-repl-code-tests--at two
+        (setq conversation (car contexture-conversation--recent)))
+      (contexture-conversation-code-tests--at two
         (should (equal (funcall open) "two")))
-      (contexture-repl-code-tests--at one
-        (should (equal (save-window-excursion (contexture-repl) (current-buffer))
+      (contexture-conversation-code-tests--at one
+        (should (equal (save-window-excursion (contexture-conversation) (current-buffer))
                        conversation)))
       ;; A conversation is its own, whatever was used last.
       (with-current-buffer talk
-        (should (eq (save-window-excursion (contexture-repl) (current-buffer)) talk)))
+        (should (eq (save-window-excursion (contexture-conversation) (current-buffer)) talk)))
       ;; A buffer without a project.
       (with-temp-buffer
         (setq default-directory contexture-ert-directory)
-        (should (eq (save-window-excursion (contexture-repl) (current-buffer)) talk))))))
+        (should (eq (save-window-excursion (contexture-conversation) (current-buffer)) talk))))))
 
-(ert-deftest contexture-repl-finds-the-conversation-of-the-project-on-the-server ()
-  (contexture-repl-code-tests--in-projects nil
+(ert-deftest contexture-conversation-finds-the-conversation-of-the-project-on-the-server ()
+  (contexture-conversation-code-tests--in-projects nil
     (dolist (file (list one two))
       (contexture-request 'open-session
                           (list :name (concat "of " file) ; with no slash at the end
                                 :project (directory-file-name (file-name-directory file)))))
     (kill-buffer "*contexture: talk*")
-    (contexture-repl-code-tests--at one
-      (contexture-repl)
-      (should (equal (contexture-repl-code-tests--talk) (list "one" (concat "of " one)))))
+    (contexture-conversation-code-tests--at one
+      (contexture-conversation)
+      (should (equal (contexture-conversation-code-tests--talk) (list "one" (concat "of " one)))))
     (with-temp-buffer
       (setq default-directory contexture-ert-directory)
-      (contexture-repl)
-      (should (equal (contexture-repl-code-tests--talk) '(nil "talk"))))
+      (contexture-conversation)
+      (should (equal (contexture-conversation-code-tests--talk) '(nil "talk"))))
     ;; The root in Emacs ends in a slash.
-    (contexture-repl-code-tests--at one
-      (contexture-repl)
-      (should (equal (contexture-repl-code-tests--talk) (list "one" (concat "of " one)))))
+    (contexture-conversation-code-tests--at one
+      (contexture-conversation)
+      (should (equal (contexture-conversation-code-tests--talk) (list "one" (concat "of " one)))))
     (should (= (length (contexture-request 'list-sessions)) 3))))
 
-(ert-deftest contexture-repl-says-when-a-conversation-is-of-another-project ()
-  (contexture-repl-code-tests--in-projects '(("A") ("B") ("C"))
+(ert-deftest contexture-conversation-says-when-a-conversation-is-of-another-project ()
+  (contexture-conversation-code-tests--in-projects '(("A") ("B") ("C"))
     (should (string-prefix-p "Slow?\n\nFrom a.el:1-2:\n"
-                             (nth 2 (contexture-repl-code-tests--ask-in
+                             (nth 2 (contexture-conversation-code-tests--ask-in
                                      one #'contexture-send-region "Slow?"))))
     (contexture-test-message "^Asked in conversation Slow\\?, which belongs to project one, with no items and 2 messages before$"
-      (let ((asked (contexture-repl-code-tests--ask-in
+      (let ((asked (contexture-conversation-code-tests--ask-in
                     two #'contexture-send-region "Fast?" "Slow?")))
         (should (equal (car asked) "one"))
         (should (string-prefix-p (format "Fast?\n\nFrom %s:1-2:\n" (abbreviate-file-name two))
                                  (nth 2 asked)))))
     (contexture-test-message "^Asked in conversation talk, which belongs to no project, with no items"
-      (contexture-repl-code-tests--ask-in two #'contexture-rewrite "use cdr" "talk"))
-    (contexture-repl-code-tests--at two
+      (contexture-conversation-code-tests--ask-in two #'contexture-rewrite "use cdr" "talk"))
+    (contexture-conversation-code-tests--at two
       (contexture-test-message "^This is conversation Slow\\?, which belongs to project one$"
-        (contexture-repl "Slow?")))))
+        (contexture-conversation "Slow?")))))
 
-(ert-deftest contexture-repl-inserts-the-last-response-of-the-project ()
-  (contexture-repl-code-tests--in-projects '(("From one.") ("From two."))
-    (contexture-repl-code-tests--at one
+(ert-deftest contexture-conversation-inserts-the-last-response-of-the-project ()
+  (contexture-conversation-code-tests--in-projects '(("From one.") ("From two."))
+    (contexture-conversation-code-tests--at one
       (contexture-test-user-error "No conversation of project one has a buffer"
         (contexture-insert-last-response)))
-    (contexture-repl-code-tests--ask-in one #'contexture-send-region "Slow?")
-    (contexture-repl-code-tests--ask-in two #'contexture-send-region "Fast?")
-    (contexture-repl-code-tests--at one
+    (contexture-conversation-code-tests--ask-in one #'contexture-send-region "Slow?")
+    (contexture-conversation-code-tests--ask-in two #'contexture-send-region "Fast?")
+    (contexture-conversation-code-tests--at one
       (contexture-insert-last-response)
       (should (looking-back "From one\\." (point-min))))))
 
-(ert-deftest contexture-repl-names-its-project-above-the-prompt ()
-  (contexture-repl-code-tests--in-projects nil
-    (should-not (string-search "project" (contexture-repl-test-context)))
-    (contexture-repl-code-tests--at one
-      (contexture-repl-test-open "of one")
-      (should (equal (contexture-repl-test-context)
+(ert-deftest contexture-conversation-names-its-project-above-the-prompt ()
+  (contexture-conversation-code-tests--in-projects nil
+    (should-not (string-search "project" (contexture-conversation-test-context)))
+    (contexture-conversation-code-tests--at one
+      (contexture-conversation-test-open "of one")
+      (should (equal (contexture-conversation-test-context)
                      "Context: project one  empty; /add adds to it, @ to one question"))
-      (setq contexture-manager
+      (setq contexture-context
             (list "*shared*" (concat "project:/" (make-string 40 ?p) "/")
-                  (plist-get contexture-repl--session :manager))
-            contexture-repl--items
+                  (plist-get contexture-conversation--session :manager))
+            contexture-conversation--items
             (cl-loop repeat 40 collect
                      (list :id "ctx-1" :tokens 12345 :state :stale
                            :metadata (list :symbol (make-string 60 ?s)))))
-      (contexture-repl--draw-context)
-      (should (equal (contexture-repl-test-context)
+      (contexture-conversation--draw-context)
+      (should (equal (contexture-conversation-test-context)
                      "Context: project ppppppppppppppppppp…  40 items, 493800 tokens"))
-      (setq contexture-repl--items
+      (setq contexture-conversation--items
             (list (list :id "ctx-1" :tokens 45 :metadata (list :symbol (make-string 60 ?s)))))
-      (contexture-repl--draw-context)
+      (contexture-conversation--draw-context)
       (should (string-match-p "…  \\[s+\\.\\.\\. 45\\]  1 item, 45 tokens\\'"
-                              (contexture-repl-test-context)))
-      (should (< (string-width (contexture-repl-test-context)) 80)))))
+                              (contexture-conversation-test-context)))
+      (should (< (string-width (contexture-conversation-test-context)) 80)))))
 
-(ert-deftest contexture-repl-names-projects-where-a-conversation-is-chosen ()
-  (contexture-repl-code-tests--in-projects nil
+(ert-deftest contexture-conversation-names-projects-where-a-conversation-is-chosen ()
+  (contexture-conversation-code-tests--in-projects nil
     (dolist (file (list one two))
       (contexture-request 'open-session
                           (list :name (concat "in " (file-name-nondirectory
                                                      (directory-file-name
                                                       (file-name-directory file))))
                                 :project (file-name-directory file))))
-    (dolist (read (list #'contexture-repl--read-session
-                        (lambda () (contexture-session--read "Conversation" t))))
+    (dolist (read (list #'contexture-conversation--read-session
+                        (lambda () (contexture-conversations--read "Conversation" t))))
       (let (note)
         (cl-letf (((symbol-function 'completing-read)
                    (lambda (_ table &rest _)
@@ -401,52 +401,52 @@ asked, and the question."
         (should (string-match-p "project two, 0 messages" (funcall note "in two")))
         (should (string-match-p "\\` *0 messages" (funcall note "talk")))))))
 
-(ert-deftest contexture-repl-reads-the-name-of-a-conversation ()
-  (contexture-repl-code-tests--in-projects nil
+(ert-deftest contexture-conversation-reads-the-name-of-a-conversation ()
+  (contexture-conversation-code-tests--in-projects nil
     (contexture-request 'open-session (list :name "in one" :project (file-name-directory one)))
     (contexture-request 'add-message '(:session "talk" :content "The last"))
     (let ((read (lambda (keys)
                   (let (name (executing-kbd-macro t) (unread-command-events
                               (listify-key-sequence (kbd keys))))
-                    (setq name (contexture-repl--read-session))
+                    (setq name (contexture-conversation--read-session))
                     name))))
-      (contexture-repl-code-tests--at one
+      (contexture-conversation-code-tests--at one
         (should (equal (funcall read "RET") "in one"))
         (should (equal (funcall read "a SPC new SPC one RET") "a new one")))
       (should (equal (funcall read "RET") "talk")))))
 
 ;;;; Using code
 
-(ert-deftest contexture-repl-block-copies-and-inserts ()
-  (contexture-repl-test-with '(("One:\n```\na\n```\ntwo:\n```\nb\n```\n"))
-    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-repl-copy-block))
-    (contexture-repl-test-send "Q")
-    (contexture-repl-copy-block)
+(ert-deftest contexture-conversation-block-copies-and-inserts ()
+  (contexture-conversation-test-with '(("One:\n```\na\n```\ntwo:\n```\nb\n```\n"))
+    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-conversation-copy-block))
+    (contexture-conversation-test-send "Q")
+    (contexture-conversation-copy-block)
     (should (equal (current-kill 0) "b\n"))
     (goto-char (point-min))
-    (contexture-repl-next-block)
-    (contexture-repl-copy-block)
+    (contexture-conversation-next-block)
+    (contexture-conversation-copy-block)
     (should (equal (current-kill 0) "a\n"))
-    (contexture-repl-next-block)
+    (contexture-conversation-next-block)
     (should (looking-at-p "b"))
-    (contexture-repl-previous-block)
+    (contexture-conversation-previous-block)
     (should (looking-at-p "a"))
-    (contexture-test-user-error "no further block of code" (contexture-repl-previous-block))
+    (contexture-test-user-error "no further block of code" (contexture-conversation-previous-block))
     (with-temp-buffer
       (let ((target (current-buffer)))
-        (with-current-buffer (car contexture-repl--recent)
-          (contexture-repl-insert-block target))
+        (with-current-buffer (car contexture-conversation--recent)
+          (contexture-conversation-insert-block target))
         (should (equal (buffer-string) "a\n"))))))
 
-(ert-deftest contexture-repl-block-is-never-that-of-the-question ()
-  (contexture-repl-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
-    (contexture-repl-test-send "What of this?\n```\nquestion\n```")
-    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-repl-copy-block))
+(ert-deftest contexture-conversation-block-is-never-that-of-the-question ()
+  (contexture-conversation-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
+    (contexture-conversation-test-send "What of this?\n```\nquestion\n```")
+    (contexture-test-user-error "No answer in this buffer has a block of code" (contexture-conversation-copy-block))
     (with-temp-buffer
       (contexture-test-user-error "No answer in the conversation has a block of code" (contexture-insert-last-response t)))
-    (contexture-repl-test-send "And?")
-    (contexture-repl-test-send "Rather this?\n```\nquestion\n```")
-    (contexture-repl-copy-block)
+    (contexture-conversation-test-send "And?")
+    (contexture-conversation-test-send "Rather this?\n```\nquestion\n```")
+    (contexture-conversation-copy-block)
     (should (equal (current-kill 0) "answer\n"))
     (with-temp-buffer
       (contexture-insert-last-response t)
@@ -454,12 +454,12 @@ asked, and the question."
 
 ;;;; Changes at their place
 
-(defconst contexture-repl-code-tests--changed
+(defconst contexture-conversation-code-tests--changed
   ";; top\n\n(defun f (x)\n  (cdr x))\n\n;; end\n"
   "The text of the file once its change is accepted.")
 
 (ert-deftest contexture-rewrite-is-accepted-and-undone ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (goto-char (point-max))
     (insert ";; not saved\n")
     (undo-boundary)
@@ -467,8 +467,8 @@ asked, and the question."
     (let ((before (buffer-string)))
       (contexture-rewrite "use cdr")
       (should (string-prefix-p "Rewrite the code below: use cdr.\n"
-                               (contexture-repl-code-tests--asked)))
-      (let* ((review (contexture-repl-code-tests--proposed))
+                               (contexture-conversation-code-tests--asked)))
+      (let* ((review (contexture-conversation-code-tests--proposed))
              (part (car (contexture-review--parts review))))
         (should (equal (buffer-string) before))
         (should (equal (overlay-get part 'contexture-old) "  (car x))\n"))
@@ -478,7 +478,7 @@ asked, and the question."
                                               'before-string))))
       (contexture-review-accept)
       (should (equal (buffer-string)
-                     (concat contexture-repl-code-tests--changed ";; not saved\n")))
+                     (concat contexture-conversation-code-tests--changed ";; not saved\n")))
       (should (buffer-modified-p))
       (should-not (overlays-in (point-min) (point-max)))
       (setq last-command 'other)
@@ -486,14 +486,14 @@ asked, and the question."
       (should (equal (buffer-string) before)))))
 
 (ert-deftest contexture-rewrite-has-its-keys-at-the-end-of-a-marked-region ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (transient-mark-mode)
     (search-backward "(defun")
     (push-mark nil t t)
     (forward-line 2)
     (contexture-test-message "has been proposed; .*contexture-review-next goes there"
       (contexture-rewrite "use cdr")
-      (contexture-repl-code-tests--proposed))
+      (contexture-conversation-code-tests--proposed))
     (should (looking-at-p "$"))
     (should (eq (key-binding (kbd "C-c C-c")) #'contexture-review-accept))
     (should (eq (get-pos-property (point) 'keymap) contexture-review-map))
@@ -502,13 +502,13 @@ asked, and the question."
     (contexture-review-accept)
     (should-not (overlays-in (point-min) (point-max)))
     (should (equal (buffer-string)
-                   (string-replace "x))\n" "x))\nnew\n" contexture-repl-code-tests--changed)))))
+                   (string-replace "x))\n" "x))\nnew\n" contexture-conversation-code-tests--changed)))))
 
 (ert-deftest contexture-rewrite-that-is-rejected-changes-nothing ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (let ((before (buffer-string)))
       (contexture-rewrite "use cdr")
-      (contexture-repl-code-tests--proposed)
+      (contexture-conversation-code-tests--proposed)
       (contexture-review-reject)
       (should (equal (buffer-string) before))
       (should-not (buffer-modified-p))
@@ -517,7 +517,7 @@ asked, and the question."
         (contexture-review-accept)))))
 
 (ert-deftest contexture-rewrite-is-shown-while-it-comes ()
-  (contexture-repl-code-tests--with
+  (contexture-conversation-code-tests--with
       '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
     (let ((contexture-review--draw-seconds 0))
       (contexture-rewrite "rename x")
@@ -529,29 +529,29 @@ asked, and the question."
                        '("(defun f (y)\n")))
         (contexture-test-user-error "not complete yet" (contexture-review-accept)))
       (contexture-ert-go-on 'middle)
-      (contexture-repl-code-tests--proposed)
+      (contexture-conversation-code-tests--proposed)
       (contexture-review-accept)
       (should (string-search "(defun f (y)\n  (car y))\n\n;; end" (buffer-string))))))
 
 (ert-deftest contexture-rewrite-is-stopped-while-it-comes ()
-  (contexture-repl-code-tests--with
+  (contexture-conversation-code-tests--with
       '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
     (contexture-rewrite "rename x")
     (contexture-ert-await-step 'middle)
     (contexture-review-reject)
-    (with-current-buffer (car contexture-repl--recent)
-      (contexture-ert-wait-for (not contexture-repl--turn))
-      (should (equal (contexture-repl--text) "")))
+    (with-current-buffer (car contexture-conversation--recent)
+      (contexture-ert-wait-for (not contexture-conversation--turn))
+      (should (equal (contexture-conversation--text) "")))
     (should-not (contexture-review--open))))
 
 (ert-deftest contexture-rewrite-goes-part-by-part ()
-  (contexture-repl-code-tests--with
+  (contexture-conversation-code-tests--with
       '(("```elisp\n(defun f (y)\n  (car x)\n  nil)\n```\n"))
     (erase-buffer)
     (insert "(defun f (x)\n  (car x)\n  t)\n")
     (goto-char (point-min))
     (contexture-rewrite "change")
-    (let* ((review (contexture-repl-code-tests--proposed))
+    (let* ((review (contexture-conversation-code-tests--proposed))
            (title (lambda () (overlay-get (contexture-review--place review) 'before-string))))
       (should (= (length (contexture-review--parts review)) 2))
       (should (string-search "C-c C-a/C-d one, C-c C-n next" (funcall title)))
@@ -570,13 +570,13 @@ asked, and the question."
 
 (ert-deftest contexture-rewrite-counts-parts-that-were-accepted-before ()
   (dolist (decide '(contexture-review-accept contexture-review-reject))
-    (contexture-repl-code-tests--with
+    (contexture-conversation-code-tests--with
         '(("```elisp\n(defun f (y)\n  (car x)\n  nil)\n```\n"))
       (erase-buffer)
       (insert "(defun f (x)\n  (car x)\n  t)\n")
       (goto-char (point-min))
       (contexture-rewrite "change")
-      (contexture-repl-code-tests--proposed)
+      (contexture-conversation-code-tests--proposed)
       (goto-char (point-min))
       (let* ((places 0)
              (contexture-review-accepted-functions (list (lambda (_) (cl-incf places)))))
@@ -588,16 +588,16 @@ asked, and the question."
         (should (string-prefix-p "(defun f (y)" (buffer-string)))))))
 
 (ert-deftest contexture-rewrite-never-overwrites-later-edits ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (contexture-rewrite "use cdr")
-    (contexture-repl-code-tests--proposed)
+    (contexture-conversation-code-tests--proposed)
     (search-backward "(car")
     (insert "(not ")
     (contexture-test-user-error "have edited these lines" (contexture-review-accept))
     (should (string-search "(not (car x))" (buffer-string)))))
 
 (ert-deftest contexture-rewrite-asks-for-several-and-once-more ()
-  (contexture-repl-code-tests--with
+  (contexture-conversation-code-tests--with
       '(("```elisp\n(defun f (x)\n  (cdr x))\n```\n")
         ("```elisp\n(defun g (x)\n  (list x))\n```\n")
         ("```elisp\n(defun f (x)\n  (nth 1 x))\n```\n"))
@@ -625,18 +625,18 @@ asked, and the question."
                    ";; top\n\n(defun f (x)\n  (nth 1 x))\n\n;; end\n\n\
 (defun g (x)\n  (list x))\n"))
     (should (string-search "Once more: no cdr.\n"
-                           (with-current-buffer (car contexture-repl--recent)
-                             (contexture-repl--message-text
-                              (contexture-repl--last :user)))))))
+                           (with-current-buffer (car contexture-conversation--recent)
+                             (contexture-conversation--message-text
+                              (contexture-conversation--last :user)))))))
 
 (ert-deftest contexture-rewrite-without-code-shows-the-answer ()
-  (contexture-repl-code-tests--with '(("I would not."))
+  (contexture-conversation-code-tests--with '(("I would not."))
     (contexture-test-message "The answer has no code"
       (contexture-rewrite "use cdr"))
     (should-not (contexture-review--open))))
 
 (ert-deftest contexture-rewrite-refuses-what-cannot-be-changed ()
-  (contexture-repl-code-tests--with nil
+  (contexture-conversation-code-tests--with nil
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
       (unwind-protect
           (with-current-buffer indirect
@@ -686,13 +686,13 @@ asked, and the question."
         (execute-kbd-macro (kbd "C-f C-/"))
         (should (equal (buffer-string) new))))))
 
-(defun contexture-repl-code-tests--propose (new)
+(defun contexture-conversation-code-tests--propose (new)
   "Propose NEW for the line after point, in this buffer; return the change."
   (let ((review (contexture-review--begin (point) (line-beginning-position 2))))
     (contexture-review--show review new t)
     review))
 
-(defmacro contexture-repl-code-tests--with-lines (count &rest body)
+(defmacro contexture-conversation-code-tests--with-lines (count &rest body)
   "Run BODY in a window with a buffer of COUNT lines."
   (declare (indent 1) (debug t))
   `(save-window-excursion
@@ -703,9 +703,9 @@ asked, and the question."
        ,@body)))
 
 (ert-deftest contexture-review-has-keys-elsewhere-in-its-buffer ()
-  (contexture-repl-code-tests--with-lines 9
+  (contexture-conversation-code-tests--with-lines 9
     (forward-line 3)
-    (contexture-repl-code-tests--propose "new\n")
+    (contexture-conversation-code-tests--propose "new\n")
     (dolist (place (list (point-min) (point-max)))
       (goto-char place)
       (pcase-dolist (`(,key . ,command) '(("C-c C-a" . contexture-review-accept-part)
@@ -721,9 +721,9 @@ asked, and the question."
     (should-not (key-binding (kbd "C-c C-a")))))
 
 (ert-deftest contexture-review-says-where-it-is ()
-  (contexture-repl-code-tests--with-lines 900
+  (contexture-conversation-code-tests--with-lines 900
     (forward-line 399)
-    (let ((review (contexture-repl-code-tests--propose "new\n")))
+    (let ((review (contexture-conversation-code-tests--propose "new\n")))
       (goto-char (point-max))
       (insert "last\n")
       (forward-line -1)
@@ -731,7 +731,7 @@ asked, and the question."
       (contexture-test-user-error
           "\\`The change is proposed in line 400; C-c C-n goes there\\'"
         (contexture-review-accept-part))
-      (contexture-repl-code-tests--propose "end\n")
+      (contexture-conversation-code-tests--propose "end\n")
       (goto-char (point-min))
       (contexture-review-next)
       (should (= (line-number-at-pos) 400))
@@ -749,48 +749,48 @@ asked, and the question."
 
 ;;;; Code of an answer
 
-(ert-deftest contexture-repl-block-applies-where-the-code-is-by-now ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-block-applies-where-the-code-is-by-now ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (save-current-buffer (contexture-document-defun))
-    (contexture-repl-code-tests--asked)
+    (contexture-conversation-code-tests--asked)
     (goto-char (point-min))
     (insert ";; new\n")
-    (contexture-repl-code-tests--apply session)
+    (contexture-conversation-code-tests--apply session)
     (contexture-review-accept)
     (should (equal (buffer-string)
-                   (concat ";; new\n" contexture-repl-code-tests--changed)))
+                   (concat ";; new\n" contexture-conversation-code-tests--changed)))
     (contexture-test-user-error "already has that code"
-      (contexture-repl-code-tests--apply session))))
+      (contexture-conversation-code-tests--apply session))))
 
-(ert-deftest contexture-repl-block-finds-code-in-a-file-opened-again ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-block-finds-code-in-a-file-opened-again ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (let ((file buffer-file-name))
       (save-current-buffer (contexture-document-defun))
-      (contexture-repl-code-tests--asked)
+      (contexture-conversation-code-tests--asked)
       (kill-buffer)
-      (contexture-repl-code-tests--apply session)
+      (contexture-conversation-code-tests--apply session)
       (with-current-buffer (find-buffer-visiting file)
         (contexture-review-accept)
-        (should (equal (buffer-string) contexture-repl-code-tests--changed))
+        (should (equal (buffer-string) contexture-conversation-code-tests--changed))
         (erase-buffer)
         (set-buffer-modified-p nil)
         (kill-buffer))
       (with-temp-file file (insert "other\n"))
       (contexture-test-user-error "The old code is no longer in"
-        (contexture-repl-code-tests--apply session)))))
+        (contexture-conversation-code-tests--apply session)))))
 
-(ert-deftest contexture-repl-block-finds-the-definition-by-its-name ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-block-finds-the-definition-by-its-name ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (let ((file buffer-file-name))
       (with-current-buffer session
-        (contexture-repl-test-send "Q")
-        (setq contexture-repl--items `((:metadata (:filename ,file))))))
-    (contexture-repl-code-tests--apply session)
+        (contexture-conversation-test-send "Q")
+        (setq contexture-conversation--items `((:metadata (:filename ,file))))))
+    (contexture-conversation-code-tests--apply session)
     (contexture-review-accept)
-    (should (equal (buffer-string) contexture-repl-code-tests--changed))))
+    (should (equal (buffer-string) contexture-conversation-code-tests--changed))))
 
-(ert-deftest contexture-repl-block-of-another-definition-goes-to-that ()
-  (contexture-repl-code-tests--with
+(ert-deftest contexture-conversation-block-of-another-definition-goes-to-that ()
+  (contexture-conversation-code-tests--with
       '(("Use this:\n```elisp\n(defun g (x)\n  (f x))\n```\n")
         ("Or this:\n```elisp\n(defun h (x)\n  (f x))\n```\n"))
     (goto-char (point-max))
@@ -799,8 +799,8 @@ asked, and the question."
       (with-current-buffer session (setq default-directory folder)))
     (search-backward "(car")
     (save-current-buffer (contexture-explain-code))
-    (contexture-repl-code-tests--asked)
-    (contexture-repl-code-tests--apply session)
+    (contexture-conversation-code-tests--asked)
+    (contexture-conversation-code-tests--apply session)
     (contexture-review-accept)
     (should (string-suffix-p "(defun f (x)\n  (car x))\n\n;; end\n\n(defun g (x)\n  (f x))\n"
                              (buffer-string)))
@@ -808,39 +808,39 @@ asked, and the question."
     (goto-char (point-min))
     (search-forward "(car")
     (save-current-buffer (contexture-explain-code nil "talk"))
-    (contexture-repl-code-tests--asked)
-    (contexture-repl-code-tests--apply session)
+    (contexture-conversation-code-tests--asked)
+    (contexture-conversation-code-tests--apply session)
     (contexture-review-accept)
     (should (string-suffix-p "(defun h (x)\n  (f x))\n\n;; end\n\n(defun g (x)\n  (f x))\n"
                              (buffer-string)))))
 
-(ert-deftest contexture-repl-block-finds-the-definition-in-the-folder-without-a-project ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-block-finds-the-definition-in-the-folder-without-a-project ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (let ((folder default-directory))
       (with-current-buffer session
-        (should-not (plist-get contexture-repl--session :project))
-        (contexture-repl-test-send "Q")
+        (should-not (plist-get contexture-conversation--session :project))
+        (contexture-conversation-test-send "Q")
         (let ((default-directory "/nowhere/"))
-          (contexture-test-user-error "defines f;" (contexture-repl-apply)))
+          (contexture-test-user-error "defines f;" (contexture-conversation-apply)))
         (setq default-directory folder)))
-    (contexture-repl-code-tests--apply session)
+    (contexture-conversation-code-tests--apply session)
     (contexture-review-accept)
-    (should (equal (buffer-string) contexture-repl-code-tests--changed))))
+    (should (equal (buffer-string) contexture-conversation-code-tests--changed))))
 
-(ert-deftest contexture-repl-block-does-not-guess-where-code-belongs ()
-  (contexture-repl-test-with (list (list contexture-repl-code-tests--cdr)
-                                   '("```\nhello\n```\n"))
-    (contexture-repl-test-send "Q")
-    (contexture-test-user-error "defines f;" (contexture-repl-apply))
-    (contexture-repl-test-send "Q")
-    (contexture-test-user-error "Cannot tell which buffer" (contexture-repl-apply))))
+(ert-deftest contexture-conversation-block-does-not-guess-where-code-belongs ()
+  (contexture-conversation-test-with (list (list contexture-conversation-code-tests--cdr)
+                                           '("```\nhello\n```\n"))
+    (contexture-conversation-test-send "Q")
+    (contexture-test-user-error "defines f;" (contexture-conversation-apply))
+    (contexture-conversation-test-send "Q")
+    (contexture-test-user-error "Cannot tell which buffer" (contexture-conversation-apply))))
 
-(ert-deftest contexture-repl-block-respects-a-read-only-buffer ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+(ert-deftest contexture-conversation-block-respects-a-read-only-buffer ()
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (save-current-buffer (contexture-document-defun))
-    (contexture-repl-code-tests--asked)
+    (contexture-conversation-code-tests--asked)
     (setq buffer-read-only t)
-    (should-error (contexture-repl-code-tests--apply session) :type 'buffer-read-only)))
+    (should-error (contexture-conversation-code-tests--apply session) :type 'buffer-read-only)))
 
 (ert-deftest contexture-review-gets-a-window-that-shows-it ()
   (with-temp-buffer
@@ -870,22 +870,22 @@ asked, and the question."
 
 (ert-deftest contexture-review-takes-the-place-of-a-mark ()
   "Behind the mark of a line, a terminal shows the ends of our lines as ^J."
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (contexture-mode)
     (contexture-add-defun)
     (contexture-ert-wait-for (get-char-property (point) 'line-prefix))
     (let ((mark (get-char-property (point) 'line-prefix)))
       (should-not (equal mark ""))
       (contexture-rewrite "use cdr")
-      (contexture-repl-code-tests--proposed)
+      (contexture-conversation-code-tests--proposed)
       (should (equal (get-char-property (point) 'line-prefix) ""))
       (contexture-review-reject)
       (should (equal (get-char-property (point) 'line-prefix) mark)))))
 
 (ert-deftest contexture-review-is-compared-with-ediff ()
-  (contexture-repl-code-tests--with (list (list contexture-repl-code-tests--cdr))
+  (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (contexture-rewrite "use cdr")
-    (contexture-repl-code-tests--proposed)
+    (contexture-conversation-code-tests--proposed)
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
           (ediff-keep-variants t)
           (answered nil))
@@ -906,9 +906,9 @@ asked, and the question."
         (contexture-ert-wait-for answered))
       (should (get-buffer-window session))
       (should (get-buffer-window))
-      (should (equal (buffer-string) contexture-repl-code-tests--changed)))))
+      (should (equal (buffer-string) contexture-conversation-code-tests--changed)))))
 
-(defmacro contexture-repl-code-tests--reviewing (&rest body)
+(defmacro contexture-conversation-code-tests--reviewing (&rest body)
   "Run BODY in a buffer with a proposed change of a part of its only line.
 PLACES is how often a change was accepted there."
   (declare (indent 0) (debug t))
@@ -921,7 +921,7 @@ PLACES is how often a change was accepted there."
        ,@body)))
 
 (ert-deftest contexture-review-takes-what-was-accepted-in-ediff ()
-  (contexture-repl-code-tests--reviewing
+  (contexture-conversation-code-tests--reviewing
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain) (ediff-keep-variants t))
       (contexture-test-message "Applied all changes"
         (contexture-review-ediff)
@@ -937,8 +937,8 @@ PLACES is how often a change was accepted there."
   (pcase-dolist (`(,edit ,answer ,accepted ,message)
                  '(("" nil 0 "is unchanged") ("" t 1 "Accepted the changes")
                    ("my" nil 1 "Rejected the rest")))
-    (contexture-repl-code-tests--reviewing
-      (let ((contexture-repl-compare-function
+    (contexture-conversation-code-tests--reviewing
+      (let ((contexture-conversation-compare-function
              (lambda (_buffer _proposal done) (insert edit) (funcall done))))
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))
           (contexture-test-message message (contexture-review-ediff)))
@@ -946,7 +946,7 @@ PLACES is how often a change was accepted there."
 
 ;;;; Changes with more lines than the window
 
-(defmacro contexture-repl-code-tests--long (old new &rest body)
+(defmacro contexture-conversation-code-tests--long (old new &rest body)
   "Run BODY in a buffer with OLD lines for which NEW lines are proposed.
 PART is the only part of the change."
   (declare (indent 2) (debug t))
@@ -966,7 +966,7 @@ PART is the only part of the change."
             (ignore part)
             ,@body))))))
 
-(defun contexture-repl-code-tests--scroll (command done)
+(defun contexture-conversation-code-tests--scroll (command done)
   "Call COMMAND, which scrolls, after its hook, until DONE returns non-nil."
   (cl-loop repeat 100
            until (funcall done)
@@ -977,11 +977,11 @@ PART is the only part of the change."
 
 (ert-deftest contexture-review-scrolls-through-every-line ()
   (dolist (lines '((60 . 60) (60 . 120) (1 . 300) (30 . 10)))
-    (contexture-repl-code-tests--long (car lines) (cdr lines)
+    (contexture-conversation-code-tests--long (car lines) (cdr lines)
       (goto-char (point-min))
       (set-window-start nil (point-min))
       (let ((seen nil))
-        (contexture-repl-code-tests--scroll
+        (contexture-conversation-code-tests--scroll
          #'contexture-review-scroll-up
          (lambda ()
            (let ((shown (split-string (overlay-get part 'after-string) "\n" t)))
@@ -990,12 +990,12 @@ PART is the only part of the change."
              (not (contexture-review--unseen part)))))
         (dotimes (number (cdr lines))
           (should (member (format "new %d" (1+ number)) seen)))
-        (contexture-repl-code-tests--scroll
+        (contexture-conversation-code-tests--scroll
          #'contexture-review-scroll-down
          (lambda () (string-match-p "\\`\n?new 1\n" (overlay-get part 'after-string))))))))
 
 (ert-deftest contexture-review-accepts-unseen-lines-only-after-a-question ()
-  (contexture-repl-code-tests--long 60 60
+  (contexture-conversation-code-tests--long 60 60
     (goto-char (point-min))
     (set-window-start nil (point-min))
     (let ((before (buffer-string)) asked)
@@ -1007,14 +1007,14 @@ PART is the only part of the change."
       (should (equal before (buffer-string)))
       (should (= (window-start) (save-excursion (goto-char (1- (overlay-end part)))
                                                 (line-beginning-position))))
-      (contexture-repl-code-tests--scroll #'contexture-review-scroll-up
+      (contexture-conversation-code-tests--scroll #'contexture-review-scroll-up
                                           (lambda () (not (contexture-review--unseen part))))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) (ert-fail "asked"))))
         (call-interactively #'contexture-review-accept))
       (should (string-search "new 60" (buffer-string))))))
 
-(ert-deftest contexture-repl-code-question-takes-along-what-it-mentions ()
-  (contexture-repl-test-with '(("A1") ("A2"))
+(ert-deftest contexture-conversation-code-question-takes-along-what-it-mentions ()
+  (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-test-file "notes.txt" "a note")
     (contexture-test-file "decorated" "a wrapper")
     (setq default-directory contexture-ert-directory)
@@ -1023,12 +1023,12 @@ PART is the only part of the change."
       (goto-char (point-max))
       (let ((transient-mark-mode t))
         (save-current-buffer (contexture-send-region "Is it as in @notes.txt?"))))
-    (contexture-repl-test-wait)
-    (should (string-search "a note" (contexture-repl-test-last-shown)))
-    (should-not (string-search "a wrapper" (contexture-repl-test-last-shown)))
-    (contexture-repl-test-send "And now?")
-    (should-not (string-search "a note" (contexture-repl-test-last-shown)))
-    (should-not (contexture-test-items contexture-manager))))
+    (contexture-conversation-test-wait)
+    (should (string-search "a note" (contexture-conversation-test-last-shown)))
+    (should-not (string-search "a wrapper" (contexture-conversation-test-last-shown)))
+    (contexture-conversation-test-send "And now?")
+    (should-not (string-search "a note" (contexture-conversation-test-last-shown)))
+    (should-not (contexture-test-items contexture-context))))
 
-(provide 'contexture-repl-code-tests)
-;;; contexture-repl-code-tests.el ends here
+(provide 'contexture-conversation-code-tests)
+;;; contexture-conversation-code-tests.el ends here

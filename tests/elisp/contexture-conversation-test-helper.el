@@ -1,4 +1,4 @@
-;;; contexture-repl-test-helper.el --- Conversations to be tested  -*- lexical-binding: t; -*-
+;;; contexture-conversation-test-helper.el --- Conversations to be tested  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,24 +6,24 @@
 
 ;; Conversations to be tested, and what they show.  The server and all
 ;; between Emacs and the model are real; the model says what the test has
-;; it say.  `contexture-repl-test-played' is for what no server says.
+;; it say.  `contexture-conversation-test-played' is for what no server says.
 
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'contexture-repl)
+(require 'contexture-conversation)
 
-(defmacro contexture-repl-test-with (answers &rest body)
+(defmacro contexture-conversation-test-with (answers &rest body)
   "Run BODY in the buffer of the conversation \"talk\" with a model that says ANSWERS.
 They are lists of pieces, as in `contexture-ert-with-model'.  There is no
 model if ANSWERS is nil."
   (declare (indent 1) (debug t))
-  `(contexture-repl-test--with-model ,answers
+  `(contexture-conversation-test--with-model ,answers
      (lambda ()
-       (contexture-repl-test-open "talk")
+       (contexture-conversation-test-open "talk")
        ,@body)))
 
-(defmacro contexture-repl-test-played (chats &rest body)
+(defmacro contexture-conversation-test-played (chats &rest body)
   "Run BODY in the buffer of the conversation \"talk\" with a server that is played.
 It answers each chat with the acts that are next in CHATS, as in
 `contexture-ert-with-handler', and a real server does the rest."
@@ -38,12 +38,17 @@ It answers each chat with the acts that are next in CHATS, as in
                 ('list-providers
                  '(result ((:name "play" :model "scripted" :default t))))))
           :server '(:time nil :tokenizer nil)
-          (contexture-repl-test--afresh
+          (contexture-conversation-test--afresh
            (lambda ()
-             (contexture-repl-test-open "talk")
+             (contexture-conversation-test-open "talk")
              ,@body)))))))
 
-(defun contexture-repl-test-reply (content &rest more)
+(defun contexture-conversation-test-keep-no-turns ()
+  "Have the conversation keep no turns to go back to."
+  (contexture--ask 'configure-session
+                   (list :session (contexture-conversation--session-id) :versioning nil)))
+
+(defun contexture-conversation-test-reply (content &rest more)
   "Return the act by which a played server answers a chat with CONTENT.
 MORE, a property list, replaces parts of the result."
   (list 'result
@@ -53,7 +58,7 @@ MORE, a property list, replaces parts of the result."
                       :usage '(:input 1200 :output 34 :cached 1000) :cost 0.0012
                       :model "scripted" :provider "play"))))
 
-(defun contexture-repl-test--with-model (answers function)
+(defun contexture-conversation-test--with-model (answers function)
   "Call FUNCTION with a server that keeps its state, whose model says ANSWERS."
   (contexture-ert-with-model
       (mapcar (lambda (answer)
@@ -63,101 +68,101 @@ MORE, a property list, replaces parts of the result."
      :state
      (lambda ()
        (let ((contexture-providers
-              (and answers (list (cons "play" (contexture-repl-test-provider))))))
-         (contexture-repl-test--afresh function))))))
+              (and answers (list (cons "play" (contexture-conversation-test-provider))))))
+         (contexture-conversation-test--afresh function))))))
 
-(defun contexture-repl-test-provider ()
+(defun contexture-conversation-test-provider ()
   "Return the settings by which a server asks the model of the test."
   (list :kind 'openai :model "scripted" :default t
         :base-url (concat (contexture-ert-model-url) "/v1")
         :price-input 0.5 :price-output 10.0))
 
-(defun contexture-repl-test--afresh (function)
+(defun contexture-conversation-test--afresh (function)
   "Call FUNCTION with no history and no conversations."
-  (let* ((contexture-repl-history-file (concat contexture-ert-directory "history"))
-         (contexture-repl--history nil)
-         (contexture-repl--new-history nil)
-         (contexture-repl--read nil)
-         (contexture-repl--turns nil)
-         (contexture-repl--unknown nil)
-         (contexture-repl--recent nil)
-         (contexture-repl--used nil)
+  (let* ((contexture-conversation-history-file (concat contexture-ert-directory "history"))
+         (contexture-conversation--history nil)
+         (contexture-conversation--new-history nil)
+         (contexture-conversation--read nil)
+         (contexture-conversation--turns nil)
+         (contexture-conversation--unknown nil)
+         (contexture-conversation--recent nil)
+         (contexture-conversation--used nil)
          (kill-emacs-hook kill-emacs-hook))
     (save-window-excursion
       (funcall function))))
 
-(defun contexture-repl-test-open (name)
+(defun contexture-conversation-test-open (name)
   "Open the conversation NAME, and wait until it is there; its buffer is current."
-  (contexture-repl name)
+  (contexture-conversation name)
   (set-buffer (window-buffer))
-  (contexture-ert-wait-for (and contexture-repl--stats
-                                (or contexture-repl--messages
+  (contexture-ert-wait-for (and contexture-conversation--stats
+                                (or contexture-conversation--messages
                                     (string-match-p "Write a question" (buffer-string))))))
 
-(defun contexture-repl-test-project (name)
+(defun contexture-conversation-test-project (name)
   "Make a project called NAME with the file a.el; return the file."
   (make-directory (concat contexture-ert-directory name "/.git") t)
   (contexture-test-file (concat name "/a.el") (format "(defun %s (x)" name) "  (car x))"))
 
-(defun contexture-repl-test-type (text)
+(defun contexture-conversation-test-type (text)
   "Write TEXT behind the prompt."
   (goto-char (point-max))
   (insert text))
 
-(defun contexture-repl-test-send (text)
+(defun contexture-conversation-test-send (text)
   "Write TEXT, send it, and wait until the turn has ended."
-  (contexture-repl-test-type text)
-  (contexture-repl-send)
-  (contexture-repl-test-wait))
+  (contexture-conversation-test-type text)
+  (contexture-conversation-send)
+  (contexture-conversation-test-wait))
 
-(defun contexture-repl-test-wait ()
+(defun contexture-conversation-test-wait ()
   "Wait until no turn is being answered and nothing is on its way."
-  (contexture-ert-wait-for (not (contexture-repl--busy-p)))
+  (contexture-ert-wait-for (not (contexture-conversation--busy-p)))
   (contexture-test-settle)
   (contexture-test-settle))
 
-(defun contexture-repl-test-shown ()
+(defun contexture-conversation-test-shown ()
   "Return what is shown above the line with the context."
-  (buffer-substring-no-properties (point-min) contexture-repl--tail))
+  (buffer-substring-no-properties (point-min) contexture-conversation--tail))
 
-(defun contexture-repl-test-context ()
+(defun contexture-conversation-test-context ()
   "Return the line with the context."
   (string-trim (buffer-substring-no-properties
-                contexture-repl--tail
-                (- contexture-repl--input (length contexture-repl--prompt)))))
+                contexture-conversation--tail
+                (- contexture-conversation--input (length contexture-conversation--prompt)))))
 
-(defun contexture-repl-test-log ()
+(defun contexture-conversation-test-log ()
   "Return what is in the conversation, as the server has it."
   (mapcar (lambda (it) (list (plist-get it :role) (plist-get it :content)))
           (contexture-request 'get-messages
-                              (list :session (contexture-repl--session-id)))))
+                              (list :session (contexture-conversation--session-id)))))
 
-(defun contexture-repl-test-header ()
+(defun contexture-conversation-test-header ()
   "Return what the header line says."
   (mapconcat #'substring-no-properties header-line-format ""))
 
-(defun contexture-repl-test-settled-count ()
+(defun contexture-conversation-test-settled-count ()
   "Wait until the server has counted what this conversation would send now."
-  (let ((entry (gethash (plist-get contexture-repl--session :id) contexture-count--entries)))
+  (let ((entry (gethash (plist-get contexture-conversation--session :id) contexture-count--entries)))
     (contexture-ert-wait-for
         (not (or (contexture-count--entry-timer entry) (contexture-count--entry-asking entry)
                  (contexture-count--entry-stale entry))))
     (contexture-test-settle)))
 
-(defun contexture-repl-test-last-shown ()
+(defun contexture-conversation-test-last-shown ()
   "Return the last request that the model got, as text."
   (format "%s" (car (last (contexture-ert-shown)))))
 
-(defun contexture-repl-test-goto (text)
+(defun contexture-conversation-test-goto (text)
   "Go to TEXT, the last one above the prompt."
-  (goto-char contexture-repl--tail)
+  (goto-char contexture-conversation--tail)
   (search-backward text))
 
-(defun contexture-repl-test-begin (text shown)
+(defun contexture-conversation-test-begin (text shown)
   "Ask TEXT, and wait until SHOWN is on the screen."
-  (contexture-repl-test-type text)
-  (contexture-repl-send)
-  (contexture-ert-wait-for (string-search shown (contexture-repl-test-shown))))
+  (contexture-conversation-test-type text)
+  (contexture-conversation-send)
+  (contexture-ert-wait-for (string-search shown (contexture-conversation-test-shown))))
 
-(provide 'contexture-repl-test-helper)
-;;; contexture-repl-test-helper.el ends here
+(provide 'contexture-conversation-test-helper)
+;;; contexture-conversation-test-helper.el ends here
