@@ -734,7 +734,7 @@ Each is (NAME . PRIMITIVES).")
     (dolist (help (list (contexture--help target)
                         (with-temp-buffer
                           (insert "here")
-                          (contexture-repl-markdown--link (point-min) (point-max) target)
+                          (contexture-markdown--link (point-min) (point-max) target)
                           (get-text-property (point-min) 'help-echo))
                         (get-text-property
                          0 'help-echo (contexture-list--make-sent-cell target "1 h"))
