@@ -277,7 +277,7 @@ pub(super) fn cancelled() -> WireError {
 }
 
 fn with_data(code: i32, message: String, data: Value) -> WireError {
-    WireError { data, ..WireError::new(code, message) }
+    WireError::new(code, message).with(data)
 }
 
 #[cfg(test)]

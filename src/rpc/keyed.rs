@@ -204,7 +204,7 @@ fn print_error(error: &WireError) -> String {
 fn read_error(text: &str) -> Option<WireError> {
     let Some(Value::List(parts)) = read_value(text) else { return None };
     let [Value::Str(message), data] = &parts[..] else { return None };
-    Some(WireError { data: data.clone(), ..WireError::new(WireError::CANCELLED, message) })
+    Some(WireError::new(WireError::CANCELLED, message).with(data.clone()))
 }
 
 fn other_params() -> WireError {

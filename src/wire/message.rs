@@ -3,7 +3,8 @@
 use crate::value::Value;
 use crate::visible::{shortened, visible_lines};
 
-/// Maximum length of an error's message, in bytes. A message quotes what the client sent.
+/// Maximum length of an error's message, and of each text in its data, in bytes. Both quote what the
+/// client sent.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// The id of a request, chosen by the client and echoed unchanged: an integer or a string.
@@ -144,5 +145,22 @@ impl WireError {
     pub fn new(code: i32, message: impl AsRef<str>) -> Self {
         let message = shortened(message.as_ref(), MAX_ERROR_BYTES);
         Self { code, message: visible_lines(&message).into_owned(), data: Value::Nil }
+    }
+
+    /// Returns the error with `data`. The middle of each long text in the data is left out.
+    pub(crate) fn with(self, mut data: Value) -> Self {
+        shorten_texts(&mut data);
+        Self { data, ..self }
+    }
+}
+
+fn shorten_texts(value: &mut Value) {
+    match value {
+        Value::Str(text) if text.len() > MAX_ERROR_BYTES => {
+            *text = shortened(text, MAX_ERROR_BYTES).into_owned();
+        }
+        Value::List(items) | Value::Vector(items) => items.iter_mut().for_each(shorten_texts),
+        Value::Map(entries) => entries.iter_mut().for_each(|(_, it)| shorten_texts(it)),
+        _ => {}
     }
 }

@@ -630,6 +630,25 @@ fn unknown_methods_are_told_the_nearest_names() {
 }
 
 #[test]
+fn errors_quote_little_of_what_the_call_had() {
+    let mut client = Home::new().ephemeral(&[]);
+    let long = "x".repeat(200_000);
+    let mut seen = 0;
+    for method in contexture::internals::rpc::methods().filter(|it| it.name != "shutdown") {
+        for param in method.params() {
+            let others = method.params().iter().filter(|it| it.required && it.name != param.name);
+            let others: String = others.map(|it| format!(" :{} \"a\"", it.name)).collect();
+            let params = format!("(:{} {long:?}{others})", param.name);
+            let Err(error) = client.call(method.name, &params) else { continue };
+            let size = error.message.len().max(error.data.to_string().len());
+            assert!(size < 40_000, "{} :{} {size}", method.name, param.name);
+            seen += 1;
+        }
+    }
+    assert!(seen > 200, "{seen}");
+}
+
+#[test]
 fn server_info_says_what_it_is() {
     let home = Home::new();
     let mut client = home.stdio(&["--max-message-bytes", "12345"]);

@@ -253,7 +253,7 @@ fn placed(error: WireError, index: usize, method: &str) -> WireError {
     if let Value::Map(place) = Value::of(&place) {
         data.extend(place);
     }
-    WireError { data: Value::Map(data), ..WireError::new(error.code, message) }
+    WireError::new(error.code, message).with(Value::Map(data))
 }
 
 /// Further data in the error of an atomic batch.

@@ -109,7 +109,7 @@ fn unknown(name: &str) -> WireError {
     let message =
         format!("no method {name:?}; the nearest are {}; `methods` lists all", near.join(", "));
     let data = Value::of(&UnknownMethod { nearest: near });
-    WireError { data, ..WireError::new(WireError::METHOD_NOT_FOUND, message) }
+    WireError::new(WireError::METHOD_NOT_FOUND, message).with(data)
 }
 
 /// A method as `methods` lists it.

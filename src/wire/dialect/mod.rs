@@ -168,7 +168,7 @@ fn is_skipped(line: &[u8]) -> bool {
 fn parse_error(message: String, column: usize) -> WireError {
     let column = i64::try_from(column).unwrap_or(i64::MAX);
     let data = Value::Map(vec![("column".into(), Value::Int(column))]);
-    WireError { data, ..WireError::new(WireError::PARSE, message) }
+    WireError::new(WireError::PARSE, message).with(data)
 }
 
 /// Returns the line as text, or the error that it is not UTF-8.
