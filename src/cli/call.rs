@@ -75,6 +75,11 @@ impl Call {
         Self { method: method.to_owned(), params: None, json: false, socket: None }
     }
 
+    /// Like [`of`](Self::of), but asks the server that listens on `socket`.
+    pub(super) fn to(method: &str, socket: PathBuf) -> Self {
+        Self { socket: Some(socket), ..Self::of(method) }
+    }
+
     /// Calls the method, and returns its result. Fails with the message of the error if the server
     /// refuses the call.
     pub(super) fn result(&self, setup: &Setup, params: Value) -> anyhow::Result<Value> {

@@ -2,6 +2,8 @@
 //! session imported. A push is the text that tells the agent what has changed in its context since
 //! the last push to the session. Whatever fails, the agent continues as if there were no hook.
 
+mod state;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::stdio::stdin;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -39,6 +42,14 @@ const FIRST_WAIT: Duration = Duration::from_secs(8);
 /// it answers.
 const FACTS_WAIT: Duration = Duration::from_secs(10);
 
+/// Variables in which agents tell their hooks the folder of the session.
+const FOLDERS: &[(&str, &str)] = &[
+    ("claude", "CLAUDE_PROJECT_DIR"),
+    ("gemini", "GEMINI_PROJECT_DIR"),
+    ("gemini", "GEMINI_CWD"),
+    ("gemini", "CLAUDE_PROJECT_DIR"),
+];
+
 /// Answer an agent's hook event with what changed in its context since the last push.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -60,6 +71,7 @@ struct Event {
     transcript_path: Option<PathBuf>,
     source: Option<String>,
     trigger: Option<String>,
+    notification_type: Option<String>,
 }
 
 impl Hook {
@@ -83,7 +95,7 @@ impl Hook {
         let is_recorded = proxied.as_ref().is_some_and(|it| it == RECORDS);
         let is_compacted =
             self.event == "SessionStart" && event.source.as_deref() == Some("compact");
-        let transcript = named.clone().filter(|_| !is_compacted && !is_recorded);
+        let mut transcript = named.clone().filter(|_| !is_compacted && !is_recorded);
         // A proxy already gives the agent the changes, but does not see compactions.
         let is_proxied = proxied.is_some();
         let is_pushed = match &*self.event {
@@ -129,8 +141,14 @@ impl Hook {
             let pushed = self.pushed(&access, session, receipt.as_ref());
             access.end();
             if pushed? {
-                return Ok(());
+                transcript = None;
             }
+        }
+        let state = event.state(&self.event).map(|state| (agent.name, &*event.session_id, state));
+        if let Some(told) = state
+            && state::tell(&common.setup()?, told, transcript.as_deref())?
+        {
+            return Ok(());
         }
         transcript.map_or(Ok(()), |transcript| record(common, &transcript))
     }
@@ -161,8 +179,8 @@ impl Hook {
     }
 }
 
-/// Reads the event from standard input until the input ends. Fails after [`EVENT_WAIT`], since an
-/// agent may leave the input open.
+/// Reads the event from standard input until its JSON is complete, since an agent may leave the input
+/// open. Fails after [`EVENT_WAIT`].
 fn read_event() -> anyhow::Result<Event> {
     let end = Instant::now() + EVENT_WAIT;
     let mut text = Vec::new();
@@ -170,7 +188,7 @@ fn read_event() -> anyhow::Result<Event> {
     loop {
         ensure!(
             is_readable(end)?,
-            "the event on standard input did not end within {} s",
+            "the event on standard input was not complete within {} s",
             EVENT_WAIT.as_secs()
         );
         match retry_on_intr(|| rustix::io::read(stdin(), &mut part))? {
@@ -178,6 +196,12 @@ fn read_event() -> anyhow::Result<Event> {
             length => text.extend_from_slice(&part[..length]),
         }
         ensure!(text.len() <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
+        // Only an object can be an event, so a text that ends otherwise need not be parsed.
+        if text.trim_ascii_end().ends_with(b"}")
+            && serde_json::from_slice::<IgnoredAny>(&text).is_ok()
+        {
+            break;
+        }
     }
     // The reason may quote the event, which may hold secrets.
     let event = serde_json::from_slice(&text).ok();
@@ -214,10 +238,14 @@ impl Access {
         Ok(Self { runtime: runtime()?, link: Link::new(Arc::clone(&reach)), reach })
     }
 
-    /// Asks the server for a push about the project of the current folder, in which the agent runs
-    /// its hooks. A folder in the event is ignored.
+    /// Asks the server for a push about the project of the agent's own folder: the one that the
+    /// agent names in the environment, or else the current one. The current folder of some agents
+    /// is where a command last went. A folder in the event is ignored.
     fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
-        let folder = current_folder()?;
+        let named = FOLDERS.iter().filter(|(agent, _)| *agent == session.agent);
+        let mut named = named.filter_map(|(_, variable)| std::env::var_os(variable));
+        let folder = named.find(|it| Path::new(it).is_absolute() && Path::new(it).is_dir());
+        let folder = folder.map_or_else(current_folder, |it| Ok(PathBuf::from(it)))?;
         let wait = match session.received {
             _ if session.compacted.is_some() => FACTS_WAIT,
             None | Some(0) => FIRST_WAIT,

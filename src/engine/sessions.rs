@@ -10,7 +10,7 @@ use crate::curation::unit::Words;
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::{Message, Role};
-use crate::store::session::SessionRow;
+use crate::store::session::{SessionRow, last_said};
 
 /// Maximum number of messages of sessions in memory, besides those of the session last used.
 const MESSAGES_KEPT: u64 = 100_000;
@@ -58,6 +58,9 @@ impl Loaded {
         self.row.turns += u64::from(message.role == Role::User);
         self.row.tokens += message.tokens;
         self.row.updated = self.row.updated.max(message.timestamp);
+        let (role, words) = last_said(std::slice::from_ref(&message));
+        self.row.last_role = role;
+        self.row.last_words = words.unwrap_or_else(|| std::mem::take(&mut self.row.last_words));
         self.session.append(message);
     }
 }

@@ -156,6 +156,9 @@ impl Gathered {
         if content.trim().is_empty() && calls.is_empty() {
             return;
         }
+        if !calls.is_empty() {
+            self.mark.called = time;
+        }
         if !goes_on && (self.waits_for_nobody() || !self.held.is_empty()) {
             let waiting = |told: &str| !calls.iter().any(|call| call.id == told);
             self.end_calls_that(waiting, time);

@@ -26,6 +26,9 @@ pub struct Mark {
     /// Calls without a result so far: for each, the id in the recording and the id in the returned
     /// message.
     pub open: Vec<(String, String)>,
+    /// Time of the last answer with calls.
+    #[serde(default)]
+    pub called: Option<i64>,
     /// Id of the model's last answer in the recording; empty if unknown.
     pub last_answer: String,
     /// Hashes of the records or messages that were read, so that no message is returned twice.

@@ -85,6 +85,16 @@ names! {
     }
 }
 
+impl Format {
+    /// Returns the name of the agent, as on the command line.
+    pub fn agent(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            other => other.name(),
+        }
+    }
+}
+
 /// Facts about a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct About {
@@ -107,6 +117,12 @@ pub struct About {
     /// Id of the session of which this one is a fork.
     #[serde(default)]
     pub forked_from: Option<String>,
+    /// Git branch in the folder, as last recorded.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// URL of the Git remote of the folder, without user and password.
+    #[serde(default)]
+    pub remote: Option<String>,
 }
 
 /// A message of a recording.

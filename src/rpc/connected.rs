@@ -1,6 +1,11 @@
-//! The agents that are connected now, each over a connection of its own.
+//! The agents that are connected now, each over a connection of its own, and what their hooks told
+//! about their sessions.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,13 +13,56 @@ use serde::Serialize;
 use super::client::Client;
 use super::locked;
 use crate::engine::Engine;
+use crate::names::names;
 
 /// Method named in the events about agents that connect or disconnect.
 const INTRODUCE: &str = "introduce-agent";
 
-/// The connections of agents, in the order in which they came.
+/// Maximum number of sessions about which signals are kept. The oldest signal goes first.
+const MOST_SIGNALS: usize = 1000;
+
+/// The connections of agents, in the order in which they came, and the last signal about each
+/// session of an agent, by the id that the agent gave the session.
 #[derive(Default)]
-pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>);
+pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>, Mutex<HashMap<String, Signal>>);
+
+names! {
+    /// What the agent of a session is doing.
+    SessionState {
+        /// A model is answering, or a tool is running.
+        Working => "working",
+        /// The agent waits for the user's leave to run a tool. Only hooks tell this.
+        Waiting => "waiting",
+        /// A call has no result yet. Without hooks, it is unknown whether the tool runs or waits for
+        /// leave.
+        CallOpen => "call-open",
+        /// The agent has answered, and waits for the next prompt.
+        Idle => "idle",
+        /// Nothing was recorded for an hour, and no hook tells more.
+        Quiet => "quiet",
+        /// The agent has ended the session, or its process is gone. Only hooks tell this.
+        Ended => "ended",
+    }
+}
+
+/// What an agent's hook told about a session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signal {
+    pub(super) state: SessionState,
+    /// Time in Unix seconds.
+    pub(super) at: i64,
+    /// Number of the agent's process, if known.
+    pub(super) process: Option<i32>,
+}
+
+impl Signal {
+    /// Returns whether the agent said that the session has ended, or its process is gone.
+    pub(super) fn has_ended(&self) -> bool {
+        let is_gone =
+            |id: i32| Pid::from_raw(id).is_some_and(|id| test_kill_process(id) == Err(Errno::SRCH));
+        self.state == SessionState::Ended || self.process.is_some_and(is_gone)
+    }
+}
 
 /// An agent that is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -52,6 +100,23 @@ impl Agents {
             let (_, agent) = agents.remove(place);
             engine.tell_agents(INTRODUCE, agent.name, String::new());
         }
+    }
+
+    /// Keeps what a hook told about the session `id` of an agent, and announces this with an event.
+    pub(super) fn signal(&self, engine: &mut Engine, agent: &str, id: &str, signal: Signal) {
+        let mut signals = locked(&self.1);
+        if signals.len() >= MOST_SIGNALS && !signals.contains_key(id) {
+            let oldest = signals.iter().min_by_key(|(_, signal)| signal.at);
+            let oldest = oldest.map(|(id, _)| id.clone()).unwrap_or_default();
+            signals.remove(&oldest);
+        }
+        signals.insert(id.to_owned(), signal);
+        engine.tell_agents("pushed-context", agent.to_owned(), id.to_owned());
+    }
+
+    /// Returns the last signal about each session, by the id that the agent gave the session.
+    pub(super) fn signals(&self) -> HashMap<String, Signal> {
+        locked(&self.1).clone()
     }
 
     pub(super) fn connected(&self) -> Vec<ConnectedAgent> {

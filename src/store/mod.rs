@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod notes;
 pub(crate) mod opencode;
+mod origin;
 pub(crate) mod ownership;
 pub(crate) mod recovery;
 pub(crate) mod session;

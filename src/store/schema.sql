@@ -122,8 +122,19 @@ CREATE TABLE session (
     settings        TEXT NOT NULL,      -- JSON of the engine's
     learned         TEXT NOT NULL,      -- what turns found out, JSON; empty: as in its newest state
     version         INTEGER NOT NULL,   -- from the same numbers as those of items
-    source          TEXT                -- the file that it was imported from; NULL: none
+    source          TEXT,               -- the file that it was imported from; NULL: none
+    last_role       TEXT,               -- of the last message; NULL: none
+    last_words      TEXT NOT NULL DEFAULT '',   -- the beginning of the last text
+    agent           TEXT,               -- that recorded it; NULL: none
+    agent_session   TEXT,               -- the id that it has there
+    agent_parent    TEXT,               -- and that of the session whose agent began it
+    folder          TEXT,               -- in which the agent worked
+    branch          TEXT,               -- of Git, there
+    remote          TEXT,               -- of Git, there
+    open_since      INTEGER             -- when a call without a result was made
 );
+
+CREATE INDEX session_by_agent ON session (agent, agent_session) WHERE agent IS NOT NULL;
 
 CREATE UNIQUE INDEX session_by_live_name ON session (name) WHERE deleted IS NULL;
 

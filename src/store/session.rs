@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+pub(crate) use super::origin::{Origin, last_said};
 use crate::context::place;
 use crate::session::message::{Phase, Role};
 
@@ -80,6 +81,12 @@ pub struct SessionRow {
     pub version: u64,
     /// File that the session was imported from, if any.
     pub source: Option<String>,
+    /// Author of the last message, if there is one.
+    pub last_role: Option<Role>,
+    /// Beginning of the last text of the user or the model, on one line.
+    pub last_words: String,
+    /// Facts that an agent recorded about the session.
+    pub origin: Origin,
 }
 
 /// The place up to which a file was imported.

@@ -232,9 +232,9 @@ fn the_doctor_runs_what_is_set_up() {
         let line = format!("ok  {agent} is set up and works: its server offers 6 tools{what}");
         assert!(report.contains(&line), "{report}");
     };
-    works("Claude Code", ", and 3 hooks answer");
-    works("Codex", ", and 3 hooks answer; Codex runs the hooks once you trust them");
-    works("Gemini CLI", ", and 3 hooks answer");
+    works("Claude Code", ", and 6 hooks answer");
+    works("Codex", ", and 5 hooks answer; Codex runs the hooks once you trust them");
+    works("Gemini CLI", ", and 6 hooks answer");
     works("OpenCode", "\n");
     assert!(!home.state().join("contexture.db").exists(), "it uses a state of its own");
     let config = home.path("home/.codex/config.toml");

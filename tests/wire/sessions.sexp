@@ -34,7 +34,7 @@
 > (:id 17 :method get-messages :params (:limit 1))
 < (:id 17 :result ((:id "msg-6" :role :user :content "Fix the lexer" :timestamp 1700000000 :phase nil :tokens 4 :token-counter :estimate :pinned nil :in-view t)))
 > (:id 18 :method list-sessions)
-< (:id 18 :result ((:session "another way" :id "ses-2" :manager "*session 2*" :project "/srv/p" :messages 6 :turns 2 :tokens 37 :created 1700000000 :updated 1700000000 :current t :version 12 :forked-from "ses-1" :shared-messages 6) (:session "parser" :id "ses-1" :manager "*session 1*" :project "/srv/p" :messages 7 :turns 2 :tokens 40 :created 1700000000 :updated 1700000000 :current nil :version 11)))
+< (:id 18 :result ((:session "another way" :id "ses-2" :manager "*session 2*" :project "/srv/p" :messages 6 :turns 2 :tokens 37 :created 1700000000 :updated 1700000000 :current t :version 12 :forked-from "ses-1" :shared-messages 6 :state :idle :since 1700000000) (:session "parser" :id "ses-1" :manager "*session 1*" :project "/srv/p" :messages 7 :turns 2 :tokens 40 :created 1700000000 :updated 1700000000 :current nil :version 11 :last-words "Fix the lexer" :state :idle :since 1700000000)))
 > (:id 19 :method delete-session :params (:session "another way"))
 < (:id 19 :result (:session "another way" :id "ses-2" :manager "*session 2*" :project "/srv/p" :messages 6 :turns 2 :tokens 37 :created 1700000000 :updated 1700000000 :current nil :forked-from "ses-1" :shared-messages 6 :deleted 1700000000 :version 13))
 > (:id 20 :method export-session :params (:session "parser"))

@@ -77,8 +77,25 @@ impl Agent {
     /// Returns the events for which the agent gets hooks.
     pub(super) fn events(self) -> &'static [&'static str] {
         match self {
-            Self::Claude | Self::Codex => &["SessionStart", "UserPromptSubmit", "PreCompact"],
-            Self::Gemini => &["SessionStart", "BeforeAgent", "PreCompress"],
+            Self::Claude => &[
+                "SessionStart",
+                "UserPromptSubmit",
+                "PreCompact",
+                "PermissionRequest",
+                "Stop",
+                "SessionEnd",
+            ],
+            Self::Codex => {
+                &["SessionStart", "UserPromptSubmit", "PreCompact", "PermissionRequest", "Stop"]
+            }
+            Self::Gemini => &[
+                "SessionStart",
+                "BeforeAgent",
+                "PreCompress",
+                "Notification",
+                "AfterAgent",
+                "SessionEnd",
+            ],
             Self::OpenCode => &[],
         }
     }

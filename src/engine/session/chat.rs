@@ -49,6 +49,11 @@ impl Engine {
         Ok((row, settings))
     }
 
+    /// Returns whether a model is answering in a session.
+    pub(crate) fn is_answering(&self, id: u64) -> bool {
+        self.sessions.answering.contains(&id)
+    }
+
     /// Ends a turn that failed or needs no answer.
     pub fn end_turn(&mut self, id: u64) {
         self.sessions.answering.retain(|answering| *answering != id);

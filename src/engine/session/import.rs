@@ -5,7 +5,7 @@ use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
 use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, RecordingRow, UsageRow};
+use crate::store::session::{NewSession, Origin, RecordingRow, UsageRow};
 
 /// A part of a recorded session, to be appended in one request.
 pub(crate) struct Portion {
@@ -16,6 +16,9 @@ pub(crate) struct Portion {
     /// The session to create with the first portion. A time of creation in the future counts as
     /// now.
     pub new: NewSession,
+    /// Facts that the agent recorded about the session. Those of an earlier portion that are absent
+    /// now stay, except for the time of an open call.
+    pub origin: Origin,
     /// Messages; those without a time get the time of the previous message.
     pub messages: Vec<NewMessage>,
     /// Windows that the agent sent to its model, with the costs that it reported. A time in the
@@ -87,7 +90,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<Option<u64>, EngineError> {
-        let Portion { path, session, new, messages, usages, before, mark } = portion;
+        let Portion { path, session, new, origin, messages, usages, before, mark } = portion;
         let now = self.store.read().recording(&path)?;
         if now.map(|row| row.mark) != before {
             return Ok(None);
@@ -97,10 +100,29 @@ impl Engine {
             None => self.create_recorded(new)?,
         };
         self.append_recorded(id, messages)?;
+        self.note_origin(id, origin)?;
         self.note_usages(id, usages)?;
         self.store.change()?.note_recording(&path, &RecordingRow { session: id, mark })?;
         self.session_changed(id, "import-sessions")?;
         Ok(Some(id))
+    }
+
+    /// Stores the facts that an agent recorded about a session.
+    fn note_origin(&mut self, id: u64, new: Origin) -> Result<(), EngineError> {
+        let row = self.row(id)?;
+        let old = row.origin;
+        let origin = Origin {
+            agent: new.agent.or(old.agent),
+            session: new.session.or(old.session),
+            parent: new.parent.or(old.parent),
+            folder: new.folder.or(old.folder),
+            branch: new.branch.or(old.branch),
+            remote: new.remote.or(old.remote),
+            open_since: new.open_since,
+        };
+        self.store.change()?.set_session_origin(id, &origin)?;
+        self.sessions.change_row(id, |row| row.origin = origin);
+        Ok(())
     }
 
     /// Records the windows that an agent sent to its model, and their costs.

@@ -1,6 +1,7 @@
 //! Records of the items that sessions of agents were given.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use super::next::DueItem;
 use super::text;
 use crate::engine::{Engine, EngineError, NewPush};
 use crate::rpc::call::Call;
+use crate::rpc::connected::{SessionState, Signal};
 use crate::rpc::context::layers::layers_of;
 use crate::rpc::context::unsaved::ask;
 use crate::rpc::error::param_error;
@@ -58,6 +60,10 @@ pub(super) struct PushedCall {
     /// Also return the marked items of the project as they are now: ask the editors for text that is
     /// not saved, and bring live items up to date with their files; defaults to `nil`.
     marked: Option<bool>,
+    /// What the agent is doing now in the session, as its hook tells.
+    state: Option<SessionState>,
+    /// Number of the agent's process. Once it is gone, the session counts as ended.
+    process: Option<i32>,
     /// Absolute path of a recording of the session. The server imports the recording once the
     /// client has left, but after a second at the latest.
     recording: Option<Short>,
@@ -86,7 +92,12 @@ pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, Wire
     let number = not_negative("number", given.number)?;
     let importing = given.recording.map(|recording| import_after(&call, recording));
     let project = text(given.project.clone());
+    let signal = given.state.map(|state| (state, given.process, Arc::clone(&call.tools)));
     let pushed = move |engine: &mut Engine| {
+        if let Some((state, process, tools)) = signal {
+            let signal = Signal { state, at: engine.now(), process };
+            tools.agents.signal(engine, &given.agent, &given.agent_session, signal);
+        }
         let (state, due) = engine.pushed(&given.agent, &given.agent_session, &project, number)?;
         let next = due.into_iter().map(DueItem::from).collect();
         let (number, items) = (state.number, items_of(&state.items));

@@ -1,8 +1,10 @@
 //! The session family: sessions, their messages, and going back.
 
 mod checkpoints;
+mod listed;
 pub(super) mod messages;
 pub(super) mod recordings;
+mod state;
 mod table;
 mod transcript;
 mod undo;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::{MAX_REVISIONS, MAX_SESSIONS, METHODS};
 use super::call::Call;
+use super::connected::SessionState;
 use super::error::param_error;
 use super::params::{
     InSession, ManagerName, Name, Nothing, Short, Switch, is_session_id, manager_names, new_name,
@@ -22,7 +25,7 @@ use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
 use crate::ids::SessionId;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, SessionRow, bare_folder};
+use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
 
 /// Stored settings of a session that was never configured.
@@ -135,33 +138,6 @@ fn manage(
     settings.manage = manage.unwrap_or(true);
     settings.template = template.map(|Name(name)| name).or(settings.template);
     engine.set_session_settings(id, &settings.print()?)
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ListSessions {
-    /// List only sessions of the project in this folder.
-    project: Option<String>,
-    /// Include deleted sessions.
-    deleted: Option<bool>,
-    /// Maximum number of sessions; `nil` means all.
-    limit: Option<i64>,
-}
-
-pub(super) fn list_sessions(_: Call, given: ListSessions) -> Result<Step, WireError> {
-    let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
-    Step::state(move |engine| {
-        let current = engine.find_session(None).ok().map(|row| row.id);
-        let rows = engine.read().sessions(given.deleted.unwrap_or(false))?;
-        let wanted = |row: &SessionRow| match &given.project {
-            None => true,
-            Some(folder) => row.project.as_deref().map(bare_folder) == Some(bare_folder(folder)),
-        };
-        let line = |row: SessionRow| {
-            let is_current = current == Some(row.id);
-            SessionShown::new(row, is_current)
-        };
-        Ok(rows.into_iter().filter(wanted).take(limit).map(line).collect::<Vec<_>>())
-    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -327,6 +303,31 @@ struct SessionShown {
     /// File that the session was imported from by `import-sessions`; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// Agent that recorded the session, such as `claude`; absent if it was not imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Id that the agent gave the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_session: Option<String>,
+    /// Folder in which the agent worked, if it is not the project's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+    /// Git branch in that folder, as last recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// Beginning of the last text of the user or the model, on one line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    last_words: String,
+    /// Id of the session whose agent began this one as a subagent's; only in `list-sessions`, which
+    /// lists this one below that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part_of: Option<SessionId>,
+    /// What the session's agent is doing; only in `list-sessions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<SessionState>,
+    /// Time at which `:state` began, in Unix seconds; only in `list-sessions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
     /// True if this call created the session; only in the result of `open-session`.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
@@ -358,6 +359,14 @@ impl SessionShown {
             shared_messages: row.parent.map(|(_, messages)| messages),
             deleted: row.deleted,
             source: row.source,
+            agent: row.origin.agent,
+            agent_session: row.origin.session,
+            folder: row.origin.folder,
+            branch: row.origin.branch,
+            last_words: row.last_words,
+            part_of: None,
+            state: None,
+            since: None,
             created_now: None,
             restored: None,
         }

@@ -19,7 +19,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .about_session(About::Opened)
         .doc("Makes a session the current one, creating it if needed.")
         .result("The session."),
-    method!("session", "list-sessions", super::list_sessions => Vec<SessionShown>)
+    method!("session", "list-sessions", super::listed::list_sessions => Vec<SessionShown>)
         .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
         .doc("Lists the sessions, the one with the latest message first.")
         .result("A list of sessions."),

@@ -3,14 +3,19 @@
 use rusqlite::{ErrorCode, Row, params};
 
 use super::super::StoreError;
-use super::super::session::{NewSession, SessionRow};
+use super::super::session::{NewSession, Origin, SessionRow, last_said};
 use super::message::Figures;
 use super::sql::Statements;
 use super::{Reading, Writing, words};
 use crate::session::message::Message;
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
-                       deleted, messages, turns, tokens, settings, learned, version, source";
+                       deleted, messages, turns, tokens, settings, learned, version, source, \
+                       last_role, last_words, agent, agent_session, agent_parent, folder, branch, \
+                       remote, open_since";
+/// Columns that a new session fills.
+const NEW: &str = "name, manager, project, parent, parent_messages, created, updated, messages, \
+                   turns, tokens, settings, learned, version, source";
 
 impl Reading<'_> {
     /// Returns a session, deleted or not.
@@ -39,9 +44,27 @@ impl Reading<'_> {
     }
 
     /// Returns the session with the latest [`updated`](SessionRow::updated) among those that are
-    /// not deleted; `None` if there are no such sessions.
+    /// neither deleted nor a subagent's; `None` if there are no such sessions.
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
-        self.db.row(&format!("{} LIMIT 1", list_sql()), [false], row_of)
+        let sql = format!(
+            "SELECT {COLUMNS} FROM session WHERE deleted IS NULL AND agent_parent IS NULL
+             ORDER BY updated DESC, id DESC LIMIT 1"
+        );
+        self.db.row(&sql, [], row_of)
+    }
+
+    /// Returns the sessions that an agent recorded with this id, deleted or not, the first one
+    /// first.
+    pub fn session_of_agent(
+        &self,
+        agent: &str,
+        id: &str,
+    ) -> Result<Option<SessionRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM session WHERE agent = ?1 AND agent_session = ?2
+             ORDER BY id LIMIT 1"
+        );
+        self.db.row(&sql, [agent, id], row_of)
     }
 
     /// Returns the number of sessions, deleted ones included.
@@ -141,8 +164,8 @@ impl Writing<'_> {
         let NewSession { name, manager, project, settings, created, parent, source } = session;
         let shared = parent.map_or(Ok(Figures::default()), |parent| self.shared_figures(parent))?;
         let sql = format!(
-            "INSERT INTO session ({COLUMNS})
-             VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?6, NULL, ?7, ?8, ?9, ?10, '', 0, ?11)"
+            "INSERT INTO session ({NEW})
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, '', 0, ?11)"
         );
         let values = params![
             name,
@@ -188,6 +211,16 @@ impl Writing<'_> {
         existing(id, self.db.change(sql, params![id, manager]))
     }
 
+    /// Replaces the facts that an agent recorded about a session.
+    pub fn set_session_origin(&self, id: u64, origin: &Origin) -> Result<(), StoreError> {
+        let Origin { agent, session, parent, folder, branch, remote, open_since } = origin;
+        let sql = "UPDATE session SET agent = ?2, agent_session = ?3, agent_parent = ?4,
+                          folder = ?5, branch = ?6, remote = ?7, open_since = ?8
+                   WHERE id = ?1";
+        let values = params![id, agent, session, parent, folder, branch, remote, open_since];
+        existing(id, self.db.change(sql, values))
+    }
+
     /// Replaces the figures learned in the turns of a session.
     pub fn set_learned(&self, id: u64, learned: &str) -> Result<(), StoreError> {
         let sql = "UPDATE session SET learned = ?2 WHERE id = ?1";
@@ -222,12 +255,14 @@ impl Writing<'_> {
         let Some(newest) = messages.iter().map(|message| message.timestamp).max() else {
             return Ok(());
         };
+        let (role, words) = last_said(messages);
         let Figures { messages, turns, tokens } = self.append(session, last, messages)?;
         self.db.change(
             "UPDATE session SET messages = messages + ?2, turns = turns + ?3, tokens = tokens + ?4,
-                                updated = max(updated, ?5)
+                                updated = max(updated, ?5), last_role = ?6,
+                                last_words = ifnull(?7, last_words)
              WHERE id = ?1",
-            params![session, messages, turns, tokens, newest],
+            params![session, messages, turns, tokens, newest, role, words],
         )?;
         Ok(())
     }
@@ -244,6 +279,7 @@ impl Writing<'_> {
     }
 }
 
+/// Returns the statement that lists sessions.
 fn list_sql() -> String {
     format!(
         "SELECT {COLUMNS} FROM session WHERE deleted IS NULL OR ?1 ORDER BY updated DESC, id DESC"
@@ -286,6 +322,17 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         learned: row.get(13)?,
         version: row.get(14)?,
         source: row.get(15)?,
+        last_role: row.get(16)?,
+        last_words: row.get(17)?,
+        origin: Origin {
+            agent: row.get(18)?,
+            session: row.get(19)?,
+            parent: row.get(20)?,
+            folder: row.get(21)?,
+            branch: row.get(22)?,
+            remote: row.get(23)?,
+            open_since: row.get(24)?,
+        },
     })
 }
 

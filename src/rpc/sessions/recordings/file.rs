@@ -14,7 +14,7 @@ use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage, Usage};
 use crate::rpc::call::Call;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
-use crate::store::session::{NewSession, Spent, UsageRow, bare_folder};
+use crate::store::session::{NewSession, Origin, Spent, UsageRow, bare_folder};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -251,6 +251,7 @@ impl Import<'_> {
         }
         let mark = self.reader.mark();
         let ends = self.recording.ends(mark.offset).map_err(Stopped::File)?;
+        let open_since = mark.called.filter(|_| !mark.open.is_empty());
         let place = serde_json::to_string(&Place { mark, ends });
         let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
         let portion = Portion {
@@ -265,6 +266,7 @@ impl Import<'_> {
                 ..NewSession::default()
             },
             messages: std::mem::take(&mut self.portion),
+            origin: self.origin(open_since),
             usages: self.reader.take_usages().into_iter().map(usage_row).collect(),
             before: self.before.replace(place.clone()),
             mark: place,
@@ -275,6 +277,22 @@ impl Import<'_> {
         let appended = appended.map_err(|error| Stopped::Call(error.into()))?;
         self.session = Some(appended.ok_or(Stopped::Overtaken)?);
         Ok(())
+    }
+
+    /// Returns what the recording tells about the session. `open_since` is the time of a call that
+    /// has no result yet.
+    fn origin(&self, open_since: Option<i64>) -> Origin {
+        let about = self.reader.about().clone();
+        let project = self.project();
+        Origin {
+            agent: self.reader.format().map(|format| format.agent().to_owned()),
+            session: about.id,
+            parent: about.parent,
+            folder: about.project.filter(|folder| Some(bare_folder(folder)) != project.as_deref()),
+            branch: about.branch,
+            remote: about.remote,
+            open_since,
+        }
     }
 
     fn project(&self) -> Option<String> {

@@ -75,8 +75,25 @@ fn a_session_reads_back_with_its_figures() {
             version: 0,
             learned: String::new(),
             source,
+            last_role: row.last_role,
+            last_words: "c".into(),
+            origin: Origin::default(),
         };
         assert_eq!(row, expected);
+        let origin = Origin {
+            agent: Some("codex".into()),
+            session: Some("c-1".into()),
+            parent: Some("c-0".into()),
+            folder: Some("/p/src".into()),
+            branch: Some("main".into()),
+            remote: Some("https://h/p".into()),
+            open_since: Some(7),
+        };
+        store.change().unwrap().set_session_origin(id, &origin).unwrap();
+        assert_eq!(store.read().session(id).unwrap().unwrap().origin, origin);
+        let found = store.read().session_of_agent("codex", "c-1").unwrap();
+        assert_eq!(found.map(|row| row.id), Some(id));
+        assert_eq!(store.read().latest_session().unwrap(), None, "it is a subagent's");
         store.change().unwrap().set_session_settings(id, "{}").unwrap();
         store.change().unwrap().set_learned(id, "[]").unwrap();
         let row = store.read().session(id).unwrap().unwrap();
