@@ -686,10 +686,12 @@ TICK is the modification count of BUFFER when the server was last told.")
 
 (defun contexture-live--held-p ()
   "Return why the server cannot find this buffer's text in its file, or nil.
-The value is `unsaved', or `form' if the file has the text in another
-form: it may be on another machine, compressed, or not encoded as UTF-8."
+The value is `unsaved', or `conflict' if the file changed on disk as well,
+or `form' if the file has the text in another form: it may be on another
+machine, compressed, or not encoded as UTF-8."
   (with-current-buffer (contexture--base-buffer)
-    (cond ((buffer-modified-p) 'unsaved)
+    (cond ((contexture-live--conflict-p) 'conflict)
+          ((buffer-modified-p) 'unsaved)
           ((not (and (null buffer-file-format)
                      (not (find-file-name-handler buffer-file-name
                                                   'insert-file-contents))
@@ -698,6 +700,10 @@ form: it may be on another machine, compressed, or not encoded as UTF-8."
                                '(utf-8 undecided))
                          (eq (coding-system-base buffer-file-coding-system) 'us-ascii))))
            'form))))
+
+(defun contexture-live--modified-p (held)
+  "Return non-nil if a buffer with HELD, of `contexture-live--held-p', has edits."
+  (and (memq held '(unsaved conflict)) t))
 
 (defun contexture-live--sign ()
   "Return a value that changes whenever the server must be told of this buffer."
@@ -860,15 +866,19 @@ them when it is back."
 
 ;;;; Files that change under unsaved edits
 
+(defun contexture-live--conflict-p ()
+  "Return non-nil if this buffer's file changed on disk under unsaved edits."
+  (and (buffer-modified-p)
+       buffer-file-name
+       (not (contexture-outside--taken-p buffer-file-name))
+       (not (verify-visited-file-modtime))))
+
 (defun contexture-live--note-conflicts ()
   "Note which edited buffers with items have files that changed on disk.
 Tell about new ones, since what is sent is not what the file has."
   (let ((names (cl-loop for buffer in contexture-live--buffers
                         nconc (contexture--with-live-buffer buffer
-                                (and (buffer-modified-p)
-                                     buffer-file-name
-                                     (not (contexture-outside--taken-p buffer-file-name))
-                                     (not (verify-visited-file-modtime))
+                                (and (contexture-live--conflict-p)
                                      (contexture-live--names))))))
     (unless (equal names contexture--conflicts)
       (let ((new (cl-set-difference names contexture--conflicts :test #'equal)))
@@ -945,7 +955,9 @@ HELD is the value of `contexture-live--held-p'."
                             (setf (contexture-live--item-saved item) state))
                           (contexture-live--update
                            item state
-                           (not (and (equal (car told) (car state)) (equal (cddr told) (cddr state))))
+                           (or (eq held 'conflict)
+                               (not (and (equal (car told) (car state))
+                                         (equal (cddr told) (cddr state)))))
                            (and (null told) contexture-live--file)))))
                     (contexture-live--in-order items))))))
 
@@ -970,8 +982,10 @@ FILE is the name of its file if that is new."
       :manager ,(contexture-live--item-manager item)
       ,@(and whole text (not lost) (list :content text))
       :metadata (,@(and lines (list :start-line (car lines) :end-line (cdr lines)))
-                 :unsaved ,(and held t) :modified ,(eq held 'unsaved)
-                 ,@(and lost (list :stale lost))
+                 :unsaved ,(and held t) :modified ,(contexture-live--modified-p held)
+                 ,@(cond (lost (list :stale lost))
+                         ((eq held 'conflict)
+                          '(:stale "its file changed on disk under unsaved edits")))
                  ,@(and file (list :filename file))))))
 
 ;;;; Buffers with items
@@ -1615,7 +1629,7 @@ Its file, which the server follows, has the buffer's text now."
 Edits that were not saved are lost."
   (let ((held (contexture-live--held-p)))
     ;; A file in another form than UTF-8 has the text, too.
-    (unless (eq held 'unsaved) (contexture-live--push))
+    (unless (contexture-live--modified-p held) (contexture-live--push))
     (when held (contexture-live--give-back)))
   (contexture-live--release))
 
@@ -1697,7 +1711,9 @@ This does not read the disk, so PATH must be free of symbolic links."
            for true = (buffer-local-value 'buffer-file-truename buffer)
            when (and name (buffer-modified-p buffer)
                      (or (string= path name)
-                         (and true (string= path (expand-file-name true)))))
+                         (and true (string= path (expand-file-name true))))
+                     ;; What another program saved is newer.
+                     (not (with-current-buffer buffer (contexture-live--conflict-p))))
            return (with-current-buffer buffer
                     (contexture--widened
                       (buffer-substring-no-properties (point-min) (point-max))))))

@@ -1844,14 +1844,16 @@ REPLACED is the number of its characters that were replaced."
   (contexture--with-size
    manager item
    (lambda (size)
-     (contexture--message "Added %s to %s (%s)%s%s%s"
+     (contexture--message "Added %s to %s (%s)%s%s%s%s"
               (contexture--description (plist-get item :metadata))
               (contexture--label manager)
               size
               (contexture--repeat-text item)
               (contexture--evicted-text (length (plist-get item :evicted)))
               (when (> replaced 0)
-                (concat "; " (contexture--replaced-text replaced)))))))
+                (concat "; " (contexture--replaced-text replaced)))
+              (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
+                (concat "; stale: " (contexture--visible reason)))))))
 
 (defun contexture--evicted-text (evicted)
   "Return a phrase for EVICTED items that left a full context, or nil for none.

@@ -149,7 +149,7 @@ impl ItemAnswer {
         id: ItemId,
         brief: bool,
     ) -> Result<Self, EngineError> {
-        let mut view = engine.view(manager, id)?;
+        let mut view = engine.view_as_caller(manager, id)?;
         name_views(&[manager.to_owned()], [&mut view]);
         Ok(Self { view, brief, added_to: None })
     }

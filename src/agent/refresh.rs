@@ -185,7 +185,7 @@ fn marked(item: &Arc<Item>, reason: Option<&str>) -> Arc<Item> {
         None => fresh(item),
         Some(reason) => {
             let mut stale = Item::clone(item);
-            stale.metadata.set(STALE, Value::Str(reason.to_owned()));
+            stale.metadata.set_stale(reason);
             stale
         }
     };
@@ -207,8 +207,9 @@ fn with_text(counter: &dyn Counter, item: Item, text: String, taken_ms: i64) -> 
 /// stored, for example because the disk is full.
 ///
 /// Items whose files have not been touched since the last comparison are not compared again. An
-/// item with the text of an unsaved buffer keeps that text while its editor is connected. If an
-/// item was changed while its file was read, the item keeps that change.
+/// item with the text of an unsaved buffer keeps that text while its editor is connected; each
+/// editor sees the text of its own buffer. If an item was changed while its file was read, the item
+/// keeps that change.
 pub(crate) fn current(
     services: &Services,
     counter: &dyn Counter,
@@ -216,9 +217,20 @@ pub(crate) fn current(
     mut views: Vec<View>,
 ) -> Vec<View> {
     let found = look(services, counter, &views);
-    if found.is_empty() {
-        return views;
+    if !found.is_empty() {
+        keep(services, caller, found, &mut views);
     }
+    show(services, counter, caller, &mut views);
+    views
+}
+
+/// Stores the versions that were found, and gives them to the views.
+fn keep(
+    services: &Services,
+    caller: Caller,
+    found: Vec<(Arc<Item>, Arc<Item>)>,
+    views: &mut [View],
+) {
     let managers: HashMap<ItemId, Arc<str>> =
         views.iter().map(|view| (view.item.id, Arc::clone(&view.manager))).collect();
     let versions = found.clone();
@@ -233,19 +245,38 @@ pub(crate) fn current(
         Ok(stored) => now.extend(stored.into_iter().map(|item| (item.id, item))),
         Err(error) => tracing::debug!("cannot store items that were brought up to date: {error}"),
     }
-    for view in &mut views {
+    for view in views {
         if let Some(item) = now.remove(&view.item.id) {
             view.item = item;
         }
     }
-    views
+}
+
+/// Gives the views of items that editors have in unsaved buffers the texts that the caller is shown:
+/// an editor its own text or that of the file, anybody else the newest text.
+fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut [View]) {
+    let (options, mut reader) = (services.read_options(), Reader::default());
+    for view in views.iter_mut().filter(|view| !view.held.is_empty()) {
+        let has_own = view.held.iter().any(|it| it.caller == caller);
+        let (of, item) = match view.newest().filter(|_| view.is_held()) {
+            _ if has_own => (Some(caller), view.of(caller)),
+            None => (None, Arc::clone(&view.item)),
+            Some(_) if services.is_editor(caller) => {
+                let mut saved = fresh(&view.item);
+                saved.metadata.remove("modified");
+                (None, reread(counter, &Arc::new(saved), &options, &mut reader).item)
+            }
+            Some((of, item)) => (Some(of), item),
+        };
+        view.show(of, item);
+    }
 }
 
 /// Compares live items with their files. Returns the old and new version of each that differs.
 fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<Item>, Arc<Item>)> {
     let mut live: Vec<&Arc<Item>> = views
         .iter()
-        .filter(|view| view.item.live && !view.is_held)
+        .filter(|view| view.item.live && !view.is_held())
         .map(|view| &view.item)
         .collect();
     // Each file is read once.

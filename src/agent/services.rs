@@ -1,14 +1,15 @@
 //! The services that all turns share, and jobs: pieces of work that can be cancelled, such as
 //! turns.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{AgentError, Approvals, Embedded, Embedding, Providers};
-use crate::engine::{Engine, EngineError, Handle};
+use crate::engine::{Caller, Engine, EngineError, Handle};
 use crate::files::templates::TemplateFolders;
 use crate::files::{Looks, ReadOptions, Trust};
 use crate::tokens::Counter;
@@ -19,6 +20,8 @@ pub struct Services {
     pub engine: Handle,
     /// Remembers which live items have been compared with their files.
     pub(crate) looks: Looks,
+    /// Connections of editors, which have buffers of their own.
+    pub(crate) editors: Mutex<HashSet<Caller>>,
     /// Counts the tokens of items and renderings.
     pub counter: Arc<dyn Counter>,
     /// Limits from the configuration.
@@ -70,6 +73,7 @@ impl Services {
             engine,
             counter,
             looks: Looks::default(),
+            editors: Mutex::default(),
             limits,
             embedding: None,
             providers: Providers::default(),
@@ -80,6 +84,20 @@ impl Services {
             template_folder: None,
             trust: Arc::default(),
         }
+    }
+
+    /// Records whether a connection is that of an editor, which has buffers of its own.
+    pub(crate) fn note_editor(&self, caller: Caller, is_editor: bool) {
+        let mut editors = self.editors.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_editor {
+            true => editors.insert(caller),
+            false => editors.remove(&caller),
+        };
+    }
+
+    /// Returns whether a connection is that of an editor.
+    pub(crate) fn is_editor(&self, caller: Caller) -> bool {
+        self.editors.lock().unwrap_or_else(PoisonError::into_inner).contains(&caller)
     }
 
     /// Returns the options for rereading files: the configured maximum size applies.
@@ -106,6 +124,8 @@ impl Services {
 pub(crate) struct Job {
     /// The services that the job uses.
     pub services: Arc<Services>,
+    /// Whoever gave the job.
+    pub caller: Caller,
     /// Cancelled when nobody waits for the outcome any more.
     pub cancelled: Arc<CancellationToken>,
 }

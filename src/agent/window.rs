@@ -13,7 +13,7 @@ use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::{Folded, History};
 use crate::curation::window::{self, Request, Window};
-use crate::engine::{Caller, EngineError, Material, SessionContext, Summarizing, View, name_views};
+use crate::engine::{EngineError, Material, SessionContext, Summarizing, View, name_views};
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -139,7 +139,7 @@ pub(crate) async fn build_aside(
 ) -> Result<Built, AgentError> {
     let built = job.aside(what, move |job| {
         let counter = &*job.services.counter;
-        let mut items = current(&job.services, counter, Caller::Nobody, material.items);
+        let mut items = current(&job.services, counter, job.caller, material.items);
         name_views(&holders(&items), &mut items);
         build(counter, Material { items, ..material }, purpose)
     });

@@ -122,6 +122,22 @@ impl Item {
         }
     }
 
+    /// Returns the item with the text and the lines that it had in its file when it was marked, as
+    /// far as its anchor says so.
+    pub(crate) fn as_marked(&self) -> Self {
+        let mut marked = self.clone();
+        [UNSAVED, STALE, "modified"].into_iter().for_each(|name| marked.metadata.remove(name));
+        let anchor = self.metadata.get(ANCHOR);
+        let line = |name| anchor.and_then(|anchor| anchor.get(name)).cloned();
+        if let Some(Value::Str(text)) = line("text") {
+            marked.content = text.into();
+        }
+        for name in ["start-line", "end-line"] {
+            line(name).into_iter().for_each(|value| marked.metadata.set(name, value));
+        }
+        marked
+    }
+
     /// Returns whether the text is from a buffer with unsaved edits.
     pub fn is_unsaved(&self) -> bool {
         self.metadata.is_set(UNSAVED)
@@ -214,6 +230,11 @@ impl Metadata {
             Some((_, old)) => *old = value,
             None => self.0.push((name.into(), value)),
         }
+    }
+
+    /// Records why a live item does not have the current text of its source.
+    pub(crate) fn set_stale(&mut self, reason: &str) {
+        self.set(STALE, Value::Str(reason.to_owned()));
     }
 
     /// Removes the value under `name`.

@@ -40,7 +40,7 @@ use crate::curation::section::Sections;
 use crate::curation::strategy;
 use crate::curation::summary::Summarizer;
 use crate::engine::{
-    self, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RollbackUndone,
+    self, Caller, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RollbackUndone,
     RolledBack, SessionContext, Summarized, TurnDone, memories_for,
 };
 use crate::store::memory::MemoryScope;
@@ -87,7 +87,7 @@ impl Inner {
     /// Returns a job that is never cancelled.
     fn job(&self) -> Job {
         let cancelled = Arc::new(CancellationToken::new());
-        Job { services: Arc::clone(&self.services), cancelled }
+        Job { services: Arc::clone(&self.services), caller: Caller::Nobody, cancelled }
     }
 
     fn grounding(&self) -> MutexGuard<'_, String> {

@@ -14,6 +14,7 @@ use super::{Conversation, Error, Message, tool};
 use crate::agent::{
     self, Approvals, ChatRequest, Decision, EventSink, Job, Later, MAX_ROUNDS, Reply, TurnEvent,
 };
+use crate::engine::Caller;
 use crate::session::message::Phase;
 
 /// Maximum number of unread events before the turn waits for the reader. Up to the same number of
@@ -122,7 +123,8 @@ impl Turn {
                 let is_closed = inner.services.ending.is_cancelled();
                 return Err(if is_closed { Error::Closed } else { Error::Cancelled });
             };
-            let job = Job { services: Arc::clone(&inner.services), cancelled: Arc::new(cancelled) };
+            let (services, cancelled) = (Arc::clone(&inner.services), Arc::new(cancelled));
+            let job = Job { services, caller: Caller::Nobody, cancelled };
             let request = self.request(&job).await?;
             Ok(agent::chat(job, request, events).await?)
         };

@@ -111,7 +111,7 @@ impl Engine {
         for (id, revision) in revisions {
             let slot = self.slot(manager, id)?;
             let item = Arc::new(revision.apply(&slot.item));
-            self.held.note(&item, self.sessions.caller);
+            self.held.note_change(&slot.item, &item, self.sessions.caller);
             if *item != *slot.item {
                 let version = self.counters.give_version();
                 updates.push(Arrival { item, version, pinned: slot.pinned });
@@ -229,6 +229,22 @@ impl Engine {
     pub fn view(&mut self, manager: &str, id: ItemId) -> Result<View, EngineError> {
         let slot = self.slot(manager, id)?;
         Ok(self.view_of(&manager.into(), &slot))
+    }
+
+    /// Returns an item like [`view`](Self::view), as the caller has it in an unsaved buffer. Marks it
+    /// as stale if another editor has another text.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchItem`].
+    pub(crate) fn view_as_caller(
+        &mut self,
+        manager: &str,
+        id: ItemId,
+    ) -> Result<View, EngineError> {
+        let (mut view, caller) = (self.view(manager, id)?, self.sessions.caller);
+        let item = self.as_known(&view.item);
+        view.show(Some(caller), item);
+        Ok(view)
     }
 
     /// Lists every manager that holds items or has a capacity other than the default, sorted by

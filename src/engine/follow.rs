@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::context::{Added, NewItem};
 use super::{Engine, EngineError, Event};
-use crate::context::change::Change;
+use crate::context::change::{Change, Slot};
 use crate::context::item::{ANCHOR, Item};
 use crate::context::manager::Arrival;
 use crate::context::repeat::{self, Merged, Repeat};
@@ -38,15 +38,28 @@ impl Engine {
         counter: &dyn Counter,
         anchor: &mut dyn FnMut(&mut Item),
     ) -> Result<(Added, Option<Again>), EngineError> {
-        let held = self.manager(manager)?.slots().map(|slot| &*slot.item);
+        let slots: Vec<Slot> = self.manager(manager)?.slots().cloned().collect();
+        let known: Vec<_> = slots.iter().map(|slot| self.as_known(&slot.item)).collect();
+        let known = known.iter().map(|item| &**item);
         let merged = match item.live {
-            true => repeat::merged(held, &item.content, &item.metadata),
-            false => repeat::copied_again(held, &item.content, &item.metadata),
+            true => repeat::merged(known, &item.content, &item.metadata),
+            false => repeat::copied_again(known, &item.content, &item.metadata),
         };
+        // What another editor has not saved is neither replaced nor extended.
+        let is_elsewhere =
+            |id: &ItemId| slots.iter().any(|it| it.item.id == *id && self.is_elsewhere(&it.item));
+        let merged = merged.filter(|merged| {
+            let mut parts = merged.absorbed.iter().chain([&merged.into]);
+            (merged.repeat == Repeat::Same && merged.absorbed.is_empty())
+                || !parts.any(is_elsewhere)
+        });
         let Some(Merged { into, absorbed, content, lines, repeat }) = merged else {
             return Ok((self.add(method, manager, vec![item])?, None));
         };
         let slot = self.slot(manager, into)?;
+        if self.is_elsewhere(&slot.item) {
+            return self.renew(method, manager, slot, absorbed, repeat);
+        }
         let is_given = content == item.content;
         let tokens = if is_given { item.tokens } else { counter.count(&content) };
         let counted_by = counter.name();
@@ -66,12 +79,40 @@ impl Engine {
         }
         self.held.note(&new, self.sessions.caller);
         let pinned = slot.pinned || item.pinned;
-        let arrival =
-            Arrival { item: Arc::new(new), version: self.counters.give_version(), pinned };
+        self.renew(method, manager, Slot { item: Arc::new(new), pinned, ..slot }, absorbed, repeat)
+    }
+
+    /// Makes an item that was added again the newest.
+    fn renew(
+        &mut self,
+        method: &str,
+        manager: &str,
+        Slot { item, pinned, .. }: Slot,
+        absorbed: Vec<ItemId>,
+        repeat: Repeat,
+    ) -> Result<(Added, Option<Again>), EngineError> {
+        let added = Added { ids: vec![item.id.0], evicted: Vec::new() };
+        let arrival = Arrival { item, version: self.counters.give_version(), pinned };
         let change = self.plan(manager, |held| held.plan_renew(method, arrival, &absorbed))?;
         self.carry_out(manager, change)?;
-        let added = Added { ids: vec![into.0], evicted: Vec::new() };
         Ok((added, Some(Again { repeat, absorbed })))
+    }
+
+    /// Returns an item as the caller has it: if only others have it in unsaved buffers, its text and
+    /// lines there mean nothing to the caller.
+    pub(super) fn as_known(&self, item: &Arc<Item>) -> Arc<Item> {
+        let (held, caller) = (self.held.of(item), self.sessions.caller);
+        match held.iter().find(|it| it.caller == caller) {
+            Some(own) => Arc::new(own.version(item)),
+            None if !held.is_empty() && item.is_unsaved() => Arc::new(item.as_marked()),
+            None => Arc::clone(item),
+        }
+    }
+
+    /// Returns whether only others have an item in unsaved buffers.
+    fn is_elsewhere(&self, item: &Item) -> bool {
+        let (held, caller) = (self.held.of(item), self.sessions.caller);
+        item.is_unsaved() && !held.is_empty() && held.iter().all(|it| it.caller != caller)
     }
 
     /// Returns the names of the files of a manager's live items, other than `name`, whose last parts

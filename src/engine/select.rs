@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::held::{Holding, compared};
+use super::reach::Caller;
 use super::{Engine, EngineError};
 use crate::context::change::Slot;
 use crate::context::filter::{self, TypeName};
@@ -54,11 +56,34 @@ pub struct View {
     pub since: i64,
     /// Name of the item's manager.
     pub manager: Arc<str>,
-    /// True if a connected editor has the item's text in an unsaved buffer.
-    pub is_held: bool,
+    /// Versions of the item in unsaved buffers of connected editors, the newest last.
+    pub(crate) held: Vec<Holding>,
 }
 
 impl View {
+    /// Returns whether the item has the text of an unsaved buffer of a connected editor.
+    pub(crate) fn is_held(&self) -> bool {
+        self.item.is_unsaved() && !self.held.is_empty()
+    }
+
+    /// Returns the item as the caller has it: with the text of its own unsaved buffer, if it has
+    /// such a buffer.
+    pub(crate) fn of(&self, caller: Caller) -> Arc<Item> {
+        let own = self.held.iter().find(|it| it.caller == caller);
+        own.map_or_else(|| Arc::clone(&self.item), |own| Arc::new(own.version(&self.item)))
+    }
+
+    /// Returns the newest version in an unsaved buffer, with the connection that has it.
+    pub(crate) fn newest(&self) -> Option<(Caller, Arc<Item>)> {
+        self.held.last().map(|it| (it.caller, Arc::new(it.version(&self.item))))
+    }
+
+    /// Gives the view the text that is shown. Marks the item as stale if a connection other than
+    /// `of` has another text in an unsaved buffer.
+    pub(crate) fn show(&mut self, of: Option<Caller>, item: Arc<Item>) {
+        self.item = compared(&self.held, of, item);
+    }
+
     /// Returns the item as a piece to render.
     pub(crate) fn piece(&self) -> Piece<'_> {
         Piece { item: &self.item, pinned: self.pinned, since: self.since }
@@ -108,8 +133,8 @@ impl Engine {
     /// Returns the item in `slot`, with its own time as [`since`](View::since).
     pub(super) fn view_of(&self, manager: &Arc<str>, slot: &Slot) -> View {
         let Slot { item, pinned, .. } = slot;
-        let (manager, is_held) = (Arc::clone(manager), self.held.has(item));
-        View { item: Arc::clone(item), pinned: *pinned, since: item.timestamp, manager, is_held }
+        let (manager, held) = (Arc::clone(manager), self.held.of(item).to_vec());
+        View { item: Arc::clone(item), pinned: *pinned, since: item.timestamp, manager, held }
     }
 
     /// Selects items like [`select`](Self::select), each with the position of its manager in the

@@ -149,7 +149,8 @@ impl Call {
     /// Returns what the `agent` module needs from the call: the services and the cancellation.
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);
-        Job { services: Arc::clone(services), cancelled: Arc::clone(cancelled) }
+        let (services, cancelled) = (Arc::clone(services), Arc::clone(cancelled));
+        Job { services, caller: self.caller, cancelled }
     }
 
     /// Refuses to do `what` for a client over TCP without the secret.

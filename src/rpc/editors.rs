@@ -40,6 +40,8 @@ struct Question {
 pub(super) struct Heard {
     /// First text that an editor gave.
     pub(super) text: Option<String>,
+    /// Number of other texts that editors gave.
+    pub(super) others: usize,
     /// Number of editors that were asked.
     pub(super) asked: usize,
     /// Number of editors that did not answer in time.
@@ -84,16 +86,17 @@ impl Editors {
             Ok(())
         };
         engine.ask(tell).await?;
-        let mut text = None;
+        let mut texts: Vec<String> = Vec::new();
         let all = async {
             while let Some(answer) = answers.recv().await {
-                text = text.take().or(answer);
+                texts.extend(answer.filter(|answer| !texts.contains(answer)));
             }
         };
         // Late editors are counted below.
         let _ = timeout(PATIENCE, all).await;
         let late = locked(&self.0).questions.get(&number).map_or(0, |it| it.asked.len());
-        Ok(Heard { text, asked, late })
+        let others = texts.len().saturating_sub(1);
+        Ok(Heard { text: texts.into_iter().next(), others, asked, late })
     }
 
     /// Answers a question. Returns whether the question was waiting for this editor.

@@ -831,6 +831,64 @@ The last form of EDITS is what follows them."
                                   (contexture--entry :manager (contexture-adding-context)
                                                      (contexture--filled-contexts))))))))))
 
+;;;; Another editor
+
+(defmacro contexture-live-tests--as-other (other &rest body)
+  "Run BODY as another editor, with the connection OTHER and no buffers."
+  (declare (indent 1) (debug t))
+  `(let ((contexture--live-off t)
+         (contexture-live--buffers nil))
+     (contexture-test-as-other-emacs ,other ,@body)))
+
+(ert-deftest contexture-live-another-editor-has-other-text ()
+  (contexture-test-with-state
+   (contexture-live-tests--visiting
+    (let ((reason "another editor has other unsaved text")
+          other)
+      (contexture-mode)
+      (contexture-live-tests--add 3 4)
+      (contexture-live-tests--as-other other
+        (contexture-request 'subscribe '(:topics (:text-wanted)))
+        (contexture-request
+         'update-items
+         '(:items ((:id "ctx-1" :manager "a.txt" :content "theirs\nfourth\n"
+                    :metadata (:unsaved t :modified t :start-line 6 :end-line 7))))))
+      (unwind-protect
+          (let ((item (contexture-live-tests--item)))
+            (should (equal (plist-get item :content) "third\nfourth\n"))
+            (should (equal (contexture-test-metadata item :start-line :end-line :stale)
+                           (list 3 4 reason)))
+            (should (string-match-p "\\`stale" (contexture-list--state item)))
+            (contexture-copy (contexture-current-context))
+            (should (string-search "third\nfourth\n" (current-kill 0)))
+            (should (string-search reason (current-kill 0)))
+            ;; Its mark stays where this buffer has the text.
+            (contexture-marks--reverted)
+            (contexture-ert-wait-for
+                (string-search "stale" (or (get-char-property (contexture--line-position 3)
+                                                              'help-echo)
+                                           "")))
+            (dolist (line '(2 5 6 7))
+              (should-not (get-char-property (contexture--line-position line) 'contexture-mark)))
+            ;; Marked again, the message says so.
+            (contexture-test-message (concat "stale: " reason)
+              (contexture-live-tests--add 3 4))
+            ;; Edits here do not take on the other's text.
+            (goto-char (point-min))
+            (insert "new\n")
+            (let ((item (contexture-live-tests--item)))
+              (should (equal (plist-get item :content) "third\nfourth\n"))
+              (should (equal (contexture-test-metadata item :start-line :stale)
+                             (list 4 reason))))
+            (let ((save-silently t)) (save-buffer))
+            (let ((item (contexture-live-tests--item)))
+              (should (equal (contexture-test-metadata item :start-line :unsaved :stale)
+                             (list 4 nil reason)))))
+        (contexture-live-tests--as-other other (contexture-disconnect)))
+      (contexture-ert-wait-for
+          (eq :fresh (plist-get (contexture-live-tests--item) :state)))
+      (contexture-live-tests--check "third\nfourth\n" '(4 5))))))
+
 ;;;; What is shown
 
 (ert-deftest contexture-live-stale-items-have-their-date-and-are-counted ()

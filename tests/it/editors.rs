@@ -83,6 +83,22 @@ fn an_editor_that_does_not_answer_is_named_and_not_waited_for() {
 }
 
 #[test]
+fn editors_with_different_texts_of_a_file_are_told_apart() {
+    let mut desk = Desk::new();
+    let mut second = desk.server.unix(Dialect::Native);
+    second.ok("subscribe", "(:topics (:text-wanted))");
+    let mut reader = desk.server.unix(Dialect::Json);
+    for (other, count) in [("\"fn typed() {}\\n\"", 0), ("\"fn else() {}\\n\"", 1)] {
+        let id = reader.send("read-file", &desk.read(""));
+        let question = desk.emacs.notification("text-wanted")["question"].clone();
+        desk.give(&question, "\"fn typed() {}\\n\"");
+        second.ok("give-text", &format!("(:question {question} :content {other})"));
+        let text = reader.reply(id).unwrap();
+        assert_eq!((&text["unsaved"], &text["other_texts"]), (&true.into(), &count.into()));
+    }
+}
+
+#[test]
 fn what_an_editor_sends_before_its_answer_is_seen() {
     let mut desk = Desk::new();
     let path = desk.root.join("a.rs");

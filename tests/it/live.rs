@@ -391,3 +391,125 @@ fn unsaved_text_counts_from_its_addition_on() {
     assert!(shown(&mut client).contains("unsaved\n"));
     assert_eq!(state(&mut client), "fresh");
 }
+
+/// What a client is shown of the one item: its text, its first line and why it is stale.
+fn seen(client: &mut Client) -> (String, i64, String) {
+    let item = client.ok("list-items", "nil")[0].clone();
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &item["metadata"];
+    let line = metadata["start_line"].as_i64().unwrap();
+    (text(&item["content"]), line, text(&metadata["stale"]))
+}
+
+/// Two editors that have the file of the one item in buffers, and a client that is none.
+struct Two {
+    _home: Home,
+    path: String,
+    _server: Listening,
+    one: Client,
+    two: Client,
+    other: Client,
+}
+
+const ELSEWHERE: &str = "another editor has other unsaved text";
+
+impl Two {
+    fn new() -> Self {
+        let home = Home::new();
+        let path = home.write("p/a.rs", text());
+        let server = home.listening(&[]);
+        let [mut one, mut two, other] = [(); 3].map(|()| server.tcp(Dialect::Native));
+        one.ok("subscribe", "(:topics (:text-wanted))");
+        two.ok("subscribe", "(:topics (:text-wanted))");
+        mark(&mut one, &path);
+        Self { _home: home, path, _server: server, one, two, other }
+    }
+}
+
+/// The update of an editor whose buffer has the text four lines lower, and not saved.
+fn tell(client: &mut Client, content: &str, more: &str) {
+    let content = quoted(content);
+    let update = format!("(:id \"ctx-1\" :content {content} :metadata ({more}))");
+    assert!(client.ok("update-items", &format!("(:items ({update}))"))["skipped"].is_null());
+}
+
+const UNSAVED: &str = ":unsaved t :start-line 9 :end-line 13";
+
+#[test]
+fn each_editor_sees_its_own_buffer_and_is_told_of_the_other() {
+    let mut desk = Two::new();
+    let Two { one, two, other, .. } = &mut desk;
+    let edited = MARKED.replace("a + 1", "one(a)");
+    tell(one, &edited, UNSAVED);
+    let own = (edited.clone(), 9, String::new());
+    assert_eq!(seen(one), own);
+    assert_eq!(seen(other), own, "who has no buffers gets what is not saved");
+    assert_eq!(seen(two), (MARKED.to_owned(), 5, ELSEWHERE.to_owned()));
+    let text = shown(two);
+    assert!(text.contains("a.rs:5-9) [as of 2"), "{text}");
+    let second = MARKED.replace("b * 2", "two(b)");
+    tell(two, &second, ":unsaved t :start-line 5 :end-line 9");
+    assert_eq!(seen(two), (second.clone(), 5, ELSEWHERE.to_owned()));
+    assert_eq!(seen(one), (edited.clone(), 9, ELSEWHERE.to_owned()));
+    assert_eq!(seen(other), (second.clone(), 5, ELSEWHERE.to_owned()), "the newest");
+    for format in [":markdown", ":xml", ":org", ":json"] {
+        let text = one.ok("context-to-string", &format!("(:format {format})"));
+        let text = text.as_str().unwrap();
+        assert!(text.contains("one(a)") && text.contains(ELSEWHERE), "{text}");
+    }
+}
+
+#[test]
+fn what_one_editor_saves_beats_the_buffer_of_the_other() {
+    let mut desk = Two::new();
+    let Two { one, two, other, path, .. } = &mut desk;
+    tell(one, &MARKED.replace("a + 1", "one(a)"), UNSAVED);
+    let second = MARKED.replace("b * 2", "two(b)");
+    tell(two, &second, ":unsaved t :start-line 5 :end-line 9");
+    std::fs::write(&*path, text().replace(MARKED, &second)).unwrap();
+    tell(two, &second, ":unsaved nil :start-line 5 :end-line 9");
+    for client in [&mut *two, &mut *other] {
+        assert_eq!(seen(client), (second.clone(), 5, ELSEWHERE.to_owned()));
+    }
+    assert_eq!(seen(one).0, MARKED.replace("a + 1", "one(a)"));
+    // The first editor says that its file changed under its edits, and is still the only one that
+    // is shown them.
+    let conflict = format!("{UNSAVED} :stale \"changed on disk\"");
+    tell(one, &MARKED.replace("a + 1", "one(a)"), &conflict);
+    assert_eq!(seen(one).2, "changed on disk");
+    assert_eq!(seen(two), (second.clone(), 5, ELSEWHERE.to_owned()));
+    assert_eq!(seen(other), (second.clone(), 5, ELSEWHERE.to_owned()));
+    one.close();
+    while one.line().is_some() {}
+    until("the editor to be forgotten", || seen(two).2.is_empty());
+    assert_eq!(seen(other), (second, 5, String::new()));
+}
+
+#[test]
+fn what_one_editor_marks_does_not_join_what_the_other_has_on_these_lines() {
+    let mut desk = Two::new();
+    let Two { one, two, other, path, .. } = &mut desk;
+    // In the first buffer, the last definition is where the second buffer has the marked one.
+    tell(one, MARKED, ":unsaved t :start-line 11 :end-line 15");
+    let metadata = format!("(:filename {} :start-line 11 :end-line 13)", quoted(path));
+    let last = "fn last() {\n    end();\n}\n";
+    let params = format!("(:content {} :live t :metadata {metadata})", quoted(last));
+    assert!(is_nil(&two.ok("add-item", &params)["repeat"]));
+    // The same text is the same item, although the lines differ.
+    let metadata = format!("(:filename {} :start-line 5 :end-line 9)", quoted(path));
+    let params = format!("(:content {} :live t :metadata {metadata})", quoted(MARKED));
+    let again = two.ok("add-item", &params);
+    assert_eq!((&again["id"], &again["repeat"]), (&"ctx-1".into(), &"same".into()));
+    assert_eq!(one.contents("*shared*").len(), 2);
+    // Whoever adds the lines of the file replaces no text that is not saved, but finds its item.
+    let edited = MARKED.replace("a + 1", "one(a)");
+    tell(one, &edited, ":unsaved t :start-line 11 :end-line 15");
+    let added =
+        other.ok("add-file", &format!("(:path {} :start-line 5 :end-line 9)", quoted(path)));
+    assert_eq!((&added["id"], &added["repeat"]), (&"ctx-1".into(), &"same".into()));
+    let more =
+        other.ok("add-file", &format!("(:path {} :start-line 8 :end-line 10)", quoted(path)));
+    assert!(is_nil(&more["repeat"]));
+    assert_eq!(one.contents("*shared*")[1], edited);
+    assert_eq!(other.contents("*shared*")[1], edited);
+}

@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::{Limits, Providers, Services, TurnEvent};
 use crate::context::change::Settings;
 use crate::curation::summary::Extractive;
-use crate::engine::{Handle, run};
+use crate::engine::{Caller, Handle, run};
 use crate::session::message::Role;
 use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
@@ -34,7 +34,8 @@ async fn a_turn_that_panics_says_which_question_is_in_the_log() {
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 3 };
     let mut services = Services::new(handle, Arc::new(Estimate), limits);
     services.providers = Providers::new(vec![configured]);
-    let job = Job { services: Arc::new(services), cancelled: Arc::new(CancellationToken::new()) };
+    let (services, cancelled) = (Arc::new(services), Arc::new(CancellationToken::new()));
+    let job = Job { services, caller: Caller::Nobody, cancelled };
     let request = ChatRequest {
         session: None,
         message: NewMessage::counted(Role::User, "hi", Vec::new(), &Estimate),

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::agent::Limits;
-use crate::engine::Handle;
+use crate::engine::{Caller, Handle};
 use crate::tokens::Estimate;
 
 /// Takes notes with an engine that never answers.
@@ -12,7 +12,7 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<TurnNotes, 
     let (engine, _never_read) = Handle::channel();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let services = Arc::new(Services::new(engine, Arc::new(Estimate), limits));
-    let job = Job { services, cancelled: Arc::new(cancelled) };
+    let job = Job { services, caller: Caller::Nobody, cancelled: Arc::new(cancelled) };
     let configured = Configured::playing();
     let wish = Wish { template: "freeform-chat".to_owned(), said: NotesOptions::default() };
     let outcome = outcome_of(NotesRun::new(&job, 1, &wish, &configured), deadline);

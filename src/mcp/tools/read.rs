@@ -44,6 +44,7 @@ struct FileText {
     total_lines: u64,
     tokens: u64,
     unsaved: bool,
+    other_texts: u64,
     late_editors: u64,
 }
 
@@ -128,10 +129,11 @@ async fn file(
         (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
         _ => name.into_owned(),
     };
-    let source = match (text.unsaved, text.late_editors) {
-        (true, _) => "unsaved text of the editor",
-        (false, 0) => "on disk",
-        (false, _) => "on disk; the editor did not answer, and may have newer text",
+    let source = match (text.unsaved, text.other_texts, text.late_editors) {
+        (true, 0, _) => "unsaved text of the editor",
+        (true, ..) => "unsaved text of an editor; another editor has other unsaved text",
+        (false, _, 0) => "on disk",
+        (false, ..) => "on disk; the editor did not answer, and may have newer text",
     };
     let (lines, tokens) = (counted(text.total_lines, "line"), counted(text.tokens, "token"));
     // A name at the beginning of the line could make it a heading.

@@ -11,7 +11,7 @@ use super::edit::check_live;
 use super::files::read_options;
 use crate::agent::refresh::now_ms;
 use crate::context::item::{ANCHOR, AS_OF, Item, Metadata, STALE, UNSAVED};
-use crate::engine::{Engine, EngineError, Revision};
+use crate::engine::{Caller, Engine, EngineError, Revision};
 use crate::files::{self, Reader};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
@@ -80,7 +80,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
     let updates = given.items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
     let (counted_by, taken_ms) = (counter.name(), now_ms());
     if !updates.iter().any(Counted::is_saved) {
-        return updating(updates, HashMap::new(), counted_by, taken_ms);
+        return updating(call.caller, updates, HashMap::new(), counted_by, taken_ms);
     }
     let options = read_options(&call.tools, None)?;
     Ok(Step::Await(Box::pin(async move {
@@ -95,7 +95,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
             .ask(find)
             .await?
             .into_iter()
-            .map(|it| (it.item.id, it.item))
+            .map(|it| (it.item.id, it.of(call.caller)))
             .collect();
         let saved = saved.into_iter().filter_map(|update| {
             Some(update.applied(items.get(&update.id)?, None, counted_by, taken_ms))
@@ -108,7 +108,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
         };
         // Without an answer, the items keep the anchors that they have.
         let anchors = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        updating(updates, anchors, counted_by, taken_ms)
+        updating(call.caller, updates, anchors, counted_by, taken_ms)
     })))
 }
 
@@ -117,6 +117,7 @@ type Anchors = HashMap<ItemId, (Value, Item)>;
 
 /// Returns the step that makes the updates.
 fn updating(
+    caller: Caller,
     updates: Vec<Counted>,
     mut anchors: Anchors,
     counted_by: &'static str,
@@ -128,9 +129,11 @@ fn updating(
             match engine.view(&update.manager, update.id) {
                 Ok(view) if view.item.live => {
                     let made = anchors.remove(&update.id);
-                    let new = update.applied(&view.item, made, counted_by, taken_ms);
+                    let new = update.applied(&view.of(caller), made, counted_by, taken_ms);
                     engine.hold(&new);
-                    if new != *view.item {
+                    // What was saved is newer than a buffer that was edited before.
+                    let is_older = update.content.is_some() && new.stale().is_some();
+                    if new != *view.item && (view.item.is_unsaved() || !is_older) {
                         versions.push((update.manager, view.item, Arc::new(new)));
                     }
                 }

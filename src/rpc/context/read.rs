@@ -58,6 +58,8 @@ pub(super) struct FileRead {
     token_counter: Keyword<&'static str>,
     /// True if this is the unsaved text of a buffer; false if it is the text on disk.
     unsaved: bool,
+    /// Number of other unsaved texts of the file, if several editors have different ones.
+    other_texts: usize,
     /// Number of editors that were asked and did not answer in time. One of them may have newer
     /// text.
     late_editors: usize,
@@ -94,7 +96,7 @@ fn read(
     let path = opened.path().to_owned();
     Step::then(move |engine| {
         let mut held = engine.select_live(&Selection::default())?;
-        held.retain(|view| view.is_held && view.item.metadata.lines().is_none());
+        held.retain(|view| view.is_held() && view.item.metadata.lines().is_none());
         Ok(Finish::later(move || {
             let given = heard.text.or_else(|| unsaved(&held, &path));
             let is_unsaved = given.is_some();
@@ -102,7 +104,7 @@ fn read(
                 Some(text) => files::lines_of(&path, text, range, &options)?,
                 None => Opened::read(&opened, range, &options)?,
             };
-            Ok(shown(&call.counter(), text, is_unsaved, heard.late))
+            Ok(shown(&call.counter(), text, is_unsaved, heard.others, heard.late))
         }))
     })
 }
@@ -118,7 +120,13 @@ fn unsaved(held: &[View], path: &Path) -> Option<String> {
     held.iter().find(is_it).map(|view| view.item.content.to_string())
 }
 
-fn shown(counter: &dyn Counter, text: FileText, unsaved: bool, late_editors: usize) -> FileRead {
+fn shown(
+    counter: &dyn Counter,
+    text: FileText,
+    unsaved: bool,
+    other_texts: usize,
+    late_editors: usize,
+) -> FileRead {
     let (start_line, end_line) = text.lines.unzip();
     FileRead {
         path: text.path.to_string_lossy().into_owned(),
@@ -129,6 +137,7 @@ fn shown(counter: &dyn Counter, text: FileText, unsaved: bool, late_editors: usi
         token_counter: Keyword(counter.name()),
         content: text.content,
         unsaved,
+        other_texts,
         late_editors,
     }
 }

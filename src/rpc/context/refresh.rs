@@ -78,11 +78,12 @@ fn reread_all(
     options: &ReadOptions,
 ) -> Result<Vec<(Arc<Item>, Reread)>, EngineError> {
     let mut reader = Reader::default();
-    let reread = |View { item, is_held, .. }: View| {
+    let reread = |view: View| {
         if call.cancelled.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
-        let read = if is_held {
+        let item = Arc::clone(&view.item);
+        let read = if view.is_held() {
             Reread {
                 item: Arc::clone(&item),
                 outcome: Outcome::Unchanged,

@@ -105,7 +105,9 @@ pub(crate) struct Subscribed<'a> {
 }
 
 pub(super) fn subscribe(call: Call, given: Subscribe) -> Result<Step, WireError> {
-    call.tools.editors.note(&call.client, given.topics.contains(&Topic::TextWanted));
+    let is_editor = given.topics.contains(&Topic::TextWanted);
+    call.tools.editors.note(&call.client, is_editor);
+    call.tools.note_editor(call.caller, is_editor);
     let names = |given: Option<Vec<Name>>| {
         given.map(|names| names.into_iter().map(|Name(name)| name).collect())
     };

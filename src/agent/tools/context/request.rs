@@ -13,8 +13,8 @@ use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{
-    Caller, Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View,
-    memories_for, name_views,
+    Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View, memories_for,
+    name_views,
 };
 use crate::files::{self, FileError, Opened};
 use crate::ids::ItemId;
@@ -156,7 +156,7 @@ async fn shown(
     brief: bool,
 ) -> Result<Value, AgentError> {
     let show = move |job: &Job| {
-        let mut items = with_states(&job.services, Caller::Nobody, views);
+        let mut items = with_states(&job.services, job.caller, views);
         name_views(&managers, items.iter_mut().map(|(view, _)| view));
         let item = |(view, state): &(View, _)| Value::of(&ItemShown::new(view, *state, brief));
         Value::List(items.iter().map(item).collect())
