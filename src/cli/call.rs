@@ -7,11 +7,12 @@ use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
+use super::greeting::{Unanswered, checked, unknown};
 use super::host::{Setup, runtime};
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, say};
 use crate::rpc::{Called, find};
-use crate::store::ownership::{FolderError, Owned, owner};
+use crate::store::ownership::{FolderError, Owned, Owner, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
 use crate::value::sexp;
@@ -104,7 +105,7 @@ impl Call {
 
     async fn ask(&self, setup: &Setup, line: Vec<u8>) -> anyhow::Result<Reply> {
         if let Some(socket) = &self.socket {
-            return ask_socket(socket, &line, self.json).await;
+            return ask_socket(&unknown(socket), socket, &line, self.json).await;
         }
         let Some(folder) = &setup.state else {
             return ask_embedded(setup, None, &line, self.json).await;
@@ -115,6 +116,7 @@ impl Call {
                 Ok(owned) => return ask_embedded(setup, Some(&owned), &line, self.json).await,
                 Err(FolderError::Taken { .. }) => match self.ask_owner(folder, &line).await {
                     Ok(reply) => return Ok(reply),
+                    Err(mute) if mute.is::<Unanswered>() => return Err(mute),
                     Err(refused) => refused,
                 },
                 Err(error) => return Err(error.into()),
@@ -128,14 +130,14 @@ impl Call {
     }
 
     async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
-        let socket = owner(folder).and_then(|owner| owner.socket);
-        let socket = socket.with_context(|| {
+        let owner = owner(folder).unwrap_or_default();
+        let socket = owner.socket.as_deref().with_context(|| {
             format!(
                 "the server that owns {} does not listen on a socket; stop that server and try again",
                 visible_path(folder)
             )
         })?;
-        ask_socket(&socket, line, self.json).await
+        ask_socket(&owner, socket, line, self.json).await
     }
 
     fn print(&self, value: &Value) -> Vec<u8> {
@@ -208,11 +210,22 @@ fn make_path_absolute(params: &mut Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn ask_socket(socket: &Path, line: &[u8], json: bool) -> anyhow::Result<Reply> {
-    let stream = UnixStream::connect(socket).await.map_err(|error| {
+async fn ask_socket(
+    owner: &Owner,
+    socket: &Path,
+    line: &[u8],
+    json: bool,
+) -> anyhow::Result<Reply> {
+    let unreachable = |error| {
         let socket = visible_path(socket);
         anyhow!("cannot reach a server on {socket}: {error}; check that one is running")
-    })?;
+    };
+    match checked(owner, socket) {
+        Ok(warning) => warning.iter().for_each(|warning| tracing::warn!("{warning}")),
+        Err(Unanswered::Unreachable(error)) => return Err(unreachable(error)),
+        Err(mute) => return Err(mute.into()),
+    }
+    let stream = UnixStream::connect(socket).await.map_err(unreachable)?;
     let (reader, writer) = stream.into_split();
     converse(reader, writer, line, json).await
 }

@@ -1,10 +1,10 @@
 //! `contexture doctor`: checks the set-up and reports problems with their remedies.
 
 use std::fmt::Write;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::backup::own;
+use super::greeting::{Unanswered, checked, of_process};
 use super::host::Setup;
 use super::setup::check_agents;
 use super::{Common, say};
@@ -12,8 +12,9 @@ use crate::config::Embeddings;
 use crate::files::{Identity, Standing, Trust, Trusted, project_root, true_name};
 use crate::provider::Origin;
 use crate::provider::settings::Configured;
+use crate::server::listen::LONGEST_SOCKET_PATH;
 use crate::store::Store;
-use crate::store::ownership::{FolderError, Owned, Owner, make_private};
+use crate::store::ownership::{FolderError, Owned, Owner, check_owner, make_private};
 use crate::store::recovery::TRUST_FILE;
 use crate::store::recovery::{self, Files, Opened};
 use crate::visible::{visible_lines, visible_path};
@@ -27,6 +28,8 @@ pub(super) struct Doctor {
     repair: bool,
 }
 
+/// A socket name of the greatest length.
+const LONGEST_SOCKET_NAME: &str = "0123456789abcdef.sock";
 const DATABASE: &str = "contexture.db";
 
 /// A line of the report: either something that is in order, or a problem with its remedy.
@@ -113,6 +116,14 @@ fn provider(configured: &Configured) -> Finding {
 fn runtime_folder(setup: &Setup) -> Finding {
     let folder = &setup.folders.runtime;
     make_private(folder).map_err(|error| error.to_string())?;
+    let bytes = folder.join(LONGEST_SOCKET_NAME).as_os_str().len();
+    if bytes > LONGEST_SOCKET_PATH {
+        return Err(format!(
+            "a socket in {} would have a path of {bytes} bytes, and at most {LONGEST_SOCKET_PATH} \
+             fit; name a shorter folder in XDG_RUNTIME_DIR, or run contexture serve --unix PATH",
+            visible_path(folder)
+        ));
+    }
     Ok(format!("sockets are created in {}", visible_path(folder)))
 }
 
@@ -164,6 +175,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
 /// Says whether the state folder, which does not exist yet, can be created. It cannot if the
 /// nearest existing path above it is a file. Does not create the folder.
 fn state_to_be(folder: &Path) -> Finding {
+    check_owner(folder).map_err(|error| error.to_string())?;
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
         None => {
@@ -254,19 +266,24 @@ fn database(folder: &Path) -> Vec<Finding> {
 }
 
 fn running(owner: &Owner) -> Finding {
+    let process = of_process(owner);
     // With the id 0, `kill` would end the caller's own processes.
-    let (process, end) = match owner.pid {
-        0 => (String::new(), "end it".to_owned()),
-        pid => (format!(" (process {pid})"), format!("end it with `kill {pid}`")),
+    let end = match owner.pid {
+        0 => "end it".to_owned(),
+        pid => format!("end it with `kill {pid}`"),
     };
-    match &owner.socket {
-        Some(path) if UnixStream::connect(path).is_ok() => {
+    let Some(path) = &owner.socket else {
+        return Err(format!("the server{process} does not listen on a socket; {end}"));
+    };
+    match checked(owner, path) {
+        Ok(Some(warning)) => Err(warning),
+        Ok(None) => {
             Ok(format!("a server is running{process} and answers on {}", visible_path(path)))
         }
-        Some(path) => {
+        Err(Unanswered::Mute(mute)) => Err(mute),
+        Err(Unanswered::Unreachable(_)) => {
             Err(format!("the server{process} does not answer on {}; {end}", visible_path(path)))
         }
-        None => Err(format!("the server{process} does not listen on a socket; {end}")),
     }
 }
 

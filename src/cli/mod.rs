@@ -6,6 +6,7 @@ mod call;
 mod clock;
 mod compact;
 mod doctor;
+mod greeting;
 mod hook;
 mod host;
 mod http;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::greeting::{Unanswered, checked};
 use super::host::Setup;
 use crate::server::listen::UnixSocket;
 use crate::store::ownership::{FolderError, Owned, make_private, owner};
@@ -26,17 +27,25 @@ pub(super) enum Taken {
 
 /// Takes ownership of the folder. If another server owns the folder, fails unless `bridge` is true.
 /// With `bridge`, connects to the owner, and keeps trying for some seconds, since the owner may be
-/// starting or ending.
+/// starting or ending. Fails at once if the owner listens but does not answer, and warns if it is
+/// another version.
 pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
     for look in 1.. {
         match Owned::take(folder) {
             Ok(owned) => return Ok(Taken::Here(owned)),
             Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
-                let socket = owner(folder).and_then(|owner| owner.socket);
-                if let Some(socket) = socket
-                    && let Ok(stream) = UnixStream::connect(&socket)
-                {
-                    return Ok(Taken::By(socket, stream));
+                let owner = owner(folder).unwrap_or_default();
+                if let Some(socket) = &owner.socket {
+                    match checked(&owner, socket) {
+                        Ok(warning) => {
+                            if let Ok(stream) = UnixStream::connect(socket) {
+                                warning.iter().for_each(|warning| tracing::warn!("{warning}"));
+                                return Ok(Taken::By(socket.clone(), stream));
+                            }
+                        }
+                        Err(mute @ Unanswered::Mute(_)) => return Err(mute.into()),
+                        Err(Unanswered::Unreachable(_)) => {}
+                    }
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }

@@ -19,6 +19,12 @@ pub(super) enum Trouble {
     /// The server does not answer in time.
     #[error("the Contexture server did not answer in time; ask for less, or try again later")]
     Slow,
+    /// The server does not even answer that it is there.
+    #[error(
+        "the Contexture server does not answer; it may be stopped; ask the user to run `contexture \
+         doctor`"
+    )]
+    Mute,
     /// The server refused the call.
     #[error("{0}")]
     Refused(String),
@@ -39,6 +45,7 @@ impl Trouble {
             Self::Unreachable(why) => format!("cannot reach the Contexture server: {why}"),
             Self::Lost => "no valid answer came from the Contexture server".to_owned(),
             Self::Slow => "the Contexture server did not answer in time".to_owned(),
+            Self::Mute => "the Contexture server does not answer; it may be stopped".to_owned(),
             Self::Odd(why) => format!(
                 "the Contexture server's answer has an unexpected form, so the server may be a \
                  different version ({why}); restart the server"

@@ -1,7 +1,7 @@
 //! The connection to the server: one call at a time. If the server has ended, the next call connects
 //! again.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use tokio::sync::Mutex;
 use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, timeout};
 
 use super::agent::Agent;
 use super::answer::Trouble;
-use super::open::{Open, Refusal, Reply, Stream};
+use super::open::{ANSWERS_WITHIN, Open, Refusal, Reply, Stream};
 use super::watch::Watch;
 
 /// Maximum time to wait for the reply to a call.
@@ -24,7 +25,7 @@ pub(crate) type Dialing<'a> =
 
 /// A way to reach the server, which may have to be started first.
 pub(crate) trait Dial: Send + Sync + 'static {
-    /// Connects to the server.
+    /// Connects to the server. Fails if the server does not answer.
     fn dial(&self) -> Dialing<'_>;
 }
 
@@ -130,7 +131,13 @@ impl Link {
         // The connection is taken out of its slot, so that an abandoned call leaves no half-read
         // connection behind.
         let mut open = match slot.take().and_then(Open::if_alive) {
-            Some(open) => open,
+            Some(mut open) => {
+                // A server that answers at all answers this at once.
+                let nothing = Json::Null;
+                let answers = timeout(ANSWERS_WITHIN, open.ask("ping", &nothing));
+                answers.await.map_err(|_| Trouble::Mute)?.ok_or(Trouble::Lost)?;
+                open
+            }
             None => {
                 let open = Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
                 self.watch_tools(true).await;
@@ -138,15 +145,25 @@ impl Link {
             }
         };
         let agent = self.agent.get().filter(|_| !open.is_introduced);
-        let asking = tokio::time::timeout(LONGEST_WAIT, async {
-            if let Some(agent) = agent {
-                open.is_introduced = true;
-                // An older server does not know this method.
-                open.ask("introduce_agent", &json!(agent)).await?;
+        let reply = {
+            let mut asking = pin!(async {
+                if let Some(agent) = agent {
+                    open.is_introduced = true;
+                    // An older server does not know this method.
+                    open.ask("introduce_agent", &json!(agent)).await?;
+                }
+                open.ask(method, params).await
+            });
+            let end = Instant::now() + LONGEST_WAIT;
+            loop {
+                match timeout(ANSWERS_WITHIN, &mut asking).await {
+                    Ok(reply) => break reply.ok_or(Trouble::Lost)?,
+                    Err(_) if Instant::now() >= end => return Err(Trouble::Slow),
+                    // A server that works on the call still answers others.
+                    Err(_) => drop(self.dial.dial().await.map_err(|_| Trouble::Mute)?),
+                }
             }
-            open.ask(method, params).await
-        });
-        let reply = asking.await.map_err(|_| Trouble::Slow)?.ok_or(Trouble::Lost)?;
+        };
         *slot = Some(open);
         Ok(reply)
     }

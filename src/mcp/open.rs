@@ -1,5 +1,7 @@
 //! An open connection to the server, over which both sides send JSON.
 
+use std::time::Duration;
+
 use futures_util::FutureExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +11,9 @@ use tokio::io::{
 };
 
 use super::answer::Trouble;
+
+/// Maximum time within which a server must answer that it is there.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Both directions of a connection to the server.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -5,7 +5,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::open::Open;
+use super::open::{ANSWERS_WITHIN, Open};
 
 /// The watch over the tools that clients offer to agents. It begins once somebody wants to know of
 /// changes.
@@ -37,12 +37,13 @@ impl Watch {
 }
 
 impl Due<'_> {
-    /// Begins to watch over `open`, a new connection; does nothing if the connection is lost. If
+    /// Begins to watch over `open`, a new connection; does nothing if the connection is lost
+    /// or the server does not answer. If
     /// there was a watch before, announces a change, since the old watch may have missed one.
     pub(super) async fn begin(mut self, mut open: Open) {
-        if open.ask("subscribe", &json!({ "topics": ["tools-changed"] })).await.is_none() {
-            return;
-        }
+        let topics = json!({ "topics": ["tools-changed"] });
+        let begun = tokio::time::timeout(ANSWERS_WITHIN, open.ask("subscribe", &topics)).await;
+        let Ok(Some(_)) = begun else { return };
         let changed = self.0.changed.clone();
         let task = tokio::spawn(async move {
             while let Some(told) = open.notification().await {

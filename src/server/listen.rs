@@ -17,7 +17,7 @@ use crate::visible::visible_path;
 use crate::wire::frame::RELAYED;
 
 /// Maximum length of a socket's path, in bytes: that of Linux, or the shorter one of other systems.
-const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+pub(crate) const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// A Unix socket on which the server listens. Dropping the value removes the socket's file.
 #[derive(Debug)]

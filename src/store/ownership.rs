@@ -39,6 +39,21 @@ pub enum FolderError {
         /// Reason why the folder cannot be used.
         cause: io::Error,
     },
+    /// The folder belongs to another user, or is to be created in such a folder.
+    #[error(
+        "the folder {} belongs to user {user}, and this program runs as user {}; run it as that user, \
+         give the folder to this user with `sudo chown -R {} {}`, or name another folder",
+        crate::visible::visible_path(path),
+        own(),
+        own(),
+        crate::visible::visible_path(path)
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Id of the user whose folder it is.
+        user: u32,
+    },
     /// This folder for sockets belongs to another user or is accessible to others.
     #[error(
         "the folder {} must be yours and closed to other users; run chmod 700 on it, remove it, or run \
@@ -85,6 +100,7 @@ impl Owned {
     /// [`FolderError::Taken`] names the owner; [`FolderError::Unusable`] gives the cause.
     pub(crate) fn take(folder: &Path) -> Result<Self, FolderError> {
         let unusable = |cause| FolderError::Unusable { path: folder.to_owned(), cause };
+        check_owner(folder)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
         let lock = match lock(folder) {
             Ok(lock) => Some(lock),
@@ -200,17 +216,42 @@ pub(crate) fn owner(folder: &Path) -> Option<Owner> {
     Some(Owner { pid, socket })
 }
 
+/// Returns the id of the user as whom this program runs.
+fn own() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Checks that a folder belongs to this user. If it does not exist, the nearest folder above it may
+/// not be another user's, unless it is the superuser's: in the home of another user, files would
+/// remain that this user can no longer use.
+///
+/// # Errors
+/// [`FolderError::Foreign`].
+pub(crate) fn check_owner(folder: &Path) -> Result<(), FolderError> {
+    let user = |path: &Path| path.metadata().ok().map(|status| status.uid());
+    let Some((path, user)) = folder.ancestors().find_map(|path| Some((path, user(path)?))) else {
+        return Ok(());
+    };
+    let is_open = path != folder && user == 0;
+    match user == own() || is_open {
+        true => Ok(()),
+        false => Err(FolderError::Foreign { path: path.to_owned(), user }),
+    }
+}
+
 /// Creates a folder that only this user may enter, or checks that an existing folder is private in
 /// the same way.
 ///
 /// # Errors
-/// [`FolderError::Unusable`], [`FolderError::NotPrivate`].
+/// [`FolderError::Unusable`], [`FolderError::Foreign`], [`FolderError::NotPrivate`].
 pub(crate) fn make_private(path: &Path) -> Result<(), FolderError> {
     let unusable = |cause| FolderError::Unusable { path: path.to_owned(), cause };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
     let status = std::fs::symlink_metadata(path).map_err(unusable)?;
-    let mine = status.uid() == rustix::process::geteuid().as_raw();
-    match status.is_dir() && mine && status.mode() & 0o077 == 0 {
+    if status.uid() != own() {
+        return Err(FolderError::Foreign { path: path.to_owned(), user: status.uid() });
+    }
+    match status.is_dir() && status.mode() & 0o077 == 0 {
         true => Ok(()),
         false => Err(FolderError::NotPrivate(path.to_owned())),
     }

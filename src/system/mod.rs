@@ -1,5 +1,5 @@
 //! The code that differs between operating systems: it keeps hold of files, notices that a peer
-//! has gone, and finds out who owns a connection. `linux` uses what only Linux has; `portable`
+//! has gone, finds out who owns a connection, and whether a process is stopped. `linux` uses what only Linux has; `portable`
 //! works on any Unix, and `--cfg portable` selects it on Linux, too. Knows nothing about its
 //! callers.
 
@@ -22,6 +22,8 @@ use linux as here;
 use portable as here;
 
 pub(crate) use here::held::{Held, keeps_inside};
+#[cfg(feature = "cli")]
+pub(crate) use here::is_stopped;
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
 

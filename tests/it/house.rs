@@ -27,6 +27,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "server",
             "session",
             "store",
+            "system",
             "tokens",
             "value",
             "visible",

@@ -9,6 +9,7 @@ mod acp;
 mod agents;
 mod agents_over_http;
 mod agreed;
+mod answering;
 mod batch;
 mod bench_check;
 mod browser;
