@@ -1,4 +1,4 @@
-;;; contexture-ert-exchange.el --- What a test says and hears  -*- lexical-binding: t; -*-
+;;; contexture-ert-exchange.el --- Conversations with a server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The Contexture authors
 
@@ -9,142 +9,14 @@
 
 ;;; Commentary:
 
-;; What the other files of contexture-ert build on: waiting for events
-;; instead of time, conversations that are recorded and played again,
-;; expectations about messages, faults, and what a test leaves behind.
+;; Conversations with Contexture's server that are recorded and played
+;; again, and what can befall the server.
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'ert)
-(require 'seq)
 (require 'contexture-rpc)
+(require 'llm-ert)
 (eval-when-compile (require 'subr-x))
-
-;;; Wait for events instead of time
-
-;; Waiting until something is so, and steps: places at which a model or a
-;; server of a test stands until the test lets it go on.  So no test has to
-;; sleep, and none depends on how fast the machine is.  And what all such
-;; servers need: a way to write that cannot end Emacs.
-
-(defcustom contexture-ert-timeout 2
-  "Number of seconds after which a wait in a test fails.
-On a machine that has more to do than it has processors for, a wait lasts
-longer in proportion, up to five times."
-  :type 'number
-  :group 'contexture-ert)
-
-;;;; Waiting
-
-(defmacro contexture-ert-wait-for (form &rest keys)
-  "Wait until FORM is non-nil and return its value; fail if it stays nil.
-FORM is evaluated again after each event, such as an answer or a timer.
-KEYS are :timeout SECONDS, which overrides `contexture-ert-timeout', and
-:message TEXT, which a failure shows.  A failure also shows FORM and the
-last values of FORM's arguments."
-  (declare (indent 1) (debug (form &rest [keywordp form])))
-  `(contexture-ert-wait-until
-    (lambda () ,form)
-    :form ',form
-    ,@(when (functionp (car-safe form))
-        `(:seen (lambda () (list ',(car form) ,@(cdr form)))))
-    ,@keys))
-
-(cl-defun contexture-ert-wait-until
-    (predicate &key (timeout contexture-ert-timeout) message (form predicate) seen)
-  "Wait until PREDICATE, a function, returns non-nil; return that value.
-Fail after TIMEOUT seconds, or later on a busy machine.  The failure shows
-MESSAGE, a string or a function that returns a list; FORM; and the value of
-SEEN, a function that returns FORM with the values of its arguments."
-  (let ((start (float-time)) value)
-    (while (not (setq value (funcall predicate)))
-      (when (and (> (- (float-time) start) timeout)
-                 (> (- (float-time) start) (* timeout (contexture-ert--patience))))
-        (ert-fail (append (if (functionp message) (funcall message)
-                            (and message (list message)))
-                          (list 'never-true form :after timeout)
-                          (when-let* ((values (and seen (ignore-errors (funcall seen)))))
-                            (list :seen values)))))
-      ;; Output ends this pause at once; the pause is short so that timers run.
-      (accept-process-output nil 0.01))
-    value))
-
-(defun contexture-ert--patience (&optional load)
-  "Return by which factor to prolong waits while the machine has this LOAD.
-LOAD defaults to the average of the last minute.  The factor is from 1 to 5."
-  (let ((load (or load (car (ignore-errors (load-average t))) 0)))
-    (min 5 (max 1 (/ load (float (num-processors)))))))
-
-;;;; Explaining
-
-(defun contexture-ert--explaining (explain function)
-  "Call FUNCTION; if it fails, have ERT show the text that EXPLAIN returns."
-  (let* ((info (cons "" ""))
-         ;; As `ert-info' does, but with a text that is made when it is needed.
-         (ert--infos (cons info ert--infos))
-         done)
-    (unwind-protect (prog1 (funcall function) (setq done t))
-      (unless done
-        (setcdr info (funcall explain))))))
-
-(defun contexture-ert--paragraph (title lines)
-  "Return TITLE and LINES as text, or the empty string if there are none."
-  (if lines
-      (concat title ":\n"
-              (mapconcat (lambda (line)
-                           (concat "  " (truncate-string-to-width line 400 nil nil t)))
-                         lines "\n")
-              "\n")
-    ""))
-
-;;;; Steps
-
-(defvar contexture-ert--steps nil
-  "Alist from the name of a step to the function that continues from there.
-The one that was reached first comes first.")
-
-(defun contexture-ert--stand-at (name function)
-  "Pause at the step NAME; FUNCTION continues from there."
-  (setq contexture-ert--steps
-        (append contexture-ert--steps (list (cons name function)))))
-
-(defun contexture-ert-await-step (name)
-  "Wait until a model or server of the test pauses at the step NAME."
-  (contexture-ert-wait-until
-   (lambda () (assoc name contexture-ert--steps))
-   :form (list 'at-step name)
-   :message (lambda () (list 'steps-reached (mapcar #'car contexture-ert--steps)))))
-
-(defun contexture-ert-go-on (name)
-  "Let the answer that pauses at the step NAME continue; wait until one does."
-  (let ((step (contexture-ert-await-step name)))
-    (setq contexture-ert--steps (delq step contexture-ert--steps))
-    (funcall (cdr step))))
-
-;;;; Writing
-
-(defun contexture-ert--send (process text)
-  "Send TEXT to PROCESS, a client of a server of the test, unless it hung up.
-A batch Emacs that wrote to a connection which the other side closed would
-end by SIGPIPE."
-  (when (contexture-ert--open-p process)
-    (condition-case nil
-        (process-send-string process text)
-      (error (delete-process process)))))
-
-(defun contexture-ert--open-p (process)
-  "Return non-nil if the other side of PROCESS has not hung up.
-To find out, read what it sent; its filter gets that later, so that
-nothing overtakes the message that is being answered."
-  (when (process-live-p process)
-    (let ((filter (process-filter process)) chunks)
-      (set-process-filter process (lambda (_ chunk) (push chunk chunks)))
-      (accept-process-output process 0 nil 0)
-      (set-process-filter process filter)
-      (when chunks
-        (run-at-time 0 nil filter process (apply #'concat (nreverse chunks))))))
-  (process-live-p process))
 
 ;;; Recorded exchanges, played again
 
@@ -177,7 +49,7 @@ messages wait in HELD."
 (defun contexture-ert--read-exchange (file directory)
   "Return the exchange in FILE, with DIRECTORY (or nil) as the test's folder."
   (unless (file-exists-p file)
-    (error "There is no recording %s; make it with CONTEXTURE_ERT_RECORD=1" file))
+    (error "There is no recording %s; make it with LLM_ERT_RECORD=1" file))
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix) (number 0) entries)
       (insert-file-contents file)
@@ -222,11 +94,6 @@ such a line, too."
         (and (string-blank-p (substring line (cdr (read-from-string line))))
              message))
     (contexture-unreadable nil)))
-
-(defun contexture-ert--plist-without (plist key)
-  "Return PLIST without KEY."
-  (cl-loop for (each value) on plist by #'cddr
-           unless (eq each key) nconc (list each value)))
 
 ;;;; Playing
 
@@ -284,14 +151,8 @@ Calls that the client makes by itself need not be in EXCHANGE."
                          (contexture-ert--method-name recorded))
                   (null (contexture-ert--differences
                          (plist-get recorded :params)
-                         (contexture-ert--plist-without (plist-get message :params)
+                         (llm-ert--plist-without (plist-get message :params)
                                                         :request-key))))))))
-
-(defun contexture-ert--plist-p (value)
-  "Return non-nil if VALUE is a property list with keywords, perhaps empty."
-  (and (proper-list-p value)
-       (cl-evenp (length value))
-       (cl-every #'keywordp (contexture-ert--keys value))))
 
 (defun contexture-ert--keys (plist)
   "Return the keys of PLIST."
@@ -313,7 +174,7 @@ Calls that the client makes by itself need not be in EXCHANGE."
            (line (contexture-ert--renumbered
                   (cadr entry) (contexture-ert--exchange-ids exchange)))
            (say (lambda ()
-                  (contexture-ert--send process (concat line "\n"))
+                  (llm-ert--send process (concat line "\n"))
                   line)))
       (if (contexture-ert--exchange-stepwise exchange)
           (setf (contexture-ert--exchange-held exchange)
@@ -372,7 +233,7 @@ too.  The rest of LINE stays as it is, byte for byte."
 
 (defun contexture-ert--say (process message)
   "Send MESSAGE, a property list, to PROCESS."
-  (contexture-ert--send process (car (contexture--encode message))))
+  (llm-ert--send process (car (contexture--encode message))))
 
 (defun contexture-ert--otherwise (exchange entry line)
   "Return a message that Emacs sent LINE where EXCHANGE has ENTRY (or nil)."
@@ -398,7 +259,7 @@ too.  The rest of LINE stays as it is, byte for byte."
                               (mapconcat #'symbol-name path " ") was is)))
                   (contexture-ert--differences
                    (plist-get recorded :params)
-                   (contexture-ert--plist-without (plist-get message :params)
+                   (llm-ert--plist-without (plist-get message :params)
                                                   :request-key))
                   ""))
       (t "")))))
@@ -411,7 +272,7 @@ too.  The rest of LINE stays as it is, byte for byte."
   "Return where IS differs from WAS, as a list of (PATH WAS IS).
 PATH is the list of keys that lead to them.  The order of keys makes no
 difference, and a key whose value is nil counts as absent."
-  (if (and (contexture-ert--plist-p was) (contexture-ert--plist-p is))
+  (if (and (llm-ert--plist-p was) (llm-ert--plist-p is))
       (cl-loop for key in (delete-dups (append (contexture-ert--keys was)
                                                (contexture-ert--keys is) nil))
                append (contexture-ert--differences
@@ -419,140 +280,11 @@ difference, and a key whose value is nil counts as absent."
                        (append path (list key))))
     (unless (equal was is) (list (list path was is)))))
 
-;;; What a test said and heard
-
-;; The messages of a test, both ways: to look at, to wait for, to judge,
-;; and to show where a test fails.
-
-(defvar contexture-ert--lines 'outside
-  "Messages sent and received in this test, the newest first.
-Each is a list of `sent' or `received', and the line.  The value is
-`outside' while no test with a server runs.")
-
-(defun contexture-ert--note-line (direction line)
-  "Record that LINE went in DIRECTION, `sent' or `received'.
-LINE is parsed only on demand, since it may be long."
-  (push (list direction (string-trim-right line "\n")) contexture-ert--lines))
-
-(defun contexture-ert-messages ()
-  "Return every message of this test, both ways, the oldest first.
-Each is a pair of `sent' or `received' and the message, a property
-list with :id, :method (a string), :params, :result or :error.  A line
-from the server that is not a message is a string."
-  (when (eq contexture-ert--lines 'outside)
-    (error "Messages exist only inside of `contexture-ert-with-server' and the like"))
-  (cl-loop for (direction line) in (reverse contexture-ert--lines)
-           for message = (contexture-ert--decode line)
-           if message collect (cons direction message)
-           else if (and (eq direction 'received)
-                        (not (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)))
-           collect (cons direction line)))
-
-(defun contexture-ert-calls (&optional method)
-  "Return the parameters of all calls of METHOD, a symbol, in order.
-Those inside of a batch count, too.  Without METHOD return all calls, as
-pairs of method and parameters, and a batch as one.  A call counts when
-it is sent, so a call made before the server is there counts later."
-  (let ((calls (cl-loop for (direction . message) in (contexture-ert-messages)
-                        for name = (and (eq direction 'sent) (plist-get message :method))
-                        when name collect (cons (intern name) (plist-get message :params)))))
-    (if method
-        (cl-loop for (name . params) in (cl-mapcan #'contexture-ert--batched calls)
-                 when (eq name method) collect params)
-      calls)))
-
-(defun contexture-ert--batched (call)
-  "Return a list of CALL, a pair of method and parameters, and those inside of it."
-  (cons call
-        (when (eq (car call) 'batch)
-          (mapcar (lambda (it)
-                    (cons (intern (format "%s" (plist-get it :method)))
-                          (plist-get it :params)))
-                  (plist-get (cdr call) :calls)))))
-
-(defun contexture-ert-should-called (method &optional params)
-  "Fail unless METHOD, a symbol, was called with parameters like PARAMS.
-PARAMS, a property list, may leave out parameters; so may the property
-lists inside PARAMS.  Return the parameters of the first such call.  Wait for
-calls that are still to be sent."
-  (contexture-ert-wait-until
-   (lambda () (or (contexture-ert--find-call method params)
-                  (contexture-ert--quiet-p)))
-   :message "a call was not answered")
-  (if-let* ((calls (contexture-ert--find-call method params)))
-      (car calls)
-    (ert-fail (list 'never-called method :with params
-                    :but (or (mapcar (lambda (call) (cons method call))
-                                     (contexture-ert-calls method))
-                             (contexture-ert-calls))))))
-
-(defun contexture-ert-should-not-called (method &optional params)
-  "Fail if METHOD, a symbol, was called with parameters like PARAMS.
-PARAMS are as in `contexture-ert-should-called'.  First wait until all
-calls are answered."
-  (contexture-ert-wait-until #'contexture-ert--quiet-p
-                             :message "a call was not answered")
-  (when-let* ((calls (contexture-ert--find-call method params)))
-    (ert-fail (list 'called method :with (car calls)))))
-
-(defun contexture-ert--find-call (method params)
-  "Return a list that begins with the first call of METHOD like PARAMS, or nil."
-  (cl-member-if (lambda (call)
-                  (or (null params) (contexture-ert--includes-p call params)))
-                (contexture-ert-calls method)))
-
-(defun contexture-ert-await (pattern &optional direction)
-  "Wait for a message that has all of PATTERN, a property list; return it.
-DIRECTION is `received', which is the default, or `sent'.  The :method in
-PATTERN may be a symbol:
-
-    (contexture-ert-await \\='(:method progress :params (:kind :text)))"
-  (let ((pattern (if-let* ((method (plist-get pattern :method)))
-                     (plist-put (copy-sequence pattern) :method
-                                (format "%s" method))
-                   pattern))
-        (direction (or direction 'received)))
-    (contexture-ert-wait-until
-     (lambda ()
-       (cdr (cl-find-if (lambda (entry)
-                          (and (eq (car entry) direction) (consp (cdr entry))
-                               (contexture-ert--includes-p (cdr entry) pattern)))
-                        (contexture-ert-messages))))
-     :form pattern
-     :message (lambda ()
-                (list direction (cl-loop for entry in (contexture-ert-messages)
-                                         when (eq (car entry) direction)
-                                         collect (cdr entry)))))))
-
-(defun contexture-ert--includes-p (value part)
-  "Return non-nil if VALUE contains all of PART."
-  (if (and part value (contexture-ert--plist-p part) (contexture-ert--plist-p value))
-      (cl-loop for (key wanted) on part by #'cddr
-               always (contexture-ert--includes-p (plist-get value key) wanted))
-    (equal value part)))
-
 (defun contexture-ert--quiet-p ()
   "Return non-nil if no call waits to be sent or answered."
   (or (null contexture--connection)
       (and (null (oref contexture--connection outbox))
            (zerop (hash-table-count (oref contexture--connection unanswered))))))
-
-;;;; Explaining a failure
-
-(defconst contexture-ert--shown-lines 30
-  "Maximum number of messages to show of a test that failed, the last ones.")
-
-(defun contexture-ert--explanation (log)
-  "Return what explains why a test failed: the messages and LOG.
-LOG is what the server wrote to stderr."
-  (concat
-   (contexture-ert--paragraph
-    "Messages"
-    (mapcar (pcase-lambda (`(,direction ,line))
-              (concat (if (eq direction 'sent) "> " "< ") line))
-            (reverse (seq-take contexture-ert--lines contexture-ert--shown-lines))))
-   (contexture-ert--paragraph
-    "The server wrote" (split-string (string-trim log) "\n" t))))
 
 ;;; Write recordings that are the same twice
 
@@ -620,7 +352,7 @@ That is its request key, and whether a notification tells of this
 client's changes only: the server may join it with others."
   (cond
    ((plist-member (plist-get message :params) :request-key)
-    (let ((params (contexture-ert--plist-without
+    (let ((params (llm-ert--plist-without
                    (plist-get message :params) :request-key)))
       (string-trim-right
        (car (contexture--encode
@@ -797,7 +529,7 @@ Return nil if PAIR is not the progress that asked for it."
 (defun contexture-ert--version-of (pair)
   "Return the version in the result of PAIR, (ENTRY . MESSAGE), or nil."
   (let ((result (plist-get (cdr pair) :result)))
-    (and (contexture-ert--plist-p result) (plist-get result :version))))
+    (and (llm-ert--plist-p result) (plist-get result :version))))
 
 (defun contexture-ert--by-owner (block)
   "Return the pairs of BLOCK, a list of (PAIR . OWNER), sorted by their calls.
@@ -878,126 +610,10 @@ Nil makes it fast again, for the messages from then on."
 (defun contexture-ert--until (predicate)
   "Wait until PREDICATE returns non-nil, at most five seconds on a quiet machine.
 Nothing else runs meanwhile, unless PREDICATE itself waits."
-  (let ((end (+ (float-time) (* 5 (contexture-ert--patience)))))
+  (let ((end (+ (float-time) (* 5 (llm-ert--patience)))))
     (while (not (funcall predicate))
       (when (> (float-time) end)
         (error "The test's server did not react to a signal in time")))))
-
-;;; Leave nothing behind
-
-;; Says what a test left behind, and removes it: buffers, also hidden
-;; ones, processes, timers and hooks.  One thing that cannot be removed
-;; does not keep the others.
-
-(defvar contexture-ert-hooks
-  '(after-change-functions after-change-major-mode-hook after-init-hook
-    after-load-functions after-save-hook before-change-functions
-    before-save-hook buffer-list-update-hook change-major-mode-hook
-    completion-at-point-functions emacs-startup-hook find-file-hook
-    first-change-hook kill-buffer-hook kill-buffer-query-functions
-    kill-emacs-hook kill-emacs-query-functions minibuffer-exit-hook
-    minibuffer-setup-hook post-command-hook post-self-insert-hook
-    pre-command-hook prog-mode-hook project-find-functions text-mode-hook
-    window-buffer-change-functions window-configuration-change-hook
-    window-scroll-functions window-selection-change-functions
-    window-size-change-functions window-state-change-hook)
-  "Hooks that `contexture-ert-leftovers' looks at, and tests restore.")
-
-(defconst contexture-ert--buffers-of-emacs
-  "\\` \\*\\(?:Minibuf\\|Echo Area\\|code-\\(?:conver\\|conversion-work\\)\\|temp\
-\\|load\\|autoload\\|info\\|server\\|Compiler\\|eldoc\\|jka-compr\\|work\\|string\
-\\|tip\\|DOC\\|gnutls\\|xref\\|pp-display\\|extract-rectangle\\|buffer-defaults\\)"
-  "Regexp for names of hidden buffers that belong to Emacs itself.")
-
-(defun contexture-ert--snapshot ()
-  "Return the buffers, processes, timers and hooks that exist now."
-  (list :buffers (buffer-list)
-        :processes (process-list)
-        :timers (append timer-list timer-idle-list nil)
-        :hooks (cl-loop for hook in contexture-ert-hooks
-                        when (boundp hook)
-                        collect (cons hook (copy-sequence
-                                            (ensure-list (default-value hook)))))))
-
-(defun contexture-ert--new-things (snapshot)
-  "Return what exists now but is not in SNAPSHOT.
-This is a list of (KIND THING), with the kind `buffer', `process' or
-`timer', and of (hook NAME FUNCTION)."
-  (append
-   (cl-loop for buffer in (buffer-list)
-            unless (or (memq buffer (plist-get snapshot :buffers))
-                       (string-match-p contexture-ert--buffers-of-emacs
-                                       (buffer-name buffer)))
-            collect (list 'buffer buffer))
-   (cl-loop for process in (process-list)
-            unless (memq process (plist-get snapshot :processes))
-            collect (list 'process process))
-   (cl-loop for timer in (append timer-list timer-idle-list)
-            unless (or (memq timer (plist-get snapshot :timers))
-                       (contexture-ert--timer-of-emacs-p timer))
-            collect (list 'timer timer))
-   (cl-loop for hook in contexture-ert-hooks
-            for before = (alist-get hook (plist-get snapshot :hooks))
-            when (boundp hook)
-            append (cl-loop for function in (ensure-list (default-value hook))
-                            unless (member function before)
-                            collect (list 'hook hook function)))))
-
-(defconst contexture-ert--lisp-of-emacs
-  (file-name-directory (directory-file-name
-                        (file-name-directory (locate-library "ert"))))
-  "Folder of the Lisp files that come with Emacs.")
-
-(defun contexture-ert--timer-of-emacs-p (timer)
-  "Return non-nil if TIMER runs a function that comes with Emacs.
-Such timers come and go by themselves."
-  (let ((function (timer--function timer)))
-    (and (symbolp function)
-         (not (eq function 'ignore))
-         (let ((file (symbol-file function 'defun)))
-           (or (null file)
-               (string-prefix-p contexture-ert--lisp-of-emacs
-                                (expand-file-name file)))))))
-
-(defmacro contexture-ert-leftovers (&rest body)
-  "Run BODY and return what it leaves behind.
-This is a list of (KIND THING), with the kind `buffer', `process' or
-`timer', and of (hook NAME FUNCTION), for the hooks in
-`contexture-ert-hooks'.  Nothing is removed."
-  (declare (indent 0) (debug t))
-  (let ((snapshot (make-symbol "snapshot")))
-    `(let ((,snapshot (contexture-ert--snapshot)))
-       ,@body
-       (contexture-ert--new-things ,snapshot))))
-
-(defun contexture-ert--remove-new (snapshot)
-  "Remove what is not in SNAPSHOT, and add the functions that hooks have lost."
-  (pcase-dolist (`(,kind . ,thing) (contexture-ert--new-things snapshot))
-    (condition-case nil
-        (pcase kind
-          ('buffer (contexture-ert--kill-buffer (car thing)))
-          ('process (set-process-sentinel (car thing) #'ignore)
-                    (delete-process (car thing)))
-          ('timer (cancel-timer (car thing)))
-          ('hook (remove-hook (car thing) (cadr thing))))
-      (error nil)))
-  (pcase-dolist (`(,hook . ,before) (plist-get snapshot :hooks))
-    (dolist (function before)
-      (unless (member function (ensure-list (default-value hook)))
-        (add-hook hook function)))))
-
-(defun contexture-ert--kill-buffer (buffer)
-  "Kill BUFFER, even if its hooks signal errors or its base buffer was killed."
-  (when (buffer-live-p buffer)
-    (let ((kill-buffer-query-functions nil))
-      (with-current-buffer buffer
-        (set-buffer-modified-p nil)
-        (condition-case nil
-            (kill-buffer)
-          (error
-           (let ((kill-buffer-hook nil))
-             (kill-local-variable 'kill-buffer-hook)
-             (kill-buffer))))))))
 
 (provide 'contexture-ert-exchange)
 ;;; contexture-ert-exchange.el ends here

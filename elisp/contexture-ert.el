@@ -4,36 +4,32 @@
 
 ;; Author: The Contexture authors
 ;; Version: 0.1.0
-;; Package-Requires: ((emacs "28.1") (contexture "0.1.0"))
+;; Package-Requires: ((emacs "28.1") (contexture "0.1.0") (llm-ert "0.1.0"))
 ;; Keywords: tools, lisp
 ;; URL: https://github.com/contexture/contexture
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; For the test suites of packages that use Contexture, and of any that
-;; talk to a model or to a JSON-RPC server; load it only there.  A test
-;; gets a server of its own with a stopped clock, a recorded exchange or a
-;; function instead of one, and a model that says what the test has it say;
-;; a folder with the files it wants; every message sent either way; and a
-;; way to wait for events instead of time:
+;; For the test suites of packages that use Contexture; load it only there.
+;; It adds what is about Contexture to llm-ert, which has the models, the
+;; files, the steps and the waiting.  A test gets a server of its own with a
+;; stopped clock, a recorded exchange or a function instead of one; and
+;; every message sent either way:
 ;;
 ;;     (ert-deftest my-add-adds ()
-;;       (contexture-ert-with-files '(("a.el" . "(foo)\n"))
+;;       (llm-ert-with-files '(("a.el" . "(foo)\n"))
 ;;         (contexture-ert-with-server
 ;;           (find-file "a.el")
 ;;           (my-add)
-;;           (contexture-ert-should-called 'add-item '(:content "(foo)\n")))))
+;;           (llm-ert-should-called 'add-item '(:content "(foo)\n")))))
 ;;
 ;; Whatever a test leaves behind is removed, even if it fails: servers,
 ;; processes, buffers, timers, hooks and folders.
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'ert)
 (require 'ert-x)                        ; for `ert-resource-file' and the like in suites
-(require 'project)
 (require 'contexture)
 (require 'contexture-ert-handler)
 (eval-when-compile (require 'subr-x))
@@ -51,17 +47,8 @@ names, or else the one that Contexture itself would find."
                  (file :tag "Program")
                  (repeat :tag "Program and arguments" string)))
 
-(defcustom contexture-ert-record (and (getenv "CONTEXTURE_ERT_RECORD") t)
-  "Non-nil means that `contexture-ert-with-replay' records an exchange.
-It then runs the test with a server, and writes the file.  The default is
-t if the environment variable CONTEXTURE_ERT_RECORD is set."
-  :type 'boolean)
-
 (defconst contexture-ert-time 1700000000
   "Time on the clock of a test's server, in Unix seconds.")
-
-(defvar contexture-ert-directory nil
-  "Folder of `contexture-ert-with-files', ending in a slash, or nil.")
 
 (defvar contexture-ert--home nil
   "Folder of the running test's server.")
@@ -71,15 +58,6 @@ t if the environment variable CONTEXTURE_ERT_RECORD is set."
 
 (defvar contexture-ert--clock nil
   "Time on the clock of the running test's server; nil if the clock runs.")
-
-(eval-and-compile
-  (defun contexture-ert--split-keys (body)
-    "Return (KEYS . FORMS) for BODY, which may begin with keywords and values."
-    (let (keys)
-      (while (keywordp (car body))
-        (push (pop body) keys)
-        (push (pop body) keys))
-      (cons (nreverse keys) body))))
 
 ;;;; A server
 
@@ -101,7 +79,7 @@ The user's own settings, environment and connection are untouched, and
 what was watching a server before does not watch this one.
 What BODY leaves behind, such as buffers and processes, is removed."
   (declare (indent 0) (debug (&rest [keywordp form] body)))
-  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+  (pcase-let ((`(,keys . ,forms) (llm-ert--split-keys body)))
     `(contexture-ert--call-with-server (lambda () ,@forms) ,@keys)))
 
 (cl-defun contexture-ert--call-with-server
@@ -190,14 +168,16 @@ Those that a test binds itself are left out, as are those of the group
 
 (defun contexture-ert--shielded (function)
   "Call FUNCTION with a state and a connection of its own."
-  (let* ((contexture-ert--home (contexture-ert--make-folder))
-         (contexture-ert--lines nil)
+  (let* ((contexture-ert--home (llm-ert--make-folder))
+         (llm-ert--said nil)
+         (llm-ert--parse #'contexture-ert--decode)
+         (llm-ert--quiet #'contexture-ert--quiet-p)
          (contexture--wire-functions (list #'contexture-ert--note-line))
          (contexture--connection nil)
          (contexture-reconnect-delay 0.02)
-         (contexture-request-timeout (max 10 contexture-ert-timeout))
+         (contexture-request-timeout (max 10 llm-ert-timeout))
          (contexture-add-to #'buffer-name) ; in tests, each has one context
-         (contexture-providers contexture-ert--providers)
+         (contexture-providers (contexture-ert--model-providers))
          (contexture--last-manager nil)
          (contexture--last-changed nil)
          (contexture--labels (make-hash-table :test #'equal))
@@ -211,9 +191,43 @@ Those that a test binds itself are left out, as are those of the group
                                       process-environment))
          (inhibit-message t)
          (kill-ring nil))
-    (contexture-ert--cleaning-up
-     contexture-ert--home
-     (lambda () (contexture-ert--showing-messages function)))))
+    (llm-ert--removing-new
+     (lambda ()
+       (let ((processes (process-list)))
+         (unwind-protect (contexture-ert--showing-messages function)
+           (ignore-errors (contexture-ert--disconnect processes)))))
+     (lambda () (delete-directory contexture-ert--home t)))))
+
+(defun contexture-ert--disconnect (processes)
+  "End the connections whose processes are not among PROCESSES."
+  (unless (and contexture--connection
+               (memq (oref contexture--connection process) processes))
+    (contexture-disconnect))
+  (dolist (process (cl-set-difference (process-list) processes))
+    (when-let* ((connection (process-get process 'contexture-connection)))
+      (jsonrpc-shutdown connection))))
+
+(defun contexture-ert--note-line (direction line)
+  "Record that LINE went in DIRECTION, `sent' or `received'."
+  (llm-ert--note direction (string-trim-right line "\n")))
+
+;;;; Models
+
+(defun contexture-ert--model-providers ()
+  "Return the value of `contexture-providers' for the model of the test."
+  (when llm-ert--model
+    (let ((llm-ert--peer (llm-ert--model-listener llm-ert--model)))
+      (list (list "model" :kind 'openai :model "model" :default t
+                  :base-url (concat (llm-ert-url) "/v1"))))))
+
+(defun contexture-ert--tell-of-model ()
+  "Tell the server of the test, if one runs, of the model of the test."
+  (when contexture-ert--home
+    (setq contexture-providers (contexture-ert--model-providers))
+    (when (and llm-ert--model contexture--connection (contexture-running-p))
+      (contexture-provider--tell-all contexture--connection))))
+
+(add-hook 'llm-ert-model-hook #'contexture-ert--tell-of-model)
 
 (defun contexture-ert--environment ()
   "Return the environment that confines a server to its test."
@@ -228,84 +242,22 @@ Those that a test binds itself are left out, as are those of the group
                             (not (equal (match-string 0 entry) "CONTEXTURE_BIN")))
                   collect (match-string 0 entry))))
 
-(defun contexture-ert--make-folder ()
-  "Return the name of a new folder, ending in a slash."
-  (file-name-as-directory (file-truename (make-temp-file "contexture" t))))
-
-(defun contexture-ert--cleaning-up (folder function)
-  "Call FUNCTION; then delete FOLDER and everything else that is new."
-  (let ((snapshot (contexture-ert--snapshot)))
-    (unwind-protect (funcall function)
-      (ignore-errors
-        (let ((processes (plist-get snapshot :processes)))
-          (unless (and contexture--connection
-                       (memq (oref contexture--connection process) processes))
-            (contexture-disconnect))
-          (dolist (process (cl-set-difference (process-list) processes))
-            (when-let* ((connection
-                         (process-get process 'contexture-connection)))
-              (jsonrpc-shutdown connection)))))
-      (contexture-ert--remove-new snapshot)
-      (ignore-errors (delete-directory folder t)))))
-
 (defun contexture-ert--showing-messages (function)
   "Call FUNCTION; if it fails, have ERT show the messages of the test."
   (let ((log (with-current-buffer (get-buffer-create contexture--log-buffer)
                (copy-marker (point-max)))))
-    (contexture-ert--explaining
+    (llm-ert--explaining
      (lambda ()
-       (contexture-ert--explanation
-        (or (contexture--with-live-buffer (marker-buffer log)
-              (buffer-substring-no-properties log (point-max)))
-            "")))
+       (concat
+        (llm-ert--messages-explained)
+        (llm-ert--paragraph
+         "The server wrote"
+         (split-string (string-trim
+                        (or (contexture--with-live-buffer (marker-buffer log)
+                              (buffer-substring-no-properties log (point-max)))
+                            ""))
+                       "\n" t))))
      function)))
-
-;;;; Files
-
-(defmacro contexture-ert-with-files (files &rest body)
-  "Run BODY in a new folder with FILES, and delete the folder afterwards.
-FILES is an alist from the name of a file in that folder to its text;
-a name that ends in a slash makes a folder.  `default-directory' and
-`contexture-ert-directory' are the new folder.  It is a project for
-project.el, unless BODY begins with :project nil.  Buffers that BODY
-creates are killed."
-  (declare (indent 1) (debug (form &rest [keywordp form] body)))
-  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
-    `(contexture-ert--call-with-files ,files (lambda () ,@forms) ,@keys)))
-
-(cl-defun contexture-ert--call-with-files (files function &key (project t))
-  "Call FUNCTION in a new folder with FILES.
-The folder is a project if PROJECT is non-nil."
-  (let* ((folder (contexture-ert--make-folder))
-         (contexture-ert-directory folder)
-         (default-directory folder)
-         (contexture--project-roots (make-hash-table :test #'equal))
-         (project-find-functions
-          (if project
-              (list (lambda (directory)
-                      (when (file-in-directory-p directory folder)
-                        (cons 'transient folder))))
-            project-find-functions)))
-    (contexture-ert--cleaning-up
-     folder
-     (lambda ()
-       (pcase-dolist (`(,name . ,text) files)
-         (contexture-ert-write-file name text))
-       (funcall function)))))
-
-(defun contexture-ert-write-file (name text)
-  "Write TEXT to the file NAME in the test's folder; return its full name.
-Missing folders are created.  If NAME ends in a slash, it is a folder,
-and TEXT is nil."
-  (let ((file (expand-file-name name contexture-ert-directory)))
-    (unless (and contexture-ert-directory
-                 (string-prefix-p contexture-ert-directory file))
-      (error "%s is not in the folder of `contexture-ert-with-files'" name))
-    (make-directory (file-name-directory file) t)
-    (unless (directory-name-p file)
-      (let ((coding-system-for-write 'utf-8-unix))
-        (write-region text nil file nil 'silent)))
-    file))
 
 ;;;; Exchanges
 
@@ -313,27 +265,27 @@ and TEXT is nil."
   "Run BODY against the exchange recorded in FILE, without a server.
 The test fails if BODY makes calls that FILE does not have, makes them in
 another order, or leaves some out.  The order of keys, and keys whose
-value is nil, make no difference.  With `contexture-ert-record', run
+value is nil, make no difference.  With `llm-ert-record', run
 BODY with a server, and write FILE.
 
 If BODY begins with :stepwise t, each message of the server waits for
 `contexture-ert-next-message'.  Other keywords are for the server that
 records (see `contexture-ert-with-server')."
   (declare (indent 1) (debug (form &rest [keywordp form] body)))
-  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+  (pcase-let ((`(,keys . ,forms) (llm-ert--split-keys body)))
     `(contexture-ert--call-with-replay ,file (lambda () ,@forms) ,@keys)))
 
 (cl-defun contexture-ert--call-with-replay (file function &rest keys &key stepwise
                                                  &allow-other-keys)
   "Call FUNCTION against the exchange in FILE, or record FILE again.
 STEPWISE and other KEYS are as in `contexture-ert-with-replay'."
-  (if contexture-ert-record
+  (if llm-ert-record
       (apply #'contexture-ert--call-recording file function
-             (contexture-ert--plist-without keys :stepwise))
+             (llm-ert--plist-without keys :stepwise))
     (contexture-ert--isolated
      (lambda ()
        (let* ((exchange (contexture-ert--read-exchange
-                         file contexture-ert-directory))
+                         file llm-ert-directory))
               (contexture-ert--exchange exchange)
               (socket (concat contexture-ert--home "socket"))
               (contexture--live-off t)
@@ -353,8 +305,8 @@ STEPWISE and other KEYS are as in `contexture-ert-with-replay'."
   "Let the next message of a stepwise replay through, and return it.
 Wait until it is that message's turn.  While an exchange is recorded,
 do nothing."
-  (unless contexture-ert-record
-    (contexture-ert-wait-for
+  (unless llm-ert-record
+    (llm-ert-wait-for
         (contexture-ert--exchange-held contexture-ert--exchange)
       :message (lambda ()
                  (list 'next-comes
@@ -367,7 +319,7 @@ do nothing."
 (defun contexture-ert--check-played (exchange)
   "Fail unless EXCHANGE was played to its end as recorded."
   (let ((grace 10))            ; a notification may still be on its way
-    (contexture-ert-wait-until
+    (llm-ert-wait-until
      (lambda ()
        (or (contexture-ert--exchange-problem exchange)
            (and (contexture-ert--quiet-p)
@@ -387,7 +339,7 @@ FILE is then ready for `contexture-ert-with-replay'.  Nothing is written
 if BODY fails.  Comments at the head of an older FILE stay.  BODY may
 begin with the keywords of `contexture-ert-with-server'."
   (declare (indent 1) (debug (form &rest [keywordp form] body)))
-  (pcase-let ((`(,keys . ,forms) (contexture-ert--split-keys body)))
+  (pcase-let ((`(,keys . ,forms) (llm-ert--split-keys body)))
     `(contexture-ert--call-recording ,file (lambda () ,@forms) ,@keys)))
 
 (defun contexture-ert--call-recording (file function &rest keys)
@@ -399,25 +351,15 @@ KEYS are those of `contexture-ert-with-server'."
            (prog1 (let ((contexture--live-off t)) (funcall function))
              (unless contexture--connection
                (ert-fail (list 'nothing-to-record file)))
-             (contexture-ert-wait-for (contexture-ert--quiet-p)
+             (llm-ert-wait-for (contexture-ert--quiet-p)
                :message "a call was not answered")
              (contexture-request 'ping) ; by its answer, all else has arrived
              (contexture-ert--write-exchange
-              file (contexture-ert--recordable (reverse contexture-ert--lines))
-              (list (cons contexture-ert-directory contexture-ert--placeholder)
+              file (contexture-ert--recordable (reverse llm-ert--said))
+              (list (cons llm-ert-directory contexture-ert--placeholder)
                     (cons contexture-ert--home
                           contexture-ert--home-placeholder)))))
          keys))
-
-(defun contexture-ert-record-again (selector)
-  "Run the tests that SELECTOR matches, and record their exchanges again.
-SELECTOR is as in `ert'; interactively, it is a regexp for their names.
-Read the difference before you commit it."
-  (interactive (list (read-regexp "Record again the tests that match: ")))
-  (let ((contexture-ert-record t))
-    (if noninteractive
-        (ert-run-tests-batch selector)
-      (ert selector))))
 
 (provide 'contexture-ert)
 ;;; contexture-ert.el ends here

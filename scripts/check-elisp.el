@@ -22,6 +22,10 @@
   (cl-incf check-findings)
   (princ (format "%s: %s\n" check text)))
 
+(defun check-kit-p (file)
+  "Return non-nil if FILE belongs to the package llm-ert."
+  (string-match-p "/llm-ert[^/]*\\'" file))
+
 (defun check-compile (files folder)
   "Byte-compile each of FILES in an Emacs of its own, and report the warnings.
 In one Emacs, a file could use what another happened to load before it.
@@ -65,11 +69,14 @@ compiled files of those before it, which is quicker."
   (if (not (require 'package-lint nil t))
       (check-report "package-lint" "not installed (Debian: apt-get install elpa-package-lint)")
     (let ((main (cl-find "/contexture.el" files :test #'string-suffix-p))
-          (ert (cl-find "/contexture-ert.el" files :test #'string-suffix-p)))
+          (ert (cl-find "/contexture-ert.el" files :test #'string-suffix-p))
+          (kit (cl-find "/llm-ert.el" files :test #'string-suffix-p)))
       (dolist (file files)
         (with-current-buffer (find-file-noselect file)
           (setq-local package-lint-main-file
-                      (if (string-match-p "/contexture-ert[^/]*\\'" file) ert main))
+                      (cond ((check-kit-p file) kit)
+                            ((string-match-p "/contexture-ert[^/]*\\'" file) ert)
+                            (t main)))
           (dolist (finding (cl-remove-if #'check-outdated-p (package-lint-buffer)))
             (pcase-let ((`(,line ,column ,level ,text) finding))
               (check-report "package-lint"
@@ -79,10 +86,10 @@ compiled files of those before it, which is quicker."
 
 (defun check-outdated-p (finding)
   "Whether FINDING says that Debian's package-lint is old, or of no archive.
-It knows no release of Emacs after 27.1.  Contexture, which the package
-for tests requires, is in no archive yet."
+It knows no release of Emacs after 27.1.  The packages that the package
+for tests requires are in no archive yet."
   (string-match-p "uninstallable in all released Emacs versions\\|\
-Package contexture is not installable" (nth 3 finding)))
+Package \\(?:contexture\\|llm-ert\\) is not installable" (nth 3 finding)))
 
 (defun check-declarations (files)
   "Report the functions that FILES declare and that do not exist."
@@ -129,7 +136,9 @@ It is in no archive that is always there, so it may be missing."
   (setq command-line-args-left nil
         load-prefer-newer t)
   (push directory load-path)
-  (check-compile files folder)
+  ;; llm-ert needs none of the other files, so it is compiled without them.
+  (check-compile (cl-remove-if-not #'check-kit-p files) folder)
+  (check-compile (cl-remove-if #'check-kit-p files) folder)
   (check-docstrings files)
   (check-package files)
   (check-declarations files)

@@ -21,7 +21,7 @@
 (defmacro todo-context-tests--in (file &rest body)
   "Run BODY in a buffer that visits FILE of a small project."
   (declare (indent 1) (debug t))
-  `(contexture-ert-with-files todo-context-tests--files
+  `(llm-ert-with-files todo-context-tests--files
      (with-current-buffer (find-file-noselect ,file)
        ,@body)))
 
@@ -53,17 +53,17 @@
   (todo-context-tests--in "src/a.el"
     (contexture-ert-with-server
       (todo-context-add)
-      (contexture-ert-should-called
+      (llm-ert-should-called
        'add-item `(:manager "todos" :content ";; FIXME three"
                       :metadata (:filename ,(buffer-file-name) :start-line 3)))
-      (should (= (length (contexture-ert-calls 'add-item)) 2)))))
+      (should (= (length (llm-ert-calls 'add-item)) 2)))))
 
 (ert-deftest todo-context-says-when-all-is-added ()
   (todo-context-tests--in "src/a.el"
     (contexture-ert-with-server
       (ert-with-message-capture said
         (todo-context-add)
-        (contexture-ert-wait-for (string-search "Added 2 TODOs" said))))))
+        (llm-ert-wait-for (string-search "Added 2 TODOs" said))))))
 
 (ert-deftest todo-context-the-first-item-is-always-the-same ()
   (todo-context-tests--in "src/a.el"
@@ -77,7 +77,7 @@
   (todo-context-tests--in "src/a.el"
     (dolist (count '(2 4))
       (contexture-ert-with-server
-        :state (concat contexture-ert-directory "state")
+        :state (concat llm-ert-directory "state")
         (todo-context-add)
         (should (= (length (contexture-request 'list-items '(:manager "todos")))
                    count))))))
@@ -88,7 +88,7 @@
   "Run BODY in a buffer with a server and a model that says ANSWERS.
 Return what the model was shown."
   (declare (indent 1) (debug t))
-  `(contexture-ert-with-model ,answers
+  `(llm-ert-with-model ,answers
      (contexture-ert-with-server
        (with-temp-buffer
          ,@body))))
@@ -96,7 +96,7 @@ Return what the model was shown."
 (defun todo-context-tests--ask ()
   "Ask the model, and wait until it has answered."
   (todo-context-ask "What first?")
-  (contexture-ert-wait-for (null todo-context--answer)))
+  (llm-ert-wait-for (null todo-context--answer)))
 
 (ert-deftest todo-context-asks-about-what-there-is-to-do ()
   (let ((shown (todo-context-tests--asking '("Rename it.")
@@ -111,11 +111,11 @@ Return what the model was shown."
 (ert-deftest todo-context-inserts-the-answer-as-it-comes ()
   (todo-context-tests--asking '(("Rename " (step half) "it."))
     (todo-context-ask "What first?")
-    (contexture-ert-await-step 'half)
-    (contexture-ert-wait-for (equal (buffer-string) "Rename "))
-    (contexture-ert-go-on 'half)
-    (contexture-ert-wait-for (equal (buffer-string) "Rename it."))
-    (contexture-ert-wait-for (null todo-context--answer))))
+    (llm-ert-await-step 'half)
+    (llm-ert-wait-for (equal (buffer-string) "Rename "))
+    (llm-ert-go-on 'half)
+    (llm-ert-wait-for (equal (buffer-string) "Rename it."))
+    (llm-ert-wait-for (null todo-context--answer))))
 
 (ert-deftest todo-context-asks-whether-the-model-may-look ()
   (dolist (allowed '(t nil))
@@ -142,10 +142,10 @@ Return what the model was shown."
 (ert-deftest todo-context-stops-the-model ()
   (todo-context-tests--asking '(("Rename " (step half) "it."))
     (todo-context-ask "What first?")
-    (contexture-ert-await-step 'half)
-    (contexture-ert-wait-for (equal (buffer-string) "Rename "))
+    (llm-ert-await-step 'half)
+    (llm-ert-wait-for (equal (buffer-string) "Rename "))
     (todo-context-stop)
-    (contexture-ert-wait-for (null todo-context--answer))
+    (llm-ert-wait-for (null todo-context--answer))
     (should (equal (buffer-string) "Rename "))))
 
 ;;;; With faults
@@ -173,7 +173,7 @@ Return what the model was shown."
 
 (ert-deftest todo-context-leaves-nothing ()
   (should-not
-   (contexture-ert-leftovers
+   (llm-ert-leftovers
      (todo-context-tests--asking '("Rename it.")
        (todo-context-tests--ask)
        (should-not (memq #'todo-context--hear contexture-notification-functions))))))

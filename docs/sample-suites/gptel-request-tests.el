@@ -4,16 +4,15 @@
 
 ;;; Commentary:
 
-;; A sample of a suite for a package that does not use Contexture.  gptel
-;; asks a model of the test, through OpenAI's interface or Anthropic's.
-;; No server of Contexture is needed.
+;; A sample of a suite for a client of models.  gptel asks a model of the
+;; test, through OpenAI's interface or Anthropic's.
 ;;
 ;; The tests are skipped unless gptel is in the load path, or in the folders
 ;; that the environment variables GPTEL_DIR, COMPAT_DIR and TRANSIENT_DIR name.
 
 ;;; Code:
 
-(require 'contexture-ert)
+(require 'llm-ert)
 
 (dolist (name '("GPTEL_DIR" "COMPAT_DIR" "TRANSIENT_DIR"))
   (when (getenv name)
@@ -38,9 +37,9 @@ Return what the model was shown."
   (declare (indent 2) (debug t))
   `(progn
      (skip-unless (featurep 'gptel))
-     (contexture-ert-with-model ,answers
+     (llm-ert-with-model ,answers
        (let ((gptel-backend (funcall ,make "test" :protocol "http" :stream t
-                                     :host (contexture-ert-model-host)
+                                     :host (llm-ert-host)
                                      :models '(model) :key "none"))
              (gptel-use-curl (and (executable-find "curl") t))
              (gptel-model 'model))
@@ -55,7 +54,7 @@ Return what the model was shown."
                        (unless (and (stringp response) (plist-get info :stream))
                          (setq done (not (consp response)))))
            args)
-    (contexture-ert-wait-for done :timeout 10)
+    (llm-ert-wait-for done :timeout 10)
     (reverse got)))
 
 (ert-deftest gptel-request-returns-the-answer ()
@@ -73,10 +72,10 @@ Return what the model was shown."
       (let (got)
         (gptel-request "Why?" :stream t
           :callback (lambda (response _) (push response got)))
-        (contexture-ert-await-step 'half)
-        (contexture-ert-wait-for (equal got '("Be")) :timeout 10)
-        (contexture-ert-go-on 'half)
-        (contexture-ert-wait-for (equal got '(t "cause." "Be")) :timeout 10)))))
+        (llm-ert-await-step 'half)
+        (llm-ert-wait-for (equal got '("Be")) :timeout 10)
+        (llm-ert-go-on 'half)
+        (llm-ert-wait-for (equal got '(t "cause." "Be")) :timeout 10)))))
 
 (ert-deftest gptel-request-tells-of-errors ()
   (gptel-request-tests--with #'gptel-make-openai
@@ -84,7 +83,7 @@ Return what the model was shown."
     (let (status)
       (gptel-request "Why?"
         :callback (lambda (_ info) (setq status (plist-get info :status))))
-      (contexture-ert-wait-for status :timeout 10)
+      (llm-ert-wait-for status :timeout 10)
       (should (string-search "429" status)))))
 
 (ert-deftest gptel-request-runs-tools ()

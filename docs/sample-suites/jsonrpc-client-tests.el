@@ -1,16 +1,15 @@
-;;; jsonrpc-client-tests.el --- Test a client of jsonrpc.el with a handler  -*- lexical-binding: t; -*-
+;;; jsonrpc-client-tests.el --- Test a client of jsonrpc.el with a server in Lisp  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; A sample of a suite for a package that talks to another server than
-;; Contexture's: a client of jsonrpc.el, as one of the Language Server
-;; Protocol is.  A function of the test answers for the server.
+;; A sample of a suite for a client of jsonrpc.el, as one of the Language
+;; Server Protocol is.  A function of the test answers for the server.
 
 ;;; Code:
 
-(require 'contexture-ert)
+(require 'llm-ert)
 (require 'jsonrpc)
 
 ;; The package under test would have this.
@@ -24,7 +23,7 @@
    'jsonrpc-process-connection :name "client"
    :process (lambda ()
               (make-network-process :name "client" :host "127.0.0.1" :noquery t
-                                    :service (contexture-ert-port)))
+                                    :service (llm-ert-port)))
    :request-dispatcher (lambda (_ method _)
                          (and (eq method 'workspace/configuration) ["tabs"]))
    :notification-dispatcher
@@ -36,8 +35,7 @@
   "Run BODY with `client', whose server ANSWERS, a function."
   (declare (indent 1) (debug t))
   `(let ((jsonrpc-client-tests--shown nil))
-     (contexture-ert-with-handler ,answers
-       :framing 'jsonrpc
+     (llm-ert-with-server ,answers
        (let ((client (jsonrpc-client-tests--connect)))
          ,@body))))
 
@@ -55,7 +53,7 @@
              (format "%S" (cdr (should-error
                                 (jsonrpc-request client 'textDocument/rename nil)
                                 :type 'jsonrpc-error)))))
-    (contexture-ert-should-called 'textDocument/hover '(:word "λ"))))
+    (llm-ert-should-called 'textDocument/hover '(:word "λ"))))
 
 (ert-deftest jsonrpc-client-shows-messages-and-answers-requests ()
   (jsonrpc-client-tests--with
@@ -64,9 +62,9 @@
              '((notify window/showMessage (:message "ready"))
                (request workspace/configuration (:items [])))))
     (jsonrpc-notify client 'initialized nil)
-    (contexture-ert-wait-for (equal jsonrpc-client-tests--shown '("ready")))
-    (should (equal (plist-get (contexture-ert-await '(:result ("tabs")) 'sent) :id)
-                   "handler-1"))))
+    (llm-ert-wait-for (equal jsonrpc-client-tests--shown '("ready")))
+    (should (equal (plist-get (llm-ert-await '(:result ("tabs")) 'sent) :id)
+                   "server-1"))))
 
 (ert-deftest jsonrpc-client-waits-for-a-slow-answer ()
   (jsonrpc-client-tests--with
@@ -74,16 +72,16 @@
     (let (answer)
       (jsonrpc-async-request client 'shutdown nil
                              :success-fn (lambda (it) (setq answer it)))
-      (contexture-ert-await-step 'slow)
+      (llm-ert-await-step 'slow)
       (should-not answer)
-      (contexture-ert-go-on 'slow)
-      (contexture-ert-wait-for (equal answer "late")))))
+      (llm-ert-go-on 'slow)
+      (llm-ert-wait-for (equal answer "late")))))
 
 (ert-deftest jsonrpc-client-survives-a-server-that-hangs-up ()
   (jsonrpc-client-tests--with
       (lambda (_ _) '((raw "Content-Length: 30\r\n\r\n{\"half") hang-up))
     (should-error (jsonrpc-request client 'shutdown nil :timeout 2))
-    (contexture-ert-wait-for (not (jsonrpc-running-p client)))))
+    (llm-ert-wait-for (not (jsonrpc-running-p client)))))
 
 (provide 'jsonrpc-client-tests)
 ;;; jsonrpc-client-tests.el ends here

@@ -23,7 +23,7 @@
   (cl-count-if (lambda (line)
                  (and (eq (car line) 'sent)
                       (equal method (plist-get (contexture-ert--decode (cadr line)) :method))))
-               contexture-ert--lines))
+               llm-ert--said))
 
 ;;;; Batches
 

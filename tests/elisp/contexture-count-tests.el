@@ -248,7 +248,7 @@ Each begins with a mark, which no note about what is left out has."
 (defun contexture-count-tests--with-server (telling function)
   "Call FUNCTION in a conversation with a server that tells a limit as TELLING says.
 TELLING is `told', `error' or `untold'."
-  (let* ((answer (symbol-function 'contexture-ert--http-answer))
+  (let* ((models (symbol-function 'llm-ert--models-json))
          (limit (number-to-string contexture-count-tests--limit))
          (say (lambda (shown)
                 (if (and (eq telling 'error)
@@ -258,15 +258,11 @@ TELLING is `told', `error' or `untold'."
                              ,(format "This model's maximum context length is %s tokens. \
 However, your messages resulted in 9000 tokens." limit)))
                   '("§A")))))
-    (cl-letf (((symbol-function 'contexture-ert--http-answer)
-               (lambda (process status body)
-                 (funcall answer process status
-                          (if (eq telling 'told)
-                              (string-replace
-                               "{\"id\": \"model\"}"
-                               (format "{\"id\": \"scripted\", \"context_length\": %s}" limit)
-                               body)
-                            body)))))
+    (cl-letf (((symbol-function 'llm-ert--models-json)
+               (lambda (path)
+                 (if (eq telling 'told)
+                     (format "{\"data\": [{\"id\": \"scripted\", \"context_length\": %s}]}" limit)
+                   (funcall models path)))))
       (contexture-ert-with-model say
         (contexture-test-with-args
          :state

@@ -118,20 +118,21 @@ NAME is \"contexture\" by default."
                                            (cl-remove-if
                                             (lambda (name)
                                               (string-match-p
-                                               "-autoloads\\|contexture-ert" name))
+                                               "-autoloads\\|\\(?:contexture\\|llm\\)-ert" name))
                                             lisp)))
                            #'string<))))))
 
 (ert-deftest contexture-dist-has-a-package-for-tests ()
   (contexture-dist-test-in-folder
     (let ((test '(ert-deftest adds ()
-                   (contexture-ert-with-model '("Because.")
+                   (llm-ert-with-model '("Because.")
                      (contexture-ert-with-server
                        (contexture-request 'open-session '(:name "s"))
                        (contexture-request 'chat '(:session "s" :content "Why?"))))))
           (archive (contexture-dist-test-pack "dist"))
           (ert (contexture-dist-test-pack "dist" "contexture-ert")))
       (contexture-dist-test-install archive)
+      (contexture-dist-test-install (contexture-dist-test-pack "dist" "llm-ert"))
       (contexture-dist-test-install ert)
       (contexture-dist-test-eval
        `(progn (package-activate-all)
@@ -140,6 +141,36 @@ NAME is \"contexture\" by default."
                ,test
                (let ((stats (ert-run-tests-batch t)))
                  (cl-assert (= 1 (ert-stats-completed-expected stats)))))))))
+
+(ert-deftest contexture-dist-kit-for-tests-stands-alone ()
+  (contexture-dist-test-in-folder
+    (contexture-dist-test-install (contexture-dist-test-pack "dist" "llm-ert"))
+    (let ((files (contexture-dist-test-run
+                  "tar" "tf" (contexture-dist-test-pack "dist" "llm-ert"))))
+      (should (string-match-p "^llm-ert-[0-9.]+/README\\.md$" files))
+      (should-not (string-search "contexture" files)))
+    (contexture-dist-test-eval
+     '(progn (package-activate-all)
+             (require 'llm-ert)
+             (cl-assert (not (cl-some (lambda (it) (string-prefix-p "contexture" it))
+                                      (mapcar #'symbol-name features))))
+             (cl-assert (not (locate-library "contexture")))
+             (ert-deftest asks ()
+               (should
+                (equal
+                 (plist-get
+                  (car (llm-ert-with-model '("Because.")
+                         (with-current-buffer
+                             (let ((url-request-method "POST")
+                                   (url-request-data
+                                    "{\"messages\":[{\"role\":\"user\",\"content\":\"Why?\"}]}"))
+                               (url-retrieve-synchronously
+                                (concat (llm-ert-url) "/v1/messages") t t))
+                           (should (string-search "Because." (buffer-string))))))
+                  :prompt)
+                 "Why?")))
+             (let ((stats (ert-run-tests-batch t)))
+               (cl-assert (= 1 (ert-stats-completed-expected stats))))))))
 
 (defun contexture-dist-test-recipe (name)
   "Return the files of Lisp that the recipe NAME names, and the others."
@@ -161,7 +192,7 @@ NAME is \"contexture\" by default."
 
 (ert-deftest contexture-dist-recipes-have-the-files-of-the-packages ()
   (contexture-dist-test-in-folder
-    (dolist (name '("contexture" "contexture-ert"))
+    (dolist (name '("contexture" "contexture-ert" "llm-ert"))
       (let ((archive (contexture-dist-test-pack "dist" name)))
         (should (equal
                  (sort (cl-remove-if-not

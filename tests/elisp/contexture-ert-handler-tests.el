@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
-(require 'jsonrpc)
 
 (ert-deftest contexture-ert-handler-answers-for-the-server ()
   (contexture-ert-with-handler
@@ -18,7 +17,7 @@
                    '(contexture-error "nothing to undo" 7 (:kind :none))))
     (should (string-search "has no method redo"
                            (cadr (should-error (contexture-request 'redo)))))
-    (contexture-ert-should-called 'count-items '(:manager "λ"))))
+    (llm-ert-should-called 'count-items '(:manager "λ"))))
 
 (ert-deftest contexture-ert-handler-notifies-and-waits-at-steps ()
   (let (told)
@@ -30,13 +29,13 @@
       (contexture-watch (lambda (_ params) (push (plist-get params :text) told)))
       (let (answer)
         (contexture-request-async 'chat nil :success (lambda (it) (setq answer it)))
-        (contexture-ert-await-step 'middle)
-        (contexture-ert-wait-for (equal told '("a")))
-        (contexture-ert-go-on 'middle)
-        (contexture-ert-wait-for answer)
+        (llm-ert-await-step 'middle)
+        (llm-ert-wait-for (equal told '("a")))
+        (llm-ert-go-on 'middle)
+        (llm-ert-wait-for answer)
         (should (equal told '("b" "a"))))
-      (contexture-ert-handler-says '(notify context-changed (:text "c")))
-      (contexture-ert-wait-for (equal (car told) "c")))))
+      (llm-ert-server-says '(notify context-changed (:text "c")))
+      (llm-ert-wait-for (equal (car told) "c")))))
 
 (ert-deftest contexture-ert-handler-says-garbage-and-hangs-up ()
   (let ((calls 0))
@@ -48,7 +47,7 @@
               '(result :pong))))
       (should (eq (contexture-request 'ping) :pong))
       (should (= calls 2))
-      (should (member '(received . "no message (") (contexture-ert-messages))))))
+      (should (member '(received . "no message (") (llm-ert-messages))))))
 
 (ert-deftest contexture-ert-handler-that-hangs-up-in-a-burst-ends-no-emacs ()
   (let ((calls 0))
@@ -60,7 +59,7 @@
         (dotimes (_ 50)
           (contexture-request-async 'ping nil
                                     :success (lambda (_) (cl-incf answers))))
-        (contexture-ert-wait-for (= answers 50))))))
+        (llm-ert-wait-for (= answers 50))))))
 
 (ert-deftest contexture-ert-handler-leaves-the-rest-to-a-real-server ()
   (let ((contexture-ert-server-command contexture-test-binary) told)
@@ -79,7 +78,7 @@
       (should (equal (mapcar (lambda (it) (plist-get it :content))
                              (contexture-request 'list-items '(:manager "m")))
                      '("λ")))
-      (contexture-ert-wait-for (and (assq 'progress told) (assq 'context-changed told))))))
+      (llm-ert-wait-for (and (assq 'progress told) (assq 'context-changed told))))))
 
 (ert-deftest contexture-ert-handler-fails-the-test-if-it-fails ()
   (let ((failure
@@ -89,30 +88,6 @@
           :type 'ert-test-failed)))
     (should (string-search "Oops" (format "%S" failure)))))
 
-(ert-deftest contexture-ert-handler-serves-clients-of-jsonrpc ()
-  (contexture-ert-with-handler
-      (lambda (method params)
-        (pcase method
-          ('add (list 'result (apply #'+ (append (plist-get params :terms) nil))))
-          ('tell '(notify told (:text "λ")))
-          ('fail '(error 3 "no"))))
-    :framing 'jsonrpc
-    (let* ((told nil)
-           (client (make-instance
-                    'jsonrpc-process-connection :name "client"
-                    :notification-dispatcher
-                    (lambda (_ method params) (setq told (list method params)))
-                    :process (lambda ()
-                               (make-network-process
-                                :name "client" :host "127.0.0.1" :noquery t
-                                :service (contexture-ert-port))))))
-      (should (= (jsonrpc-request client 'add '(:terms [1 2 3])) 6))
-      (should-error (jsonrpc-request client 'fail nil) :type 'jsonrpc-error)
-      (jsonrpc-notify client 'tell nil)
-      (contexture-ert-wait-for told)
-      (should (equal told '(told (:text "λ"))))
-      (contexture-ert-should-called 'add '(:terms (1 2 3))))))
-
 (ert-deftest contexture-ert-a-slow-server-answers-late ()
   (let ((contexture-ert-server-command contexture-test-binary))
     (contexture-ert-with-server
@@ -120,14 +95,14 @@
       (let (order)
         (contexture-request-async 'ping nil :success (lambda (_) (push 'answer order)))
         (run-at-time 0.001 nil (lambda () (push 'timer order)))
-        (contexture-ert-wait-for (memq 'answer order))
+        (llm-ert-wait-for (memq 'answer order))
         (should (equal order '(answer timer))))
       (contexture-ert-slow-server nil)
       (should (eq (contexture-request 'ping) :pong)))))
 
 (ert-deftest contexture-ert-replays-a-message-at-a-time ()
-  (contexture-ert-with-files nil
-    (let ((file (contexture-ert-write-file
+  (llm-ert-with-files nil
+    (let ((file (llm-ert-write-file
                  "x.sexp" "> (:id 1 :method chat)
 < (:method \"progress\" :params (:id 1 :text \"a\"))
 < (:method \"progress\" :params (:id 1 :text \"b\"))
@@ -138,12 +113,12 @@
         (contexture-watch (lambda (_ params) (push (plist-get params :text) told)))
         (contexture-request-async 'chat nil :success (lambda (it) (setq answer it)))
         (contexture-ert-next-message)
-        (contexture-ert-wait-for (equal told '("a")))
+        (llm-ert-wait-for (equal told '("a")))
         (should (equal (plist-get (contexture-ert-next-message) :method) "progress"))
-        (contexture-ert-wait-for (equal told '("b" "a")))
+        (llm-ert-wait-for (equal told '("b" "a")))
         (should-not answer)
         (contexture-ert-next-message)
-        (contexture-ert-wait-for answer)))))
+        (llm-ert-wait-for answer)))))
 
 (provide 'contexture-ert-handler-tests)
 ;;; contexture-ert-handler-tests.el ends here

@@ -15,7 +15,7 @@
   "Ask the model TEXT with PARAMS in a session; return the result of the turn."
   (contexture-request 'open-session '(:name "s"))
   (contexture-request 'chat (append (list :session "s" :content text) params)
-                      :timeout contexture-ert-timeout))
+                      :timeout llm-ert-timeout))
 
 (defun contexture-ert-model-tests--said (result)
   "Return what the model said in RESULT."
@@ -24,7 +24,7 @@
 (defmacro contexture-ert-model-tests--with (answers &rest body)
   "Run BODY with a server and a model that says ANSWERS."
   (declare (indent 1) (debug t))
-  `(contexture-ert-with-model ,answers
+  `(llm-ert-with-model ,answers
      (let ((contexture-ert-server-command contexture-test-binary))
        (contexture-ert-with-server ,@body))))
 
@@ -33,7 +33,7 @@
   (contexture-request
    'configure-provider
    (list :name "claude" :kind :anthropic :model "model" :default t :api-key "none"
-         :base-url (contexture-ert-model-url))))
+         :base-url (llm-ert-url))))
 
 (ert-deftest contexture-ert-model-answers-and-tells-what-it-was-shown ()
   (let ((shown
@@ -127,19 +127,19 @@
       (contexture-request 'open-session '(:name "s"))
       (contexture-request-async 'chat '(:session "s" :content "Count.")
                                 :success (lambda (it) (setq answer it)))
-      (contexture-ert-await-step 'first)
-      (contexture-ert-wait-for (member "One " told))
+      (llm-ert-await-step 'first)
+      (llm-ert-wait-for (member "One " told))
       (should-not answer)
-      (contexture-ert-go-on 'first)
-      (contexture-ert-wait-for (member "two" told))
+      (llm-ert-go-on 'first)
+      (llm-ert-wait-for (member "two" told))
       (should-not answer)
-      (contexture-ert-go-on 'second)
-      (contexture-ert-wait-for answer)
+      (llm-ert-go-on 'second)
+      (llm-ert-wait-for answer)
       (should (equal (plist-get answer :content) "One two.")))))
 
 (ert-deftest contexture-ert-model-says-which-steps-were-reached ()
-  (let ((contexture-ert-timeout 0.05) (contexture-ert--steps '((other . ignore))))
-    (let ((failure (should-error (contexture-ert-go-on 'some)
+  (let ((llm-ert-timeout 0.05) (llm-ert--steps '((other . ignore))))
+    (let ((failure (should-error (llm-ert-go-on 'some)
                                  :type 'ert-test-failed)))
       (should (string-search "steps-reached (other)" (format "%S" failure))))))
 
@@ -148,10 +148,10 @@
     (contexture-request 'open-session '(:name "s"))
     (let ((id (contexture-request-async 'chat '(:session "s" :content "Count.")
                                         :error #'ignore)))
-      (contexture-ert-await-step 'here)
+      (llm-ert-await-step 'here)
       (contexture--cancel contexture--connection id)
       (contexture-request 'ping)
-      (contexture-ert-go-on 'here)
+      (llm-ert-go-on 'here)
       (should (equal (plist-get (contexture-ert-model-tests--ask "Again.") :content)
                      "Three")))))
 
@@ -159,7 +159,7 @@
   (let ((contexture-ert-server-command contexture-test-binary))
     (contexture-ert-with-server
       (contexture-request 'ping)
-      (should (equal (length (contexture-ert-with-model '("Yes.")
+      (should (equal (length (llm-ert-with-model '("Yes.")
                                (contexture-ert-model-tests--ask "Well?")))
                      1)))))
 
@@ -167,7 +167,7 @@
 
 (defconst contexture-ert-model-tests--gptel
   '(progn
-     (require 'contexture-ert)
+     (require 'llm-ert)
      (require 'gptel)
      (require 'gptel-openai)
      (require 'gptel-anthropic)
@@ -175,17 +175,17 @@
        (let* ((gptel-backend backend) (gptel-model 'model) (gptel-stream stream)
               (gptel-use-curl (and (executable-find "curl") t)) answered
               (shown
-               (contexture-ert-with-model '(("Be" "cause."))
-                 (setf (gptel-backend-host backend) (contexture-ert-model-host)
+               (llm-ert-with-model '(("Be" "cause."))
+                 (setf (gptel-backend-host backend) (llm-ert-host)
                        (gptel-backend-url backend)
-                       (concat "http://" (contexture-ert-model-host)
+                       (concat "http://" (llm-ert-host)
                                (gptel-backend-endpoint backend)))
                  (with-temp-buffer
                    (insert "Why?")
                    (add-hook 'gptel-post-response-functions
                              (lambda (&rest _) (setq answered t)) nil t)
                    (gptel-send)
-                   (contexture-ert-wait-for answered :timeout 30)
+                   (llm-ert-wait-for answered :timeout 30)
                    (unless (string-search "Because." (buffer-string))
                      (error "Not said: %s" (buffer-string)))))))
          (unless (equal (plist-get (car shown) :prompt) "Why?")

@@ -23,7 +23,7 @@
 
 (defun contexture-ert-tests--exchange (&rest lines)
   "Write LINES to a file in the test's folder and return its name."
-  (contexture-ert-write-file "exchange.sexp"
+  (llm-ert-write-file "exchange.sexp"
                              (mapconcat (lambda (line) (concat line "\n")) lines "")))
 
 ;;;; Servers
@@ -51,7 +51,7 @@
     (should (equal (plist-get (contexture-ert-tests--add "y") :evicted) '("ctx-1")))))
 
 (ert-deftest contexture-ert-a-state-folder-outlives-the-server ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (dolist (count '(1 2))
       (contexture-ert-with-server
         :state "state"
@@ -63,9 +63,9 @@
 (ert-deftest contexture-ert-nothing-is-left-of-a-test-that-fails ()
   (let ((processes (process-list)) (buffers (buffer-list)) folders)
     (should-error
-     (contexture-ert-with-files '(("a.txt" . "x"))
+     (llm-ert-with-files '(("a.txt" . "x"))
        (contexture-ert-with-server
-         (setq folders (list contexture-ert-directory contexture-ert--home))
+         (setq folders (list llm-ert-directory contexture-ert--home))
          (contexture-request 'ping)
          (find-file-noselect "a.txt")
          (get-buffer-create "left behind")
@@ -90,7 +90,7 @@
         (setq contexture-add-to 'shared)
         (contexture-request 'ping)
         (should-not (eq contexture--connection connection)))
-      (contexture-ert-with-files nil)
+      (llm-ert-with-files nil)
       (should (eq contexture--connection connection))
       (should (eq contexture-add-to scope))
       (should (contexture-running-p)))))
@@ -138,7 +138,7 @@ Fail unless that Emacs ends by itself."
         (setq contexture--connection
               (contexture--new-connection (list :unix socket)))
         (contexture-request-async 'ping)
-        (contexture-ert-wait-for client)
+        (llm-ert-wait-for client)
         (delete-process server)
         (delete-process client)
         (oset contexture--connection state 'ready)
@@ -146,7 +146,7 @@ Fail unless that Emacs ends by itself."
         (princ "survived"))))))
 
 (ert-deftest contexture-ert-a-replay-whose-client-is-gone-ends-no-batch-emacs ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let ((file (contexture-ert-tests--exchange
                  "> (:id 1 :method ping)" "< (:id 1 :result :pong)"
                  "< (:method \"x\")" "< (:method \"y\")")))
@@ -158,7 +158,7 @@ Fail unless that Emacs ends by itself."
             (contexture-ert-with-replay ,file
               :stepwise t
               (contexture-request-async 'ping nil :error #'ignore)
-              (contexture-ert-wait-for
+              (llm-ert-wait-for
                   (contexture-ert--exchange-held contexture-ert--exchange))
               (contexture-disconnect))
             (princ "survived"))))))))
@@ -173,105 +173,61 @@ Fail unless that Emacs ends by itself."
       (should-not (contexture-running-p))
       (should-not (eql pid (contexture-ert-server-pid))))))
 
-;;;; Waiting
-
-(ert-deftest contexture-ert-waits-for-a-timer-and-returns-the-value ()
-  (let (value)
-    (run-at-time 0.01 nil (lambda () (setq value 3)))
-    (should (= (contexture-ert-wait-for value) 3))))
-
-(ert-deftest contexture-ert-waits-longer-on-a-busy-machine ()
-  (should (equal (mapcar (lambda (load)
-                           (contexture-ert--patience (* load (num-processors))))
-                         '(0 0.5 1 3 1000))
-                 '(1 1 1 3.0 5))))
-
-(ert-deftest contexture-ert-says-what-never-came-true ()
-  (let ((text (contexture-ert-tests--failure
-                (contexture-ert-wait-for (eq 1 2)
-                  :timeout 0.02 :message "one is not two"))))
-    (should (string-match-p "one is not two" text))
-    (should (string-match-p "(eq 1 2)" text)))
-  (with-temp-buffer
-    (insert "Half")
-    (let ((text (contexture-ert-tests--failure
-                  (contexture-ert-wait-for (string-search "Whole" (buffer-string))
-                    :timeout 0.02))))
-      (should (string-search ":seen (string-search \"Whole\" \"Half\")" text)))))
-
 ;;;; What was said
 
 (ert-deftest contexture-ert-messages-are-data-in-order ()
   (contexture-ert-with-server
     (contexture-request 'ping)
     (contexture-ert-tests--add "x")
-    (let ((messages (contexture-ert-messages)))
+    (let ((messages (llm-ert-messages)))
       (should (equal (mapcar #'car messages)
                      '(sent received sent received sent received)))
       (should (equal (delq nil (mapcar (lambda (it) (plist-get (cdr it) :method))
                                        messages))
                      '("server-info" "ping" "add-context")))
       (should (eq (plist-get (cdr (nth 3 messages)) :result) :pong)))
-    (should (equal (mapcar #'car (contexture-ert-calls))
+    (should (equal (mapcar #'car (llm-ert-calls))
                    '(server-info ping add-context)))
-    (should (equal (contexture-ert-calls 'ping) '(nil)))))
+    (should (equal (llm-ert-calls 'ping) '(nil)))))
 
 (ert-deftest contexture-ert-notices-calls-with-some-of-their-parameters ()
   (contexture-ert-with-server
     (contexture-request-async 'add-context
                               '(:manager "m" :content "x" :metadata (:a 1 :b (1 2))))
-    (contexture-ert-should-called 'add-context)
-    (should (equal (plist-get (contexture-ert-should-called
+    (llm-ert-should-called 'add-context)
+    (should (equal (plist-get (llm-ert-should-called
                                'add-context '(:content "x" :metadata (:b (1 2))))
                               :manager)
                    "m"))
     (let ((text (contexture-ert-tests--failure
-                  (contexture-ert-should-called 'add-context '(:content "y")))))
+                  (llm-ert-should-called 'add-context '(:content "y")))))
       (should (string-match-p "never-called add-context" text))
-      (contexture-ert-should-not-called 'add-context '(:content "y"))
+      (llm-ert-should-not-called 'add-context '(:content "y"))
       (let ((text (contexture-ert-tests--failure
-                    (contexture-ert-should-not-called 'add-context))))
+                    (llm-ert-should-not-called 'add-context))))
         (should (string-search "called add-context :with" text)))
       (should (string-match-p ":content \"x\"" text)))
     (contexture-ert-tests--failure
-      (contexture-ert-should-called 'add-context '(:metadata (:a 2))))
-    (contexture-ert-tests--failure (contexture-ert-should-called 'undo))))
+      (llm-ert-should-called 'add-context '(:metadata (:a 2))))
+    (contexture-ert-tests--failure (llm-ert-should-called 'undo))))
 
 (ert-deftest contexture-ert-says-where-messages-can-be-looked-at ()
   (should (string-search
            "inside of"
-           (cadr (should-error (contexture-ert-should-called 'undo))))))
+           (cadr (should-error (llm-ert-should-called 'undo))))))
 
 (ert-deftest contexture-ert-hides-a-secret ()
-  (let ((contexture-ert--lines nil))
+  (let ((llm-ert--said nil))
     (contexture-ert--note-line 'sent "hidden secret\n")
     (contexture-ert--note-line 'received "; remark")
     (contexture-ert--note-line 'received "garbage (")
-    (should (equal (contexture-ert-messages) '((received . "garbage ("))))))
+    (should (equal (llm-ert-messages) '((received . "garbage ("))))))
 
 ;;;; Leaving nothing
 
-(ert-deftest contexture-ert-knows-and-removes-what-a-test-leaves ()
-  (let (things)
-    (should-not
-     (contexture-ert-leftovers
-       (contexture-ert-with-files nil
-         (setq things
-               (contexture-ert-leftovers
-                 (with-current-buffer (get-buffer-create " hidden one")
-                   (add-hook 'kill-buffer-hook (lambda () (error "Not me")) nil t))
-                 (make-pipe-process :name "a pipe" :noquery t)
-                 (run-at-time 1000 nil (lambda () nil))
-                 (remove-hook 'find-file-hook 'vc-refresh-state)
-                 (add-hook 'find-file-hook #'contexture-ert-tests--add))))))
-    (should (equal (mapcar #'car things) '(buffer buffer process timer hook)))
-    (should (equal (car (last things))
-                   '(hook find-file-hook contexture-ert-tests--add)))
-    (should (memq 'vc-refresh-state (default-value 'find-file-hook)))))
-
 (ert-deftest contexture-ert-a-hook-that-errs-keeps-nothing ()
   (should-not
-   (contexture-ert-leftovers
+   (llm-ert-leftovers
      (contexture-ert-with-server
        (contexture-request 'ping)
        (add-hook 'contexture-disconnected-hook (lambda () (error "Oops")))
@@ -322,9 +278,9 @@ Fail unless that Emacs ends by itself."
     (contexture-ert-with-server
       :time nil
       (should-error (contexture-ert-move-clock 1)))
-    (contexture-ert-with-files nil
-      (let ((file (concat contexture-ert-directory "x.sexp")))
-        (dolist (contexture-ert-record '(t nil))
+    (llm-ert-with-files nil
+      (let ((file (concat llm-ert-directory "x.sexp")))
+        (dolist (llm-ert-record '(t nil))
           (contexture-ert-with-replay file
             (should (equal (contexture-ert-tests--an-hour-later) times))))))))
 
@@ -333,7 +289,7 @@ Fail unless that Emacs ends by itself."
           (ert-run-test
            (make-ert-test
             :body (lambda ()
-                    (contexture-ert-with-model '("Because.")
+                    (llm-ert-with-model '("Because.")
                       (contexture-ert-with-server
                         (contexture-request 'open-session '(:name "s"))
                         (contexture-request 'chat '(:session "s" :content "Why?"))
@@ -347,40 +303,40 @@ Fail unless that Emacs ends by itself."
   (contexture-ert-with-server
     (contexture-watch #'ignore)
     (contexture-ert-tests--add "x")
-    (should (equal (plist-get (plist-get (contexture-ert-await
+    (should (equal (plist-get (plist-get (llm-ert-await
                                           '(:method context-changed))
                                          :params)
                               :manager)
                    "m"))
-    (should (contexture-ert-await '(:method add-context :params (:content "x")) 'sent))
-    (let* ((contexture-ert-timeout 0.02)
+    (should (llm-ert-await '(:method add-context :params (:content "x")) 'sent))
+    (let* ((llm-ert-timeout 0.02)
            (text (contexture-ert-tests--failure
-                   (contexture-ert-await '(:method progress)))))
+                   (llm-ert-await '(:method progress)))))
       (should (string-search "context-changed" text)))))
 
 ;;;; Files
 
 (ert-deftest contexture-ert-files-are-a-project-of-their-own ()
   (let (folder)
-    (contexture-ert-with-files '(("src/a.el" . "λ\n") ("empty/"))
-      (setq folder contexture-ert-directory)
+    (llm-ert-with-files '(("src/a.el" . "λ\n") ("empty/"))
+      (setq folder llm-ert-directory)
       (should (equal default-directory folder))
       (with-current-buffer (find-file-noselect "src/a.el")
         (should (equal (buffer-string) "λ\n"))
         (should (equal (project-root (project-current)) folder))
         (should (equal (contexture--project-root) folder)))
       (should (file-directory-p "empty"))
-      (should-error (contexture-ert-write-file "../b" "x")))
+      (should-error (llm-ert-write-file "../b" "x")))
     (should-not (file-exists-p folder)))
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     :project nil
     (should-not (project-current))))
 
 ;;;; Exchanges
 
 (ert-deftest contexture-ert-records-what-it-replays ()
-  (contexture-ert-with-files '(("b.txt" . "b\n"))
-    (let* ((file (contexture-ert-write-file "x.sexp" "; A remark.\n> old\n"))
+  (llm-ert-with-files '(("b.txt" . "b\n"))
+    (let* ((file (llm-ert-write-file "x.sexp" "; A remark.\n> old\n"))
            (body (lambda ()
                    (contexture-watch #'ignore)
                    (contexture-request 'ping)
@@ -391,24 +347,24 @@ Fail unless that Emacs ends by itself."
       (should (string-prefix-p "; A remark.\n> (" text))
       (dolist (part '("token-counters" "request-key" "> old" "server-info"))
         (should-not (string-search part text)))
-      (should-not (string-search contexture-ert-directory text))
+      (should-not (string-search llm-ert-directory text))
       (should (string-search "< (:method \"context-changed\"" text))
       (let ((contexture-ert-server-command "/nonexistent/program"))
         (should (equal (contexture-ert-with-replay file (funcall body)) item))
-        (contexture-ert-with-files nil  ; in another folder
+        (llm-ert-with-files nil  ; in another folder
           (should (equal (plist-get (plist-get (contexture-ert-with-replay file
                                                  (funcall body))
                                                :metadata)
                                     :filename)
                          (expand-file-name "b.txt")))))
-      (let ((contexture-ert-record t))
+      (let ((llm-ert-record t))
         (contexture-ert-with-replay file (contexture-request 'ping))
         (should-error (contexture-ert-with-replay file (error "Oops"))))
       (contexture-ert-with-replay file
         (should (eq (contexture-request 'ping) :pong))))))
 
 (ert-deftest contexture-ert-a-replay-does-not-mind-the-order-of-keys ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (contexture-ert-with-replay
         (contexture-ert-tests--exchange
          "> (:id 7 :method undo :params (:manager \"m\" :x (:a 1 :b nil)))"
@@ -416,7 +372,7 @@ Fail unless that Emacs ends by itself."
       (should (= (contexture-request 'undo '(:x (:a 1) :manager "m")) 1)))))
 
 (ert-deftest contexture-ert-a-replay-fails-where-it-differs ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let* ((file (contexture-ert-tests--exchange
                   "; one" "> (:id 1 :method ping)" "< (:id 1 :result :pong)"
                   "> (:id 2 :method undo)" "< (:id 2 :result 2)"))
@@ -452,7 +408,7 @@ Fail unless that Emacs ends by itself."
       (contexture-request-async
        'add-item (list :manager "m" :content (format "item %d" number)
                        :metadata (list :project (directory-file-name
-                                                 contexture-ert-directory)))
+                                                 llm-ert-directory)))
        :success (lambda (_) (cl-decf left))))
     (contexture-request 'ping)
     (contexture-request 'open-session '(:name "s"))
@@ -460,15 +416,15 @@ Fail unless that Emacs ends by itself."
       (contexture-request-async 'chat '(:session "s" :content "Why?")
                                 :success (lambda (it) (setq answer it)))
       (contexture-request-async 'count-items '(:manager "m"))
-      (contexture-ert-wait-for answer))
-    (contexture-ert-wait-for (= left 0))))
+      (llm-ert-wait-for answer))
+    (llm-ert-wait-for (= left 0))))
 
 (ert-deftest contexture-ert-recordings-are-the-same-twice ()
   (let (texts)
     (dotimes (_ 5)
-      (contexture-ert-with-files nil
-        (let ((file (concat contexture-ert-directory "new/x.sexp")))
-          (contexture-ert-with-model '(("Be" "cause."))
+      (llm-ert-with-files nil
+        (let ((file (concat llm-ert-directory "new/x.sexp")))
+          (llm-ert-with-model '(("Be" "cause."))
             (contexture-ert-with-recording file (contexture-ert-tests--talk)))
           (push (contexture-ert-tests--text file) texts)
           (contexture-ert-with-replay file (contexture-ert-tests--talk)))))
@@ -505,10 +461,10 @@ Fail unless that Emacs ends by itself."
 
 ;; What a test waited for stands before what it did then.
 (ert-deftest contexture-ert-a-replay-approves-what-a-notification-asks ()
-  (contexture-ert-with-files nil
-    (let ((file (concat contexture-ert-directory "x.sexp")))
-      (contexture-ert-with-model '((call "list_context" nil) "Empty.")
-        (dolist (contexture-ert-record '(t nil))
+  (llm-ert-with-files nil
+    (let ((file (concat llm-ert-directory "x.sexp")))
+      (llm-ert-with-model '((call "list_context" nil) "Empty.")
+        (dolist (llm-ert-record '(t nil))
           (contexture-ert-with-replay file
             (let (answer)
               (contexture-watch
@@ -520,13 +476,13 @@ Fail unless that Emacs ends by itself."
               (contexture-request 'open-session '(:name "s"))
               (contexture-request-async 'chat '(:session "s" :content "What?" :tools t)
                                         :success (lambda (it) (setq answer it)))
-              (contexture-ert-wait-for answer)
+              (llm-ert-wait-for answer)
               (should (equal (plist-get answer :content) "Empty.")))))))))
 
 ;; Each run makes another number of calls that no recording has.
 (ert-deftest contexture-ert-ids-in-data-are-numbered-too ()
-  (contexture-ert-with-files nil
-    (let ((file (concat contexture-ert-directory "x.sexp")) texts)
+  (llm-ert-with-files nil
+    (let ((file (concat llm-ert-directory "x.sexp")) texts)
       (cl-flet ((talk (pings)
                   (dotimes (_ pings) (contexture-request 'ping))
                   (let* ((id (contexture-request-async
@@ -546,24 +502,24 @@ Fail unless that Emacs ends by itself."
         (should (equal (delete-dups texts) (list (car texts))))))))
 
 (ert-deftest contexture-ert-recordings-have-no-news-from-before-the-subscription ()
-  (contexture-ert-with-files nil
-    (let ((file (concat contexture-ert-directory "x.sexp")))
+  (llm-ert-with-files nil
+    (let ((file (concat llm-ert-directory "x.sexp")))
       (dotimes (_ 10)
         (contexture-ert-with-recording file
           (contexture-ert-tests--add "before")
           (contexture-request-async 'add-item '(:manager "m" :content "just before"))
           (contexture-watch #'ignore)
           (contexture-ert-tests--add "after")
-          (contexture-ert-await '(:method context-changed :params (:count 3))))
+          (llm-ert-await '(:method context-changed :params (:count 3))))
         (let ((text (contexture-ert-tests--text file)))
           (should (string-search ":params (:manager \"m\" :method \"add-item\" :count 3"
                                  text))
           (should-not (string-match-p "context-changed.*:count [12]" text)))))))
 
 (ert-deftest contexture-ert-recordings-take-arguments-of-the-server ()
-  (contexture-ert-with-files nil
-    (let ((file (concat contexture-ert-directory "x.sexp")))
-      (dolist (contexture-ert-record '(t nil))
+  (llm-ert-with-files nil
+    (let ((file (concat llm-ert-directory "x.sexp")))
+      (dolist (llm-ert-record '(t nil))
         (contexture-ert-with-replay file
           :args '("--max-items" "1")
           (contexture-ert-tests--add "x")
@@ -571,7 +527,7 @@ Fail unless that Emacs ends by itself."
                          '("ctx-1"))))))))
 
 (ert-deftest contexture-ert-a-replay-numbers-progress-and-cancelling ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let ((file (contexture-ert-tests--exchange
                  "> (:id 41 :method chat)"
                  "< (:method \"progress\" :params (:id 41 :text \"a\"))"
@@ -581,12 +537,12 @@ Fail unless that Emacs ends by itself."
       (contexture-ert-with-replay file
         (contexture-watch #'ignore)
         (let ((id (contexture-request-async 'chat nil :error #'ignore)))
-          (contexture-ert-await (list :method 'progress :params (list :id id)))
+          (llm-ert-await (list :method 'progress :params (list :id id)))
           (contexture--cancel contexture--connection id)
           (should (contexture-request 'cancel (list :id id))))))))
 
 (ert-deftest contexture-ert-a-replay-shows-the-difference ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let* ((file (contexture-ert-tests--exchange
                   "> (:id 1 :method add-item :params (:content \"a\" :metadata (:x 1 :y 2)))"
                   "< (:id 1 :result nil)" "> (:id 2 :method undo)"))
@@ -607,7 +563,7 @@ Fail unless that Emacs ends by itself."
   "File of the exchange that is recorded again.")
 
 (ert-deftest contexture-ert-records-again ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let* ((contexture-ert-tests--file
             (contexture-ert-tests--exchange "; Said before." "> (:id 1 :method undo)"))
            (test (make-ert-test
@@ -617,7 +573,7 @@ Fail unless that Emacs ends by itself."
                             (contexture-ert-tests--add "x")))))
            (inhibit-message t))
       (should (ert-test-failed-p (ert-run-test test)))
-      (should (= 1 (ert-stats-completed-expected (contexture-ert-record-again test))))
+      (should (= 1 (ert-stats-completed-expected (llm-ert-record-again test))))
       (should (string-prefix-p "; Said before.\n> (:id 1 :method \"add-context\""
                                (contexture-ert-tests--text contexture-ert-tests--file)))
       (should (ert-test-passed-p (ert-run-test test))))))
@@ -640,7 +596,7 @@ the recorded id and the answer, or nil."
             (intern (format "%s" method)) params
             :success (lambda (result) (setq answer (list :result result)))
             :error (lambda (problem) (setq answer (list :error problem))))
-           (contexture-ert-wait-for answer)
+           (llm-ert-wait-for answer)
            (cons (plist-get message :id) answer))
           (t (contexture-notify (intern (format "%s" method)) params)
              nil))))
@@ -653,8 +609,8 @@ ANSWERS maps the id of a call to what its caller was told."
     (ert-info ((cadr entry) :prefix "Line: ")
       (if answer
           (should (equal (cdr answer) (cddr message)))
-        (contexture-ert-wait-for
-            (member (cons 'received message) (contexture-ert-messages)))))))
+        (llm-ert-wait-for
+            (member (cons 'received message) (llm-ert-messages)))))))
 
 (defun contexture-ert-tests--play-file (file)
   "Play the exchange in FILE, and check what the client makes of it.
@@ -669,14 +625,14 @@ Return how many lines of the server were checked."
     (contexture-ert-with-replay file
       (contexture-watch (lambda (&rest it) (push it heard)))
       (contexture--start contexture--connection)
-      (contexture-ert-wait-for (contexture-running-p))
+      (llm-ert-wait-for (contexture-running-p))
       (let (answers)
         (dolist (entry entries)
           (if (eq (car entry) 'sent)
               (push (contexture-ert-tests--play entry) answers)
             (contexture-ert-tests--check entry answers))))
-      (contexture-ert-wait-for (= (length heard) (length news)))
-      (should (= (cl-count 'received (contexture-ert-messages) :key #'car)
+      (llm-ert-wait-for (= (length heard) (length news)))
+      (should (= (cl-count 'received (llm-ert-messages) :key #'car)
                  (+ (length received) 2)))) ; and the client's own two calls
     (length received)))
 

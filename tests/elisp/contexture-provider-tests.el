@@ -200,7 +200,7 @@
               '(("x" :kind openai :model "m" :base-url "http://localhost:1/v1"
                  :auth-source t)))
         (should (equal (contexture-provider-tests--names) '("x")))
-        (let ((lines (mapconcat (lambda (it) (format "%s" it)) contexture-ert--lines "")))
+        (let ((lines (mapconcat (lambda (it) (format "%s" it)) llm-ert--said "")))
           (should (string-search "configure-provider" lines)))
         (contexture-doctor)
         (contexture-ert-wait-for (string-search "contexture-mode" (buffer-string)))
@@ -208,7 +208,7 @@
           (with-current-buffer buffer
             (should-not (save-excursion (goto-char (point-min))
                                         (search-forward "very\\" nil t)))))
-        (should-not (string-search "secret" (format "%S" contexture-ert--lines)))
+        (should-not (string-search "secret" (format "%S" llm-ert--said)))
         (should-not (cl-some (lambda (call)
                                (string-search "secret" (contexture--call-line call)))
                              (hash-table-values
@@ -350,17 +350,18 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
                                          ,@(and limit `((context_length . ,limit)))))
                                      ,models))))))
           (listener
-           (contexture-ert--http-listen
+           (llm-ert--http-listen
+            "models"
             (lambda (request)
               (let* ((process (plist-get request :process))
                      (knownp (or (null key)
                                  (string-search (concat "Bearer " key)
                                                 (process-get process 'heard)))))
                 (cond ((not knownp)
-                       (contexture-ert--http-answer process 401 "{\"error\": \"no key\"}"))
+                       (llm-ert--http-answer process 401 "{\"error\": \"no key\"}"))
                       ((string-suffix-p "/models" (plist-get request :path))
-                       (contexture-ert--http-answer process 200 json))
-                      (t (contexture-ert--http-answer process 404 "{}")))))))
+                       (llm-ert--http-answer process 200 json))
+                      (t (llm-ert--http-answer process 404 "{}")))))))
           (url (format "http://127.0.0.1:%d/v1" (process-contact listener :service))))
      (unwind-protect (progn ,@body)
        (delete-process listener))))
@@ -368,7 +369,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
 (defun contexture-provider-tests--added ()
   "Return the last entry of `contexture-providers', whose address is as it should be."
   (let ((entry (car (last contexture-providers))))
-    (cons (car entry) (contexture-ert--plist-without (cdr entry) :base-url))))
+    (cons (car entry) (llm-ert--plist-without (cdr entry) :base-url))))
 
 (ert-deftest contexture-provider-command-asks-for-as-little-as-it-can ()
   (contexture-provider-tests--with nil

@@ -19,11 +19,18 @@
 (require 'contexture-marks)
 (require 'contexture-sources)
 
+;; What the kit llm-ert has, by the names that suites know it by.
+(dolist (name '(wait-for wait-until with-files write-file leftovers with-model shown
+                await-step go-on messages calls should-called should-not-called await))
+  (defalias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
+(dolist (name '(timeout directory hooks record))
+  (defvaralias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
+
 (defvar contexture-doctor-timeout)
 ;; These suites run beside others, and with a server that was built to debug.
-(setq contexture-ert-timeout 60)
+(setq llm-ert-timeout 60)
 ;; Whoever tests what does not answer in time sets less.
-(setq contexture-doctor-timeout contexture-ert-timeout)
+(setq contexture-doctor-timeout llm-ert-timeout)
 
 (defvar contexture-conversation-history-file)
 ;; Not the user's. Whoever tests the history sets a file of the test's own.
@@ -56,14 +63,14 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   (contexture-test-in-directory
    (lambda ()
      (contexture-ert-with-server
-       :state (and state (concat contexture-ert-directory "state"))
+       :state (and state (concat llm-ert-directory "state"))
        :time nil
        :tokenizer nil
        (funcall function)))))
 
 (defun contexture-test-in-directory (function)
   "Call FUNCTION in a new directory that is no project, with our own server at hand."
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     :project nil
     (let ((contexture-ert-server-command contexture-test-binary))
       (funcall function))))
@@ -78,7 +85,7 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
 
 (defun contexture-test-file (name &rest lines)
   "Write LINES to the file NAME in the test's directory; return its full name."
-  (contexture-ert-write-file
+  (llm-ert-write-file
    name (mapconcat (lambda (line) (concat line "\n")) lines "")))
 
 (defun contexture-test-use-clients (clients installed)
@@ -112,7 +119,7 @@ quicker tiers leave such tests to it."
 
 (defun contexture-test-settle ()
   "Wait until no call is unanswered and nothing is left to run."
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
       (and (zerop (hash-table-count (oref (contexture-current-connection) unanswered)))
            (not (cl-some (lambda (timer)
                            (memq (timer--function timer)
@@ -151,7 +158,7 @@ quicker tiers leave such tests to it."
   (declare (indent 1) (debug t))
   `(let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
      ,@body
-     (contexture-ert-wait-for (contexture-test--message-after start ,regexp))))
+     (llm-ert-wait-for (contexture-test--message-after start ,regexp))))
 
 (defun contexture-test--message-after (start regexp)
   "Return the first message after START that REGEXP matches."

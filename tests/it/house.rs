@@ -219,6 +219,28 @@ impl Source {
     }
 }
 
+/// The test kit is for any package: its files name Contexture only as who made them and where.
+#[test]
+fn the_test_kit_knows_nothing_of_contexture() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("elisp");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("llm-ert") || !name.ends_with(".el") {
+            continue;
+        }
+        files += 1;
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("SPDX-License-Identifier: GPL-3.0-or-later"), "{name}: no licence");
+        let made_by = [";; Copyright", ";; Author:", ";; URL:"];
+        for line in text.lines().filter(|line| !made_by.iter().any(|part| line.starts_with(part))) {
+            assert!(!line.to_lowercase().contains("contexture"), "{name}: {line}");
+        }
+    }
+    assert!(files > 3, "the kit has only {files} files");
+}
+
 /// A path goes into a message through `visible`, which shows what hides in its name.
 #[test]
 fn no_path_is_shown_as_it_is() {
