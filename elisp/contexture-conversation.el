@@ -1578,22 +1578,50 @@ They are a pair.  Signal an error if there is no text."
       (user-error "There is no text to ask about"))
     bounds))
 
-(defun contexture-conversation-code--take (bounds session)
-  "Return (TEXT . ORIGIN) for the code between BOUNDS in this buffer.
+(defun contexture-conversation-code--about (function)
+  "Call FUNCTION with what to ask about here, once its text is at hand.
+That is a list of subjects, as `contexture-point-subjects' returns them, or the
+bounds of code in this buffer, a pair."
+  (let ((subjects (contexture-point-subjects)))
+    (if subjects (contexture-point-with subjects function)
+      (funcall function (contexture-conversation-code--bounds)))))
+
+(defun contexture-conversation-code--take (about session)
+  "Return (TEXT . ORIGIN) for ABOUT, subjects or bounds in this buffer.
 TEXT is the code between fences, below a line that names its source.
 SESSION is the buffer of the conversation in which to ask about it."
-  (let* ((beg (car bounds)) (end (cdr bounds))
-         (code (buffer-substring-no-properties beg end))
-         (place (contexture-conversation-code--place
-                 (plist-get (contexture--capture beg end :region) :metadata) session))
+  (if (consp (car about))
+      (let ((texts (mapcar (lambda (subject)
+                             (contexture-conversation-code--fenced
+                              (plist-get subject :params) session))
+                           about)))
+        (cons (mapconcat #'car texts "\n\n")
+              (contexture-conversation--make-origin
+               :name (if (cdr texts) (contexture--count (length texts) "place")
+                       (cdar texts)))))
+    (let* ((beg (car about)) (end (cdr about))
+           (text (contexture-conversation-code--fenced
+                  (contexture--capture beg end :region) session)))
+      (cons (car text)
+            (contexture-conversation--make-origin
+             :buffer (contexture--base-buffer)
+             :beg (copy-marker beg) :end (copy-marker end t)
+             :file (buffer-file-name (contexture--base-buffer))
+             :text (buffer-substring-no-properties beg end) :name (cdr text))))))
+
+(defun contexture-conversation-code--fenced (params session)
+  "Return (TEXT . PLACE) for the text of PARAMS, parameters of `add-item'.
+TEXT has it between fences, below a line that names PLACE, its source.
+SESSION is the buffer of the conversation in which to ask about it."
+  (let* ((code (plist-get params :content))
+         (metadata (plist-get params :metadata))
+         (place (contexture-conversation-code--place metadata session))
          (fence (contexture-conversation-code--fence code)))
     (cons (format "From %s:\n%s%s\n%s%s%s"
-                  place fence (contexture-conversation-code--language) code
-                  (if (string-suffix-p "\n" code) "" "\n") fence)
-          (contexture-conversation--make-origin
-           :buffer (contexture--base-buffer)
-           :beg (copy-marker beg) :end (copy-marker end t)
-           :file (buffer-file-name (contexture--base-buffer)) :text code :name place))))
+                  place fence (contexture-conversation-code--language
+                               (plist-get metadata :language))
+                  code (if (string-suffix-p "\n" code) "" "\n") fence)
+          place)))
 
 (defun contexture-conversation-code--place (metadata session)
   "Return a phrase for the place of a text with METADATA.
@@ -1613,23 +1641,22 @@ only if that is also the conversation's."
             start (match-end 0)))
     (make-string (1+ longest) ?`)))
 
-(defun contexture-conversation-code--language ()
-  "Return the name of this buffer's language for a code fence, or \"\"."
-  (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" ""
-                                        (symbol-name major-mode))))
+(defun contexture-conversation-code--language (mode)
+  "Return the language of MODE, the name of a major mode, for a fence, or \"\"."
+  (let ((name (replace-regexp-in-string "\\(-ts\\)?-mode\\'" "" (or mode ""))))
     (pcase name
       ((or "fundamental" "text") "")
       ((or "emacs-lisp" "lisp-interaction") "elisp")
       ("c++" "cpp")
       (_ name))))
 
-(defun contexture-conversation-code--ask (template bounds session &rest fields)
-  "Ask the question that TEMPLATE makes of the code between BOUNDS.
+(defun contexture-conversation-code--ask (template about session &rest fields)
+  "Ask the question that TEMPLATE makes of ABOUT, subjects or bounds.
 SESSION is the name of the conversation to ask in, or nil for a new one.
 FIELDS are further fields of TEMPLATE, keywords and values."
   (let* ((buffer (contexture-conversation-code--idle (contexture-conversation-code--clean session)))
-         (taken (contexture-conversation-code--take bounds buffer))
-         (language (contexture-conversation-code--language))
+         (taken (contexture-conversation-code--take about buffer))
+         (language (contexture-conversation-code--language (symbol-name major-mode)))
          (fields (apply #'contexture--plist
                         :code (car taken)
                         :language (and (not (string-empty-p language)) language)
@@ -1724,6 +1751,8 @@ If another question is being answered, put TEXT at the prompt instead."
 ;;;###autoload
 (defun contexture-explain-code (&optional question session)
   "Have a model explain the region or the definition around point.
+Where `contexture-add-dwim' would add something else, such as a hunk or a
+commit, have it explain that.
 With a prefix argument, ask QUESTION about it instead; with two, also
 choose the conversation SESSION to go on in.  Otherwise see
 `contexture-conversation-continue'."
@@ -1731,9 +1760,11 @@ choose the conversation SESSION to go on in.  Otherwise see
    (list (and current-prefix-arg (contexture-mention--ask "Question about this code: "
                                                             'contexture-question-history))
          (contexture-conversation-code--read-session (equal current-prefix-arg '(16)))))
-  (contexture-conversation-code--ask
-   "explain" (contexture-conversation-code--bounds) session
-   :question (and question (not (string-blank-p question)) question)))
+  (contexture-conversation-code--about
+   (lambda (about)
+     (contexture-conversation-code--ask
+      "explain" about session
+      :question (and question (not (string-blank-p question)) question)))))
 
 ;;;###autoload
 (defun contexture-document-defun (&optional session)
@@ -1747,10 +1778,13 @@ see `contexture-conversation-continue'."
 ;;;###autoload
 (defun contexture-review-code (&optional session)
   "Have a model review the region or the definition around point.
+Where `contexture-add-dwim' would add something else, such as a hunk or a
+commit, have it review that.
 With a prefix argument, choose the conversation SESSION to go on in;
 otherwise see `contexture-conversation-continue'."
   (interactive (list (contexture-conversation-code--read-session current-prefix-arg)))
-  (contexture-conversation-code--ask "review" (contexture-conversation-code--bounds) session))
+  (contexture-conversation-code--about
+   (lambda (about) (contexture-conversation-code--ask "review" about session))))
 
 ;;;###autoload
 (defun contexture-write-tests (&optional session)
@@ -1764,16 +1798,29 @@ otherwise see `contexture-conversation-continue'."
 (defun contexture-fix-error (error &optional session)
   "Have a model fix the region or the definition around point.
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
-diagnostics at point, or what you type.  In a compilation, the model fixes the
-code that the error at point names.  With a prefix argument, choose the
-conversation SESSION to go on in; otherwise see
+diagnostics at point, or what you type.  In a compilation or a list of
+diagnostics, the model fixes the code that the error at point names; among
+differences, the code that the hunk at point changed.  With a prefix argument,
+choose the conversation SESSION to go on in; otherwise see
 `contexture-conversation-continue'."
   (interactive (list nil (contexture-conversation-code--read-session current-prefix-arg)))
-  (if (and (null error) (derived-mode-p 'compilation-mode))
-      (contexture-conversation-code--fix-compilation session)
-    (contexture-conversation-code--ask
-     "fix-error" (contexture-conversation-code--bounds) session
-     :error (or error (contexture-conversation-code--error-here)))))
+  (pcase (contexture-point-subjects)
+    (`(,subject . ,_)
+     (pcase-let ((`(,buffer ,beg ,end)
+                  (or (contexture-point-code subject)
+                      (user-error "What is at point names no existing file")))
+                 (params (plist-get subject :params)))
+       (unless error
+         (setq error (if (eq (plist-get params :type) :error)
+                         (string-trim-right (plist-get params :content))
+                       (contexture-conversation-code--read-error))))
+       (with-current-buffer buffer
+         (contexture--widened
+           (contexture-conversation-code--ask "fix-error" (cons beg end) session
+                                              :error error)))))
+    (_ (contexture-conversation-code--ask
+        "fix-error" (contexture-conversation-code--bounds) session
+        :error (or error (contexture-conversation-code--error-here))))))
 
 (defun contexture-conversation-code--error-here ()
   "Return Flymake's diagnostics at point as text, or else what the user types."
@@ -1782,30 +1829,13 @@ conversation SESSION to go on in; otherwise see
     (if diagnostics
         (string-trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
-      (let ((text (contexture-mention--ask "What is wrong? " 'contexture-question-history)))
-        (if (string-blank-p text) (user-error "Say what is wrong with the code")
-          text)))))
+      (contexture-conversation-code--read-error))))
 
-(defun contexture-conversation-code--fix-compilation (session)
-  "Have a model fix the code that the error at point of this compilation names.
-SESSION is the name of the conversation to ask in, or nil for a new one."
-  (let* ((position (or (contexture-sources--error-position)
-                       (user-error "There is no compilation error at point")))
-         (text (string-trim-right (contexture-sources--error-text position)))
-         (place (contexture-sources--error-place position)))
-    (unless (car place)
-      (user-error "This error does not name an existing file"))
-    (with-current-buffer (find-file-noselect (car place))
-      (save-excursion
-        (save-restriction
-          (widen)
-          (contexture--line-position (or (cdr place) 1))
-          (contexture-conversation-code--ask
-           "fix-error"
-           (or (contexture--defun-bounds)
-               (cons (line-beginning-position -9) (line-beginning-position 11)))
-           session
-           :error text))))))
+(defun contexture-conversation-code--read-error ()
+  "Ask what is wrong with the code, and return the answer."
+  (let ((text (contexture-mention--ask "What is wrong? " 'contexture-question-history)))
+    (if (string-blank-p text) (user-error "Say what is wrong with the code")
+      text)))
 
 ;;;###autoload
 (defun contexture-send-region (question &optional session)

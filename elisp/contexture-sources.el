@@ -135,16 +135,29 @@ out.  Signal an error if the rectangle is blank."
 ;;;###autoload
 (defun contexture-add-dwim ()
   "Add what you most likely mean to this buffer's context.
-That is the region if it is active; in Dired and Ibuffer, the marked
-files or buffers, or the one at point; else the definition around point;
+In Dired and Ibuffer, that is the marked files or buffers, or the one at
+point.  Among differences, it is the hunk, file or commit at point.  In a list
+of errors or matches, it is the code at the place that point names, or at the
+places in the region.  In a terminal, it is the last command with its output.
+Elsewhere, it is the region if it is active, else the definition around point,
 else the whole buffer."
   (interactive)
-  (cond ((or (use-region-p) (contexture-sources--block-selection))
-         (call-interactively #'contexture-add-region))
-        ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
-        ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
-        ((contexture-defun-at-point) (contexture-add-defun))
-        (t (contexture-add-buffer))))
+  (let ((subjects (and (not (derived-mode-p 'dired-mode))
+                       (contexture-point-subjects))))
+    (cond (subjects (contexture-point-with subjects #'contexture-sources--add-subjects))
+          ((or (use-region-p) (contexture-sources--block-selection))
+           (call-interactively #'contexture-add-region))
+          ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
+          ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
+          ((contexture-defun-at-point) (contexture-add-defun))
+          (t (contexture-add-buffer)))))
+
+(defun contexture-sources--add-subjects (subjects)
+  "Add SUBJECTS, which `contexture-point-subjects' found, to this buffer's context."
+  (contexture-sources--add-all
+   (mapcar (lambda (subject) (cons 'add-item (plist-get subject :params))) subjects)
+   "text")
+  (setq deactivate-mark t))
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.

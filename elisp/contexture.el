@@ -150,6 +150,8 @@
                     contexture-mention--ask
                     contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point)
+                   ("contexture-point"
+                    contexture-point-code contexture-point-subjects contexture-point-with)
                    ("contexture-lisp" contexture-lisp-connected-p)
                    ("contexture-conversations" contexture-embark--offer)
                    ("contexture-tools"

@@ -160,24 +160,72 @@
                    (setq chosen (car (member "printer.el" (all-completions "" table)))))))
         (contexture-ert-wait-for (progn (completion-at-point) chosen))))))
 
+(defun contexture-packages-real--meant (regexp)
+  "Return the texts of the subjects where REGEXP is next in this buffer."
+  (goto-char (point-min))
+  (should (re-search-forward regexp nil t))
+  (forward-line 0)
+  (let ((found 'none))
+    (contexture-point-with
+     (contexture-point-subjects)
+     (lambda (subjects)
+       (setq found (mapcar (lambda (it) (plist-get (plist-get it :params) :content)) subjects))))
+    (contexture-ert-wait-for (not (eq found 'none)))
+    found))
+
 (contexture-packages-real-deftest magit adds-what-is-at-point
   (skip-unless (executable-find "git"))
   (contexture-test-with-server
-    (let ((default-directory contexture-ert-directory))
-      (contexture-test-file "a.txt" "one")
-      (dolist (args '(("init" "-q") ("add" "a.txt")
-                      ("-c" "user.name=A" "-c" "user.email=a@b.c" "commit" "-q" "-m" "one")))
-        (should (equal 0 (apply #'call-process "git" nil nil nil args))))
-      (contexture-test-file "a.txt" "two")
+    (let ((default-directory contexture-ert-directory)
+          (magit-save-repository-buffers nil)
+          (git (lambda (&rest args)
+                 (should (equal 0 (apply #'call-process "git" nil nil nil
+                                         "-c" "user.name=A" "-c" "user.email=a@b.c" args))))))
+      (apply #'contexture-test-file "a.txt" (mapcar #'number-to-string (number-sequence 1 30)))
+      (funcall git "init" "-q")
+      (funcall git "add" "a.txt")
+      (funcall git "commit" "-q" "-m" "Begin here")
+      (apply #'contexture-test-file "a.txt"
+             `("above" ,@(mapcar #'number-to-string (number-sequence 1 30)) "below"))
       (save-window-excursion
         (magit-status-setup-buffer default-directory)
         (let ((buffer (current-buffer)))
-          (should (search-forward "a.txt" nil t))
+          (should (equal (length (contexture-packages-real--meant "a\\.txt$")) 1))
+          (magit-section-show (magit-current-section))
+          (pcase-let ((`(,file) (contexture-packages-real--meant "a\\.txt$"))
+                      (`(,hunk) (contexture-packages-real--meant "^\\+below"))
+                      (`(,commit) (contexture-packages-real--meant "Begin here")))
+            (should (string-match-p "\\+above\\(?:.*\n\\)*\\+below" file))
+            (should (string-match-p "\\`@@ \\(?:.*\n\\)*\\+below\n\\'" hunk))
+            (should-not (string-search "above" hunk))
+            (should (string-match-p "\\`commit \\(?:.*\n\\)*    Begin here\\(?:.*\n\\)*\\+30" commit)))
+          (goto-char (point-min))
+          (re-search-forward "^\\+below")
           (contexture-add-dwim)
           (contexture-test-settle)
-          (should (cl-some (lambda (item) (string-match-p "two" (plist-get item :content)))
-                           (contexture-test-items (contexture-current-context))))
+          (let ((item (contexture-test-only-item (contexture-current-context))))
+            (should (string-match-p "\\`the diff of a\\.txt:[0-9]+-32\\'"
+                                    (contexture--description (plist-get item :metadata)))))
+          (magit-show-commit "HEAD")
+          (should (string-match-p "Begin here" (car (contexture-packages-real--meant "Author"))))
+          (magit-diff-range "HEAD~0")
+          (should (string-match-p "\\+below" (car (contexture-packages-real--meant "."))))
           (kill-buffer buffer))))))
+
+(contexture-packages-real-deftest flycheck adds-the-error-and-its-code
+  (contexture-test-with-server
+    (contexture-test-visiting (contexture-test-file "a.el" "(defun a ()" "  (one))" "(defun b ()" "  2)")
+      (emacs-lisp-mode)
+      (setq-local flycheck-check-syntax-automatically nil)
+      (flycheck-mode 1)
+      (setq-local flycheck-current-errors
+                  (list (flycheck-error-new-at 2 3 'error "one is odd")))
+      (save-window-excursion
+        (flycheck-list-errors)
+        (with-current-buffer flycheck-error-list-buffer
+          (flycheck-error-list-refresh)
+          (should (equal (contexture-packages-real--meant "one is odd")
+                         '("line 2: one is odd\n" "(defun a ()\n  (one))\n"))))))))
 
 (provide 'contexture-packages-real)
 ;;; contexture-packages-real.el ends here
