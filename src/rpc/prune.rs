@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
+use super::context::edit::stepping;
 use super::params::{InSession, ModelName, not_negative};
 use super::present::MessageShown;
 use crate::curation::prune::HistoryStats;
@@ -26,13 +27,15 @@ pub(super) struct PruneSession {
     model: Option<ModelName>,
     /// Answer with ids in place of messages.
     brief: Option<bool>,
+    /// Only report what the call would do; defaults to `nil`.
+    dry_run: Option<bool>,
 }
 
 pub(super) fn prune_session(call: Call, given: PruneSession) -> Result<Step, WireError> {
     let target = not_negative("keep-tokens", given.keep_tokens)?;
     let if_needed = given.if_needed.unwrap_or(false);
     let brief = given.brief.unwrap_or(false);
-    Step::state(move |engine| {
+    stepping(given.dry_run, move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.in_session(session, |engine, row| {
             let (row, model) = (row.clone(), given.model.as_deref());

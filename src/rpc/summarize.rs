@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
+use super::context::edit::stepping;
 use super::error::param_error;
 use super::params::{InSession, ModelName, not_negative};
 use crate::agent::Providers;
@@ -24,6 +25,8 @@ pub(super) struct SummarizeSession {
     /// Number of recent turns to keep; not together with `:keep-messages`.
     keep_turns: Option<i64>,
     model: Option<ModelName>,
+    /// Only report what the call would do; defaults to `nil`.
+    dry_run: Option<bool>,
 }
 
 /// Returns the description of the parameter `:keep-messages`.
@@ -49,7 +52,12 @@ pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<S
     let (session, model) = (given.session.clone(), given.model.clone());
     let providers = call.tools.providers.clone();
     let of_call = providers.clone();
+    let is_dry = given.dry_run.unwrap_or(false);
     let ahead = move |engine: &mut Engine, least| {
+        if is_dry {
+            // A report asks no model.
+            return Ok(None);
+        }
         let row = engine.find_session(session.as_deref())?;
         let context = of_call.turn_context(engine, row, model.as_deref())?;
         let max_tokens = context.max_tokens();
@@ -83,7 +91,7 @@ fn summarized(
     keep: Keep,
     Described { prepared, outcome }: Described,
 ) -> Result<Step, WireError> {
-    Step::state(move |engine| {
+    stepping(given.dry_run, move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
             let context = providers.turn_context(engine, row.clone(), given.model.as_deref())?;

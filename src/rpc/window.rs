@@ -147,6 +147,8 @@ pub(super) struct BuildContext {
     brief: Option<bool>,
     /// Report each part with its score, and do not group similar parts.
     explain: Option<bool>,
+    /// Only show the window, without a line in the usage log, a report to explain, or a notification.
+    dry_run: Option<bool>,
 }
 
 pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, WireError> {
@@ -167,6 +169,7 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
+    let dry_run = given.dry_run.unwrap_or(false);
     let managers = given.managers.map(manager_names).transpose()?;
     Step::then(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
@@ -189,8 +192,10 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
             let built = build(counter, material, purpose)?;
             let window = Arc::new(built.window);
             let (noted, items) = (Arc::clone(&window), built.items.clone());
-            let note = move |engine: &mut Engine| engine.note_window(id, &noted, items);
-            call.tools.engine.ask_blocking_for(call.caller, note)?;
+            if !dry_run {
+                let note = move |engine: &mut Engine| engine.note_window(id, &noted, items);
+                call.tools.engine.ask_blocking_for(call.caller, note)?;
+            }
             Ok(Value::of(&WindowResult {
                 session: &name,
                 tokens: window.tokens,

@@ -7,6 +7,7 @@ use super::SessionShown;
 use crate::ids::CheckpointId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
+use crate::rpc::context::edit::stepping;
 use crate::rpc::params::{InSession, ManagerName, Name, new_name, not_negative};
 use crate::store::session::{CheckpointRow, NewSession, StateSummary};
 use crate::value::Keyword;
@@ -223,6 +224,8 @@ pub(super) struct RestoreRevision {
     session: Option<InSession>,
     /// Number of the revision; 0 is the view before the first change.
     revision: i64,
+    /// Only report what the call would do; defaults to `nil`.
+    dry_run: Option<bool>,
 }
 
 /// A restored revision.
@@ -239,7 +242,7 @@ pub(super) struct Restored {
 
 pub(super) fn restore_revision(_: Call, given: RestoreRevision) -> Result<Step, WireError> {
     let number = not_negative("revision", Some(given.revision))?.unwrap_or(0);
-    Step::state(move |engine| {
+    stepping(given.dry_run, move |engine| {
         let session = given.session.as_deref();
         let (row, revision) = engine.between_turns(session, |engine, row| {
             engine.restore_revision(row.id, number)?;

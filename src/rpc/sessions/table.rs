@@ -123,13 +123,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               calls go further back. Messages added since stay in view, except that undoing a \
               rollback restores the view and the items from before the rollback.",
         )
-        .result("`:session :undone :turns-restored :turns-lost :messages`; the error `nothing-to-undo` when there is none."),
+        .result("`:session :undone :turns-restored :turns-lost :messages :returned :left`; the error `nothing-to-undo` when there is none."),
     method!("session", "redo-session", undo::redo_session => undo::SessionRedone)
         .changes()
         .doc(
             "Redoes the change to a session's view that was undone last. After a new message, or another change to the view, nothing can be redone.",
         )
-        .result("`:session :redone :turns-restored :turns-lost :messages`; the error `nothing-to-redo` when there is none."),
+        .result("`:session :redone :turns-restored :turns-lost :messages :returned :left`; the error `nothing-to-redo` when there is none."),
     method!("session", "next-session-changes", undo::next_session_changes => undo::NextSessionChanges)
         .doc("Returns the changes to a session's view that `undo-session` would undo and `redo-session` would redo next.")
         .result("`:session :next-undo :next-redo`: for each its `:method` and `:revision`."),

@@ -1,10 +1,13 @@
 //! Methods that undo and redo changes to a session's view.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::OfSession;
 use crate::engine::{Engine, EngineError, RollbackUndone, SessionStep};
+use crate::ids::MessageId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::context::edit::stepping;
@@ -61,6 +64,10 @@ struct ViewNow {
     turns_lost: u64,
     /// Number of messages in view now.
     messages: usize,
+    /// Ids of the messages that came back into view.
+    returned: Vec<MessageId>,
+    /// Ids of the messages that left the view.
+    left: Vec<MessageId>,
 }
 
 impl StepCall {
@@ -75,14 +82,24 @@ impl StepCall {
     ) -> Result<Step, WireError> {
         stepping(self.dry_run, move |engine| {
             let session = self.session.as_deref();
-            let (row, (step, turns)) =
-                engine.between_turns(session, |engine, row| step(engine, row.id))?;
+            let (row, (before, (step, turns))) = engine.between_turns(session, |engine, row| {
+                Ok((in_view(engine, row.id)?, step(engine, row.id)?))
+            })?;
             let RollbackUndone { turns_restored, turns_lost } = turns;
-            let messages = engine.session(row.id)?.in_view().count();
-            let now = ViewNow { turns_restored, turns_lost, messages };
+            let after = in_view(engine, row.id)?;
+            let beyond = |these: &BTreeSet<u64>, those: &BTreeSet<u64>| {
+                these.difference(those).map(|number| MessageId(*number)).collect()
+            };
+            let (returned, left) = (beyond(&after, &before), beyond(&before, &after));
+            let now = ViewNow { turns_restored, turns_lost, messages: after.len(), returned, left };
             Ok(shown(row.name, step.method, now))
         })
     }
+}
+
+/// Returns the numbers of the messages in view.
+fn in_view(engine: &mut Engine, id: u64) -> Result<BTreeSet<u64>, EngineError> {
+    Ok(engine.session(id)?.in_view().map(|message| message.number).collect())
 }
 
 /// The changes that would be undone or redone next.
