@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-all setup-bench setup-demo build build-demo check test test-all demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
+.PHONY: help setup setup-all setup-bench setup-demo setup-pictures build build-demo check test test-all demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -23,6 +23,9 @@ setup-bench:
 setup-demo:
 	@scripts/setup test demo
 
+setup-pictures:
+	@scripts/setup test demo pictures
+
 build: ## compile the server for use, into target/release
 	cargo build --release --locked
 
@@ -41,8 +44,9 @@ build-demo:
 demo: setup-demo build-demo ## show it on its own sources; opens Emacs if there is a terminal
 	@scripts/demo
 
-pictures: setup-demo build ## take the pictures and screens of the documentation again
+pictures: setup-pictures build ## take the pictures and screens of the documentation again
 	@scripts/picture docs/images/session.svg
+	@scripts/pictures-browser docs/images
 	@scripts/screens
 	@scripts/screens-sessions
 	@scripts/screens-repl

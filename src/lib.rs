@@ -52,6 +52,8 @@ mod config;
 mod context;
 mod conversation;
 mod curation;
+#[cfg(feature = "mcp")]
+mod dashboard;
 mod engine;
 mod files;
 mod ids;
@@ -78,6 +80,8 @@ mod template;
 mod tokens;
 mod value;
 mod visible;
+#[cfg(feature = "mcp")]
+mod web;
 mod whole_file;
 #[cfg(feature = "server")]
 mod wire;

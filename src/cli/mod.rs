@@ -5,6 +5,7 @@ mod backup;
 mod call;
 mod clock;
 mod compact;
+mod dashboard;
 mod doctor;
 mod greeting;
 mod hook;
@@ -78,6 +79,8 @@ enum Command {
     Import(import::Import),
     /// Compact a recorded session, and say what was left out
     Compact(compact::Compact),
+    /// Show all sessions and their windows in a browser
+    Dashboard(dashboard::Dashboard),
     /// Serve an agent that speaks the Model Context Protocol
     Mcp(mcp::Mcp),
     /// Answer an agent's hook event with what changed in its context since the last push
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Call(call) => call.run(&common),
         Command::Import(import) => import.run(&common),
         Command::Compact(compact) => compact.run().map(|()| true),
+        Command::Dashboard(dashboard) => dashboard.run(&common).map(|()| true),
         Command::Mcp(mcp) => mcp.run(&common).map(|()| true),
         Command::Hook(hook) => {
             hook.run(&common);

@@ -49,7 +49,8 @@ pub(super) struct Serve {
     swank_version: Option<String>,
 }
 
-fn port(text: &str) -> Result<u16, &'static str> {
+/// Reads a port from an argument.
+pub(super) fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "must be a port, from 0 to 65535")
 }
 

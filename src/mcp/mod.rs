@@ -36,7 +36,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::link::{Dial, Dialing, Link};
-pub(crate) use self::open::Stream;
+pub(crate) use self::open::{Open, Stream};
 pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 

@@ -21,7 +21,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// An open connection, over which one call is made at a time.
-pub(super) struct Open {
+pub(crate) struct Open {
     lines: Lines<BufReader<ReadHalf<Box<dyn Stream>>>>,
     writer: WriteHalf<Box<dyn Stream>>,
     /// Id of the last call.
@@ -30,10 +30,15 @@ pub(super) struct Open {
     pub(super) is_introduced: bool,
 }
 
-/// A reply from the server, or a notification, which has no id.
+/// A message from the server: a reply, or a notification, which has no id.
+#[derive(Deserialize)]
+struct Message {
+    id: Option<Json>,
+}
+
+/// A reply from the server.
 #[derive(Deserialize)]
 pub(super) struct Reply {
-    id: Option<Json>,
     #[serde(default)]
     result: Json,
     pub(super) error: Option<Refusal>,
@@ -66,7 +71,7 @@ impl Refusal {
 }
 
 impl Open {
-    pub(super) fn over(stream: Box<dyn Stream>) -> Self {
+    pub(crate) fn over(stream: Box<dyn Stream>) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         Self { lines: BufReader::new(reader).lines(), writer, last: 0, is_introduced: false }
     }
@@ -80,24 +85,33 @@ impl Open {
     /// Waits for a notification, and returns its parameters; `None` if the connection ends, or the
     /// notification is not valid.
     pub(super) async fn notification(&mut self) -> Option<Json> {
-        let line = self.lines.next_line().await.ok()??;
-        let told: Json = serde_json::from_str(&line).ok()?;
+        let told: Json = serde_json::from_str(&self.line().await?).ok()?;
         Some(told["params"].clone())
+    }
+
+    /// Waits for the next message, and returns its text; `None` if the connection ends.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        self.lines.next_line().await.ok()?
     }
 
     /// Sends a call and waits for the reply. Returns `None` if the connection ends before the
     /// reply, or the reply is not valid.
     pub(super) async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
+        serde_json::from_str(&self.answer(method, params).await?).ok()
+    }
+
+    /// Sends a call like [`ask`](Self::ask), and returns the text of the reply.
+    pub(crate) async fn answer(&mut self, method: &str, params: &Json) -> Option<String> {
         self.last += 1;
         let request =
             json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
         self.writer.write_all(format!("{request}\n").as_bytes()).await.ok()?;
         self.writer.flush().await.ok()?;
         loop {
-            let line = self.lines.next_line().await.ok()??;
-            let reply: Reply = serde_json::from_str(&line).ok()?;
-            if reply.id.as_ref().and_then(Json::as_u64) == Some(self.last) {
-                return Some(reply);
+            let line = self.line().await?;
+            let Message { id } = serde_json::from_str(&line).ok()?;
+            if id.as_ref().and_then(Json::as_u64) == Some(self.last) {
+                return Some(line);
             }
         }
     }

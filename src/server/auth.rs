@@ -132,15 +132,23 @@ pub(crate) fn read_secret(
     }
 }
 
+/// Returns a new random secret, as hex digits.
+///
+/// # Errors
+/// Fails if the operating system has no random bytes.
+pub(crate) fn random_secret() -> std::io::Result<String> {
+    let mut bytes = [0; SECRET_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(blake3::Hash::from_bytes(bytes).to_hex().to_string())
+}
+
 /// Makes a random secret and writes it to the file `path`, which only this user can read. Replaces
 /// the file if it exists.
 ///
 /// # Errors
 /// Fails if the operating system has no random bytes, or the file cannot be written.
 pub(crate) fn make_secret(path: &Path) -> std::io::Result<()> {
-    let mut bytes = [0; SECRET_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let secret = blake3::Hash::from_bytes(bytes).to_hex();
+    let secret = random_secret()?;
     whole_file::replace(path, |file, _| writeln!(file, "{secret}"))
 }
 

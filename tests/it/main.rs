@@ -23,6 +23,7 @@ mod contract;
 mod count;
 mod curation;
 mod damage;
+mod dashboard;
 mod described;
 mod dialects;
 mod docs;

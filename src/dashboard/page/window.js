@@ -1,0 +1,278 @@
+// The window of a session as a bar and a tree: what a model would be sent now, what was left out, why,
+// and how to bring it back.
+
+const SECTIONS = {
+  'tool-schemas': 'Tool descriptions', 'system-prompt': 'System prompt', 'design-document': 'Design document',
+  'type-definitions': 'Types', 'current-unit': 'Current code', 'relevant-tests': 'Tests', implementation: 'Code of tests',
+  'context-items': 'Marked items', summary: 'Summary', messages: 'Conversation', 'previous-units': 'Earlier code',
+  grounding: 'Memories',
+};
+const GROUPS = { section: 'Section', turn: 'Turn', tool: 'Tool', out: 'Left out' };
+/** Reasons of the report for which a message cannot be left out. */
+const LOCKS = /system prompt|pinned|first message|last message|very last|without a result|wait/;
+/** Length of the beginning of a message that a row shows, and number of messages to ask for at once. */
+const BEGINNING = 160;
+/** Length of the beginning by which arguments of calls are told apart, with their length. */
+const SAME = 400;
+const AT_ONCE = 60;
+/** Number of messages whose outline is read in one call. */
+const OUTLINES = 2000;
+
+/** Reads the outlines of all messages of a session, without their texts. */
+async function outlines(element, known = []) {
+  const fields = ['id', 'role', 'tokens', 'pinned', 'in_view', 'timestamp', 'tool_calls', 'tool_call_id'];
+  const list = [...known];
+  for (;;) {
+    const from = list.length + 1;
+    const part = await element.call('get-messages', {
+      ...element.about, view: 'log', fields, from: `msg-${from}`, to: `msg-${from + OUTLINES - 1}`,
+    }).catch((error) => {
+      if (/msg-/.test(error.message)) return [];
+      throw error;
+    });
+    for (const it of part ?? []) list.push(outline(it));
+    if ((part ?? []).length < OUTLINES) return withTurns(list);
+  }
+}
+
+/** Keeps of a message what the page shows: of the arguments of calls only their beginning. */
+function outline({ tool_calls: calls, ...message }) {
+  const of = ({ id, name, arguments: args }) => ({ id, name, hint: args.slice(0, BEGINNING), same: `${name} ${args.length} ${args.slice(0, SAME)}` });
+  return { ...message, calls: calls?.length ? calls.map(of) : undefined };
+}
+
+/** Adds to each message its turn, and to each result the call that it answers. */
+function withTurns(list) {
+  const calls = new Map();
+  let turn = 0;
+  for (const message of list) {
+    if (message.role === 'user') turn += 1;
+    message.turn = turn;
+    for (const call of message.calls ?? []) calls.set(call.id, call);
+    if (message.role === 'tool') message.answers = calls.get(message.tool_call_id);
+  }
+  return list;
+}
+
+const toolOf = (message) => message?.answers?.name ?? message?.calls?.[0]?.name;
+
+class ContextWindow extends Live {
+  constructor() {
+    super();
+    Object.assign(this, { group: 'section', open: new Set(['messages', 'context-items', 'out']), texts: new Map() });
+    this.bar = h('div', { class: 'window' });
+    this.rows = new Rows({
+      role: 'treegrid', itemRole: 'row', label: 'Parts of the window', height: 34,
+      row: (item) => this.row(item),
+      props: (item) => ({
+        class: `row ${item.fate ?? ''}`, 'aria-level': item.level,
+        'aria-expanded': item.isOpen === undefined ? undefined : String(item.isOpen),
+      }),
+      open: (item) => (item.isOpen === undefined ? this.read(item) : this.toggle(item)),
+      press: (item, key) => this.press(item, key),
+      seen: (items) => this.fetchTexts(items),
+    });
+    this.choice = h('div', { class: 'choice', role: 'group', 'aria-label': 'Order of the tree' });
+    this.shadowRoot.append(this.trouble, this.bar, this.choice, this.rows.node);
+  }
+
+  async load(told) {
+    const about = this.about;
+    // The outlines of messages stay as they were until the view has another revision.
+    const stats = await this.call('session-stats', about).catch(none);
+    const isNew = !told || this.of !== this.session || this.revision !== stats?.revision;
+    this.revision = stats?.revision;
+    if (isNew && this.session) {
+      const row = (await this.call('list-sessions')).find((it) => it.id === this.session);
+      this.managers = row?.managers ?? (row && [row.manager]);
+    }
+    const [built, log, items] = await Promise.all([
+      this.call('build-window', { ...about, brief: true, explain: true }).catch((error) => {
+        if (error.kind === 'budget-too-small') return { trouble: error.message };
+        return none(error);
+      }),
+      outlines(this, isNew ? [] : this.log).catch(none),
+      this.managers && this.call('list-items', { managers: this.managers, brief: true }),
+    ]);
+    if (this.of !== this.session) this.texts.clear();
+    Object.assign(this, { built, log: log ?? [], of: this.session });
+    this.items = new Map((items ?? []).map((it) => [it.id, it]));
+    this.show();
+    this.dispatchEvent(new CustomEvent('contexture-window', { detail: this }));
+  }
+
+  show() {
+    const { built } = this;
+    if (!built?.report) {
+      put(this.bar, h('p', null, built?.trouble ?? 'No session is open.'));
+      put(this.choice);
+      return this.rows.set([]);
+    }
+    const { report, tokens, max_tokens: most } = built;
+    const sections = report.sections.filter((it) => it.after > 0);
+    const whole = Math.max(most, tokens);
+    const part = (it) => h('span', {
+      class: `part s-${it.section}`, style: { width: `${(100 * it.after) / whole}%` },
+      title: `${SECTIONS[it.section]}: ${number(it.after)} tokens`,
+    });
+    const full = (100 * tokens) / most;
+    put(this.bar,
+      h('p', null, h('b', null, `${number(tokens)} of ${number(most)} tokens`), ` (${percent(tokens, most)})`,
+        report.exact ? '' : ', estimated', built.model_known ? '' : ', limit assumed since the model is unknown',
+        full >= NEARLY_FULL && h('span', { class: 'tag warning' }, full > 100 ? 'too full' : 'nearly full')),
+      h('div', { class: `bar ${full >= NEARLY_FULL ? 'full' : ''}`, role: 'img', 'aria-label':
+        `The window is ${percent(tokens, most)} full. ${sections.map((it) => `${SECTIONS[it.section]} ${number(it.after)}`).join(', ')}` },
+      sections.map(part)),
+      h('p', { class: 'legend quiet' }, sections.map((it) =>
+        h('span', null, h('span', { class: `key s-${it.section}`, 'aria-hidden': 'true' }),
+          `${SECTIONS[it.section]} ${percent(it.after, tokens)} `))));
+    put(this.choice, Object.entries(GROUPS).map(([key, name]) =>
+      h('button', { 'data-key': key, 'aria-pressed': String(this.group === key), onclick: () => {
+        this.group = key;
+        this.show();
+      } }, key === 'out' ? `${name} (${number(this.leftOut().length)})` : name)));
+    this.rows.set(this.flat(this.roots()));
+  }
+
+  /** Returns the parts of the report as leaves of the tree. */
+  leaves() {
+    return this.built.report.parts.map((part) => {
+      const ids = part.ids ?? [];
+      const messages = ids.map((id) => this.log[place(id) - 1]).filter(Boolean);
+      const first = messages[0];
+      return {
+        key: `part ${part.what} ${part.section}`, section: part.section, what: part.what, ids, fate: part.fate, reason: part.reason,
+        tokens: part.after, before: part.before, turn: first?.turn, tool: toolOf(messages.find(toolOf)) ?? (first && `${first.role}, no tool`),
+        role: first?.role, calls: messages.flatMap((it) => it.calls ?? []), pinned: messages.some((it) => it.pinned),
+      };
+    });
+  }
+
+  /** Returns what a model would not see whole: left out of the window, or taken out of view. */
+  leftOut() {
+    const parts = this.leaves().filter((it) => it.fate !== 'kept' && it.before > it.tokens);
+    const offered = new Set(this.leaves().flatMap((it) => it.ids));
+    const hidden = this.log.filter((it) => it.in_view === false && !offered.has(it.id)).map((it) => ({
+      key: `part ${it.id} hidden`, section: 'messages', what: it.id, ids: [it.id], fate: 'dropped', tokens: 0, before: it.tokens, role: it.role,
+      reason: 'out of view since a shortening, a summary or a return', turn: it.turn, calls: it.calls ?? [],
+    }));
+    return [...hidden, ...parts];
+  }
+
+  roots() {
+    const leaves = this.leaves();
+    if (this.group === 'out') return this.leftOut().map((it) => ({ ...it, canRestore: it.ids.length > 0 }));
+    if (this.group === 'section') {
+      return this.built.report.sections.map(({ section, before, after }) => {
+        const inside = leaves.filter((it) => it.section === section);
+        const children = section === 'messages' ? this.turns(inside, 'turn')
+          : section === 'context-items' ? this.itemLeaves() : inside;
+        return { key: section, name: SECTIONS[section], tokens: after, before, children, section };
+      });
+    }
+    const inside = leaves.filter((it) => it.section === 'messages');
+    if (this.group === 'turn') return this.turns(inside, 'by turn');
+    return this.groups(inside, (it) => it.tool ?? 'no tool', 'by tool', (name) => name)
+      .sort((a, b) => b.tokens - a.tokens);
+  }
+
+  turns(leaves, prefix) {
+    return this.groups(leaves, (it) => it.turn ?? 0, prefix, (turn) => (turn ? `Turn ${turn}` : 'Before the first turn'));
+  }
+
+  groups(leaves, by, prefix, name) {
+    const groups = Map.groupBy(leaves, by);
+    return [...groups].map(([value, children]) => ({
+      key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0],
+      tokens: sum(children, (it) => it.tokens), before: sum(children, (it) => it.before),
+    }));
+  }
+
+  itemLeaves() {
+    return (this.built.items ?? []).map((verdict) => {
+      const item = this.items.get(verdict.id);
+      const { filename, start_line: from, end_line: to } = item?.metadata ?? {};
+      const lines = from ? `:${from}${to && to !== from ? `-${to}` : ''}` : '';
+      return {
+        key: `item ${verdict.id}`, name: filename ? `${filename}${lines}` : `${item?.type ?? 'item'} ${verdict.id}`, reason: verdict.reason,
+        fate: verdict.fate === 'cut' ? 'shortened' : verdict.fate, tokens: verdict.tokens, before: item?.tokens ?? verdict.tokens,
+      };
+    });
+  }
+
+  flat(nodes, level = 1) {
+    return nodes.flatMap((node) => {
+      const { children, ...item } = node;
+      item.text = this.texts.get(item.ids?.[0] ?? item.first);
+      if (!children?.length) return [{ ...item, level }];
+      const isOpen = this.open.has(node.key);
+      return [{ ...item, level, isOpen, count: children.length }, ...(isOpen ? this.flat(children, level + 1) : [])];
+    });
+  }
+
+  row(item) {
+    const { tokens, before } = item;
+    const isLocked = item.fate === 'kept' && LOCKS.test(item.reason ?? '');
+    const label = item.name ?? `${item.what}${item.role ? ` ${item.role}` : ''}${item.calls?.length ? ` → ${item.calls.map((it) => it.name).join(', ')}` : ''}`;
+    const hint = item.text || item.calls?.[0]?.hint;
+    const action = this.mayChange && item.ids?.length
+      && (item.canRestore ? ['restore', 'Restore'] : item.pinned ? ['unpin', 'Unpin'] : item.fate === 'kept' ? ['pin', 'Pin'] : ['restore', 'Restore']);
+    return [
+      h('span', { role: 'gridcell', class: 'name', style: { paddingLeft: `${0.6 + 1.1 * (item.level - 1)}rem` } },
+        h('span', { class: 'twist', 'aria-hidden': 'true' }, item.isOpen === undefined ? '' : item.isOpen ? '▾' : '▸'),
+        isLocked && h('span', { class: 'lock', role: 'img', 'aria-label': 'cannot be left out', title: item.reason }, '🔒'),
+        h('span', { class: 'what' }, label), item.count > 1 && h('span', { class: 'quiet' }, ` (${number(item.count)})`),
+        hint && h('span', { class: 'hint quiet' }, hint)),
+      h('span', { role: 'gridcell', class: 'reason quiet', title: item.reason }, item.reason ?? ''),
+      h('span', { role: 'gridcell', class: 'figure' },
+        before !== tokens ? h('span', { class: 'quiet' }, `${number(before)} → `) : '', number(tokens)),
+      h('span', { role: 'gridcell', class: 'figure share' }, percent(tokens, this.built.tokens)),
+      h('span', { role: 'gridcell', class: 'do' }, action && h('button', {
+        'data-key': `do ${item.key}`, tabindex: -1, 'aria-label': `${action[1]} ${item.what}`, onclick: () => this.act(item, action[0]),
+      }, action[1])),
+    ];
+  }
+
+  act(item, what) {
+    propose(this, pinning(this, item, what));
+  }
+
+  press(item, key) {
+    if (key === 'ArrowRight' && item.isOpen === false) return this.toggle(item);
+    if (key === 'ArrowLeft' && item.isOpen) return this.toggle(item);
+    if (key === 'ArrowLeft') {
+      const { items, active } = this.rows;
+      const parent = items.slice(0, active).findLastIndex((it) => it.level < item.level);
+      if (parent >= 0) this.rows.go(parent);
+      return true;
+    }
+    if (key === 'p' && item.ids?.length && this.mayChange) {
+      this.act(item, item.pinned ? 'unpin' : item.fate === 'kept' ? 'pin' : 'restore');
+      return true;
+    }
+    return false;
+  }
+
+  toggle(item) {
+    if (!this.open.delete(item.key)) this.open.add(item.key);
+    this.show();
+    return true;
+  }
+
+  /** Shows the whole text of a part. */
+  async read(item) {
+    if (!item.ids?.length) return;
+    const messages = await this.call('get-messages', { ...this.about, view: 'log', ids: item.ids });
+    reading(this, item.what, messages);
+  }
+
+  /** Asks for the beginnings of the messages in sight. */
+  async fetchTexts(items) {
+    const ids = [...new Set(items.map((it) => it.ids?.[0] ?? it.first))].filter((id) => id && !this.texts.has(id)).slice(0, AT_ONCE);
+    if (!ids.length || !this.link) return;
+    ids.forEach((id) => this.texts.set(id, ''));
+    const messages = await this.call('get-messages', { ...this.about, view: 'log', ids, fields: ['id', 'content'], max_bytes: 1 << 20 }).catch(() => []);
+    for (const { id, content } of messages.items ?? messages) this.texts.set(id, (content ?? '').slice(0, BEGINNING).replace(/\s+/g, ' '));
+    if (this.built?.report) this.rows.set(this.flat(this.roots()));
+  }
+}

@@ -1,0 +1,454 @@
+"""Uses the dashboard in Chromium as people do, and as hostile sessions and pages would like to.
+
+Usage: dashboard.py PROGRAM [AXE]   prints figures, and at the end "dashboard: all seen"
+AXE is the file axe.min.js of axe-core; without it, it is looked for where scripts/mcp-clients puts it.
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from chrome import PATIENCE, Chrome  # noqa: E402
+
+PROGRAM = sys.argv[1]
+# The figures of a release are smaller; these bounds hold for a build with checks on a busy machine.
+SLOW = 20
+HOSTILE = [
+    "<img src=x onerror=window.pwned=1>",
+    "</script><script>window.pwned=1</script>",
+    "javascript:window.pwned=1",
+    "\"><svg onload=window.pwned=1>",
+    "${window.pwned=1}{{constructor.constructor('window.pwned=1')()}}",
+    "\u202egnp.exe\u2066 \u200b\u0007",
+    "' onfocus=window.pwned=1 autofocus='",
+]
+SESSIONS = "document.querySelector('#sessions')"
+SESSION = "document.querySelector('#session')"
+WINDOW = f"{SESSION}.window"
+
+
+def inside(element, selector):
+    """Returns a script for a node inside of an element."""
+    return f"{element}.shadowRoot.querySelector({json.dumps(selector)})"
+
+
+class Client:
+    """A client of the server, in the dialect JSON."""
+
+    def __init__(self, home):
+        self.process = home.start("serve", "--stdio", stdin=subprocess.PIPE)
+        self.last = 0
+
+    def ok(self, method, **params):
+        """Calls a method and returns its result."""
+        self.last += 1
+        call = {"id": self.last, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(call) + "\n")
+        self.process.stdin.flush()
+        while True:
+            reply = json.loads(self.process.stdout.readline())
+            if reply.get("id") == self.last:
+                assert "error" not in reply, (method, reply)
+                return reply["result"]
+
+    def end(self):
+        """Ends the server, if this client has it."""
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+
+
+class Home:
+    """Folders of a user."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="ctx")
+        self.path = pathlib.Path(self.folder.name)
+        self.started = []
+
+    def start(self, *args, **more):
+        """Starts the program."""
+        env = {"HOME": self.folder.name, "PATH": os.environ["PATH"], "CONTEXTURE_TOKENIZER": "estimate",
+               "XDG_RUNTIME_DIR": self.folder.name}
+        process = subprocess.Popen([PROGRAM, *args], env=env, stdout=subprocess.PIPE, text=True,
+                                   **{"stdin": subprocess.DEVNULL, **more})
+        self.started.append(process)
+        return process
+
+    def dashboard(self, *args):
+        """Starts a dashboard; returns it and its address."""
+        process = self.start("dashboard", "--no-open", *args)
+        return process, process.stdout.readline().strip()
+
+    def close(self):
+        """Ends all processes."""
+        for process in self.started:
+            process.kill()
+            process.wait()
+        self.folder.cleanup()
+
+
+def talk(client, name, turns, words=40, **more):
+    """Makes a session with calls of tools; the file of every third turn is read again."""
+    row = client.ok("open_session", name=name, **more)
+    client.ok("add_message", session=row["id"], role="system", content="You are careful.")
+    for turn in range(turns):
+        call = {"id": f"c{turn}", "name": ["Read", "Grep", "Bash"][turn % 3],
+                "arguments": json.dumps({"path": f"src/part_{turn % 3}.rs"})}
+        client.ok("add_message", session=row["id"], messages=[
+            {"role": "user", "content": f"Question {turn}: why does `part_{turn % 3}` fail?"},
+            {"role": "assistant", "content": "Let me look.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": f"fn part_{turn}() {{ }}\n" * words},
+            {"role": "assistant", "content": f"It fails because of `line_{turn}`. " * 4},
+        ])
+    return row
+
+
+def shows(page, element, text):
+    """Waits until an element shows a text."""
+    page.until(f"{element}.shadowRoot.textContent.includes({json.dumps(text)})", f"{text!r} in {element}")
+
+
+def click(page, element, selector):
+    """Clicks a node inside of an element."""
+    node = inside(element, selector)
+    page.until(f"{node} && !{node}.disabled", f"{selector} in {element}")
+    page.run(f"{node}.click()")
+
+
+def axe_of(page, axe, state):
+    """Checks what is shown with axe-core, in both colours."""
+    if not axe:
+        return 0
+    found = []
+    for dark in (False, True):
+        page.look(1280, 860, dark)
+        if not page.run("'axe' in window"):
+            page.run(f"{axe}\n;true")
+        result = page.run("axe.run({resultTypes: ['violations']}).then((it) => it.violations.map("
+                          "(v) => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))")
+        found += [(state, "dark" if dark else "light", *it) for it in result]
+    assert not found, found
+    return 2
+
+
+def percentile(values, share):
+    """Returns the value below which this share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def used(page):
+    """Returns the memory of the tab's script and its nodes in bytes, without what is garbage."""
+    page.send("HeapProfiler.collectGarbage")
+    usage = page.send("Runtime.getHeapUsage")
+    return usage["usedSize"] + usage.get("embedderHeapUsedSize", 0) + usage.get("backingStorageSize", 0)
+
+
+def serve_page(text):
+    """Serves a page to the names of tests; returns the port."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(text().encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+def main():
+    """Runs all steps."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    clients = pathlib.Path(os.environ.get("CONTEXTURE_MCP_CLIENTS") or cache / "contexture/mcp-clients")
+    file = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else clients / "node_modules/axe-core/axe.min.js"
+    axe = file.read_text() if file.exists() else None
+    home, chrome = Home(), Chrome()
+    try:
+        run(home, chrome, axe)
+    finally:
+        chrome.close()
+        home.close()
+    print("dashboard: all seen")
+
+
+def run(home, chrome, axe):
+    """Runs all steps in a browser."""
+    checked = 0
+    client = Client(home)
+    talk(client, "Fix the parser", 12, project=str(home.path))
+    dashboard, url = home.dashboard()
+    page = chrome.page()
+    page.open(url)
+    shows(page, SESSIONS, "Fix the parser")
+    shows(page, SESSION, "49 in view of 49")
+    assert page.run("location.href").endswith("/"), "the token stays in no address"
+    checked += axe_of(page, axe, "a session")
+
+    # A live session is followed.
+    client.ok("add_message", session="Fix the parser", content="One more?")
+    shows(page, SESSION, "50 in view of 50")
+    shows(page, SESSIONS, "50 messages")
+
+    # A shortening says what it will do, does it, and is undone.
+    click(page, SESSION, "[data-key=shorten]")
+    shows(page, SESSION, "become a summary")
+    checked += axe_of(page, axe, "a dialog")
+    page.run(f"{SESSION}.shadowRoot.querySelectorAll('dialog input[type=radio]')[1].click()")
+    shows(page, SESSION, "leave the view")
+    before = client.ok("session_stats", session="Fix the parser")
+    assert before["pruned"] == 0, "looking changes nothing"
+    click(page, SESSION, "dialog .main")
+    shows(page, SESSION, "Shortened:")
+    assert client.ok("session_stats", session="Fix the parser")["pruned"] > 0
+    shows(page, SESSION, "Last stepshortening")
+    shows(page, WINDOW, "Left out (")
+    click(page, WINDOW, "[data-key=out]")
+    checked += axe_of(page, axe, "what was left out")
+    row = "[role=row] button"
+    click(page, WINDOW, row)
+    shows(page, WINDOW, "comes back whole")
+    click(page, WINDOW, "dialog .main")
+    shows(page, WINDOW, "Restore: done.")
+    assert client.ok("session_stats", session="Fix the parser")["pinned"] >= 1
+    for tab in ("timeline", "turns", "waste"):
+        click(page, SESSION, f"[data-key={tab}]")
+        checked += axe_of(page, axe, tab)
+    shows(page, SESSION, "asked for again in")
+    click(page, SESSION, "[data-key=look]")
+    shows(page, SESSION, "Results that nobody used")
+    click(page, SESSION, "[data-key=timeline]")
+    shows(page, SESSION, "shortening, step 1")
+    click(page, SESSION, "[data-key=undo]")
+    shows(page, SESSION, "come back into view")
+    click(page, SESSION, "dialog .main")
+    shows(page, SESSION, "Undone: shortening")
+    assert client.ok("session_stats", session="Fix the parser")["pruned"] == 0
+
+    # By the keyboard alone.
+    click(page, SESSION, "[data-key=window]")
+    click(page, WINDOW, "[data-key=section]")
+    page.run(f"{WINDOW}.rows.go(0)")
+    for key in ("ArrowDown", "ArrowLeft", "ArrowRight", "End"):
+        for kind in ("keyDown", "keyUp"):
+            page.send("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+    assert page.run(f"{WINDOW}.shadowRoot.activeElement.getAttribute('role')") == "row"
+
+    # Names and contents are texts, whatever they say.
+    for number, text in enumerate(HOSTILE):
+        made = client.ok("open_session", name=f"{number} {text}", project=f"/home/{text}")
+        client.ok("add_message", session=made["id"], messages=[
+            {"content": text}, {"role": "assistant", "content": text, "tool_calls": [
+                {"id": text, "name": text, "arguments": json.dumps({text: text})}]},
+            {"role": "tool", "tool_call_id": text, "content": text}])
+        client.ok("add_item", manager=made["manager"], content=text, type="text", metadata={"filename": f"/x/{text}"})
+        client.ok("checkpoint", session=made["id"], message=text)
+        shows(page, SESSIONS, f"{number} ")
+        page.run(f"{SESSIONS}.choose({json.dumps(made['id'])})")
+        shows(page, SESSION, f"{number} ")
+        for tab in ("timeline", "turns", "waste", "window"):
+            click(page, SESSION, f"[data-key={tab}]")
+        page.until(f"{WINDOW}.rows.items.length > 2")
+        page.run(f"{WINDOW}.read({{ids: ['msg-2'], what: 'msg-2'}})")
+        shows(page, WINDOW, "msg-2 assistant")
+        page.run(f"{inside(WINDOW, 'dialog')}.close()")
+    hidden = "\u202e\u2066\u200b"
+    whole = page.run(f"{SESSIONS}.shadowRoot.textContent + {SESSION}.shadowRoot.textContent")
+    assert not set(hidden) & set(whole), "hidden characters are written out"
+    assert page.run("window.pwned") is None
+    links = f"[...{SESSION}.shadowRoot.querySelectorAll('a, img, script, iframe, svg [onload]')].length"
+    assert page.run(links) == 0
+    assert page.run("(() => { try { document.body.innerHTML = '<b>x'; return false } catch { return true } })()")
+
+    # A second tab sees the same, and a hidden one has no stream.
+    second = chrome.page()
+    second.open(url.split("?")[0])
+    shows(second, SESSIONS, "Fix the parser")
+    # Both are in sight, in windows of their own; each tab believes that only one is.
+    visible = ("Object.defineProperty(document, 'hidden', {value: HIDDEN, configurable: true});"
+               "document.dispatchEvent(new Event('visibilitychange'))")
+    for tab in (page, second):
+        tab.run(visible.replace("HIDDEN", "false"))
+    client.ok("open_session", name="For both tabs")
+    for tab in (page, second):
+        shows(tab, SESSIONS, "For both tabs")
+    second.run(visible.replace("HIDDEN", "true"))
+    assert second.run(f"{SESSIONS}.link.reading === undefined")
+    client.ok("open_session", name="While hidden")
+    shows(page, SESSIONS, "While hidden")
+    assert not second.run(f"{SESSIONS}.shadowRoot.textContent.includes('While hidden')")
+    second.run(visible.replace("HIDDEN", "false"))
+    shows(second, SESSIONS, "While hidden")
+    second.close()
+    page.front()
+    page.run("delete document.hidden")
+
+    # A network that is gone for a while, and a machine that slept.
+    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.send("Network.emulateNetworkConditions", offline=True, **offline)
+    page.run(f"{SESSIONS}.link.reading.abort(); {SESSIONS}.link.reading = undefined; {SESSIONS}.link.wake()")
+    page.until("document.querySelector('#link').textContent.includes('No connection')")
+    client.ok("open_session", name="While offline")
+    page.send("Network.emulateNetworkConditions", offline=False, **offline)
+    shows(page, SESSIONS, "While offline")
+    os.kill(dashboard.pid, 19)
+    for number in range(50):
+        client.ok("open_session", name=f"While asleep {number}")
+    os.kill(dashboard.pid, 18)
+    shows(page, SESSIONS, "While asleep 49")
+
+    # The server ends, and another one takes its place.
+    client.end()
+    client = Client(home)
+    client.ok("open_session", name="After the restart")
+    shows(page, SESSIONS, "After the restart")
+    page.until("document.querySelector('#link').textContent.includes('Connected')")
+
+    # The tab is hidden while others are looked at, and has all when it is seen again.
+    checked += foreign_pages(home, chrome, client, axe)
+    figures(page, client, url.split("?")[0])
+    offences = [it for it in page.complaints() if "ERR_INTERNET_DISCONNECTED" not in it and "502" not in it]
+    offences = [it for it in offences if "ERR_INCOMPLETE_CHUNKED_ENCODING" not in it and "favicon" not in it]
+    offences = [it for it in offences if "TrustedHTML" not in it]
+    assert not offences, offences
+    print(f"axe-core: {checked} states, 0 violations" if axe else "axe-core: not installed")
+
+
+def foreign_pages(home, chrome, client, axe):
+    """Pages of others: one that embeds elements, and one that is not asked for."""
+    text = {}
+    port = serve_page(lambda: text["page"])
+    origin = f"http://wiki.test:{port}"
+    _, url = home.dashboard("--embed-origin", origin)
+    base = url.split("/?")[0]
+    token = (home.path / ".local/state/contexture/dashboard-token").read_text().strip()
+    full = talk(client, "Nearly full", 10, words=2400)
+    assert client.ok("session_stats", session=full["id"])["needs_pruning"]
+    attributes = f'src="{base}" token="{token}" session="{full["id"]}"'
+    text["page"] = (f'<!doctype html><html lang="en"><title>Wiki</title><main><h1>Wiki</h1><h2>Status</h2>'
+                    f"<contexture-status {attributes}></contexture-status>"
+                    f"<context-manager-widget {attributes}></context-manager-widget></main>"
+                    f'<script type="module" src="{base}/page.js?token={token}"></script>')
+    page = chrome.page()
+    page.open(origin + "/")
+    page.until("document.querySelector('contexture-status')?.shadowRoot?.textContent.includes('warning')")
+    widget = "document.querySelector('context-manager-widget')"
+    shows(page, widget, "Context exceeds 80% capacity")
+    status = page.run(f"{widget}.getStatus()")
+    assert status["state"] == "warning" and status["message"] == "Needs pruning", status
+    assert set(status) == {"state", "primaryMetric", "secondaryMetric", "lastActivity", "message"}
+    assert page.run(f"{widget}.shadowRoot.querySelector('button')") is None, "a reader has no button"
+    refused = page.run(f"{widget}.call('undo-session', {{session: {full['id']!r}}}).catch((error) => error.message)")
+    assert "only reads" in refused, refused
+    checked = axe_of(page, axe, "a page of others")
+    page.close()
+    # In a frame, and from an origin that was not named.
+    frame = chrome.page()
+    text["page"] = f'<title>x</title><iframe src="{base}/"></iframe><iframe src="{url}"></iframe>'
+    frame.open(f"http://evil.test:{port}/")
+    frame.until("document.querySelectorAll('iframe').length == 2 && document.readyState == 'complete'")
+    asked = (f"fetch('{base}/call', {{method: 'POST', credentials: 'include', headers: {{'content-type': "
+             "'application/json'}, body: '{\"method\":\"list-sessions\"}'}).then((it) => it.text(), () => 'refused')")
+    assert frame.run(asked) == "refused"
+    opaque = f"fetch('{base}/events', {{mode: 'no-cors', credentials: 'include'}}).then((it) => it.status, () => 'refused')"
+    assert frame.run(opaque) in (0, "refused")
+    frame.close()
+    # The token of the frame's address was not used up by the frame.
+    own = chrome.page()
+    own.open(url)
+    shows(own, SESSIONS, "Nearly full")
+    # On the dashboard's own page the widget has its button, which says what it does first.
+    own.run(f"document.querySelector('main').append(Object.assign(document.createElement('context-manager-widget'), {{id: 'widget'}}));"
+            f"document.querySelector('#widget').setAttribute('session', {full['id']!r})")
+    click(own, "document.querySelector('#widget')", "[data-key=prune]")
+    shows(own, "document.querySelector('#widget')", "leave the view")
+    click(own, "document.querySelector('#widget')", "dialog .main")
+    shows(own, "document.querySelector('#widget')", "Shortened:")
+    assert client.ok("session_stats", session=full["id"])["pruned"] > 0
+    own.close()
+    return checked
+
+
+def figures(page, client, url):
+    """Measures the aims of the dashboard."""
+    page.front()
+    page.open(url)
+    paint = page.until("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+    size = page.until("performance.getEntriesByType('resource').length >= 2 && performance.getEntriesByType('resource')"
+                      ".filter((it) => /page\\.(css|js)/.test(it.name)).reduce((all, it) => all + it.decodedBodySize, "
+                      "performance.getEntriesByType('navigation')[0].decodedBodySize)")
+    assert size <= 60 << 10, size
+    # One hundred commits a second: when is each on the screen?
+    made = client.ok("open_session", name="Fast")
+    shows(page, SESSIONS, "Fast")
+    page.run(f"""(() => {{
+      window.seen = {{}};
+      const look = () => {{
+        const row = [...{SESSIONS}.shadowRoot.querySelectorAll('.row')].find((it) => it.textContent.includes('Fast'));
+        const count = row?.textContent.match(/([\\d,]+) messages?/)?.[1];
+        if (count) window.seen[count] ??= Date.now();
+        requestAnimationFrame(look);
+      }};
+      look();
+    }})()""")
+    stored = []
+    for _ in range(300):
+        begun = time.time()
+        client.ok("add_message", session=made["id"], content="x")
+        stored.append(time.time() * 1000)
+        time.sleep(max(0, 0.01 - (time.time() - begun)))
+    page.until("window.seen['300']")
+    seen = sorted((int(count.replace(",", "")), at) for count, at in page.run("window.seen").items())
+    # A commit is on the screen once its number, or a later one, is.
+    late = [next(at for count, at in seen if count >= number) - at_store for number, at_store in enumerate(stored, 1)]
+    rate = 299 / ((stored[-1] - stored[0]) / 1000)
+    # A session of 10,000 messages.
+    large = client.ok("open_session", name="Large")
+    many = [{"role": ["user", "assistant"][number % 2], "content": f"message {number} of many " * 12} for number in range(10_000)]
+    client.ok("add_message", session=large["id"], messages=many)
+    shows(page, SESSIONS, "Large")
+    page.run(f"{SESSIONS}.choose({large['id']!r})")
+    page.until(f"{WINDOW}.log?.length === 10000")
+    nodes = page.run(f"{WINDOW}.shadowRoot.querySelectorAll('*').length")
+    assert nodes < 2000, f"{nodes} nodes for 10,000 messages"
+    memory = used(page)
+    # 5,000 sessions.
+    for number in range(0, 5000, 1000):
+        client.ok("batch", calls=[{"method": "open_session", "params": {"name": f"Session {number + it}", "current": False}}
+                                  for it in range(1000)])
+    page.open("about:blank")
+    page.open(url)
+    page.until(f"{SESSIONS}?.known?.size > 5000")
+    frames = page.run(f"""new Promise((done) => {{
+      const rows = {SESSIONS}.rows.node, times = [];
+      let last = performance.now();
+      const step = () => {{
+        const now = performance.now();
+        times.push(now - last);
+        last = now;
+        rows.scrollTop += 997;
+        if (times.length < 200) requestAnimationFrame(step); else done(times);
+      }};
+      requestAnimationFrame(step);
+    }})""")
+    print(f"first paint: {paint:.0f} ms (aim 200)")
+    print(f"page, stylesheet and script: {size} bytes (aim 61440)")
+    print(f"event on screen after its commit, {rate:.0f} a second: median {percentile(late, 0.5):.0f} ms, "
+          f"95 % {percentile(late, 0.95):.0f} ms (aim 50)")
+    print(f"memory with 10,000 messages: {memory / (1 << 20):.1f} MiB (aim 60), {nodes} nodes")
+    print(f"scrolling 5,000 sessions: frames of {percentile(frames, 0.5):.0f} ms, 95 % {percentile(frames, 0.95):.0f} ms")
+    assert paint <= 200 * SLOW and percentile(late, 0.95) <= 50 * SLOW and memory <= 60 << 20
+
+
+if __name__ == "__main__":
+    main()
