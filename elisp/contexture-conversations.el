@@ -368,6 +368,7 @@ SESSION is its id or its name."
     (define-key map "R" #'contexture-conversation-undo-to)
     (define-key map "C" #'contexture-conversation-set)
     (define-key map "v" #'contexture-dashboard)
+    (define-key map "w" #'contexture-dashboard-browse)
     (define-key map "V" #'contexture-conversation-notes)
     (define-key map "e" #'contexture-explain)
     (define-key map "?" #'contexture-conversation-menu)

@@ -11,7 +11,8 @@
 
 ;; `contexture-dashboard' shows a conversation while it grows, and
 ;; `contexture-explain' tells of one window what went into it, what did
-;; not, and for which reason.
+;; not, and for which reason.  `contexture-dashboard-browse' shows all
+;; conversations in a browser.
 
 ;;; Code:
 
@@ -20,6 +21,8 @@
 (require 'contexture-conversations)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-doctor--command "contexture-doctor")
+(declare-function contexture-doctor--own-arguments "contexture-doctor")
 (defvar contexture-conversation--items)
 (defvar contexture-conversation--session)
 
@@ -612,6 +615,7 @@ and the tokens that it was last given."
     (define-key map "o" #'contexture-conversation-open)
     (define-key map "s" #'contexture-dashboard-switch)
     (define-key map "f" #'contexture-dashboard-follow)
+    (define-key map "w" #'contexture-dashboard-browse)
     (define-key map "?" #'describe-mode)
     map)
   "Keymap of `contexture-dashboard-mode'.")
@@ -1402,6 +1406,45 @@ Return nil if WHOLE is nil because the server no longer has it."
                      (plist-get message :tool-calls) " ")
         text))
      72 nil nil t)))
+;;; In a browser
+
+(defvar contexture-dashboard--program nil
+  "The process that serves the dashboard to browsers, or nil.")
+
+;;;###autoload
+(defun contexture-dashboard-browse ()
+  "Show all conversations and their windows in a browser, by `browse-url'.
+The program `contexture dashboard' serves them, on this machine only, until
+Emacs ends.  Each call opens a new address, which works once."
+  (interactive)
+  (if (process-live-p contexture-dashboard--program)
+      (process-send-string contexture-dashboard--program "\n")
+    (require 'contexture-doctor)
+    ;; The program joins the server of this Emacs.
+    (contexture-current-connection)
+    (setq contexture-dashboard--program
+          (make-process
+           :name "contexture-dashboard" :connection-type 'pipe :noquery t
+           :coding 'utf-8-unix
+           :command (append (contexture-doctor--command) '("dashboard" "--no-open")
+                            (contexture-doctor--own-arguments))
+           :filter #'contexture-dashboard--browse-line
+           :sentinel #'contexture-dashboard--browsed))))
+
+(defun contexture-dashboard--browse-line (process output)
+  "Open the addresses that PROCESS prints; keep the end of OUTPUT until it is whole."
+  (let ((lines (split-string (concat (process-get process 'rest) output) "\n")))
+    (process-put process 'rest (car (last lines)))
+    (dolist (line (butlast lines))
+      (if (string-match-p "\\`https?://[^ \t]+\\'" line)
+          (browse-url line)
+        (process-put process 'said line)))))
+
+(defun contexture-dashboard--browsed (process _event)
+  "Say why PROCESS ended, unless it was told to."
+  (when (eq (process-status process) 'exit)
+    (message "The dashboard ended: %s"
+             (contexture--visible (or (process-get process 'said) "it said nothing")))))
 
 (provide 'contexture-dashboard)
 ;;; contexture-dashboard.el ends here

@@ -188,6 +188,7 @@ You can type a prefix argument before any of them."
     ("f" "fork" contexture-conversation-fork)]
    ["See"
     ("v" "dashboard" contexture-dashboard)
+    ("w" "in a browser" contexture-dashboard-browse)
     ("e" "explain a window" contexture-explain)
     ("V" "notes" contexture-conversation-notes)
     ("t" "transcript" contexture-conversation-transcript)

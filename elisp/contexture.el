@@ -97,7 +97,7 @@
                     contexture-import-sessions contexture-conversation-mode-line-mode
                     contexture-conversation-notes)
                    ("contexture-dashboard"
-                    contexture-dashboard contexture-explain)
+                    contexture-dashboard contexture-dashboard-browse contexture-explain)
                    ("contexture-marks"
                     contexture-mode contexture-global-mode)
                    ("contexture-gptel"

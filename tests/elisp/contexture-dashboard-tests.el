@@ -606,5 +606,31 @@
       (dolist (key '("g" "n" "p" "q" "RET" "?"))
         (should (commandp (key-binding (kbd key))))))))
 
+(ert-deftest contexture-dashboard-opens-in-a-browser ()
+  "Each call opens a new address of one program, which serves what Emacs has."
+  (contexture-dashboard-tests--with
+    (contexture-dashboard-tests--fill "in the browser" 2)
+    (let ((contexture-dashboard--program nil)
+          (opened nil))
+      (unwind-protect
+          (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url opened))))
+            (contexture-dashboard-browse)
+            (contexture-ert-wait-for opened)
+            (let ((program contexture-dashboard--program))
+              (contexture-dashboard-browse)
+              (contexture-ert-wait-for (cdr opened))
+              (should (eq program contexture-dashboard--program)))
+            (should (= 2 (length (delete-dups (copy-sequence opened)))))
+            (dolist (url opened)
+              (should (string-match-p "\\`http://127\\.0\\.0\\.1:[0-9]+/\\?token=[0-9a-f]+\\'" url)))
+            ;; What the program says besides is not opened.
+            (contexture-dashboard--browse-line contexture-dashboard--program "javascript:x\nhttp")
+            (contexture-dashboard--browse-line contexture-dashboard--program "://a/b\n")
+            (should (equal (car opened) "http://a/b"))
+            (should (= 3 (length opened))))
+        (when contexture-dashboard--program
+          (set-process-sentinel contexture-dashboard--program #'ignore)
+          (delete-process contexture-dashboard--program))))))
+
 (provide 'contexture-dashboard-tests)
 ;;; contexture-dashboard-tests.el ends here
