@@ -1432,7 +1432,7 @@ Emacs ends.  Each call opens a new address, which works once."
            :sentinel #'contexture-dashboard--browsed))))
 
 (defun contexture-dashboard--browse-line (process output)
-  "Open the addresses that PROCESS prints; keep the end of OUTPUT until it is whole."
+  "Open the addresses that PROCESS prints in OUTPUT, once a line is whole."
   (let ((lines (split-string (concat (process-get process 'rest) output) "\n")))
     (process-put process 'rest (car (last lines)))
     (dolist (line (butlast lines))

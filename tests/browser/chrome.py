@@ -35,7 +35,7 @@ class Chrome:
         os.close(to_read)
         os.close(to_say)
         self.last, self.replies, self.events = 0, {}, []
-        self.changed = threading.Condition()
+        self.changed, self.writing = threading.Condition(), threading.Lock()
         threading.Thread(target=self._hear, daemon=True).start()
 
     def _hear(self):
@@ -58,7 +58,10 @@ class Chrome:
         message = {"id": number, "method": method, "params": params}
         if session:
             message["sessionId"] = session
-        os.write(self.to_write, json.dumps(message).encode() + b"\0")
+        rest = json.dumps(message).encode() + b"\0"
+        with self.writing:
+            while rest:
+                rest = rest[os.write(self.to_write, rest):]
         with self.changed:
             if not self.changed.wait_for(lambda: number in self.replies, PATIENCE):
                 raise TimeoutError(method)
@@ -143,7 +146,9 @@ class Page:
 
     def picture(self, file):
         """Takes a picture of what is in sight."""
-        data = self.send("Page.captureScreenshot", format="png")["data"]
+        kind = str(file).rsplit(".", 1)[1]
+        more = {} if kind == "png" else {"quality": 85}
+        data = self.send("Page.captureScreenshot", format=kind, **more)["data"]
         with open(file, "wb") as out:
             out.write(base64.b64decode(data))
 

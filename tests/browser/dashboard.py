@@ -191,13 +191,13 @@ def run(home, chrome, axe):
     page = chrome.page()
     page.open(url)
     shows(page, SESSIONS, "Fix the parser")
-    shows(page, SESSION, "49 in view of 49")
+    shows(page, SESSION, "49 in view of 49 messages")
     assert page.run("location.href").endswith("/"), "the token stays in no address"
     checked += axe_of(page, axe, "a session")
 
     # A live session is followed.
     client.ok("add_message", session="Fix the parser", content="One more?")
-    shows(page, SESSION, "50 in view of 50")
+    shows(page, SESSION, "50 in view of 50 messages")
     shows(page, SESSIONS, "50 messages")
 
     # A shortening says what it will do, does it, and is undone.
@@ -234,6 +234,8 @@ def run(home, chrome, axe):
     click(page, SESSION, "dialog .main")
     shows(page, SESSION, "Undone: shortening")
     assert client.ok("session_stats", session="Fix the parser")["pruned"] == 0
+
+    checked += turns(home, page, client, axe)
 
     # By the keyboard alone.
     click(page, SESSION, "[data-key=window]")
@@ -322,6 +324,44 @@ def run(home, chrome, axe):
     offences = [it for it in offences if "TrustedHTML" not in it]
     assert not offences, offences
     print(f"axe-core: {checked} states, 0 violations" if axe else "axe-core: not installed")
+
+
+def turns(home, page, client, axe):
+    """Turns of two models, of which one waits for leave. Each message is counted once, each model apart."""
+    for name, model, more in (("near", "m-1", {}), ("far", "m-2", {"price_input": 2.0, "price_output": 10.0})):
+        script = home.path / f"{name}.toml"
+        script.write_text("""[[answer]]
+calls = [{ name = "add_text", arguments = '{"content": "a note of the model"}' }]
+usage = { input = 1000, output = 100, cached = 800 }
+[[answer]]
+text = "Noted."
+usage = { input = 2000, output = 50, cached = 1500 }
+""")
+        client.ok("configure_provider", name=name, kind="scripted", model=model, script=str(script), **more)
+    asking, replies = Client(home), []
+    row = asking.ok("open_session", name="With tools", project=str(home.path))
+    page.run(f"{SESSIONS}.choose({row['id']!r})")
+    for provider in ("near", "far"):
+        chat = {"session": row["id"], "content": "Note it.", "tools": True, "provider": provider, "request_key": provider}
+        thread = threading.Thread(target=lambda given=chat: replies.append(asking.ok("chat", **given)))
+        thread.start()
+        shows(page, SESSIONS, "waits for leave")
+        shows(page, SESSION, "waits for leave: ")
+        checked = axe_of(page, axe, "an agent that waits")
+        page.run(f"[...{SESSION}.shadowRoot.querySelectorAll('.banner button')].find((it) => it.textContent === 'Allow once').click()")
+        thread.join(PATIENCE)
+        assert asking.ok("chat", **chat) == replies[-1], "the same request is answered once"
+    asking.end()
+    click(page, SESSION, "[data-key=turns]")
+    shows(page, SESSION, "far: m-2")
+    table = f"[...{SESSION}.shadowRoot.querySelectorAll('table')].map((it) => [...it.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent)))"
+    page.until(f"{table}[1].length === 4", "each request has one row")
+    models, _ = page.run(table)
+    assert [it[:5] for it in models] == [["far: m-2", "2", "3,000", "77 %", "150"], ["near: m-1", "2", "3,000", "77 %", "150"]], models
+    assert [it[5] for it in models] == ["0.0075 at list price", "–"], models
+    shows(page, SESSION, "2,000 tokens in (75 % cached), 50 out, 0.0045 at list price")
+    page.run(f"{SESSIONS}.choose('ses-1')")
+    return checked
 
 
 def foreign_pages(home, chrome, client, axe):

@@ -6,6 +6,8 @@ const METHODS = {
   'restore-revision': 'restored view', 'undo-session': 'undo', 'redo-session': 'redo', 'undo-rollback': 'undone return',
   'process-turn': 'summary of a turn',
 };
+/** Methods that are to make the window smaller. */
+const FOLDS = ['prune-session', 'summarize-session', 'process-turn'];
 const step = (method) => METHODS[method] ?? method;
 /** Number of turns in the table, and of texts in which uses of results are looked for. */
 const TURNS = 200;
@@ -41,7 +43,7 @@ function reading(element, title, messages) {
 
 /** Says what an action will do, does it when that is confirmed, and offers to undo it. */
 async function propose(element, plan) {
-  const body = h('div', { role: 'status', class: 'plan' }, 'Looking what it will do…');
+  const body = h('div', { role: 'status', class: 'plan' }, 'Looking…');
   const state = {};
   const look = async () => {
     try {
@@ -152,7 +154,7 @@ function pinning(element, item, what) {
       return { lines: [
         what === 'restore' ? `It comes back whole with ${number(item.before)} tokens, and is pinned so that it stays.`
           : pinned ? `It keeps its ${number(item.before)} tokens in every window.` : 'It may be left out again when room is needed.',
-        item.fate === 'kept' ? 'The window stays as it is, so the prompt cache does, too.' : cacheCost(element.log ?? [], item.ids)] };
+        item.fate === 'kept' ? 'The window and the prompt cache stay as they are.' : cacheCost(element.log ?? [], item.ids)] };
     },
     run: (envelope) => element.call('pin-message', { ...element.about, ids: item.ids, pinned, ...envelope }),
     done: () => `${names[what]}: done.`,
@@ -221,7 +223,7 @@ class Session extends Live {
   showHead() {
     const { stats, next, row } = this;
     const wasted = this.mostWasted();
-    if (!stats) return put(this.head, h('h2', null, 'No session'), h('p', null, 'It appears as soon as an agent or Emacs begins one.'));
+    if (!stats) return put(this.head, h('h2', null, 'No session'), h('p', null, 'It appears once one begins.'));
     const asked = (this.usage?.windows ?? []).filter((it) => it.model);
     const last = asked[asked.length - 1];
     const buttons = this.mayChange && [
@@ -239,9 +241,7 @@ class Session extends Live {
           onclick: () => this.call('approve', { approval: it.approval, decision }).catch((error) => announce(this, error.message)) },
         decision === 'once' ? 'Allow once' : 'Refuse'))))),
       h('dl', { class: 'facts' },
-        fact('Messages', `${number(stats.items)} in view of ${number(stats.log)}`),
-        fact('Turns', number(stats.turns)),
-        fact('In view', `${number(stats.tokens)} tokens, ${percent(stats.tokens, stats.limit)} of the model's limit`),
+        fact('Size', `${number(stats.items)} in view of ${many(stats.log, 'message')}, ${many(stats.turns, 'turn')}, ${number(stats.tokens)} tokens (${percent(stats.tokens, stats.limit)} of the limit)`),
         this.undo && fact('Last step', `${step(this.undo.undone)}: ${many(this.undo.returned?.length ?? 0, 'message')} left out${list(this.undo.returned)}${this.log ? `, ${number(sum(this.undo.returned ?? [], (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
         last && fact('Last turn', `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last.cost)}` : ', no price configured'}`),
         wasted && fact('Most wasted', wasted)),
@@ -282,11 +282,12 @@ class Session extends Live {
     const windows = this.usage?.windows ?? [];
     const size = (from, to) => windows.filter((it) => it.at >= from && it.at <= to);
     const steps = [
-      ...this.revisions.map((it, index) => {
+      ...this.revisions.filter((it) => it.method !== 'checkpoint').map((it) => {
+        const isFold = FOLDS.includes(it.method);
         const before = size(0, it.created).pop();
-        const after = size(it.created + 1, this.revisions[index - 1]?.created ?? Infinity)[0];
+        const after = size(it.created + 1, Infinity)[0];
         return { at: it.created, order: it.revision, name: `${step(it.method)}, step ${it.revision}`, revision: it.revision,
-          more: before && after ? `${fewer(before.total, after.total)}${after.total > before.total ? ' It did not shorten the window.' : ''}` : `at message ${it.position}` };
+          isFold, more: isFold && before && after ? `${fewer(before.total, after.total)}${after.total > before.total ? ' It did not shorten the window.' : ''}` : `at message ${it.position}` };
       }),
       ...this.checkpoints.map((it) => ({ at: it.created ?? it.timestamp, order: 0, name: `checkpoint ${it.checkpoint ?? it.id}`, more: it.message ?? '' })),
     ].sort((a, b) => b.at - a.at || b.order - a.order);
@@ -295,7 +296,7 @@ class Session extends Live {
       steps.length ? h('ol', { class: 'steps' }, steps.map((it) => h('li', null,
         h('span', { class: 'when quiet' }, it.at ? clock(it.at) : ''), h('b', null, it.name), h('span', { class: 'quiet' }, ` ${it.more}`),
         it.revision && this.mayChange && h('button', { 'data-key': `back ${it.revision}`, onclick: () => propose(this, returning(this, it.revision)) }, 'Restore the view before…'))))
-        : h('p', null, 'Nothing was shortened, pinned or restored yet.'),
+        : h('p', null, 'None yet.'),
     ];
   }
 
@@ -409,9 +410,9 @@ function chart(windows, steps) {
   const name = svg('title', {});
   name.append(`Sizes of the last ${windows.length} windows, from ${number(windows[0].total)} to ${number(windows[windows.length - 1].total)} tokens`);
   node.append(name, svg('path', { class: 'area', d: `${path((it) => it.total)}L${width} ${height}L0 ${height}Z` }), svg('path', { class: 'limit', d: path((it) => it.budget) }));
-  for (const { at, revision } of steps) {
+  for (const { at, isFold } of steps) {
     const index = windows.findIndex((it) => it.at >= at);
-    if (revision && index > 0) node.append(svg('line', { class: 'fold', x1: x(index), x2: x(index), y1: 0, y2: height }));
+    if (isFold && index > 0) node.append(svg('line', { class: 'fold', x1: x(index), x2: x(index), y1: 0, y2: height }));
   }
   return node;
 }

@@ -136,13 +136,16 @@ class ContextWindow extends Live {
 
   /** Returns the parts of the report as leaves of the tree. */
   leaves() {
+    let turn = 0;
     return this.built.report.parts.map((part) => {
       const ids = part.ids ?? [];
       const messages = ids.map((id) => this.log[place(id) - 1]).filter(Boolean);
       const first = messages[0];
+      // A note about a gap belongs to the turn before it.
+      turn = first?.turn ?? turn;
       return {
         key: `part ${part.what} ${part.section}`, section: part.section, what: part.what, ids, fate: part.fate, reason: part.reason,
-        tokens: part.after, before: part.before, turn: first?.turn, tool: toolOf(messages.find(toolOf)) ?? (first && `${first.role}, no tool`),
+        tokens: part.after, before: part.before, turn, tool: toolOf(messages.find(toolOf)) ?? (first && `${first.role}, no tool`),
         role: first?.role, calls: messages.flatMap((it) => it.calls ?? []), pinned: messages.some((it) => it.pinned),
       };
     });
@@ -194,7 +197,7 @@ class ContextWindow extends Live {
       const { filename, start_line: from, end_line: to } = item?.metadata ?? {};
       const lines = from ? `:${from}${to && to !== from ? `-${to}` : ''}` : '';
       return {
-        key: `item ${verdict.id}`, name: filename ? `${filename}${lines}` : `${item?.type ?? 'item'} ${verdict.id}`, reason: verdict.reason,
+        key: `item ${verdict.id}`, name: filename ? `${filename}${lines}` : `${item?.metadata?.origin ?? item?.type ?? 'item'} ${verdict.id}`, reason: verdict.reason,
         fate: verdict.fate === 'cut' ? 'shortened' : verdict.fate, tokens: verdict.tokens, before: item?.tokens ?? verdict.tokens,
       };
     });
