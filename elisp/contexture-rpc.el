@@ -63,7 +63,7 @@ contract's names for some.  `configure-session' is left out: it also
 reads settings, and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
-  '(list-items render-items context-to-string search-items read-file
+  '(list-items render-items context-to-string search-items read-file repo-map
     count-items refresh-items freeze-items
     add-item add-file add-tree update-item undo redo save-set transfer-items batch
     chat build-window count-window explain-window process-turn take-notes

@@ -98,6 +98,7 @@
                     contexture-conversation-notes)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
+                   ("contexture-map" contexture-map contexture-add-map)
                    ("contexture-marks"
                     contexture-mode contexture-global-mode)
                    ("contexture-gptel"
@@ -1120,7 +1121,8 @@ Directories without a project are not in it, since they may get one.")
 
 (defconst contexture--choosing-layer-twice
   '(contexture-add-kill contexture-add-diagnostics contexture-add-diff
-    contexture-add-compilation contexture-add-directory contexture-add-project)
+    contexture-add-compilation contexture-add-directory contexture-add-project
+    contexture-add-map)
   "Commands for which two prefix arguments mean to ask for the layer.
 One prefix argument means something else to them.")
 

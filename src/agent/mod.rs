@@ -14,6 +14,7 @@ mod event;
 pub(crate) mod found;
 pub(crate) mod history;
 pub(crate) mod items;
+pub(crate) mod maps;
 pub(crate) mod notes;
 mod providers;
 pub(crate) mod refresh;

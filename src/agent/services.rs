@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::maps::Maps;
 use super::{AgentError, Approvals, Embedded, Embedding, Providers};
 use crate::engine::{Caller, Engine, EngineError, Handle};
 use crate::files::templates::TemplateFolders;
@@ -43,6 +44,8 @@ pub struct Services {
     pub template_folder: Option<PathBuf>,
     /// Projects whose templates may be used.
     pub trust: Arc<Trust>,
+    /// Maps of projects.
+    pub(crate) maps: Arc<Maps>,
 }
 
 /// Limits from the configuration.
@@ -83,6 +86,7 @@ impl Services {
             ending: CancellationToken::new(),
             template_folder: None,
             trust: Arc::default(),
+            maps: Arc::default(),
         }
     }
 

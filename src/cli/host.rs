@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::Common;
 use super::clock::{FixedTime, clock};
+use crate::agent::maps::Maps;
 use crate::agent::{Configured, Embedding, Providers, Services};
 use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::Settings;
@@ -90,6 +91,7 @@ impl Setup {
         let clock = clock(self.fixed_time.as_ref())?;
         let engine = Engine::new(Box::new(store), clock, defaults)?.with_models(models);
         let state_folder = self.state.clone();
+        let maps = state_folder.as_ref().map(|folder| folder.join("maps"));
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let trust = Arc::new(trust(owned, &mut notices));
         let embedding = self.embedding();
@@ -102,6 +104,7 @@ impl Setup {
             backups_kept: self.config.backups_kept,
             repl,
             ..Tools::with(Services {
+                maps: Arc::new(Maps::new(maps)),
                 template_folder,
                 trust,
                 embedding,

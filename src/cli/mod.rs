@@ -13,6 +13,7 @@ mod host;
 mod http;
 mod import;
 mod inferior;
+mod map;
 mod mcp;
 mod methods;
 mod owner;
@@ -90,6 +91,8 @@ enum Command {
     /// Run an agent that speaks the Agent Client Protocol, and tell it with each prompt what
     /// changed in its context
     Acp(acp::Acp),
+    /// Print the map of a project: the files and definitions that matter for a task
+    Map(map::MapOf),
     /// Render files as context, without a server
     Render(render::Render),
     /// List the methods
@@ -148,6 +151,7 @@ pub fn main() -> ExitCode {
         }
         Command::Setup(setup) => setup.run(&common).map(|()| true),
         Command::Acp(acp) => return acp.run(&common),
+        Command::Map(map) => map.run(&common),
         Command::Render(render) => render.run(&common),
         Command::Methods(methods) => methods.run().map(|()| true),
         Command::Schema(schema) => schema.run().map(|()| true),

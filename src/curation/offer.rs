@@ -20,8 +20,8 @@ pub(super) const NEVER_TRIMMED: &[Section] =
 
 /// Sections of one text each that can be left out, most important first. Sections that the phase
 /// requires come before all others. The reasons for this order: a summary stands in for messages
-/// that are no longer in view, the user chose the items, and memories are searched anew for every
-/// turn.
+/// that are no longer in view, the user chose the items, memories are searched anew for every turn, and a
+/// model can ask for a map itself.
 const PRECIOUS: &[Section] = &[
     Section::Summary,
     Section::ContextItems,
@@ -29,6 +29,7 @@ const PRECIOUS: &[Section] = &[
     Section::RelevantTests,
     Section::Implementation,
     Section::Grounding,
+    Section::RepoMap,
 ];
 
 /// Maximum number of approved units of code in a window.
@@ -185,6 +186,7 @@ fn text(
         Section::Implementation => made(format_implementation(&sections.units, &sections.failures)),
         Section::ContextItems => sections.context_items.clone(),
         Section::Summary => sections.summary.clone(),
+        Section::RepoMap => sections.repo_map.clone(),
         Section::Grounding => sections.grounding.clone(),
         Section::Messages | Section::PreviousUnits => None,
     };

@@ -37,7 +37,8 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// Sections that any window may have, whatever its phase.
-pub(crate) const ANY_PHASE: &[Section] = &[ToolSchemas, ContextItems, Summary, Messages, Grounding];
+pub(crate) const ANY_PHASE: &[Section] =
+    &[ToolSchemas, ContextItems, Summary, Messages, RepoMap, Grounding];
 
 /// The need of a window for a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

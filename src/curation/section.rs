@@ -33,6 +33,8 @@ names! {
         Messages => "messages",
         /// Units of code that were implemented and approved earlier.
         PreviousUnits => "previous-units",
+        /// Map of the project: files and definitions that matter for the question.
+        RepoMap => "repo-map",
         /// Memories found for this turn.
         Grounding => "grounding",
     }
@@ -78,6 +80,8 @@ pub struct Sections {
     pub context_items: Option<Counted>,
     /// Summary of the older conversation.
     pub summary: Option<Counted>,
+    /// Map of the project.
+    pub repo_map: Option<Counted>,
     /// Memories found for this turn.
     pub grounding: Option<Counted>,
 }
@@ -87,7 +91,7 @@ impl Sections {
     /// cost of failures and units is unknown until they are formatted.
     pub(crate) fn tokens(&self, measure: &Measure) -> u64 {
         let Self { tool_schemas, system_prompt, design_document, type_definitions, .. } = self;
-        let Self { current_unit, relevant_tests, summary, grounding, .. } = self;
+        let Self { current_unit, relevant_tests, summary, repo_map, grounding, .. } = self;
         let counted = [
             tool_schemas,
             system_prompt,
@@ -96,6 +100,7 @@ impl Sections {
             current_unit,
             relevant_tests,
             summary,
+            repo_map,
             grounding,
         ];
         counted.into_iter().flatten().map(|part| measure.message(part.tokens)).sum()
@@ -232,7 +237,7 @@ mod tests {
         let names: Vec<&str> = Section::ALL.iter().map(|section| section.name()).collect();
         let expected = "tool-schemas system-prompt design-document type-definitions current-unit \
                         relevant-tests implementation context-items summary messages \
-                        previous-units grounding";
+                        previous-units repo-map grounding";
         assert_eq!(names.join(" "), expected);
     }
 }

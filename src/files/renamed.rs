@@ -1,39 +1,15 @@
 //! Asks Git for the other names of a file that is gone: those that it got later, and those that it
 //! had before, to which a checkout or a renaming may have returned it.
 //!
-//! This is the only place where the program runs Git. Git reads only the history and the index here:
-//! reading the work tree could run filters that the project configures. Git runs no hook, pager,
-//! monitor or helper, and does not use the network, whatever the project's configuration says.
+//! Git reads only the history and the index here.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use super::git::run;
 
 /// Maximum time for one call of Git.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Settings that override those of the project, each of which could run a program. Filters and
-/// conversions of texts cannot be named here; `git` passes options against the latter, and nothing
-/// reads the work tree.
-const INERT: &[&str] = &[
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.pager=cat",
-    "core.sshCommand=false",
-    "core.askPass=false",
-    "core.alternateRefsCommand=true",
-    "core.attributesFile=/dev/null",
-    "credential.helper=",
-    "gpg.program=false",
-    "log.showSignature=false",
-    "log.mailmap=false",
-    "protocol.allow=never",
-    "submodule.recurse=false",
-    "uploadpack.packObjectsHook=",
-];
-/// Time between two checks of whether Git has ended.
-const STEP: Duration = Duration::from_millis(2);
 /// Maximum number of commits that are read, counting only those that rename a file.
 const COMMITS: &str = "500";
 /// Maximum number of names of one file that are tried.
@@ -65,6 +41,15 @@ fn names(path: &Path) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
+/// Returns the renamings that a command of Git reports.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let (subcommand, arguments) = arguments.split_first()?;
+    let shown = ["--no-ext-diff", "--no-textconv", "-M", "--name-status", "-z"];
+    let all = [&[*subcommand], &shown[..], arguments].concat();
+    let text = run(root, &all, b"", PATIENCE)?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Returns the other names of a file: first those that it was renamed to, then those that it was
 /// renamed from. `text` has the form `R100 NUL old NUL new NUL …`, with the newest renaming first.
 fn other_names(text: &str, name: &str) -> Vec<String> {
@@ -89,48 +74,10 @@ fn other_names(text: &str, name: &str) -> Vec<String> {
     names.split_off(1)
 }
 
-/// Returns the output of Git in a folder, unless it fails or takes too long.
-fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    let (subcommand, arguments) = arguments.split_first()?;
-    let mut command = Command::new("git");
-    command.arg("-C").arg(root).arg("--work-tree").arg(root);
-    command.args(["--no-pager", "--literal-pathspecs"]);
-    command.args(INERT.iter().flat_map(|setting| ["-c", setting]));
-    command.args([subcommand, "--no-ext-diff", "--no-textconv", "-M", "--name-status", "-z"]);
-    command.args(arguments).arg("--");
-    for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"GIT_") {
-            command.env_remove(name);
-        }
-    }
-    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    let mut output = child.stdout.take()?;
-    let reader = thread::spawn(move || {
-        let mut text = Vec::new();
-        output.read_to_end(&mut text).map(|_| text)
-    });
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait().ok()? {
-            Some(status) => break status,
-            None if begun.elapsed() > PATIENCE => {
-                // Both calls fail only if Git has just ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-            None => thread::sleep(STEP),
-        }
-    };
-    let text = reader.join().ok()?.ok()?;
-    status.success().then(|| String::from_utf8_lossy(&text).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn run(root: &Path, arguments: &[&str]) {

@@ -46,6 +46,8 @@ pub(super) struct SectionTexts {
     failures: Option<Vec<FailureText>>,
     /// Units of code that were finished before.
     units: Option<Vec<UnitText>>,
+    /// Map of the project, in the form in which `repo-map` returns it as `:text`.
+    repo_map: Option<String>,
     /// Memories, in the form in which `process-turn` returns them as `:grounding`.
     grounding: Option<String>,
 }
@@ -92,6 +94,7 @@ impl SectionTexts {
             relevant_tests: counted(self.relevant_tests),
             failures: self.failures.into_iter().flatten().map(failure).collect(),
             units: self.units.into_iter().flatten().map(code_unit).collect(),
+            repo_map: counted(self.repo_map),
             grounding: counted(self.grounding),
             ..Sections::default()
         }
@@ -132,9 +135,9 @@ pub(super) struct BuildContext {
     query: Option<String>,
     model: Option<ModelName>,
     /// Texts to include with the conversation: `:tool-schemas`, `:system-prompt`,
-    /// `:design-document`, `:type-definitions`, `:current-unit`, `:relevant-tests`, `:grounding`;
-    /// `:failures`, a list of `:name :error :expected :received :stack`; `:units`, a list of `:name
-    /// :path :code :approved`.
+    /// `:design-document`, `:type-definitions`, `:current-unit`, `:relevant-tests`, `:repo-map`,
+    /// `:grounding`; `:failures`, a list of `:name :error :expected :received :stack`; `:units`, a
+    /// list of `:name :path :code :approved`.
     sections: Option<SectionTexts>,
     /// Include the items of the session's managers; defaults to `t`.
     #[serde(default = "yes")]

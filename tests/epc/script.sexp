@@ -31,6 +31,7 @@
 (search-items (:query "one") (has "ctx-4"))
 (read-file (:path "a.txt" :root "$DIR" :start-line 2) (has "two"))
 (read-file (:path "../x" :root "$DIR") (error "leads out"))
+(repo-map (:project "$DIR" :query "one") (has ":text"))
 (ask-editors nil (has ":asked 0"))
 (give-text (:question 1) (has ":taken"))
 (register-tools (:tools nil) (error "cannot reach a client of EPC"))

@@ -51,6 +51,7 @@ mod lines;
 mod live;
 mod long;
 mod managed;
+mod map;
 mod markdown;
 mod mcp;
 mod mcp_brought;

@@ -191,7 +191,7 @@ fn check_tools(agent: &mut Agent) {
     let listed = agent.ok("tools/list", &json!({}));
     let names: Vec<&str> =
         listed["tools"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["context", "search", "read", "remember", "handoff", "explain"]);
+    assert_eq!(names, ["context", "search", "read", "remember", "handoff", "explain", "map"]);
     for tool in listed["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert_eq!(tool["annotations"]["readOnlyHint"], tool["name"] != "remember");

@@ -60,7 +60,7 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     let two = client.ok("chat", "(:content \"x\" :tools (list_context :read-context))");
     assert!(payload(&two).contains(r#""tools":["list_context","read_context"]"#), "{two}");
     let set = client.ok("configure-session", "(:tools t :allowed-tools (:list-context))");
-    assert_eq!(set["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(set["tools"].as_array().unwrap().len(), 8);
     assert_eq!(set["allowed_tools"].to_string(), r#"["list_context"]"#);
     let all = client.ok("chat", "(:content \"x\")");
     assert!(payload(&all).contains("search_session"));

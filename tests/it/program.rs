@@ -11,17 +11,19 @@ use crate::support::*;
 #[test]
 fn every_help_shows_an_example() {
     let home = Home::new();
-    for command in
-        ["serve", "call", "import", "compact", "render", "methods", "doctor", "setup", "trust"]
-    {
+    for command in [
+        "serve", "call", "import", "compact", "map", "render", "methods", "doctor", "setup",
+        "trust",
+    ] {
         let help = home.succeed(&[command, "--help"]);
         assert!(help.contains("Example"), "{help}");
         assert!(help.contains(&format!("\n  contexture {command}")), "{help}");
     }
     let help = home.succeed(&["--help"]);
-    for command in
-        ["serve", "call", "import", "compact", "render", "methods", "doctor", "setup", "trust"]
-    {
+    for command in [
+        "serve", "call", "import", "compact", "map", "render", "methods", "doctor", "setup",
+        "trust",
+    ] {
         assert!(help.contains(command), "{help}");
     }
     assert!(home.succeed(&["--version"]).contains(env!("CARGO_PKG_VERSION")));

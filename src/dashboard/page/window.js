@@ -5,6 +5,7 @@ const SECTIONS = {
   'tool-schemas': 'Tool descriptions', 'system-prompt': 'System prompt', 'design-document': 'Design document',
   'type-definitions': 'Types', 'current-unit': 'Current code', 'relevant-tests': 'Tests', implementation: 'Code of tests',
   'context-items': 'Marked items', summary: 'Summary', messages: 'Conversation', 'previous-units': 'Earlier code',
+  'repo-map': 'Map of the project',
   grounding: 'Memories',
 };
 const GROUPS = { section: 'Section', turn: 'Turn', tool: 'Tool', out: 'Left out' };

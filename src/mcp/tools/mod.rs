@@ -4,6 +4,7 @@
 pub(super) mod context;
 mod explain;
 pub(super) mod handoff;
+mod map;
 pub(super) mod read;
 mod remember;
 mod search;
@@ -103,6 +104,11 @@ impl Tool {
              open tasks. Use it to continue after your context was compacted."
         ),
         tool!(explain, "Explains what `context` or a session's window left out, and why."),
+        tool!(
+            map,
+            "Returns the project's files and definitions that matter for a task, within a budget. \
+             Call it before you search through files."
+        ),
     ];
 
     pub(super) fn named(name: &str) -> Option<&'static Self> {

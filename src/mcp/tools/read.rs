@@ -106,19 +106,25 @@ async fn message(
     Ok(Text { head, content: said.content, first_line: 1 })
 }
 
+/// Fails for a folder that is no project, whose files are not read.
+pub(super) fn check_project(project: &Project) -> Result<(), Trouble> {
+    match project.is_project {
+        true => Ok(()),
+        false => Err(Trouble::Wrong(format!(
+            "{} is not a project, so its files are not read; the user can name a project with \
+             `contexture mcp --project DIR`",
+            visible_path(&project.root)
+        ))),
+    }
+}
+
 async fn file(
     asked: &Asked<'_>,
     project: &Project,
     path: &str,
     wanted: Option<Lines>,
 ) -> Result<Text, Trouble> {
-    if !project.is_project {
-        return Err(Trouble::Wrong(format!(
-            "{} is not a project, so its files are not read; the user can name a project with \
-             `contexture mcp --project DIR`",
-            visible_path(&project.root)
-        )));
-    }
+    check_project(project)?;
     let params = json!({
         "path": path, "root": project.directory(), "ask_editors": true,
         "start_line": wanted.map(|(first, _)| first), "end_line": wanted.and_then(|(_, last)| last),

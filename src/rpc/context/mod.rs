@@ -4,6 +4,7 @@ pub(in crate::rpc) mod edit;
 mod files;
 pub(in crate::rpc) mod layers;
 mod live;
+mod map;
 mod query;
 mod read;
 mod refresh;

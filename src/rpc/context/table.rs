@@ -1,6 +1,8 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, live, query, read, refresh, search, sets, steps, tree, unsaved};
+use super::{
+    edit, files, layers, live, map, query, read, refresh, search, sets, steps, tree, unsaved,
+};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -142,6 +144,15 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The text, with its lines and tokens.")
         .pace(Pace::InOrder),
+    method!("context", "repo-map", map::repo_map => map::Mapped)
+        .doc(
+            "Makes the map of a project: the files and definitions that matter for a task, within a \
+              budget. Ranks files by their words, by references, and by what changed together.",
+        )
+        .result(
+            "The map, its tokens, and what it leaves out.",
+        )
+        .pace(Pace::Aside),
     method!("context", "ask-editors", unsaved::ask_editors => unsaved::EditorsAsked)
         .doc(
             "Asks the editors (the clients that subscribed to `text-wanted`) for text that is not saved. \

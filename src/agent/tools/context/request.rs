@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::agent::arriving::Arriving;
 use crate::agent::found::{GroundedShown, Hit};
 use crate::agent::items::{ItemAnswer, ItemShown, new_item, resolved_item, with_states};
+use crate::agent::maps::{DEFAULT_MAP_TOKENS, Wanted, unsaved};
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
@@ -38,6 +39,7 @@ pub(super) enum Request {
     DropContext { ids: Vec<ItemId> },
     SearchMemory { query: String },
     SearchSession { query: String },
+    MapProject { query: String, max_tokens: Option<u64> },
 }
 
 /// A file to add. Once its name is resolved, the file is held open, so that no other file can take
@@ -124,6 +126,9 @@ impl Request {
             Self::DropContext { ids } => drop_items(job, session, ids.clone()).await,
             Self::SearchMemory { query } => search_memory(job, session, query.clone()).await,
             Self::SearchSession { query } => search_session(job, session, query.clone()).await,
+            Self::MapProject { query, max_tokens } => {
+                return map_project(job, session, query.clone(), *max_tokens).await;
+            }
         };
         done.map_err(|error| error.to_string())
     }
@@ -254,6 +259,37 @@ async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<
     };
     let grounded = job.ask(move |engine| engine.ground(&query)).await?;
     Ok(Value::of(&GroundedShown::from(grounded).with_embedding(embedding)))
+}
+
+/// Makes the map of the session's project, for what the session's items do not show.
+async fn map_project(
+    job: &Job,
+    session: &SessionRow,
+    query: String,
+    max_tokens: Option<u64>,
+) -> Result<Value, String> {
+    let project = session.project.clone().filter(|project| !project.is_empty());
+    let project = project.ok_or("the session has no project folder, so there is no map")?;
+    let layers = managers(session).map_err(|error| error.to_string())?;
+    let all = Selection { managers: layers, ..Selection::default() };
+    let views = job.ask(move |engine| engine.select(&all)).await.map_err(|it| it.to_string())?;
+    let make = move |job: &Job| {
+        let wanted = Wanted {
+            focus: views
+                .iter()
+                .filter_map(|it| it.item.metadata.filename())
+                .map(Into::into)
+                .collect(),
+            unsaved: views.iter().filter_map(unsaved).collect(),
+            query,
+            max_tokens: max_tokens.unwrap_or(DEFAULT_MAP_TOKENS),
+        };
+        let is_cancelled = || job.cancelled.is_cancelled();
+        let (services, options) = (&job.services, job.services.read_options());
+        services.maps.map(Path::new(&project), &wanted, options, &job.counter(), &is_cancelled)
+    };
+    let map = job.aside("a tool", make).await.map_err(|error| error.to_string())?;
+    map.map(|map| Value::Str(map.text)).map_err(|error| error.to_string())
 }
 
 async fn search_session(

@@ -59,4 +59,14 @@ pub(crate) static ALL: &[ContextTool] = &[
         arguments: &[required("query", "string", "The words to search for.")],
         phrase: "search the conversation for",
     },
+    ContextTool {
+        name: "map_project",
+        description: "Returns the project's files and definitions that matter for a task, beside \
+                      those in your context.",
+        arguments: &[
+            required("query", "string", "The task or question, or an error with its trace."),
+            optional("max_tokens", "integer", "The maximum number of tokens; 1024 by default."),
+        ],
+        phrase: "map the project for",
+    },
 ];

@@ -1,0 +1,26 @@
+//! The map of a repository: the files and definitions that matter for a task, within a budget.
+//!
+//! An [`Index`] keeps the facts of a project's files. [`Index::update`] brings it up to date, and
+//! [`Index::map`] makes the map for a [`Task`]. The crate opens no file and runs no program itself: a
+//! [`Source`] lists and reads the files, and runs Git.
+
+mod facts;
+mod grammar;
+mod history;
+mod index;
+mod kept;
+mod language;
+mod lisp;
+mod names;
+mod rank;
+mod source;
+mod text;
+mod words;
+
+pub use facts::State;
+pub use index::{Index, Unsaved, Updated};
+pub use kept::Kept;
+pub use language::Language;
+pub use rank::{MAX_QUERY_BYTES, Task, Weights};
+pub use source::{Content, Listed, Source, Stamp};
+pub use text::{MAX_TOKENS, MIN_TOKENS, Map, ShownDefinition, ShownFile, Style};

@@ -1,0 +1,87 @@
+//! The weights of the signals. `docs/benchmarks.md` says how they were chosen.
+
+use crate::facts::State;
+use crate::language::Language;
+
+/// How much each signal counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weights {
+    /// Words of the question.
+    pub words: f64,
+    /// Names and paths in the question.
+    pub named: f64,
+    /// References.
+    pub graph: f64,
+    /// What changed together.
+    pub changes: f64,
+    /// Messages of commits.
+    pub messages: f64,
+    /// How often a file changed.
+    pub churn: f64,
+    /// Nearness of paths.
+    pub near: f64,
+    /// Number that is added to each rank before it is inverted.
+    pub rank_offset: f64,
+    /// How much a file counts that the question found, beside one at hand, as a beginning of references.
+    pub question_seeds: f64,
+    /// Number of such files.
+    pub question_files: usize,
+    /// How much a word in a path counts, beside one in a text.
+    pub in_path: f64,
+    /// How much a word in the name of a definition counts.
+    pub in_name: f64,
+    /// How much the length of a file counts against it, from 0 to 1.
+    pub length: f64,
+    /// Share of rank that follows references backwards, to those that use a file.
+    pub backwards: f64,
+    /// Share of rank that goes on instead of beginning anew.
+    pub damping: f64,
+    /// Number of commits after which a change counts half.
+    pub half_life: f64,
+    /// How much it counts against a file that it changes often, from 0 to 1.
+    pub often: f64,
+    /// How much prose and data count, beside code.
+    pub prose: f64,
+    /// How much files count that programs made.
+    pub generated: f64,
+    /// Share of a budget for definitions; the rest names files.
+    pub expanded: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self {
+            words: 1.0,
+            named: 1.0,
+            graph: 0.4,
+            changes: 1.0,
+            messages: 0.5,
+            churn: 0.1,
+            near: 0.3,
+            rank_offset: 10.0,
+            question_seeds: 0.3,
+            question_files: 5,
+            in_path: 6.0,
+            in_name: 2.0,
+            length: 0.5,
+            backwards: 0.5,
+            damping: 0.7,
+            half_life: 500.0,
+            often: 0.3,
+            prose: 0.8,
+            generated: 0.3,
+            expanded: 0.4,
+        }
+    }
+}
+
+impl Weights {
+    pub(crate) fn of_file(&self, language: Language, state: State) -> f64 {
+        let of_state = match state {
+            State::Generated => self.generated,
+            State::Binary | State::TooLarge | State::Secret | State::Unreadable => 0.3,
+            State::Whole | State::Partial | State::Unparsed => 1.0,
+        };
+        of_state * if language == Language::Prose { self.prose } else { 1.0 }
+    }
+}

@@ -1,0 +1,207 @@
+//! Writes a map: paths and definitions, never more than the budget, with a report of what is left out.
+
+use crate::facts::State;
+use crate::index::Index;
+use crate::rank::{Ranked, Task, rank};
+
+/// Heading of the files whose definitions are not shown.
+const NOT_EXPANDED: &str = "Not expanded:";
+/// Maximum number of definitions of a file in a map.
+const MAX_SHOWN: usize = 8;
+/// Least number of definitions of an expanded file.
+const MIN_SHOWN: usize = 3;
+/// Maximum number of tokens of a map. A larger budget counts as this one.
+pub const MAX_TOKENS: u64 = 200_000;
+/// Least number of tokens of a map: what remains of it then is what it leaves out.
+pub const MIN_TOKENS: u64 = 64;
+
+/// How a map is written.
+pub struct Style<'a> {
+    /// Maximum number of tokens of the text.
+    pub max_tokens: u64,
+    /// Counts the tokens of a text.
+    pub count: &'a dyn Fn(&str) -> u64,
+    /// Makes a name or line from outside harmless to show on one line.
+    pub show: &'a dyn Fn(&str) -> String,
+}
+
+/// A definition in a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownDefinition {
+    /// Name.
+    pub name: String,
+    /// First line, from 1.
+    pub line: u32,
+    /// Last line.
+    pub end: u32,
+    /// Beginning of the definition, on one line.
+    pub signature: String,
+}
+
+/// A file in a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownFile {
+    /// Path from the root of the project, as it is.
+    pub path: String,
+    /// How much of the file the map knows.
+    pub state: State,
+    /// Number of its definitions, also of those that are not shown.
+    pub definitions: usize,
+    /// The definitions that are shown, by line. Empty if the file is not expanded.
+    pub shown: Vec<ShownDefinition>,
+}
+
+/// A map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// The text.
+    pub text: String,
+    /// Exact number of tokens of the text.
+    pub tokens: u64,
+    /// The files in the text, the most important first.
+    pub files: Vec<ShownFile>,
+    /// Number of files in the project.
+    pub total: usize,
+    /// Number of files that are at hand and therefore not in the map.
+    pub at_hand: usize,
+    /// Number of commits that counted.
+    pub commits: usize,
+    /// Number of files of each state but [`State::Whole`] in the project.
+    pub states: Vec<(State, usize)>,
+}
+
+impl Index {
+    /// Makes the map for a task. The same index and task give the same map.
+    #[must_use]
+    pub fn map(&self, task: &Task<'_>, style: &Style<'_>) -> Map {
+        let ranked = rank(self, task);
+        let files = self.files();
+        let total = files.len();
+        let at_hand = total - ranked.len();
+        let mut states: Vec<(State, usize)> = Vec::new();
+        for (_, file) in files.iter().filter(|(_, file)| file.state != State::Whole) {
+            match states.iter_mut().find(|(known, _)| *known == file.state) {
+                Some((_, count)) => *count += 1,
+                None => states.push((file.state, 1)),
+            }
+        }
+        states.sort_unstable();
+        let budget = style.max_tokens.clamp(MIN_TOKENS, MAX_TOKENS);
+        let writer = Writer { index: self, style, ranked: &ranked, budget, at_hand };
+        let (text, files) = writer.write(task.weights.expanded);
+        let tokens = (style.count)(&text);
+        Map { text, tokens, files, total, at_hand, commits: self.commits(), states }
+    }
+}
+
+struct Writer<'a> {
+    index: &'a Index,
+    style: &'a Style<'a>,
+    ranked: &'a [Ranked<'a>],
+    budget: u64,
+    at_hand: usize,
+}
+
+impl Writer<'_> {
+    fn write(&self, share: f64) -> (String, Vec<ShownFile>) {
+        let rest = self.budget.saturating_sub(self.cost(&self.end(0, 0)));
+        let for_definitions = (rest as f64 * share) as u64;
+        let (mut used, mut files, mut blocks) = (0, Vec::new(), Vec::new());
+        let mut next = 0;
+        while let Some(ranked) = self.ranked.get(next) {
+            // The first files get more of their definitions than later ones.
+            let limit = MAX_SHOWN.saturating_sub(next).max(MIN_SHOWN);
+            let (mut block, mut shown) = self.block(ranked, limit);
+            // The first file shows something even where all of it is too much.
+            if next == 0 && self.cost(&block) > for_definitions {
+                (block, shown) = self.block(ranked, 1);
+            }
+            let cost = self.cost(&block);
+            if used + cost > for_definitions {
+                break;
+            }
+            used += cost;
+            blocks.push(block);
+            files.push(shown);
+            next += 1;
+        }
+        let heading = format!("{NOT_EXPANDED}\n");
+        let mut lines = Vec::new();
+        used += self.cost(&heading);
+        for ranked in &self.ranked[next..] {
+            let line = format!("{}\n", (self.style.show)(ranked.path));
+            let cost = self.cost(&line);
+            if used + cost > rest {
+                break;
+            }
+            used += cost;
+            lines.push(line);
+            files.push(self.file(ranked, Vec::new()));
+        }
+        // Texts that are counted alone may have fewer tokens than together.
+        loop {
+            let heading = if lines.is_empty() { "" } else { &heading };
+            let mut text = blocks.concat() + heading + &lines.concat();
+            text += &self.end(blocks.len(), lines.len());
+            if (self.style.count)(&text) <= self.budget {
+                return (text, files);
+            }
+            if lines.pop().is_none() && blocks.pop().is_none() {
+                return (String::new(), Vec::new());
+            }
+            files.pop();
+        }
+    }
+
+    fn cost(&self, text: &str) -> u64 {
+        (self.style.count)(text)
+    }
+
+    /// Writes a file with its best definitions, in the order of their lines.
+    fn block(&self, ranked: &Ranked<'_>, limit: usize) -> (String, ShownFile) {
+        let mut chosen: Vec<usize> = ranked.best.iter().take(limit).copied().collect();
+        chosen.sort_unstable();
+        let all = &ranked.file.definitions;
+        let mut block = format!("{}\n", (self.style.show)(ranked.path));
+        let mut shown = Vec::with_capacity(chosen.len());
+        let mut before: Option<usize> = None;
+        for at in chosen {
+            let it = &all[at];
+            let skipped = before.map_or(at, |before| at - before - 1);
+            if skipped > 0 {
+                block.push_str(" ⋮\n");
+            }
+            before = Some(at);
+            let indent = " ".repeat(usize::from(it.depth) + 1);
+            let signature = (self.style.show)(&it.signature);
+            block.push_str(&format!("{indent}{} {signature}\n", it.line));
+            shown.push(ShownDefinition {
+                name: self.index.names.text(it.name).to_owned(),
+                line: it.line,
+                end: it.end,
+                signature: it.signature.to_string(),
+            });
+        }
+        if before.is_some_and(|before| before + 1 < all.len()) {
+            block.push_str(" ⋮\n");
+        }
+        (block, self.file(ranked, shown))
+    }
+
+    fn file(&self, ranked: &Ranked<'_>, shown: Vec<ShownDefinition>) -> ShownFile {
+        let (path, state) = (ranked.path.to_owned(), ranked.file.state);
+        ShownFile { path, state, definitions: ranked.best.len(), shown }
+    }
+
+    /// Says what the map leaves out.
+    fn end(&self, expanded: usize, named: usize) -> String {
+        let missing = self.ranked.len() - expanded - named;
+        let at_hand = match self.at_hand {
+            0 => String::new(),
+            count => format!(", at hand: {count}"),
+        };
+        format!(
+            "(files with definitions: {expanded}, by name: {named}, not shown: {missing}{at_hand})\n"
+        )
+    }
+}
