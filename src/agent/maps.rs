@@ -110,9 +110,10 @@ impl Maps {
             Some(at) => open.remove(at),
             None => (root.to_owned(), Shared::default()),
         };
-        // An index that a call uses stays until the call ends.
-        if open.len() >= MAX_PROJECTS {
-            open.remove(0);
+        // An index that a call uses stays, since two would write to one file.
+        let idle = open.iter().position(|(_, shared)| Arc::strong_count(shared) == 1);
+        if let Some(idle) = idle.filter(|_| open.len() >= MAX_PROJECTS) {
+            open.remove(idle);
         }
         open.push((root, Arc::clone(&shared)));
         shared

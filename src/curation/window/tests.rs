@@ -40,6 +40,7 @@ fn everything() -> Sections {
         ],
         context_items: text(60),
         summary: text(70),
+        repo_map: None,
         grounding: text(80),
     }
 }
@@ -321,6 +322,7 @@ fn small_sections(random: &mut Random) -> Sections {
         relevant_tests: some(9),
         context_items: some(30),
         summary: some(30),
+        repo_map: some(30),
         grounding: some(30),
         ..Sections::default()
     };
