@@ -1209,7 +1209,8 @@ server moves the items to the layer of the file."
          (root (contexture--project-root))
          (folder (expand-file-name (if file (file-name-directory file)
                                      default-directory))))
-    `(,@(if root (list :root root) (list :directory folder))
+    `(,@(if root (list :root root)
+          (list :directory (or (contexture--remote-root) folder)))
       ,@(and file (list :filename file))
       ,@(when (or (not file) contexture--buffer-number)
           (pcase-let ((`(,name . ,number) (contexture--numbered-buffer)))
@@ -1347,6 +1348,35 @@ Remote directories are not searched, since that may take long."
         (when-let* ((project (project-current)))
           (puthash default-directory (expand-file-name (project-root project))
                    contexture--project-roots)))))
+
+(defvar contexture--remote-roots (make-hash-table :test #'equal)
+  "Hash table from folders on other machines to the roots of their projects.
+The value is nil for a folder that is in no project.")
+
+(defconst contexture--remote-root-script
+  "d=$PWD; while :; do for m in .git .hg .svn .project; do \
+[ -e \"$d/$m\" ] && printf %s \"$d\" && exit 0; done; \
+[ -n \"${d%/}\" ] || exit 1; d=${d%/*}; done"
+  "Script for a shell that prints the root of the project around its folder.")
+
+(defun contexture--remote-root ()
+  "Return the root of this buffer's project if that is on another machine.
+The machine is asked once for each folder, in one exchange, and only over a
+connection that is open already."
+  (when (contexture--remote-p default-directory)
+    (let ((known (gethash default-directory contexture--remote-roots 'unknown)))
+      (cond ((not (eq known 'unknown)) known)
+            ((and (not non-essential) (file-remote-p default-directory nil t))
+             (puthash default-directory (contexture--ask-remote-root)
+                      contexture--remote-roots))))))
+
+(defun contexture--ask-remote-root ()
+  "Ask the machine of `default-directory' for the root of its project."
+  (let ((machine (file-remote-p default-directory)))
+    (with-temp-buffer
+      (when (eql 0 (ignore-errors
+                     (process-file "/bin/sh" nil t nil "-c" contexture--remote-root-script)))
+        (file-name-as-directory (concat machine (string-trim (buffer-string))))))))
 
 (defun contexture--project-buffers (root)
   "Return the buffers of files below ROOT, the last used first.
@@ -1500,8 +1530,9 @@ They are for texts that do not follow their source."
          (mode (symbol-name major-mode)))
     (contexture--plist
      :filename (and file (contexture--true-name (expand-file-name file)))
-     :project (when-let* ((root (contexture--project-root)))
-                (contexture--true-name root))
+     :project (if-let* ((root (contexture--project-root)))
+                  (contexture--true-name root)
+                (contexture--remote-root))
      :buffer (buffer-name base)
      :mode mode
      :language (and (not (eq major-mode 'fundamental-mode)) mode)
@@ -2026,7 +2057,8 @@ buffer has unsaved edits of FILE, the buffer's text is added instead."
           ((and buffer (not (contexture--remote-p file))
                 (with-current-buffer buffer (contexture-live--held-p)))
            (cons 'add-item (contexture--capture-file buffer start end)))
-          ((and buffer (buffer-modified-p buffer))
+          ;; What a buffer has of a file on another machine follows it.
+          ((and buffer (or (buffer-modified-p buffer) (contexture--remote-p file)))
            (cons 'add-item (contexture--capture-file buffer start end)))
           ((contexture--remote-p file)
            (cons 'add-item (contexture--capture-remote file start end)))

@@ -498,6 +498,8 @@ Those that take their names from the one place are left out."
      (contexture-mention-in-string expand-file-name file-name-as-directory))
     (emacs
      "Names of the files of open buffers and of their folders and projects."
+     (contexture--ask-remote-root file-name-as-directory file-remote-p process-file)
+     (contexture--remote-root file-remote-p)
      (contexture-lisp--tell-directory expand-file-name)
      (contexture-sets--here-p expand-file-name)
      (contexture-live--track expand-file-name)
