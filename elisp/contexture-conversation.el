@@ -1586,14 +1586,15 @@ bounds of code in this buffer, a pair."
     (if subjects (contexture-point-with subjects function)
       (funcall function (contexture-conversation-code--bounds)))))
 
-(defun contexture-conversation-code--take (about session)
+(defun contexture-conversation-code--take (about session &optional numbered)
   "Return (TEXT . ORIGIN) for ABOUT, subjects or bounds in this buffer.
 TEXT is the code between fences, below a line that names its source.
-SESSION is the buffer of the conversation in which to ask about it."
+SESSION is the buffer of the conversation in which to ask about it.
+If NUMBERED, the lines of the code begin with their numbers."
   (if (consp (car about))
       (let ((texts (mapcar (lambda (subject)
                              (contexture-conversation-code--fenced
-                              (plist-get subject :params) session))
+                              (plist-get subject :params) session numbered))
                            about)))
         (cons (mapconcat #'car texts "\n\n")
               (contexture-conversation--make-origin
@@ -1601,7 +1602,7 @@ SESSION is the buffer of the conversation in which to ask about it."
                        (cdar texts)))))
     (let* ((beg (car about)) (end (cdr about))
            (text (contexture-conversation-code--fenced
-                  (contexture--capture beg end :region) session)))
+                  (contexture--capture beg end :region) session numbered)))
       (cons (car text)
             (contexture-conversation--make-origin
              :buffer (contexture--base-buffer)
@@ -1609,12 +1610,14 @@ SESSION is the buffer of the conversation in which to ask about it."
              :file (buffer-file-name (contexture--base-buffer))
              :text (buffer-substring-no-properties beg end) :name (cdr text))))))
 
-(defun contexture-conversation-code--fenced (params session)
+(defun contexture-conversation-code--fenced (params session numbered)
   "Return (TEXT . PLACE) for the text of PARAMS, parameters of `add-item'.
 TEXT has it between fences, below a line that names PLACE, its source.
-SESSION is the buffer of the conversation in which to ask about it."
-  (let* ((code (plist-get params :content))
-         (metadata (plist-get params :metadata))
+SESSION is the buffer of the conversation in which to ask about it.
+If NUMBERED, the lines of the text begin with their numbers."
+  (let* ((metadata (plist-get params :metadata))
+         (code (if numbered (contexture-point-numbered params)
+                 (plist-get params :content)))
          (place (contexture-conversation-code--place metadata session))
          (fence (contexture-conversation-code--fence code)))
     (cons (format "From %s:\n%s%s\n%s%s%s"
@@ -1652,10 +1655,12 @@ only if that is also the conversation's."
 
 (defun contexture-conversation-code--ask (template about session &rest fields)
   "Ask the question that TEMPLATE makes of ABOUT, subjects or bounds.
+The remarks of a review are shown at their lines.
 SESSION is the name of the conversation to ask in, or nil for a new one.
 FIELDS are further fields of TEMPLATE, keywords and values."
   (let* ((buffer (contexture-conversation-code--idle (contexture-conversation-code--clean session)))
-         (taken (contexture-conversation-code--take about buffer))
+         (review (equal template "review"))
+         (taken (contexture-conversation-code--take about buffer review))
          (language (contexture-conversation-code--language (symbol-name major-mode)))
          (fields (apply #'contexture--plist
                         :code (car taken)
@@ -1665,6 +1670,9 @@ FIELDS are further fields of TEMPLATE, keywords and values."
           (or (plist-get fields :question)
               (format "%s %s" (contexture--capitalized (string-replace "-" " " template))
                       (contexture-conversation--origin-name (cdr taken)))))
+    (when review
+      (setf (contexture-conversation--origin-watch (cdr taken))
+            (apply-partially #'contexture-remark--watch (contexture-remark--places about))))
     (with-current-buffer buffer
       (contexture-conversation--wanting
        template

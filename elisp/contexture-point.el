@@ -19,6 +19,9 @@
 ;; text.  :place is (BUFFER . POSITION) or (FILE . LINE) of the code that it is
 ;; about, if there is one.  A subject with :git, arguments of Git, in the
 ;; folder :root has no :params until Git has written its text.
+;;
+;; A remark of a review is shown below the line that it is about.  There you
+;; have it applied, or dismiss it.
 
 ;;; Code:
 
@@ -474,6 +477,159 @@ They are those at point or in the region."
     (goto-char end)
     (and (re-search-backward contexture-point--prompt nil t)
          (cons (match-beginning 0) end))))
+
+;;; Remarks of a review, at their lines
+
+(defface contexture-remark '((t :inherit warning))
+  "Face of a review's remark below the line that it is about."
+  :group 'contexture)
+
+(defvar contexture-remark-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'contexture-remark-apply)
+    (define-key map (kbd "C-c C-k") #'contexture-remark-dismiss)
+    (define-key map (kbd "C-c C-n") #'contexture-remark-next)
+    (define-key map (kbd "C-c C-p") #'contexture-remark-previous)
+    map)
+  "Keymap of the lines that a review has remarks about.")
+
+(defvar contexture-remark--all nil
+  "Overlays of all remarks, those of a review in the order of its answer.")
+
+(defconst contexture-remark--regexp
+  (rx bol (* blank) (? (or (any "-*+") (seq (+ digit) (any ".)"))) (+ blank)) (* (any "*`_["))
+      (? (group (+ (not (any ":*`\n[" blank)))) ":") (? (or "line " "Line " "L"))
+      (group (+ digit)) (? (any "-–") (+ digit)) (* (any "]*`_")) ":" (* (any "*`_")) (* blank)
+      (group (+ nonl) (* "\n" (+ blank) (any "[:alnum:]`*(") (+ nonl))))
+  "Regexp for a remark: file, if it is named, line, and text.")
+
+(defun contexture-point-numbered (params)
+  "Return the text of PARAMS, parameters of `add-item', with numbers of lines.
+In differences, the lines of the new text have their numbers."
+  (let* ((metadata (plist-get params :metadata))
+         (diff (equal (plist-get metadata :language) "diff"))
+         (number (and (not diff) (or (plist-get metadata :start-line) 1))))
+    (mapconcat
+     (lambda (line)
+       (cond ((and diff (string-match "\\`@@ -[0-9,]+ \\+\\([0-9]+\\)" line))
+              (setq number (string-to-number (match-string 1 line)))
+              line)
+             ((and diff (not (string-match-p "\\`[ +]" line))) line)
+             ((null number) line)
+             (t (prog1 (format "%5d %s" number line) (cl-incf number)))))
+     (split-string (string-remove-suffix "\n" (plist-get params :content)) "\n")
+     "\n")))
+
+(defun contexture-remark--places (about)
+  "Return an alist from names of files to what has their text, for ABOUT.
+ABOUT is a list of subjects, or bounds in this buffer.  A value is a file or a
+buffer.  Remarks about other files are not shown."
+  (if (not (consp (car about)))
+      (list (cons (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
+                  (contexture--base-buffer)))
+    (cl-loop for subject in about
+             for place = (car (plist-get subject :place))
+             when place collect (cons (if (bufferp place)
+                                          (or (buffer-file-name place) (buffer-name place))
+                                        place)
+                                      place))))
+
+(defun contexture-remark--watch (places answer state)
+  "Show the remarks in ANSWER at lines of PLACES once STATE is `done'.
+PLACES is as `contexture-remark--places' returns it."
+  (when (and (eq state 'done) places)
+    (let ((shown 0))
+      (pcase-dolist (`(,name ,line ,text) (contexture-remark--read answer))
+        (when-let* ((place (if name (cdr (cl-assoc name places :test #'contexture-remark--named-p))
+                             (cdar places)))
+                    (buffer (if (bufferp place) place (contexture--visit-quietly place))))
+          (when (and (buffer-live-p buffer) (contexture-remark--show buffer line text))
+            (cl-incf shown))))
+      (when (< 0 shown)
+        (contexture--message "%s at %s; `C-c C-c' on one rewrites the code, `C-c C-k' dismisses it"
+                             (contexture--count shown "remark")
+                             (if (= shown 1) "its line" "their lines"))))))
+
+(defun contexture-remark--read (answer)
+  "Return the remarks in ANSWER, a list of (NAME LINE TEXT).
+NAME is that of a file, or nil."
+  (let ((start 0) found)
+    (while (string-match contexture-remark--regexp answer start)
+      (setq start (match-end 0))
+      (push (list (match-string 1 answer)
+                  (string-to-number (match-string 2 answer))
+                  (replace-regexp-in-string "[ \t\n]+" " " (match-string 3 answer)))
+            found))
+    (nreverse found)))
+
+(defun contexture-remark--named-p (name file)
+  "Return non-nil if NAME, from outside, is that of FILE or ends its name."
+  (or (equal name file)
+      (string-suffix-p (concat "/" (string-remove-prefix "./" name)) file)))
+
+(defun contexture-remark--show (buffer line text)
+  "Show the remark TEXT below LINE of BUFFER; return its overlay, or nil.
+Return nil if BUFFER has no such line."
+  (with-current-buffer buffer
+    (contexture--widened
+      (goto-char (point-min))
+      (when (and (< 0 line) (= 0 (forward-line (1- line))) (not (and (eobp) (bolp) (not (bobp)))))
+        (let ((overlay (make-overlay (point) (min (point-max) (1+ (line-end-position))))))
+          (overlay-put overlay 'contexture-remark text)
+          (overlay-put overlay 'keymap contexture-remark-map)
+          (overlay-put overlay 'help-echo (contexture--help text))
+          (overlay-put overlay 'after-string
+                       (propertize (concat (if (eq (char-before (overlay-end overlay)) ?\n) "" "\n")
+                                           "  ▸ " (contexture--visible text) "\n")
+                                   'face 'contexture-remark))
+          (setq contexture-remark--all (append contexture-remark--all (list overlay)))
+          overlay)))))
+
+(defun contexture-remark--open ()
+  "Return the remarks whose buffers live."
+  (setq contexture-remark--all (cl-remove-if-not #'overlay-buffer contexture-remark--all)))
+
+(defun contexture-remark--here ()
+  "Return the remark about this line; signal an error if there is none."
+  (or (cl-find-if (lambda (it) (memq it (contexture-remark--open)))
+                  (overlays-in (line-beginning-position) (1+ (line-beginning-position))))
+      (user-error "No remark is about this line")))
+
+(defun contexture-remark-dismiss ()
+  "Dismiss the remark about this line."
+  (interactive)
+  (let ((remark (contexture-remark--here)))
+    (setq contexture-remark--all (delq remark contexture-remark--all))
+    (delete-overlay remark)))
+
+(defun contexture-remark-apply ()
+  "Have a model rewrite the code that the remark about this line is about.
+The change is proposed as that of `contexture-rewrite' is."
+  (interactive)
+  (let ((text (overlay-get (contexture-remark--here) 'contexture-remark)))
+    (contexture-rewrite (concat "A review says of line "
+                                (number-to-string (line-number-at-pos nil t)) ": " text))
+    (contexture-remark-dismiss)))
+
+(defun contexture-remark-next (&optional back)
+  "Go to the next remark of a review, also in another buffer.
+With BACK, go to the previous one."
+  (interactive)
+  (let* ((all (or (contexture-remark--open) (user-error "No review has remarks")))
+         (mine (sort (cl-loop for each in all
+                              when (eq (overlay-buffer each) (current-buffer)) collect each)
+                     (lambda (one other) (< (overlay-start one) (overlay-start other)))))
+         (remark (or (if back (cl-find-if (lambda (it) (< (overlay-end it) (1+ (point)))) (reverse mine))
+                       (cl-find-if (lambda (it) (> (overlay-start it) (point))) mine))
+                     (cl-find-if-not (lambda (it) (memq it mine)) all)
+                     (car (if back (last mine) mine)))))
+    (pop-to-buffer (overlay-buffer remark))
+    (goto-char (overlay-start remark))))
+
+(defun contexture-remark-previous ()
+  "Go to the previous remark of a review, also in another buffer."
+  (interactive)
+  (contexture-remark-next t))
 
 (provide 'contexture-point)
 ;;; contexture-point.el ends here

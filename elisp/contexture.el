@@ -152,7 +152,9 @@
                     contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point)
                    ("contexture-point"
-                    contexture-point-code contexture-point-subjects contexture-point-with)
+                    contexture-point-code contexture-point-numbered
+                    contexture-point-subjects contexture-point-with
+                    contexture-remark--places contexture-remark--watch)
                    ("contexture-lisp" contexture-lisp-connected-p)
                    ("contexture-conversations" contexture-embark--offer)
                    ("contexture-tools"

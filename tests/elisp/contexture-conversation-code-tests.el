@@ -100,7 +100,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
     (save-current-buffer (contexture-review-code))
     (let ((asked (contexture-conversation-code-tests--asked)))
       (should (string-prefix-p "Review the code below" asked))
-      (should (string-search "```elisp\n;; top\n```" asked)))))
+      (should (string-search "```elisp\n    1 ;; top\n```" asked)))))
 
 (ert-deftest contexture-conversation-code-documents-and-tests ()
   (contexture-conversation-code-tests--with '(("Doc.") ("Tests."))

@@ -348,7 +348,8 @@ of one subject, in their order."
                   (lambda (template about session &rest fields)
                     (push (list template
                                 (car (contexture-conversation-code--take
-                                      about (contexture-conversation--buffer session)))
+                                      about (contexture-conversation--buffer session)
+                                      (equal template "review")))
                                 fields)
                           asked))))
          (contexture-explain-code "Why?")
@@ -360,8 +361,54 @@ of one subject, in their order."
                         '("fix-error" "review" "explain" "It breaks")))
          (dolist (text (list reviewed explained))
            (should (string-match-p "\\`From the diff of a\\.el:[0-9-]+:\n```diff\n" text))
-           (should (string-search hunk text)))
+           (should (string-search (if (eq text reviewed) "\n   12 +;; end" hunk) text)))
          (should (string-match-p "\\`From a\\.el:[0-9-]+:\n```elisp\n" code)))))))
+
+;;;; Remarks
+
+(ert-deftest contexture-remark-reads-what-models-write ()
+  (pcase-dolist (`(,answer . ,remarks)
+                 '(("12: odd" (nil 12 "odd"))
+                   ("- **12**: odd\n\nMore." (nil 12 "odd"))
+                   ("1. `src/a.c:12`: odd\n   and long" ("src/a.c" 12 "odd and long"))
+                   ("* Line 12: odd\n* L13-15: worse" (nil 12 "odd") (nil 13 "worse"))
+                   ("**a.el:7:** odd" ("a.el" 7 "odd"))
+                   ("At 12:30 it broke: see http://h:80/x.\nNothing to say.")))
+    (should (equal (contexture-remark--read answer) remarks))))
+
+(ert-deftest contexture-remark-is-shown-at-its-line ()
+  (contexture-point-tests--with
+   (contexture-test-visiting (expand-file-name "a.el")
+     (let ((contexture-remark--all nil)
+           (code (current-buffer))
+           (subject (list :place (cons (buffer-file-name) 7)
+                          :params (contexture-sources--params
+                                   :text :diff "@@ -1,1 +7,2 @@\n (defun two ()\n+  (one)\n" '(:language "diff")))))
+       (should (equal (contexture-point-numbered (plist-get subject :params))
+                      "@@ -1,1 +7,2 @@\n    7  (defun two ()\n    8 +  (one)"))
+       (contexture-test-message "^2 remarks at their lines"
+         (contexture-remark--watch
+          (contexture-remark--places (list subject))
+          "Two things.\n\na.el:8: calls\u202e one\n/etc/passwd:1: no\na.el:99: no\n4: a gap" 'done))
+       (should (equal (mapcar (lambda (it) (with-current-buffer (overlay-buffer it)
+                                             (line-number-at-pos (overlay-start it))))
+                              contexture-remark--all)
+                      '(8 4)))
+       (should-not (string-search "\u202e" (overlay-get (car contexture-remark--all) 'after-string)))
+       (goto-char (point-min))
+       (contexture-remark-next)
+       (should (equal (line-number-at-pos) 4))
+       (contexture-remark-dismiss)
+       (contexture-test-user-error "No remark" (contexture-remark-dismiss))
+       (contexture-remark-next)
+       (should (equal (line-number-at-pos) 8))
+       (should (eq (key-binding (kbd "C-c C-c")) #'contexture-remark-apply))
+       (let (asked)
+         (cl-letf (((symbol-function 'contexture-rewrite) (lambda (it) (setq asked it))))
+           (contexture-remark-apply))
+         (should (string-prefix-p "A review says of line 8: calls" asked)))
+       (should-not contexture-remark--all)
+       (should (eq code (current-buffer)))))))
 
 (provide 'contexture-point-tests)
 ;;; contexture-point-tests.el ends here
