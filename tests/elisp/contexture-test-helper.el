@@ -23,6 +23,8 @@
 (dolist (name '(wait-for wait-until with-files write-file leftovers with-model shown
                 await-step go-on messages calls should-called should-not-called await))
   (defalias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
+(defalias 'contexture-ert-model-url #'llm-ert-url)
+(defalias 'contexture-ert-model-host #'llm-ert-host)
 (dolist (name '(timeout directory hooks record))
   (defvaralias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
 
