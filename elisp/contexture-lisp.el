@@ -159,12 +159,13 @@ the same functions and variables but for the beginning of their names."
                (if (derived-mode-p 'sldb-mode)
                    (cons sldb-condition sldb-restarts)
                  (cons sly-db-condition sly-db-restarts))))
-    (list :message (substring-no-properties (nth 0 condition))
-          :type (string-trim (substring-no-properties (nth 1 condition))
-                             "[ \t]*\\[" "\\][ \t]*")
+    (list :message (contexture-lisp--cut (substring-no-properties (nth 0 condition)))
+          :type (contexture-lisp--cut
+                 (string-trim (substring-no-properties (nth 1 condition))
+                              "[ \t]*\\[" "\\][ \t]*"))
           :restarts (mapcar (pcase-lambda (`(,name ,text . ,_))
-                              (substring-no-properties
-                               (format "[%s] %s" name text)))
+                              (contexture-lisp--cut
+                               (substring-no-properties (format "[%s] %s" name text))))
                             restarts))))
 
 (defun contexture-lisp--ask (client slot &rest arguments)
@@ -300,6 +301,11 @@ A file that is opened for this stays open; see
        (delay-mode-hooks (lisp-mode))
        (current-buffer)))))
 
+(defun contexture-lisp--no-file-p ()
+  "Return non-nil if the current buffer only has text that the image gave.
+It is in no file, and its lines mean nothing to anybody."
+  (equal (buffer-name) " *contexture source*"))
+
 (defmacro contexture-lisp--with-visits (&rest body)
   "Evaluate BODY, then close the files that it opened."
   (declare (indent 0) (debug t))
@@ -351,9 +357,13 @@ only the facts are added."
                           for params = (contexture-lisp--capture client name location known)
                           when params
                           collect (cons (contexture--visible-candidate label) params))))
-      (cond (found (let ((params (contexture-lisp--choose found)))
-                     (contexture--add params)
-                     (contexture-lisp--add-unsaid name known (plist-get params :content))))
+      (cond (found (let ((chosen (contexture-lisp--choose found)))
+                     (contexture-sources--add-all
+                      (mapcar (lambda (params) (cons 'add-item params)) chosen)
+                      "definition")
+                     (contexture-lisp--add-unsaid
+                      name known (mapconcat (lambda (params) (plist-get params :content))
+                                            chosen "\n"))))
             ((or (plist-get known :arglist) (plist-get known :docstring))
              (contexture--add (contexture-lisp--describe name known)))
             (definitions (contexture--user-error
@@ -369,8 +379,13 @@ KNOWN is a plist of CLIENT's other facts about the symbol."
    (lambda ()
      (let ((bounds (or (contexture--defun-bounds)
                        (cons (line-beginning-position) (line-end-position)))))
-       (apply #'contexture--capture (car bounds) (cdr bounds) :symbol
-              :symbol name known)))))
+       (if (contexture-lisp--no-file-p)
+           (list :type :code
+                 :content (buffer-substring-no-properties (car bounds) (cdr bounds))
+                 :metadata `( :origin :symbol :symbol ,name :language "lisp" ,@known
+                              ,@(contexture--as-of)))
+         (apply #'contexture--capture (car bounds) (cdr bounds) :symbol
+                :symbol name known))))))
 
 (defun contexture-lisp--add-unsaid (name known text)
   "Add the facts KNOWN about NAME that TEXT, its definition, does not say.
@@ -400,13 +415,20 @@ for what a macro defines."
       (cl-every (lambda (name) (or (string-prefix-p "&" name) (member name said)))
                 (cdr (names (replace-regexp-in-string "[^(): ]+::?" "" arglist)))))))
 
+(defconst contexture-lisp--all "all of them"
+  "What the user chooses to add all definitions of a symbol.")
+
 (defun contexture-lisp--choose (found)
-  "Return the parameters of one of FOUND, pairs of a label and parameters.
-If there are several, the user chooses."
+  "Return the parameters of those of FOUND that the user chooses, a list.
+FOUND are pairs of a label and parameters.  If there is one, do not ask."
   (if (null (cdr found))
-      (cdar found)
-    (cdr (assoc (completing-read "Which definition: " found nil t nil nil (caar found))
-                found))))
+      (list (cdar found))
+    (let ((choice (completing-read
+                   "Which definition: "
+                   (append found (list contexture-lisp--all)) nil t nil nil (caar found))))
+      (if (equal choice contexture-lisp--all)
+          (mapcar #'cdr found)
+        (list (cdr (assoc choice found)))))))
 
 (defun contexture-lisp--describe (name known)
   "Return parameters that add the facts KNOWN about NAME, without its source."
@@ -991,6 +1013,16 @@ agent-q itself tells nobody."
 (defconst contexture-lisp--longest-value 200
   "Maximum number of characters of a variable's value.")
 
+(defconst contexture-lisp--longest-condition 4000
+  "Maximum number of characters of a condition, a restart or a frame.")
+
+(defun contexture-lisp--cut (text)
+  "Return TEXT, or its beginning and how much it had if it is too long."
+  (let ((most contexture-lisp--longest-condition))
+    (if (<= (length text) most) text
+      (format "%s... [the first %d of %d characters]" (substring text 0 most) most
+              (length text)))))
+
 (defconst contexture-lisp--client-frame
   "\\`(\\(?:([^)\n]* :in \\)?\\(?:swank\\|slynk\\)[^ :]*:"
   "Regexp for a frame that belongs to SLIME or SLY itself.")
@@ -1048,7 +1080,8 @@ THEN is called in the buffer to whose context it was added."
   "Return BACKTRACE as plists, up to the first frame of the client's own code."
   (let ((frames (mapcar (lambda (frame)
                           (list :number (nth 0 frame)
-                                :text (string-trim (nth 1 frame))))
+                                :text (contexture-lisp--cut
+                                       (string-trim (nth 1 frame)))))
                         backtrace))
         (case-fold-search t))
     (cons (car frames)
@@ -1077,9 +1110,10 @@ LOCATIONS are in the form of CLIENT."
   "Return the place of point, and the definition around it, as a plist."
   (let ((here (line-number-at-pos nil t))
         (bounds (contexture--defun-bounds)))
-    `(,@(contexture--plist
-         :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
-         :line here
+    `(,@(unless (contexture-lisp--no-file-p)
+          (list :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
+                :line here))
+      ,@(contexture--plist
          :source (string-trim (buffer-substring-no-properties
                                (line-beginning-position) (line-end-position))))
       ,@(when bounds
@@ -1183,8 +1217,9 @@ first `contexture-lisp--definitions'."
           (seq-uniq
            (cl-loop for frame in frames
                     for (line . text) = (plist-get frame :definition)
-                    when (and text (<= (length (split-string text "\n"))
-                                       contexture-lisp--longest-definition))
+                    when (and text (plist-get frame :file)
+                              (<= (length (split-string text "\n"))
+                                  contexture-lisp--longest-definition))
                     collect (format "%s:%d\n%s\n"
                                     (contexture--abbreviate (plist-get frame :file))
                                     line text)))
@@ -1209,9 +1244,26 @@ first `contexture-lisp--definitions'."
      (with-current-buffer buffer
        (contexture-sources--params
         :text :inspector
-        (concat (string-trim (buffer-string)) "\n")
+        (concat (string-trim (contexture-lisp--without-buttons)) "\n")
         (append (contexture-sources--buffer-metadata :project :buffer :mode)
                 '(:language "text")))))))
+
+(defun contexture-lisp--without-buttons ()
+  "Return the text of this inspector without what only a click on it uses.
+A part that can be inspected is text; what the inspector offers to do is not."
+  (let ((position (point-min)) texts)
+    (while (< position (point-max))
+      (let ((end (min (next-single-char-property-change position 'slime-action-number)
+                      (next-single-char-property-change position 'slime-range-button)
+                      (next-single-char-property-change position 'button)
+                      (next-single-char-property-change position 'category))))
+        (unless (or (get-text-property position 'slime-action-number)
+                    (get-text-property position 'slime-range-button)
+                    (let ((button (button-at position)))
+                      (and button (button-has-type-p button 'sly-action))))
+          (push (buffer-substring-no-properties position end) texts))
+        (setq position end)))
+    (replace-regexp-in-string "[ \t]+$" "" (apply #'concat (nreverse texts)))))
 
 ;;;; Notes of the compiler
 
@@ -1239,14 +1291,30 @@ first `contexture-lisp--definitions'."
 
 (defun contexture-lisp--notes (client beg end)
   "Return the overlays of CLIENT's notes between BEG and END, in order.
-If none begins there, return only the innermost one that begins before."
+If none begins there, return only the innermost ones that begin before.  Of
+several at one place, the worst comes first."
   (let* ((property (contexture-lisp--client-note-property client))
          (notes (sort (cl-remove-if-not
                        (lambda (overlay) (overlay-get overlay property))
                        (overlays-in beg end))
-                      (lambda (a b) (> (overlay-start a) (overlay-start b)))))
+                      (lambda (a b)
+                        (if (= (overlay-start a) (overlay-start b))
+                            (< (contexture-lisp--severity client a)
+                               (contexture-lisp--severity client b))
+                          (> (overlay-start a) (overlay-start b))))))
          (inside (cl-remove-if (lambda (overlay) (< (overlay-start overlay) beg)) notes)))
-    (nreverse (or inside (and notes (list (car notes)))))))
+    (nreverse (or inside
+                  (seq-take-while (lambda (overlay)
+                                    (= (overlay-start overlay) (overlay-start (car notes))))
+                                  notes)))))
+
+(defun contexture-lisp--severity (client overlay)
+  "Return how bad the note of CLIENT at OVERLAY is, a number that grows with it."
+  (or (cl-position (plist-get (overlay-get overlay
+                                           (contexture-lisp--client-note-property client))
+                              :severity)
+                   '(:note :style-warning :redefinition :warning :error :read-error))
+      0))
 
 (defun contexture-lisp--note-text (client overlay)
   "Return the text of the note of CLIENT at OVERLAY, with its line."

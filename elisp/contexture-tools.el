@@ -1783,10 +1783,13 @@ Then call THEN with CALL and the value; if the Lisp aborts, end CALL instead."
    (lambda (result)
      (contexture--later
       (lambda ()
-        (pcase result
-          (`(:ok ,value) (funcall then call value))
-          (_ (contexture-tools-lisp--finish
-              call nil (format "The Lisp aborted the evaluation: %s" (cadr result))))))))))
+        (condition-case problem
+            (pcase result
+              (`(:ok ,value) (funcall then call value))
+              (_ (contexture-tools-lisp--finish
+                  call nil (format "The Lisp aborted the evaluation: %s" (cadr result)))))
+          (error (contexture-tools-lisp--finish call nil
+                                                (error-message-string problem)))))))))
 
 (defun contexture-tools-lisp--answered (call answer)
   "End CALL with ANSWER, from its Lisp image.
@@ -1868,7 +1871,11 @@ WHY is a sentence, without a full stop, that says why."
   (when (memq call contexture-tools-lisp--calls)
     (setq contexture-tools-lisp--calls (delq call contexture-tools-lisp--calls))
     (cancel-timer (contexture-tools-lisp--call-timer call))
-    (apply (contexture-tools-lisp--call-done call) result)))
+    (condition-case problem
+        (apply (contexture-tools-lisp--call-done call) result)
+      ;; What goes wrong with a result is the result; nobody else would tell the model.
+      (error (funcall (contexture-tools-lisp--call-done call) nil
+                      (error-message-string problem))))))
 
 (defun contexture-tools-lisp--closed (connection)
   "End the calls of the Lisp image at CONNECTION, which has closed."

@@ -29,6 +29,9 @@
 
 (defvar *lock* (slynk-backend:make-lock :name "contexture calls"))
 
+(defvar *frames* 30
+  "Maximum number of frames of a backtrace; fewer tell why a test failed.")
+
 (defvar *failures*)
 (setf (documentation '*failures* 'variable)
       "What failed in the tests that this thread runs, the last first; unbound if it runs none.")
@@ -108,7 +111,8 @@ If it refuses something, return :refused and why."
            (unless (boundp '*failures*)
              (throw 'end (list :failed (problem condition outer))))
            ;; The restarts are ASDF's and the framework's.
-           (push (problem condition (compute-restarts condition)) *failures*)
+           (push (let ((*frames* 8)) (problem condition (compute-restarts condition)))
+                 *failures*)
            (let ((next (next-check condition)))
              (if next (invoke-restart next) (throw 'tests nil))))
          (lambda () (list :ok (funcall function))))))))
@@ -152,7 +156,7 @@ If it refuses something, return :refused and why."
       (loop while (and frames (own-p (first frames))) do (pop frames))
       (format nil "Backtrace:~%~:{  ~d: ~a~%~}"
               (loop for frame in (subseq frames 0 (position-if #'own-p frames))
-                    for number from 0 below 30
+                    for number from 0 below *frames*
                     collect (list number (first-line frame)))))))
 
 ;;; Evaluating

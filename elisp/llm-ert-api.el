@@ -763,11 +763,9 @@ Each result of a tool becomes a message with the role `tool'."
                       :content (:role "model" :parts ,(vconcat parts))
                       ,@(and reason (list :finishReason reason)))]
        :modelVersion ,(llm-ert--turn-name turn)
-       ,@(and reason
-              (list :usageMetadata
-                    (list :promptTokenCount input :candidatesTokenCount output
-                          :totalTokenCount (+ input output)
-                          :cachedContentTokenCount (llm-ert--count turn :cached)))))))
+       :usageMetadata ( :promptTokenCount ,input :candidatesTokenCount ,output
+                        :totalTokenCount ,(+ input output)
+                        :cachedContentTokenCount ,(llm-ert--count turn :cached)))))
 
 (defun llm-ert--gemini-parts (turn pieces)
   "Return PIECES that TURN says as parts."
@@ -799,9 +797,14 @@ Each result of a tool becomes a message with the role `tool'."
 
 (cl-defmethod llm-ert--api-whole ((_api (eql 'gemini)) turn)
   "Return the whole answer of TURN."
-  (llm-ert--gemini-answer
-   turn (llm-ert--gemini-parts turn (reverse (llm-ert--turn-said turn)))
-   (llm-ert--gemini-reason turn)))
+  (let ((thought (llm-ert--text turn 'thought)) (text (llm-ert--text turn nil)))
+    (llm-ert--gemini-answer
+     turn (llm-ert--gemini-parts
+           turn (append (unless (equal thought "") (list (list 'thought thought)))
+                        (unless (equal text "") (list text))
+                        (cl-remove 'call (reverse (llm-ert--turn-said turn))
+                                   :key #'car-safe :test-not #'eq)))
+     (llm-ert--gemini-reason turn))))
 
 (cl-defmethod llm-ert--api-error ((_api (eql 'gemini)) status name text)
   "Return the error NAME with TEXT and STATUS."
@@ -839,7 +842,8 @@ Each result of a tool becomes a message with the role `tool'."
                     (list :tool_calls
                           (vconcat
                            (mapcar (lambda (call)
-                                     (list :function
+                                     (list :id (nth 2 call)
+                                           :function
                                            (list :name (car call)
                                                  :arguments
                                                  (llm-ert--object (cadr call)))))

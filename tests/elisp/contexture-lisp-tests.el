@@ -15,6 +15,9 @@
 (require 'contexture-lisp)
 (require 'contexture-menu)
 
+(defvar sldb-condition)
+(defvar sldb-restarts)
+
 (ert-deftest contexture-lisp-does-without-clients ()
   (should-not (featurep 'slime))
   (should-not (featurep 'sly))
@@ -76,6 +79,104 @@
                      (format ";;;###autoload (autoload 'contexture-%s-%s \"contexture-lisp\" nil t)"
                              feature what)
                      nil t))))))))
+
+;;;; What is taken, without an image
+
+(ert-deftest contexture-lisp-a-long-condition-says-what-was-cut ()
+  (let* ((long (make-string 70000 ?x))
+         (sldb-condition (list long "   [SIMPLE-ERROR]" nil))
+         (sldb-restarts (list (list "ABORT" long))))
+    (with-temp-buffer
+      (setq major-mode 'sldb-mode)
+      (let* ((facts (contexture-lisp--debugger-facts))
+             (frames (contexture-lisp--prune (list (list 0 long))))
+             (text (contexture-lisp--error-text facts frames nil)))
+        (should (string-search "[the first 4000 of 70000 characters]"
+                               (plist-get facts :message)))
+        (should (< (length text) 15000))))))
+
+(ert-deftest contexture-lisp-text-of-the-image-is-in-no-file ()
+  (contexture-lisp--with-visits
+    (let ((place (contexture-lisp--at-location
+                  (contexture-lisp-tests--client)
+                  '(:location (:source-form "(defun f (x) x)") (:position 1) nil)
+                  #'contexture-lisp--place-here)))
+      (should (equal (plist-get place :source) "(defun f (x) x)"))
+      (should-not (plist-get place :file))
+      (should-not (plist-get place :line))))
+  (contexture-lisp--with-visits
+    (let ((params (contexture-lisp--capture
+                   (contexture-lisp-tests--client) "f"
+                   '(:location (:source-form "(defun f (x) x)") (:position 1) nil)
+                   '(:lisp "SBCL"))))
+      (should (equal (plist-get params :content) "(defun f (x) x)"))
+      (dolist (key '(:buffer :filename :start-line))
+        (should-not (plist-get (plist-get params :metadata) key))))))
+
+(defun contexture-lisp-tests--client ()
+  "Return a client whose locations are positions."
+  (contexture-lisp--make-client :offset (lambda (location) (cadr (nth 2 location)))
+                                :note-property 'a-note))
+
+(ert-deftest contexture-lisp-all-notes-at-a-place-come-the-worst-first ()
+  (with-temp-buffer
+    (insert "(defun odd (x)\n  (+ x y z))\n")
+    (let ((client (contexture-lisp-tests--client)))
+      (dolist (severity '(:note :error :style-warning))
+        (overlay-put (make-overlay 3 20) 'a-note
+                     (list :severity severity :message (format "%s" severity))))
+      (overlay-put (make-overlay 1 20) 'a-note '(:severity :error :message "outer"))
+      (dolist (range '((3 . 4) (10 . 11)))
+        (should (equal (mapcar (lambda (overlay)
+                                 (plist-get (overlay-get overlay 'a-note) :severity))
+                               (contexture-lisp--notes client (car range) (cdr range)))
+                       '(:error :style-warning :note)))))))
+
+(ert-deftest contexture-lisp-what-an-inspector-offers-to-do-is-no-text ()
+  (define-button-type 'sly-action)
+  (define-button-type 'contexture-lisp-tests-part)
+  (with-temp-buffer
+    (insert "A hash table\n"
+            (propertize "[clear]" 'slime-action-number 1) "\n"
+            "k = " (propertize "42" 'slime-part-number 2) " "
+            (propertize "[remove]" 'slime-action-number 3) "\n")
+    (insert-text-button "part" 'type 'contexture-lisp-tests-part)
+    (insert-text-button " [--more--]" 'type 'sly-action)
+    (insert (propertize " [--more--]" 'slime-range-button t))
+    (should (equal (contexture-lisp--without-buttons)
+                   "A hash table\n\nk = 42\npart"))))
+
+(ert-deftest contexture-lisp-all-definitions-of-a-symbol-can-be-chosen ()
+  (let ((found '(("(area circle)" :content "a") ("(area square)" :content "b"))))
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (_ choices &rest _)
+                 (should (member contexture-lisp--all choices))
+                 contexture-lisp--all)))
+      (should (equal (contexture-lisp--choose found) '((:content "a") (:content "b")))))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "(area square)")))
+      (should (equal (contexture-lisp--choose found) '((:content "b")))))
+    (should (equal (contexture-lisp--choose (list (car found))) '((:content "a"))))))
+
+(ert-deftest contexture-lisp-what-goes-wrong-while-a-tool-starts-is-its-result ()
+  (require 'contexture-tools)
+  (dolist (answer '((:ok :missing) (:ok (:ok "3" ""))))
+    (let* ((results nil) (then nil)
+           (client (contexture-lisp--make-client
+                    :prefix "slynk" :send (lambda (_ _ _ _ continuation)
+                                            (setq then continuation))))
+           (contexture-tools-lisp--source "/nonexistent/contexture-tools.lisp")
+           (call (contexture-tools-lisp--make-call
+                  :number 1 :client client :timer (run-at-time 1000 nil #'ignore)
+                  :done (lambda (text &optional problem)
+                          (when text (error "No place for %s" text))
+                          (push problem results))))
+           (contexture-tools-lisp--calls (list call)))
+      (contexture-tools-lisp--send call)
+      (funcall then answer)
+      (llm-ert-wait-for results)
+      (should (equal (length results) 1))
+      (should (string-match-p "nonexistent\\|No place for 3" (car results)))
+      (should-not contexture-tools-lisp--calls))))
 
 (defun contexture-lisp-tests--slime ()
   "Return the folder in which Debian's package has SLIME, or nil."
