@@ -208,7 +208,26 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
   (cl-pushnew (list tool place) contexture-tools :test #'equal)
   (contexture-tools--changed)
   (contexture--message "Models may call %s %s" (if (eq tool t) "all tools that read" tool)
-                       (contexture-tools--place-text place)))
+                       (contexture-tools--place-text place))
+  (contexture-tools--tell-if-elsewhere place))
+
+(defun contexture-tools--tell-if-elsewhere (place)
+  "Say so if PLACE is a project, and not that of the conversation here.
+Otherwise nobody would say why its model does not call the tool."
+  (when (and (eq (car-safe place) 'project) (contexture-running-p))
+    (let ((tell (lambda (session)
+                  (let ((project (contexture--outside-folder (plist-get session :project))))
+                    (when (and (plist-get session :id)
+                               (not (and project (file-equal-p project (cdr place)))))
+                      (contexture--message
+                       "Models may call it %s; the conversation %s %s, and is not offered it"
+                       (contexture-tools--place-text place)
+                       (contexture--visible (format "%s" (plist-get session :session)))
+                       (if project (concat "is about " (contexture--abbreviate project))
+                         "has no project")))))))
+      (if-let* ((session (bound-and-true-p contexture-conversation--session)))
+          (funcall tell session)
+        (contexture-request-async 'current-session nil :success tell :error #'ignore)))))
 
 ;;;###autoload
 (defun contexture-tools-off (&optional entry)

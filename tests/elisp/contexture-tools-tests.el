@@ -566,5 +566,20 @@ What it was called with is in `changed', in an order that has the last first."
          (should (string-match-p "sub/b.txt" seen))
          (should-not (string-match-p "env\\|key\\|rsa" seen)))))))
 
+(ert-deftest contexture-tools-say-that-the-conversation-is-not-of-the-project ()
+  (contexture-tools-test-with nil
+    (contexture-define-tool "read_it" (lambda () "it") nil :reads)
+    (dolist (case `((,contexture-ert-directory "none" "has no project")
+                    (,contexture-ert-directory "talk" nil)
+                    (,temporary-file-directory "talk" "is about")))
+      (pcase-let ((`(,folder ,name ,said) case))
+        (contexture-request 'open-session (list :name name))
+        (llm-ert-with-messages messages
+          (contexture-tools-on "read_it" (cons 'project folder))
+          (if said
+              (llm-ert-wait-for (string-search said messages))
+            (contexture-request 'ping) ; the answers before it have come
+            (should-not (string-search "not offered" messages))))))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here
