@@ -178,6 +178,27 @@
       (should (string-match-p "nonexistent\\|No place for 3" (car results)))
       (should-not contexture-tools-lisp--calls))))
 
+(ert-deftest contexture-lisp-the-client-in-the-manual-works ()
+  (unless (executable-find "sbcl") (ert-skip "There is no sbcl"))
+  (llm-ert-with-files
+      `(("client.lisp"
+         . ,(with-temp-buffer
+              (insert-file-contents (expand-file-name "docs/contexture.texi"
+                                                      contexture-test-root))
+              (re-search-forward "^@lisp\n\\((require :asdf)\n\\(?:.*\n\\)+?\\)@end lisp")
+              (replace-regexp-in-string "@\\([@{}]\\)" "\\1" (match-string 1))))
+        ("bin/"))
+    (make-symbolic-link contexture-test-binary "bin/contexture")
+    (let ((process-environment
+           (append (list (concat "PATH=" llm-ert-directory "bin:" (getenv "PATH"))
+                         (concat "HOME=" llm-ert-directory) "LANG=C.UTF-8" "LC_ALL=C.UTF-8"
+                         "XDG_STATE_HOME" "XDG_CONFIG_HOME" "XDG_CACHE_HOME" "XDG_RUNTIME_DIR")
+                   process-environment)))
+      (with-temp-buffer
+        (call-process "sbcl" nil t nil "--noinform" "--non-interactive" "--no-userinit"
+                      "--load" "client.lisp")
+        (should (string-search "\"one \\\"λ\\\"\ntwo \\\\ three\"" (buffer-string)))))))
+
 (defun contexture-lisp-tests--slime ()
   "Return the folder in which Debian's package has SLIME, or nil."
   (car (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa/slime-[0-9]*")))
