@@ -173,7 +173,7 @@ The system's texts among MESSAGES come before those in MORE under :system."
 
 (defconst llm-ert-faults
   '((cut "break off")
-    (drop "close the connection without an answer")
+    (dropped "close the connection without an answer")
     (hang "say nothing more, and never end")
     (pings "send nothing but signs of life from now on, and never end")
     (unfinished "end without the events that say so")
@@ -215,14 +215,14 @@ Some concern streams only, or what one interface has.")
         ('torn (process-put process 'torn t))
         ('whole (setf (llm-ert--turn-stream turn) nil))))
      (t
-      (unless (memq word '(drop page)) (llm-ert--flush turn))
+      (unless (memq word '(dropped page)) (llm-ert--flush turn))
       (pcase word
         ((or 'garbage 'null)
          (llm-ert--event turn "message" (if (eq word 'null) "null" "{\"choices\": [{")))
         ('late)
         (_ (setf (llm-ert--turn-ending turn) word)
            (pcase word
-             ((or 'cut 'drop) (llm-ert--http-close process))
+             ((or 'cut 'dropped) (llm-ert--http-close process))
              ('pings (llm-ert--ping turn))
              ('unfinished (llm-ert--http-end process))
              ('open (llm-ert--say-end turn)

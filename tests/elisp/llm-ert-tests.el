@@ -307,7 +307,7 @@ STREAM says that it is a stream."
 
 (ert-deftest llm-ert-faults-are-what-they-are-called ()
   (should (equal (car (llm-ert-tests--faulty 'openai 'page)) 502))
-  (should-not (llm-ert-tests--faulty 'openai 'drop))
+  (should-not (llm-ert-tests--faulty 'openai 'dropped))
   (should (equal (nth 1 (llm-ert-tests--faulty 'openai "Half" 'cut)) "not whole"))
   (let ((text (nth 1 (llm-ert-tests--faulty 'openai "Half" 'unfinished))))
     (should (string-search "Half" text))
