@@ -80,7 +80,7 @@ fn elsewhere(
 ) -> Option<Reread> {
     let path = Path::new(item.metadata.filename()?);
     let former = former_names(item);
-    reader.renamed(path, &former).into_iter().find_map(|name| {
+    reader.renamed(item, path, &former).into_iter().find_map(|name| {
         let mut renamed = item.clone();
         renamed.metadata.set("filename", files::path_value(&name));
         let mut names = former.clone();
@@ -285,6 +285,7 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
     let mut found = Vec::new();
     for item in live {
         let Some(stamp) = services.looks.unseen(item) else { continue };
+        reader.inode = services.looks.inode(item);
         let now = reread(counter, item, &options, &mut reader).item;
         if Arc::ptr_eq(item, &now) {
             services.looks.note(item, stamp);

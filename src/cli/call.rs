@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 
 use super::greeting::{Unanswered, checked, unknown};
 use super::host::{Setup, runtime};
+use super::misspelt::check_managers;
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, say};
 use crate::rpc::{Called, find};
@@ -66,6 +67,10 @@ impl Call {
         log_to_stderr();
         let mut params = read_params(self.params.as_deref())?;
         make_path_absolute(&mut params)?;
+        if self.socket.is_none() {
+            let list = || Self::of("list-managers").result(&setup, Value::Nil);
+            check_managers(&self.method, &params, list)?;
+        }
         let reply = self.reply(&setup, params)?;
         self.show(reply)
     }

@@ -16,6 +16,7 @@ mod inferior;
 mod map;
 mod mcp;
 mod methods;
+mod misspelt;
 mod owner;
 mod places;
 mod receipt;

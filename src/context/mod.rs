@@ -7,6 +7,7 @@ pub(crate) mod item;
 pub(crate) mod language;
 pub(crate) mod manager;
 pub(crate) mod naming;
+pub(crate) mod overlap;
 pub(crate) mod place;
 pub(crate) mod render;
 pub(crate) mod repeat;

@@ -183,7 +183,7 @@ pub(crate) fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
 
 /// Returns the file or buffer that an item has the text of, and whether it is stale; `None` if the
 /// item may have another text, such as a diff.
-fn text_source(item: &Item) -> Option<(&str, &str, bool)> {
+pub(super) fn text_source(item: &Item) -> Option<(&str, &str, bool)> {
     use Origin::{Buffer, Defun, File, Region, Symbol, Tree};
     let origin = item.metadata.origin();
     let has_text = match origin {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use super::freshness::{changed_ms, file_of};
+use super::moved::Inode;
 use super::read::load;
 use crate::context::item::{Item, ItemId};
 
@@ -58,6 +59,15 @@ impl Looks {
             seen.retain(|_, (version, _)| version.strong_count() > 0);
         }
         seen.insert(item.id, (Arc::downgrade(item), stamp));
+    }
+}
+
+impl Looks {
+    /// Returns the inode that an item's file had when it was last seen.
+    pub(crate) fn inode(&self, item: &Item) -> Option<Inode> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, number, device, ..) = *seen.get(&item.id)?.1.signs.last()?;
+        Some(Inode { device, number })
     }
 }
 

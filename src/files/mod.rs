@@ -18,6 +18,7 @@ mod lines;
 mod listing;
 mod looks;
 mod mapped;
+mod moved;
 mod path;
 mod project;
 mod read;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::follow::{self, Anchor, Place, Searched, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Cover, Found};
+use super::moved::{Inode, moved};
 use super::read::{load, read};
 use super::renamed::renamed;
 use super::{Beneath, FileError, FileText, ReadOptions};
@@ -69,6 +70,8 @@ pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
     searched: Option<Searched>,
     renamed: Option<(PathBuf, Vec<PathBuf>)>,
+    /// Inode that the file of the next item had, if known.
+    pub(crate) inode: Option<Inode>,
 }
 
 impl Reader {
@@ -99,15 +102,17 @@ impl Reader {
             .map(|it| it.value())
     }
 
-    /// Returns the names that a file that is gone may have now, the likeliest first: those in
-    /// `former`, which it had before, and those that Git knows.
-    pub(crate) fn renamed(&mut self, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
+    /// Returns the names that the file of an item, which is gone, may have now, the likeliest first:
+    /// the one with its inode, those in `former`, which it had before, and those that Git knows.
+    pub(crate) fn renamed(&mut self, item: &Item, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
         if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
             self.renamed = Some((path.to_owned(), renamed(path)));
         }
         let of_git = self.renamed.iter().flat_map(|(_, names)| names);
         let is_there = |name: &&PathBuf| *name != path && name.is_file();
-        former.iter().rev().chain(of_git).filter(is_there).cloned().collect()
+        let project = item.metadata.text("project").map(Path::new);
+        let moved = self.inode.and_then(|inode| moved(path, project, inode));
+        moved.iter().chain(former.iter().rev()).chain(of_git).filter(is_there).cloned().collect()
     }
 }
 

@@ -513,3 +513,65 @@ fn what_one_editor_marks_does_not_join_what_the_other_has_on_these_lines() {
     assert_eq!(one.contents("*shared*")[1], edited);
     assert_eq!(other.contents("*shared*")[1], edited);
 }
+
+#[test]
+fn what_the_shell_adds_is_live_and_one_with_the_mark_of_the_same_lines() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let server = home.listening(&[]);
+    let mut client = server.tcp(Dialect::Native);
+    mark(&mut client, &path);
+    let params = "(:path \"p/a.rs\" :start-line 5 :end-line 9)";
+    let added = home.succeed(&["call", "add-file", params]);
+    for sign in [":id \"ctx-1\"", ":live t", ":repeat :same", ":count 1"] {
+        assert!(added.contains(sign), "{added}");
+    }
+    std::fs::write(&path, text().replace("b * 2", "b * 3")).unwrap();
+    assert!(home.succeed(&["call", "list-items", "(:ids (\"ctx-1\"))"]).contains("b * 3"));
+}
+
+#[test]
+fn files_and_folders_that_were_moved_without_git_are_followed() {
+    let home = Home::new();
+    let path = home.write("p/sub/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    client.ok("add-file", &format!("(:path {} :manager \"whole\")", quoted(&path)));
+    // What a file is known by is noted once its last change is some time ago.
+    until("both to be seen", || {
+        client.ok("list-items", "(:brief t)");
+        client.ok("list-items", "(:manager \"whole\" :brief t)");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let changed = std::fs::metadata(&path).unwrap().modified().unwrap();
+        changed.elapsed().unwrap() > std::time::Duration::from_millis(200)
+    });
+    client.ok("list-items", "(:managers (\"*shared*\" \"whole\") :brief t)");
+    for (from, to) in [("p/sub/a.rs", "p/sub/b.rs"), ("p/sub", "p/moved"), ("p", "q")] {
+        std::fs::rename(home.file(from), home.file(to)).unwrap();
+        let items = client.ok("list-items", "(:managers (\"*shared*\" \"whole\") :brief t)");
+        for item in items.as_array().unwrap() {
+            let name = item["metadata"]["filename"].as_str().unwrap();
+            assert!(name.contains(to) && name.ends_with(".rs"), "{to}: {item}");
+            assert_eq!(item["state"], "fresh");
+        }
+    }
+}
+
+#[test]
+fn lines_that_items_of_several_managers_share_are_sent_once() {
+    let home = Home::new();
+    let path = quoted(&home.write("p/a.rs", text()));
+    let mut client = home.ephemeral(&[]);
+    client.ok("add-file", &format!("(:path {path} :start-line 1 :end-line 6 :manager \"one\")"));
+    client.ok("add-file", &format!("(:path {path} :start-line 5 :end-line 9 :manager \"two\")"));
+    let params = "(:managers (\"one\" \"two\"))";
+    let text = client.ok("context-to-string", params);
+    let text = text.as_str().unwrap();
+    assert_eq!(text.matches("fn marked").count(), 1, "{text}");
+    assert!(text.contains(":1-4)") && text.contains(":5-9)"), "{text}");
+    let rendered = client.ok("render-items", params);
+    assert_eq!(rendered["text"], *text);
+    // If the other item does not fit, all lines are sent.
+    let few = client.ok("render-items", "(:managers (\"one\" \"two\") :max-tokens 40)");
+    assert!(!few["text"].as_str().unwrap().contains(":1-4)"), "{few}");
+}

@@ -289,3 +289,20 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     command.env("CONTEXTURE_MAX_ITEMS", "4");
     assert_eq!(limit(Client::over_stdio(command, Dialect::Native)), 5);
 }
+
+#[test]
+fn a_misspelt_manager_on_the_command_line_is_told_and_neither_made_nor_empty() {
+    let home = Home::new();
+    home.succeed(&["call", "add-item", "(:manager \"review\" :content \"x\")"]);
+    for args in [
+        ["call", "list-items", "(:manager \"reveiw\")"],
+        ["call", "add-item", "(:manager \"Review\" :content \"y\")"],
+        ["call", "context-to-string", "(:managers (\"review\" \"reviews\"))"],
+    ] {
+        let said = home.fail(&args);
+        assert!(said.contains("but \"review\"; to make it"), "{said}");
+    }
+    assert!(!home.succeed(&["call", "list-managers"]).contains("Review"));
+    home.succeed(&["call", "configure-manager", "(:manager \"reviews\" :max-items 5)"]);
+    home.succeed(&["call", "add-item", "(:manager \"reviews\" :content \"y\")"]);
+}

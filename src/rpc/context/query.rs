@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
+use crate::context::overlap::shortened;
 use crate::context::place;
 use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
@@ -201,7 +202,11 @@ impl Rendering {
         let views = self.current(call, views);
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
         let rest = items.iter().zip(covered(&items)).filter(|(_, by)| by.is_none());
-        render(rest.map(|(item, _)| *item), self.format)
+        let rest: Vec<&Item> = rest.map(|(item, _)| *item).collect();
+        let cut = shortened(&rest, |_| 0);
+        let shown =
+            rest.iter().zip(&cut).map(|(item, cut)| cut.as_ref().map_or(*item, |it| &it.item));
+        render(shown, self.format)
     }
 
     /// Brings the items up to date, and names them for the managers of this call.
