@@ -218,7 +218,7 @@ the project."
     (replace-regexp-in-string
      "%" "%%"
      (format "%s: %d of %d files, %d tokens%s%s"
-             (abbreviate-file-name (plist-get map :project))
+             (contexture--abbreviate (plist-get map :project))
              (plist-get map :files) (plist-get map :total-files) (plist-get map :tokens)
              (if (zerop (plist-get map :commits)) ", no history" "")
              (if query (format ", for: %s" query) "")))))

@@ -259,8 +259,8 @@ The first of NAMES that is a file counts, with or without its first folder."
 (defun contexture-point--commit (revision &optional file)
   "Return the subject of the commit REVISION, from outside, or of its FILE only.
 Return nil if REVISION cannot be one."
-  (when-let* ((root (locate-dominating-file default-directory ".git"))
-              ((not (contexture--remote-p root)))
+  (when-let* (((not (contexture-outside--taken-p default-directory)))
+              (root (locate-dominating-file default-directory ".git"))
               ((stringp revision))
               ((string-match-p "\\`[[:alnum:]][^[:space:][:cntrl:]:]*\\'" revision)))
     (list :root root :revision revision

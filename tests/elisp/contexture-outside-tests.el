@@ -439,6 +439,7 @@ Those that take their names from the one place are left out."
   '(
     (own
      "Files and programs of this package, which options or this package name."
+     (contexture-dashboard-browse make-process)
      (contexture-review--compare call-process-region delete-file write-region)
      (contexture--installed-server expand-file-name)
      (contexture-install--start file-name-directory make-directory make-process)
@@ -475,6 +476,7 @@ Those that take their names from the one place are left out."
      (contexture-symbol--grep expand-file-name make-process))
     (user
      "Names that the user typed, chose or set."
+     (contexture-point--files file-regular-p)
      (contexture-provider--read-script expand-file-name file-regular-p)
      (contexture-trust--trust directory-file-name expand-file-name)
      (contexture-setup--read expand-file-name project-current)
@@ -498,6 +500,10 @@ Those that take their names from the one place are left out."
      (contexture-mention-in-string expand-file-name file-name-as-directory))
     (emacs
      "Names of the files of open buffers and of their folders and projects."
+     (contexture-map--task expand-file-name)
+     (contexture-map--buffers expand-file-name)
+     (contexture-point--commit locate-dominating-file)
+     (contexture-point-with make-process)
      (contexture--ask-remote-root file-name-as-directory file-remote-p process-file)
      (contexture--remote-root file-remote-p)
      (contexture-lisp--tell-directory expand-file-name)
@@ -527,7 +533,6 @@ Those that take their names from the one place are left out."
     (checked
      "Names that the caller took from `contexture--outside-file'."
      (contexture-conversation-follow-link find-file-other-window)
-     (contexture-conversation-code--fix-compilation find-file-noselect)
      (contexture-tools-change--buffer find-buffer-visiting)
      (contexture-tools-change--file file-relative-name file-truename)
      (contexture-tools-change--named file-exists-p)
