@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PREFIX ?= $(HOME)/.local
 
-.PHONY: help setup setup-all setup-bench setup-demo setup-pictures build build-demo check test test-all demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-hostile clean
+.PHONY: help setup setup-all setup-bench setup-demo setup-pictures build build-demo check test test-all demo pictures docs dist install bench bench-agents bench-methods bench-curation bench-map bench-hostile clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -78,6 +78,9 @@ bench-methods: build ## compare each method with another build of the server: EA
 
 bench-curation: ## measure what curation keeps, costs and takes, also of recorded ones: SESSIONS=DIR DIALOGUES=DIR EMBEDDINGS=URL
 	@cargo bench --locked --quiet --bench curation
+
+bench-map: ## measure the map on checkouts, whose earlier commits it checks out: MAP_REPOS='DIR DIR', and aider's: AIDER_PYTHON=PROGRAM
+	@scripts/bench-map
 
 bench-hostile: ## measure what others notice of hostile clients, and the memory that those take
 	@cargo bench --locked --quiet --bench hostile

@@ -23,6 +23,12 @@ impl Checkout {
         String::from_utf8_lossy(&self.git(arguments, b"").unwrap_or_default()).into_owned()
     }
 
+    /// Checks out a commit. A commit that lacks contents would leave files of another, so it ends the run.
+    pub(crate) fn check_out(&self, commit: &str) {
+        let done = self.git(&["checkout", "-q", "-f", "--detach", commit], b"");
+        assert!(done.is_some(), "{commit} cannot be checked out");
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

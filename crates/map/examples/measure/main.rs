@@ -1,7 +1,7 @@
 //! Measures the map on checkouts: its times, and how much of a real commit it names.
 //!
-//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure times DIR…`, or `measure recall DIR…`. The
-//! last checks out earlier commits in each DIR. `scripts/bench-map` runs it.
+//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure times DIR…`, `measure cases DIR`, or `measure recall
+//! DIR…`. The last checks out earlier commits in each DIR. `scripts/bench-map` runs it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -31,6 +31,7 @@ fn main() {
             println!("{} tokens of {tokens}; {:?}", map.tokens, map.states);
         }
         ["times", folders @ ..] => folders.iter().for_each(|folder| times::measure(folder)),
+        ["cases", folder] => recall::print_cases(folder),
         ["recall", folders @ ..] => recall::measure(folders, &weights()),
         _ => eprintln!("usage: measure map|times|recall DIR…"),
     }

@@ -18,6 +18,21 @@ struct Case {
     files: Vec<String>,
 }
 
+/// Prints the commits of a checkout, for measuring another map on them.
+pub(crate) fn print_cases(folder: &str) {
+    for case in cases(&Checkout::new(folder)) {
+        let (hand, files) = (&case.files[case.hand()], case.files.join("\u{1e}"));
+        print!("{}\u{1f}{hand}\u{1f}{files}\u{1f}{}\u{1d}", case.id, case.message);
+    }
+}
+
+impl Case {
+    /// Returns the place of the file at hand.
+    fn hand(&self) -> usize {
+        self.id.bytes().map(usize::from).sum::<usize>() % self.files.len()
+    }
+}
+
 /// Prints recall for each checkout: the map, and words alone.
 pub(crate) fn measure(folders: &[&str], weights: &Weights) {
     let words_only = Weights {
@@ -41,9 +56,9 @@ pub(crate) fn measure(folders: &[&str], weights: &Weights) {
         let (mut over, mut expanded) = (0, 0);
         let cases = cases(&source);
         for case in &cases {
-            source.run(&["checkout", "-q", "-f", "--detach", &format!("{}~1", case.id)]);
+            source.check_out(&format!("{}~1", case.id));
             index.update(&source).unwrap();
-            let hand = case.id.bytes().map(usize::from).sum::<usize>() % case.files.len();
+            let hand = case.hand();
             for (way, (_, weights)) in ways.iter().enumerate() {
                 for (at, budget) in BUDGETS.into_iter().enumerate() {
                     let focus = vec![case.files[hand].as_str()];
@@ -60,7 +75,7 @@ pub(crate) fn measure(folders: &[&str], weights: &Weights) {
                 }
             }
         }
-        source.run(&["checkout", "-q", "-f", "--detach", branch.trim()]);
+        source.check_out(branch.trim());
         let count = cases.len().max(1) as f64;
         print!(
             "{folder}: {} commits, {over} over, {:.1} expanded",
