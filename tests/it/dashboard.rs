@@ -123,7 +123,8 @@ fn event(stream: &mut BufReader<TcpStream>) -> Option<(u64, Json)> {
     let mut number = None;
     loop {
         let mut line = String::new();
-        if stream.read_line(&mut line).ok()? == 0 {
+        // The last piece of an answer is empty.
+        if stream.read_line(&mut line).unwrap() == 0 || line == "0\r\n" {
             return None;
         }
         if let Some(id) = line.strip_prefix("id: ") {

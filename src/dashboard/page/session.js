@@ -234,7 +234,7 @@ class Session extends Live {
     ];
     put(this.head,
       h('h2', null, stats.session),
-      h('p', { class: 'quiet' }, [row?.agent, row?.project, row?.branch, stats.model_known ? stats.model : undefined].filter(Boolean).join(' · ')),
+      h('p', { class: 'quiet' }, [row?.agent, row?.project, row?.branch, stats.model_known && stats.model, STATES[row?.state]].filter(Boolean).join(' · ')),
       this.waiting.map((it) => h('div', { class: 'banner', role: 'alert' },
         h('p', null, h('b', null, `${row?.agent ?? 'The agent'} waits for leave: `), it.text, it.outside ? ` (reaches ${it.outside})` : ''),
         this.mayChange && h('p', null, ['once', 'refuse'].map((decision) => h('button', { 'data-key': `${decision} ${it.approval}`,
