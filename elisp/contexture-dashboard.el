@@ -1422,14 +1422,16 @@ Emacs ends.  Each call opens a new address, which works once."
     (require 'contexture-doctor)
     ;; The program joins the server of this Emacs.
     (contexture-current-connection)
-    (setq contexture-dashboard--program
-          (make-process
-           :name "contexture-dashboard" :connection-type 'pipe :noquery t
-           :coding 'utf-8-unix
-           :command (append (contexture-doctor--command) '("dashboard" "--no-open")
-                            (contexture-doctor--own-arguments))
-           :filter #'contexture-dashboard--browse-line
-           :sentinel #'contexture-dashboard--browsed))))
+    (let ((command (append (contexture-doctor--command) '("dashboard" "--no-open")
+                           (contexture-doctor--own-arguments)))
+          ;; Not that of this buffer, which may be on another machine.
+          (default-directory "/"))
+      (setq contexture-dashboard--program
+            (make-process
+             :name "contexture-dashboard" :connection-type 'pipe :noquery t
+             :coding 'utf-8-unix :command command
+             :filter #'contexture-dashboard--browse-line
+             :sentinel #'contexture-dashboard--browsed)))))
 
 (defun contexture-dashboard--browse-line (process output)
   "Open the addresses that PROCESS prints in OUTPUT, once a line is whole."

@@ -460,6 +460,7 @@ Those that take their names from the one place are left out."
      (contexture--usual-state-folder expand-file-name)
      (contexture--server-note expand-file-name file-readable-p insert-file-contents)
      (contexture--probe-program make-process)
+     (contexture-dashboard-browse make-process)
      (contexture-tools-lisp--source expand-file-name file-name-directory)
      (contexture-tools-lisp--code insert-file-contents)
      (contexture-doctor--no-program file-directory-p file-exists-p)
