@@ -6,7 +6,7 @@ const SECTIONS = {
   'type-definitions': 'Types', 'current-unit': 'Current code', 'relevant-tests': 'Tests', implementation: 'Code of tests',
   'context-items': 'Marked items', summary: 'Summary', messages: 'Conversation', 'previous-units': 'Earlier code',
   'repo-map': 'Map of the project',
-  grounding: 'Memories',
+  grounding: 'Memories', 'repo-map': 'Map',
 };
 const GROUPS = { section: 'Section', turn: 'Turn', tool: 'Tool', out: 'Left out' };
 /** Reasons of the report for which a message cannot be left out. */
