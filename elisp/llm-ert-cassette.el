@@ -610,9 +610,10 @@ ENDED is non-nil if SERVER says no more."
                          (prog1 heard (setq heard "")))))
           (plist-put answer :pieces (cons piece (plist-get answer :pieces)))
           (llm-ert--http-write client piece))
+        ;; The sentinel, which runs at once, must not take it again.
+        (process-put server 'heard heard)
         (when (and (not ended) (llm-ert--http-whole-p answer chunked heard))
-          (delete-process server))))
-    (process-put server 'heard heard)))
+          (delete-process server))))))
 
 (defun llm-ert--http-whole-p (answer chunked heard)
   "Return non-nil if ANSWER has its whole body.

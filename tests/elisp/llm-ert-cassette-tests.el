@@ -61,6 +61,13 @@ Return the two values of BODY."
       (should (= 4 (cl-count-if (lambda (line) (string-prefix-p "<< " line))
                                 (split-string text "\n")))))))
 
+(ert-deftest llm-ert-cassettes-have-an-answer-once ()
+  (llm-ert-with-files nil
+    (dolist (path '("/v1/messages" "/v1/chat/completions"))
+      (dolist (answer (llm-ert-cassette-tests--twice '("Because.")
+                        (nth 1 (llm-ert-tests--ask path '(:messages [])))))
+        (should (= 2 (length (split-string answer "Because"))))))))
+
 (ert-deftest llm-ert-cassettes-keep-the-pieces-even-of-characters ()
   (llm-ert-with-files nil
     (let (chunks)
