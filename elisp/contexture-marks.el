@@ -1122,11 +1122,13 @@ The value is t, or `again' if the context changed meanwhile.")
 TEXT is the text that was taken from there.  An item that the server read
 by itself becomes known as if somebody else had added it."
   (mapc #'contexture-live--forget-item (plist-get item :evicted))
-  (let ((watching contexture--live-watching))
-    (when (and (or (not (plist-get item :live))
-                   (contexture-live--claim-captured manager item text))
-               watching)
-      (contexture-live--note-claimed manager (plist-get item :version)))))
+  (let* ((watching contexture--live-watching)
+         (known (or (not (plist-get item :live))
+                    (contexture-live--claim-captured manager item text))))
+    (when watching
+      (contexture-live--note-claimed manager (plist-get item :version))
+      ;; The server read the file, which may be in a buffer that is edited soon.
+      (unless known (contexture-live--ask-about manager)))))
 
 (defun contexture-live--claim-captured (manager item text)
   "Let ITEM of MANAGER follow the buffer from which TEXT was taken.

@@ -123,7 +123,9 @@
   `(let ((contexture--live-off t)
          (contexture-live--buffers nil)
          (contexture-notification-functions nil))
-     (contexture-test-as-other-emacs ,connection ,@body)))
+     ;; The hooks of this Emacs are not those of the other one.
+     (cl-letf (((symbol-function 'contexture-live--disconnected) #'ignore))
+       (contexture-test-as-other-emacs ,connection ,@body))))
 
 (defun contexture-truth-tests--some-buffer ()
   "Return a buffer that visits a file, or visit one."
@@ -290,10 +292,10 @@
     (let ((first (plist-get metadata :start-line)))
       (if (null first) text
         (let ((lines (split-string text "\n")))
-          (mapconcat #'identity
+          (mapconcat (lambda (line) (concat line "\n"))
                      (seq-subseq lines (min (length lines) (1- first))
                                  (min (length lines) (plist-get metadata :end-line)))
-                     "\n"))))))
+                     ""))))))
 
 (defun contexture-truth-tests--same-p (item text)
   "Return non-nil if ITEM has its lines of TEXT, without the last newline."
