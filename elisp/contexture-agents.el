@@ -305,7 +305,7 @@ server's program there is only the user's."
 (define-minor-mode contexture-agent-shell-mode
   "Give the agents of agent-shell what you mark.
 Each agent that agent-shell starts gets Contexture's tools.  The first
-prompt of a session brings what you marked, and each later one what changed."
+prompt to an agent brings what you marked, and each later one what changed."
   :global t
   :group 'contexture
   (remove-hook 'after-load-functions #'contexture-agent-shell--loaded)

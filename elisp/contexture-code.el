@@ -1054,7 +1054,7 @@ If the user wants to see them first, show them, and end the command."
     (let ((count (apply #'+ (mapcar (lambda (it) (cl-count nil (overlay-get it 'contexture-seen)))
                                     parts))))
       (unless (contexture--y-or-n-p
-               (format "%s of the change %s not been in view; accept anyway? "
+               (format "%s of the change %s not been shown; accept anyway? "
                        (contexture--count count "line") (if (= count 1) "has" "have")))
         (contexture-review--show-at part (contexture-review--unseen part))
         (user-error "Nothing was accepted; C-v shows what follows")))))
@@ -1257,7 +1257,7 @@ Signal an error if the lines of one of them were edited."
 
 (defun contexture-review-accept ()
   "Make the change that is proposed at point, or what is left of it.
-Ask first if some of its new lines have not been in view."
+Ask first if some of its new lines have not been shown."
   (interactive
    (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
      (contexture-review--part review)
@@ -1285,7 +1285,7 @@ Stop it if it is still coming."
 
 (defun contexture-review-accept-part ()
   "Make the part of the proposed change at point, or the next one.
-Ask first if some of its new lines have not been in view."
+Ask first if some of its new lines have not been shown."
   (interactive
    (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
      (ignore (contexture-review--check-seen (list (contexture-review--part review))))))

@@ -1448,8 +1448,7 @@ are further keywords and values.  Leave out what the server does not know."
                 (t '(:manage nil))))
          (params (append
                   (contexture--plist :session (contexture-conversation--session-id)
-                                     :content text :managers managers
-                                     :phase (plist-get settings :phase))
+                                     :content text :managers managers)
                   (contexture-conversation--model-params) managing more)))
     (cl-loop for (key value) on params by #'cddr
              unless (memq key contexture-conversation--unknown)
@@ -1463,8 +1462,7 @@ A slash command at the prompt does not count, since it is not sent."
                                :content (unless (or (string-empty-p text)
                                                     (string-prefix-p "/" text))
                                           text)
-                               :managers (contexture-conversation--draft-mentions)
-                               :phase (plist-get contexture-conversation--settings :phase))
+                               :managers (contexture-conversation--draft-mentions))
             (contexture-conversation--model-params))))
 
 
@@ -1474,7 +1472,7 @@ If the server does not know a parameter, ask again without it instead."
   (let ((param (plist-get (plist-get problem :data) :param)))
     (if (not (and (eql (plist-get problem :code) -32602)
                   (memq turn contexture-conversation--turns)
-                  (memq param '(:request-key :model :provider :template :manage :phase))
+                  (memq param '(:request-key :model :provider :template :manage))
                   (not (memq param contexture-conversation--unknown))))
         (contexture-conversation--failed turn problem)
       (push param contexture-conversation--unknown)
@@ -1594,14 +1592,14 @@ RESULT is that of `chat'."
                          (if (plist-get management :cached)
                              "; these notes had already been taken" "")))
       ("below-threshold"
-       (concat (format "No notes with %s yet: the history%s is below the template's threshold"
+       (concat (format "No notes with %s yet: the history%s is below its threshold"
                        template
                        (let ((tokens (plist-get management :tokens-before)))
                          (if tokens (format ", %s," (contexture--count tokens "token"))
                            "")))))
       ("disabled" (format "No notes: %s"
                           (or (plist-get management :reason)
-                              (format "the template %s never takes notes" template))))
+                              (format "the kind %s never takes notes" template))))
       ("failed" (contexture-conversation--failed-managing-text management)))))
 
 (defun contexture-conversation--failed-managing-text (management)
@@ -1612,7 +1610,7 @@ That is a plist in the result of `chat'."
             (if step (format "%s: " (contexture--name step)) ""))
           (or (plist-get management :reason) "no reason was given")
           (let ((template (plist-get management :template)))
-            (if template (format " (template %s)" template) ""))))
+            (if template (format " (notes of the kind %s)" template) ""))))
 
 (defun contexture-conversation--request-stats (success &optional failure)
   "Ask the server how full the model's window is.
@@ -1967,7 +1965,7 @@ If there is no checkpoint before QUESTION, ask TEXT at the end."
                 (contexture-conversation--delete-from question))
               (funcall ask))
             failed)
-         (contexture-conversation--note "No checkpoint was taken before that question, \
+         (contexture-conversation--note "Where that question began was not noted, \
 so the question and its answer stay in the conversation.")
          (funcall ask))))))
 

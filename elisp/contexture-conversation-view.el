@@ -678,7 +678,7 @@ called with the answer so far and with `more', `done' or `failed'."
 
 (defvar-local contexture-conversation--settings nil
   "Settings chosen in this buffer, a plist that is saved with the draft.
-Its keys are :model, :provider, :template, :manage, :phase and :usage.")
+Its keys are :model, :provider, :template, :manage and :usage.")
 
 (defvar-local contexture-conversation--tool-settings nil
   "Plist of :tools and :allowed-tools of the conversation, as last reported.")
@@ -978,7 +978,7 @@ The name is cut to 30 columns, or to fewer, but not below 8, so that the text
 fits into WIDTH columns."
   (let ((rest (format "%s %d]"
                       (pcase (plist-get item :state)
-                        (:stale " stale") (:missing " missing") (_ ""))
+                        (:stale " changed") (:missing " gone") (_ ""))
                       (or (plist-get item :tokens) 0))))
     (concat "["
             (truncate-string-to-width
@@ -1055,9 +1055,9 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
          (when (plist-get contexture-conversation--settings :manage)
            (list (contexture-conversation--header-part
                   (format "notes: %s" (or (plist-get contexture-conversation--settings :template)
-                                          "default template"))
+                                          "default kind"))
                   'contexture-conversation-toggle-notes
-                  "turn notes off; mouse-3: choose a template"
+                  "turn notes off; mouse-3: choose a kind"
                   'contexture-conversation-choose-notes)
                  "  "))
          ;; The count of what would be sent now, last: it is the longest.

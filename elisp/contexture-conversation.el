@@ -68,23 +68,23 @@ The value is `asked' until the provider has answered.")
 
 ;;;; Notes
 
-(defun contexture-conversation-switch-notes (template)
-  "Have TEMPLATE take notes on the history from now on; \"off\" means none.
+(defun contexture-conversation-switch-notes (kind)
+  "Have notes of KIND taken on the history from now on; \"off\" means none.
 The model then gets these notes and the last turns instead of the whole
 history; the log keeps everything.  An answer that is coming in is not
 affected."
   (interactive
    (let ((names (cons "off" (contexture-conversation--template-names))))
      (list (completing-read
-            (format-prompt "Template"
+            (format-prompt "Notes of the kind"
                            (contexture--visible (contexture-conversation--other-template)))
             names nil nil nil nil (contexture-conversation--other-template)))))
-  (if (member template '("off" "" nil))
+  (if (member kind '("off" "" nil))
       (progn (contexture-conversation--choose :manage nil)
              (contexture-conversation--configure :manage nil)
              (message "From now on, the whole history is sent"))
     (contexture-conversation--wanting
-     template (lambda () (contexture-conversation--have-managed template)))))
+     kind (lambda () (contexture-conversation--have-managed kind)))))
 
 (defun contexture-conversation--have-managed (template)
   "Have TEMPLATE take notes on the history from now on.
@@ -95,7 +95,7 @@ If the server refuses it, restore the settings, unless they changed meanwhile."
     (contexture-conversation--configure-then
      (list :manage t :template template)
      (lambda ()
-       (contexture--message "From now on, the template %s takes notes on the history" template))
+       (contexture--message "From now on, notes of the kind %s are taken on the history" template))
      (lambda () ;; Do nothing if another template was chosen since.
        (when (equal (plist-get contexture-conversation--settings :template) template)
          (contexture-conversation--choose :template (plist-get before :template))
@@ -136,15 +136,15 @@ user, once in this Emacs, whether to trust it.  Call THEN in any case."
         "freeform-chat")))
 
 (defun contexture-conversation-toggle-notes ()
-  "Turn notes on the history off, or on with the template chosen last."
+  "Turn notes on the history off, or on with the kind chosen last."
   (interactive)
   (contexture-conversation-switch-notes (contexture-conversation--other-template)))
 
 (defun contexture-conversation-choose-notes (event)
-  "Choose the template that takes notes from a menu, at the click EVENT."
+  "Choose the kind of notes from a menu, at the click EVENT."
   (interactive "e")
   (with-current-buffer (window-buffer (posn-window (event-start event)))
-    (popup-menu (easy-menu-create-menu "Template" (contexture-conversation--template-menu))
+    (popup-menu (easy-menu-create-menu "Kind of notes" (contexture-conversation--template-menu))
                 event)))
 
 (defun contexture-conversation--ask-templates ()
@@ -325,7 +325,7 @@ Emacs does not wait for the answers."
 (defun contexture-conversation--define-menu (map)
   "Define the menu of a conversation's buffer in the keymap MAP."
   (easy-menu-define nil map "Menu of a conversation with a model."
-    '("Chat"
+    '("Conversation"
       ["Send" contexture-conversation-send]
       ["Stop the answer" contexture-conversation-cancel :active (contexture-conversation--busy-p)]
       ["Ask again" contexture-conversation-retry]
@@ -334,7 +334,7 @@ Emacs does not wait for the answers."
       "--"
       ["Take notes on the history" contexture-conversation-toggle-notes
        :style toggle :selected (plist-get contexture-conversation--settings :manage)]
-      ("Template" :filter contexture-conversation--template-menu)
+      ("Kind of notes" :filter contexture-conversation--template-menu)
       ["Notes" (contexture-conversation-notes (contexture-conversation--session-id))]
       "--"
       ["Offer tools to the model"
@@ -345,7 +345,7 @@ Emacs does not wait for the answers."
       "--"
       ["Model..." contexture-conversation-switch-model]
       ["Conversation..." contexture-conversation-switch]
-      ["Show what would be sent" contexture-conversation-dry-run]
+      ["Show what would be sent" contexture-conversation-preview]
       ["Items of the context" contexture-list])))
 
 ;;; Commands behind a slash
@@ -363,30 +363,25 @@ Emacs does not wait for the answers."
     ("clear" nil "remove all items; /undo brings them back" contexture-clear)
     ("undo" nil "undo the last change to the context" contexture-undo)
     ("redo" nil "redo the change that was undone last" contexture-redo)
-    ("stats" nil "show how full the model's window is" contexture-conversation--do-stats)
+    ("stats" nil "show how much of the limit is used" contexture-conversation--do-stats)
     ("explain" nil "show why each part was sent or not" contexture-explain)
-    ("checkpoint" "WHY" "take a checkpoint to come back to" contexture-conversation--do-checkpoint)
-    ("rollback" "CHECKPOINT" "go back to a checkpoint" contexture-conversation--do-rollback)
-    ("template" "NAME or off" "choose the template that takes notes"
-     contexture-conversation-switch-notes)
-    ("views" nil "list the notes, turn by turn" contexture-conversation-notes)
+    ("back" "TURN" "go back to a turn: its number, or how its question began"
+     contexture-conversation--do-back)
+    ("notes" "KIND, off or list" "have notes taken, or list them turn by turn"
+     contexture-conversation--do-notes)
     ("tools" "on, off, allow NAME" "choose which tools models may use"
      contexture-conversation--do-tools)
     ("model" "NAME" "choose the model" contexture-conversation-switch-model)
-    ("phase" "NAME or off" "set the phase of the work" contexture-conversation--do-phase)
-    ("session" "NAME" "switch to a conversation, or start one" contexture-conversation-switch)
-    ("dry-run" "QUESTION" "show what would be sent" contexture-conversation--do-dry-run)
+    ("conversation" "NAME" "switch to a conversation, or start one" contexture-conversation-switch)
+    ("preview" "QUESTION" "show what would be sent" contexture-conversation--do-preview)
     ("retry" nil "ask the last question again" contexture-conversation--do-retry)
     ("help" nil "list these commands" contexture-conversation--do-help))
   "The commands, as (NAME ARGUMENT WHAT FUNCTION).
 FUNCTION is called with the text after the name, perhaps empty.  If it is
 a command of Emacs, and there is no such text, it is called interactively.")
 
-(defconst contexture-conversation-dry-run-buffer "*contexture: dry run*"
+(defconst contexture-conversation-preview-buffer "*contexture: what would be sent*"
   "Name of the buffer that shows what would be sent.")
-
-(defconst contexture-conversation--phases '("planning" "interface" "implementation" "testing")
-  "Phases of work that the server knows.")
 
 ;;;; Running
 
@@ -470,8 +465,8 @@ It may also fail later; see `contexture-conversation--running'."
      (contexture-conversation--draw-header)
      (contexture-conversation--note
       (format
-       "%s in view with %s of %d (%.1f %%), %s in the log, %s; %d pruned, \
-%d summarized, %d pinned"
+       "%s sent with %s of %d (%.1f %%), %s in the log, %s; %d left out, \
+%d shortened, %d pinned"
        (contexture--count (or (plist-get stats :items) 0) "message")
        (contexture--count (or (plist-get stats :tokens) 0) "token")
        (or (plist-get stats :limit) 0)
@@ -481,41 +476,41 @@ It may also fail later; see `contexture-conversation--running'."
        (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
        (or (plist-get stats :pinned) 0))))))
 
-(defun contexture-conversation--do-checkpoint (why)
-  "Take a checkpoint with the message WHY, or without one if WHY is empty."
-  (contexture-conversation--request
-   'checkpoint (append (contexture--plist
-                        :session (contexture-conversation--session-id)
-                        :message (and (not (string-empty-p why)) why))
-                       (list :request-key (contexture--make-request-key)))
-   (lambda (result)
-     (contexture-conversation--note
-      (if result
-          (format "Took checkpoint %s; /rollback %s comes back to here."
-                  (plist-get result :checkpoint) (plist-get result :checkpoint))
-        "This conversation keeps no checkpoints; M-x contexture-conversation-set turns \
-versioning on.")))))
+(defun contexture-conversation--do-notes (kind)
+  "List the notes if KIND is \"list\"; else have notes of KIND taken, or none.
+If KIND is empty, ask."
+  (cond ((equal kind "list")
+         (contexture-conversation-notes (contexture-conversation--session-id)))
+        ((string-empty-p kind) (call-interactively #'contexture-conversation-switch-notes))
+        (t (contexture-conversation-switch-notes kind))))
 
-(defun contexture-conversation--do-rollback (name)
-  "Go back to the checkpoint NAME, an id or a message.
-If NAME is empty, ask for the checkpoint; if several have that message,
-take the last one."
+(defun contexture-conversation--do-back (name)
+  "Go back to the turn NAME, a number or how its question began.
+If NAME is empty, ask for the turn; if several have that name, take the last."
   (contexture-conversation--check-idle)
-  (let ((name (contexture-conversation--given name #'contexture-conversation--read-checkpoint)))
-    (if (string-match-p "\\`chk-[0-9]+\\'" name)
-        (contexture-conversation--roll-back-to name)
-      (contexture-conversation--request
-       'list-checkpoints (list :session (contexture-conversation--session-id))
-       (lambda (checkpoints)
-         (let ((found (cl-find name checkpoints :from-end t :test #'equal
-                               :key (lambda (it) (plist-get it :message)))))
-           (if found (contexture-conversation--roll-back-to (plist-get found :id))
-             (contexture-conversation--show-problem
-              (list :message (format "No checkpoint is called %s; /rollback without \
-a name lists the checkpoints" name))))))))))
+  (let ((name (contexture-conversation--given name #'contexture-conversation--read-turn)))
+    (contexture-conversation--request
+     'list-checkpoints (list :session (contexture-conversation--session-id))
+     (lambda (turns)
+       (let ((found (cl-find-if (lambda (it) (contexture-conversation--turn-named-p it name))
+                                turns :from-end t)))
+         (if found (contexture-conversation--roll-back-to (plist-get found :id))
+           (contexture-conversation--show-problem
+            (list :message (format "No turn is called %s; /back without a name \
+lists the turns" name)))))))))
+
+(defun contexture-conversation--turn-named-p (turn name)
+  "Return non-nil if NAME is the number or the name of TURN, the server's entry."
+  (or (equal name (plist-get turn :message))
+      (equal name (contexture-conversation--turn-number turn))
+      (equal name (format "%s" (plist-get turn :turn)))))
+
+(defun contexture-conversation--turn-number (turn)
+  "Return the number of TURN, an entry of the server, as users see it."
+  (format "turn %s" (plist-get turn :turn)))
 
 (defun contexture-conversation--roll-back-to (id)
-  "Go back to the checkpoint ID, and redraw the conversation."
+  "Go back to the turn with ID, and redraw the conversation."
   (contexture-conversation--roll-back
    id
    (lambda (result)
@@ -523,34 +518,33 @@ a name lists the checkpoints" name))))))))))
      (let ((contexture-conversation--running nil)) (contexture-conversation-redraw)))
    #'contexture-conversation--show-problem))
 
-(defun contexture-conversation--checkpoints ()
-  "Return the checkpoints of this conversation, the newest first."
+(defun contexture-conversation--turns ()
+  "Return the turns of this conversation to go back to, the newest first."
   (reverse (contexture--ask 'list-checkpoints
                             (list :session (contexture-conversation--session-id)))))
 
-(defun contexture-conversation--read-checkpoint ()
-  "Ask for a checkpoint of this conversation; return its id or its message."
+(defun contexture-conversation--read-turn ()
+  "Ask for a turn of this conversation; return its number or its name."
   (completing-read "Go back to: "
-                   (contexture-conversation--checkpoint-table
-                    (or (contexture-conversation--checkpoints)
-                        (user-error "This conversation has no checkpoint; /checkpoint takes one")))
+                   (contexture-conversation--turn-table
+                    (or (contexture-conversation--turns)
+                        (user-error "This conversation has no turn to go back to yet")))
                    nil t))
 
-(defun contexture-conversation--checkpoint-note (name checkpoints)
-  "Return the annotation of NAME, an id or a message of one of CHECKPOINTS.
-That is the message for an id, else \"\"."
-  (let ((found (cl-find name checkpoints :test #'equal
-                        :key (lambda (it) (plist-get it :id)))))
-    (if found (concat "  " (contexture--visible (plist-get found :message))) "")))
+(defun contexture-conversation--turn-note (name turns)
+  "Return the annotation of NAME, the number or the name of one of TURNS.
+That is the name for a number, else \"\"."
+  (let ((found (cl-find name turns :test #'equal
+                        :key #'contexture-conversation--turn-number)))
+    (if found (concat "  " (contexture--visible (or (plist-get found :message) ""))) "")))
 
-(defun contexture-conversation--checkpoint-table (checkpoints)
-  "Return a completion table of the ids and the messages of CHECKPOINTS."
+(defun contexture-conversation--turn-table (turns)
+  "Return a completion table of the numbers and the names of TURNS."
   (contexture--table
-   (append (mapcar (lambda (it) (plist-get it :id)) checkpoints)
-           (delete-dups (delq nil (mapcar (lambda (it) (plist-get it :message))
-                                          checkpoints))))
-   'contexture-checkpoint
-   (lambda (name) (contexture-conversation--checkpoint-note name checkpoints))))
+   (delete-dups (append (mapcar #'contexture-conversation--turn-number turns)
+                        (delq nil (contexture--pluck :message turns))))
+   'contexture-turn
+   (lambda (name) (contexture-conversation--turn-note name turns))))
 
 (defun contexture-conversation--do-tools (text)
   "Offer the server's tools or not, list them, or allow one, as TEXT says."
@@ -558,20 +552,6 @@ That is the message for an id, else \"\"."
     (if (member words '(nil ("list")))
         (contexture-conversation--note (contexture-conversation--tools-text))
       (contexture-conversation-tools (intern (car words)) (cadr words)))))
-
-(defun contexture-conversation--do-phase (name)
-  "Set the phase of the work to NAME, or to none if NAME is \"off\"."
-  (let ((name (contexture-conversation--given
-               name (lambda ()
-                      (completing-read "Phase: " (cons "off" contexture-conversation--phases)
-                                       nil t)))))
-    (unless (member name (cons "off" contexture-conversation--phases))
-      (contexture--user-error "There is no phase %s; type %s or off" name
-                  (mapconcat #'identity contexture-conversation--phases ", ")))
-    (contexture-conversation--choose :phase (and (not (equal name "off"))
-                                                 (intern (concat ":" name))))
-    (message (if (equal name "off") "The work has no phase now" "The phase of the work is now %s")
-             name)))
 
 (defun contexture-conversation--do-help (_)
   "List the slash commands."
@@ -591,13 +571,13 @@ question, \\[contexture-conversation-branch] branches into a new conversation,\n
 
 ;;;; What would be sent
 
-(defun contexture-conversation--do-dry-run (text)
+(defun contexture-conversation--do-preview (text)
   "Show the request that asking TEXT would send; ask for an empty TEXT."
-  (contexture-conversation-dry-run (contexture-conversation--given
+  (contexture-conversation-preview (contexture-conversation--given
                                     text (lambda () (contexture-mention--ask "Question: "
                                                               'contexture-question-history)))))
 
-(defun contexture-conversation-dry-run (text)
+(defun contexture-conversation-preview (text)
   "Show the request that asking TEXT would send to the model.
 Interactively, TEXT is the text at the prompt or, if that is empty, \"(your
 question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
@@ -609,22 +589,22 @@ question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
     (contexture-conversation--request
      'chat (contexture-conversation--chat-params text (and mentioned (contexture-conversation--managers))
                                                  :dry-run t)
-     #'contexture-conversation--show-dry-run
+     #'contexture-conversation--show-preview
      (lambda (problem)
        (contexture-conversation--note-problem problem)
        (contexture-conversation--give-back text)))))
 
-(defun contexture-conversation--show-dry-run (result)
+(defun contexture-conversation--show-preview (result)
   "Show RESULT, that of a dry run of `chat', in its own buffer."
   (let ((payload (plist-get result :payload)))
-    (with-current-buffer (get-buffer-create contexture-conversation-dry-run-buffer)
+    (with-current-buffer (get-buffer-create contexture-conversation-preview-buffer)
       (let ((inhibit-read-only t))
         (special-mode)
         (erase-buffer)
         (insert (format "This would be sent: %s\n\n"
                         (contexture-count--phrase result)))
         (dolist (part (plist-get result :parts))
-          (let ((section (contexture--name (plist-get part :section)))
+          (let ((section (contexture--part-name (plist-get part :section)))
                 (role (contexture--name (plist-get part :role))))
             (insert (string-trim-right
                      (contexture--format "%8d  %-15s  %-9s  %s"
@@ -673,7 +653,7 @@ Do that only if STATUS says that completion is finished."
 (defun contexture-conversation--complete-argument (command start)
   "Complete the argument of the slash COMMAND; the argument begins at START."
   (let ((table (pcase command
-                 ("template" (cons "off" contexture-conversation--templates))
+                 ("notes" (append '("off" "list") contexture-conversation--templates))
                  ("model" (contexture-conversation--ask-models)
                   (let ((end (+ (float-time) contexture-conversation--patience)))
                     (while (and (rassq 'asked contexture-conversation--models)
@@ -687,16 +667,15 @@ Do that only if STATUS says that completion is finished."
                     (`(,_) '("on" "off" "list" "allow" "ask"))
                     (`(,(and what (or "allow" "ask")) ,_)
                      (contexture-conversation--tool-choices (intern what)))))
-                 ("rollback" (contexture-conversation--checkpoint-table
-                              (contexture-conversation--checkpoints)))
+                 ("back" (contexture-conversation--turn-table
+                          (contexture-conversation--turns)))
                  ("drop" (mapcar #'contexture-conversation--item-name contexture-conversation--items))
                  ("add" (let ((root (contexture-conversation--root)))
                           (lambda (string predicate action)
                             (let ((default-directory root))
                               ;; A part of a name connects to no other machine.
                               (contexture--inertly
-                                (completion-file-name-table string predicate action))))))
-                 ("phase" (cons "off" contexture-conversation--phases)))))
+                                (completion-file-name-table string predicate action)))))))))
     (when table
       (list (if (equal command "tools") ; its last word; names may have blanks
                 (save-excursion (skip-chars-backward "^ \t\n" start) (point))
@@ -991,22 +970,22 @@ current buffer."
     (define-key map (kbd "C-c C-t") #'contexture-conversation-switch-notes)
     (define-key map (kbd "C-c M-t") #'contexture-conversation-toggle-notes)
     (define-key map (kbd "C-c C-y") #'contexture-conversation-approve)
-    (define-key map (kbd "C-c C-d") #'contexture-conversation-dry-run)
+    (define-key map (kbd "C-c C-d") #'contexture-conversation-preview)
     (define-key map (kbd "C-c C-l") #'contexture-list)
     (define-key map (kbd "C-c C-o") #'contexture-conversation-toggle-markup)
     (define-key map (kbd "C-c M-g") #'contexture-conversation-redraw)
     map)
   "Keymap of `contexture-conversation-mode'.")
 
-(define-derived-mode contexture-conversation-mode nil "Chat"
+(define-derived-mode contexture-conversation-mode nil "Conversation"
   "Major mode for a conversation with a model.
 Write at the prompt: \\<contexture-conversation-mode-map>\\[contexture-conversation-send] \
 sends it, \\[contexture-conversation-newline] begins a new line,
 and `@' with \\[completion-at-point] names files, symbols and items, \
 which go with it.
 A text that begins with `/' and a name is a command; /help lists them.  If
-the text begins with \"@context-helper NAME\", that template takes notes for
-this turn.
+the text begins with \"@context-helper NAME\", notes of that kind are
+taken for this turn.
 
 \\[contexture-conversation-cancel] stops an answer.  \\[contexture-conversation-retry] asks the \
 last question again, \\[contexture-conversation-edit] changes the
@@ -1061,16 +1040,16 @@ and \\[contexture-conversation-apply] applies it to the code that you asked abou
 ;;;; Opening
 
 ;;;###autoload
-(defun contexture-conversation (&optional session)
+(defun contexture-conversation (&optional conversation)
   "Talk with a model in this project's conversation that was used last.
 If the project has none yet, start one.  In a buffer without a project,
 take the last conversation without a project.  With a prefix argument, ask
-for the name SESSION of a conversation, which may be another project's; if
+for the name CONVERSATION of a conversation, which may be another project's; if
 none has that name, start one for this project."
   (interactive
    (list (and current-prefix-arg (contexture-conversation--read-session))))
   (let ((project (contexture-conversation--project-here)))
-    (pop-to-buffer (contexture-conversation--buffer session))
+    (pop-to-buffer (contexture-conversation--buffer conversation))
     (when (< (point) contexture-conversation--input) (goto-char (point-max)))
     (contexture-conversation--tell-project (current-buffer) project)))
 
@@ -1489,8 +1468,8 @@ This is a value of `filter-buffer-substring-function'."
 (defconst contexture-conversation--told-of-others
   '(("chat" . "asked in %s; the answer is shown")
     ("add-message" . "added a message to %s")
-    ("rollback" . "rolled %s back")
-    ("undo-rollback" . "undid a rollback of %s")
+    ("rollback" . "went back to an earlier turn of %s")
+    ("undo-rollback" . "undid going back in %s")
     ("undo-session" . "undid the last change of %s")
     ("redo-session" . "redid a change of %s")
     ("remove-items" . "removed items of %s")
@@ -1546,12 +1525,12 @@ In a new frame, Emacs calls this in another buffer."
 
 ;;;; Choosing
 
-(defun contexture-conversation-switch (session)
-  "Show the conversation called SESSION in this window.
+(defun contexture-conversation-switch (conversation)
+  "Show the conversation called CONVERSATION in this window.
 Start it if there is none of that name."
   (interactive (list (contexture-conversation--read-session)))
   (let ((project (contexture-conversation--project-here)))
-    (switch-to-buffer (contexture-conversation--open (contexture-conversation--make-session session)))
+    (switch-to-buffer (contexture-conversation--open (contexture-conversation--make-session conversation)))
     (contexture-conversation--tell-project (current-buffer) project)))
 
 ;;; Ask about code from its buffer
@@ -1757,12 +1736,12 @@ If another question is being answered, put TEXT at the prompt instead."
 ;;;; Commands
 
 ;;;###autoload
-(defun contexture-explain-code (&optional question session)
+(defun contexture-explain-code (&optional question conversation)
   "Have a model explain the region or the definition around point.
 Where `contexture-add-dwim' would add something else, such as a hunk or a
 commit, have it explain that.
 With a prefix argument, ask QUESTION about it instead; with two, also
-choose the conversation SESSION to go on in.  Otherwise see
+choose the conversation CONVERSATION to go on in.  Otherwise see
 `contexture-conversation-continue'."
   (interactive
    (list (and current-prefix-arg (contexture-mention--ask "Question about this code: "
@@ -1771,45 +1750,45 @@ choose the conversation SESSION to go on in.  Otherwise see
   (contexture-conversation-code--about
    (lambda (about)
      (contexture-conversation-code--ask
-      "explain" about session
+      "explain" about conversation
       :question (and question (not (string-blank-p question)) question)))))
 
 ;;;###autoload
-(defun contexture-document-defun (&optional session)
+(defun contexture-document-defun (&optional conversation)
   "Have a model document the region or the definition around point.
 `contexture-conversation-apply' in the conversation then proposes the change.
-With a prefix argument, choose the conversation SESSION to go on in; otherwise
-see `contexture-conversation-continue'."
+With a prefix argument, choose the conversation CONVERSATION to go on in;
+otherwise see `contexture-conversation-continue'."
   (interactive (list (contexture-conversation-code--read-session current-prefix-arg)))
-  (contexture-conversation-code--ask "document" (contexture-conversation-code--bounds) session))
+  (contexture-conversation-code--ask "document" (contexture-conversation-code--bounds) conversation))
 
 ;;;###autoload
-(defun contexture-review-code (&optional session)
+(defun contexture-review-code (&optional conversation)
   "Have a model review the region or the definition around point.
 Where `contexture-add-dwim' would add something else, such as a hunk or a
 commit, have it review that.
-With a prefix argument, choose the conversation SESSION to go on in;
+With a prefix argument, choose the conversation CONVERSATION to go on in;
 otherwise see `contexture-conversation-continue'."
   (interactive (list (contexture-conversation-code--read-session current-prefix-arg)))
   (contexture-conversation-code--about
-   (lambda (about) (contexture-conversation-code--ask "review" about session))))
+   (lambda (about) (contexture-conversation-code--ask "review" about conversation))))
 
 ;;;###autoload
-(defun contexture-write-tests (&optional session)
+(defun contexture-write-tests (&optional conversation)
   "Have a model write tests for the region or the definition around point.
-With a prefix argument, choose the conversation SESSION to go on in;
+With a prefix argument, choose the conversation CONVERSATION to go on in;
 otherwise see `contexture-conversation-continue'."
   (interactive (list (contexture-conversation-code--read-session current-prefix-arg)))
-  (contexture-conversation-code--ask "write-tests" (contexture-conversation-code--bounds) session))
+  (contexture-conversation-code--ask "write-tests" (contexture-conversation-code--bounds) conversation))
 
 ;;;###autoload
-(defun contexture-fix-error (error &optional session)
+(defun contexture-fix-error (error &optional conversation)
   "Have a model fix the region or the definition around point.
 ERROR says what is wrong with the code.  Interactively, ERROR is Flymake's
 diagnostics at point, or what you type.  In a compilation or a list of
 diagnostics, the model fixes the code that the error at point names; among
 differences, the code that the hunk at point changed.  With a prefix argument,
-choose the conversation SESSION to go on in; otherwise see
+choose the conversation CONVERSATION to go on in; otherwise see
 `contexture-conversation-continue'."
   (interactive (list nil (contexture-conversation-code--read-session current-prefix-arg)))
   (pcase (contexture-point-subjects)
@@ -1824,10 +1803,10 @@ choose the conversation SESSION to go on in; otherwise see
                        (contexture-conversation-code--read-error))))
        (with-current-buffer buffer
          (contexture--widened
-           (contexture-conversation-code--ask "fix-error" (cons beg end) session
+           (contexture-conversation-code--ask "fix-error" (cons beg end) conversation
                                               :error error)))))
     (_ (contexture-conversation-code--ask
-        "fix-error" (contexture-conversation-code--bounds) session
+        "fix-error" (contexture-conversation-code--bounds) conversation
         :error (or error (contexture-conversation-code--error-here))))))
 
 (defun contexture-conversation-code--error-here ()
@@ -1846,17 +1825,17 @@ choose the conversation SESSION to go on in; otherwise see
       text)))
 
 ;;;###autoload
-(defun contexture-send-region (question &optional session)
+(defun contexture-send-region (question &optional conversation)
   "Ask QUESTION about the region or the definition around point.
 If QUESTION is empty, put the text at the prompt of the conversation, where
 you can write more.  With a prefix argument, choose the conversation
-SESSION, by default the last one of this project."
+CONVERSATION, by default the last one of this project."
   (interactive (list (contexture-mention--ask "Ask about this code: " 'contexture-question-history)
                      (contexture-conversation-code--read-session current-prefix-arg)))
   (let ((bounds (contexture-conversation-code--bounds)))
     (if (string-blank-p question)
-        (contexture-conversation-code--put-at-prompt bounds session)
-      (contexture-conversation-code--ask-plainly question bounds session))))
+        (contexture-conversation-code--put-at-prompt bounds conversation)
+      (contexture-conversation-code--ask-plainly question bounds conversation))))
 
 (defun contexture-conversation-code--put-at-prompt (bounds session)
   "Put the code between BOUNDS at the prompt of a conversation, and show that.
@@ -1885,13 +1864,13 @@ SESSION is the name of the conversation to ask in, or nil for the usual one."
 ;;;; Rewriting
 
 ;;;###autoload
-(defun contexture-rewrite (instruction &optional session)
+(defun contexture-rewrite (instruction &optional conversation)
   "Have a model rewrite the region or the definition around point.
 INSTRUCTION says how.  The new code is shown at that place while it comes
 in; \\<contexture-review-map>there, \\[contexture-review-accept] accepts it \
 and \\[contexture-review-reject] rejects it.  You need not
 wait to ask for further changes.  With a prefix argument, choose the
-conversation SESSION to go on in; otherwise see
+conversation CONVERSATION to go on in; otherwise see
 `contexture-conversation-continue'."
   (interactive (progn (contexture-review--check)
                       (contexture-conversation-code--bounds)
@@ -1902,7 +1881,7 @@ conversation SESSION to go on in; otherwise see
     (user-error "Say how to rewrite the code"))
   (contexture-review--check)
   (let* ((bounds (contexture-conversation-code--bounds))
-         (buffer (contexture-conversation-code--clean session))
+         (buffer (contexture-conversation-code--clean conversation))
          (taken (contexture-conversation-code--take bounds buffer)))
     (setf (contexture-conversation--origin-name (cdr taken)) instruction)
     (contexture-conversation-code--rewrite

@@ -219,22 +219,22 @@ non-nil, there is no default; allow a new name, too, and return that."
 ;;;; Opening
 
 ;;;###autoload
-(defun contexture-conversation-open (session &optional manager)
-  "Make SESSION the current conversation; start it if it does not exist.
-SESSION is a name.  A new conversation has the items of this buffer's project
-and those for everywhere, as with `contexture-conversation'.  With a prefix
-argument, it has all items of this buffer's context, MANAGER, which is a name
-or a list of layers."
+(defun contexture-conversation-open (conversation &optional context)
+  "Make CONVERSATION the current conversation; start it if it does not exist.
+CONVERSATION is a name.  A new conversation has the items of this buffer's
+project and those for everywhere, as with `contexture-conversation'.  With a
+prefix argument, it has all items of this buffer's context, CONTEXT, which is
+a name or a list of names."
   (interactive
    (list (contexture-conversations--name (contexture-conversations--read "Open conversation" t))
          (and current-prefix-arg (contexture-current-context))))
   (contexture--with-layers
    (lambda ()
-     (let ((manager (or manager (contexture--conversation-context))))
+     (let ((context (or context (contexture--conversation-context))))
        (contexture-conversations--call
         'open-session
-        (contexture--plist :name session
-                           (if (listp manager) :managers :manager) manager
+        (contexture--plist :name conversation
+                           (if (listp context) :managers :manager) context
                            :project (contexture--project-root))
         #'contexture-conversations--tell-opened)))))
 
@@ -265,66 +265,66 @@ Also tell the functions that watch notifications."
              (contexture-conversations--size session))))
 
 ;;;###autoload
-(defun contexture-conversation-new (&optional name manager)
+(defun contexture-conversation-new (&optional name context)
   "Start a conversation called NAME, and make it the current one.
 If NAME is empty, the server chooses a name; if there is a conversation
-called NAME, open that.  MANAGER is as for `contexture-conversation-open'."
+called NAME, open that.  CONTEXT is as for `contexture-conversation-open'."
   (interactive
    (list (read-string "Start conversation (empty for an automatic name): " nil
                       'contexture-conversation-names-history)
          (and current-prefix-arg (contexture-current-context))))
   (let ((name (string-trim (or name ""))))
-    (contexture-conversation-open (unless (string-empty-p name) name) manager)))
+    (contexture-conversation-open (unless (string-empty-p name) name) context)))
 
 ;;;###autoload
-(defun contexture-conversation-make-current (session)
-  "Make SESSION the current conversation.
-SESSION is the id or the name of one that exists."
+(defun contexture-conversation-make-current (conversation)
+  "Make CONVERSATION the current conversation.
+CONVERSATION is the id or the name of one that exists."
   (interactive (list (contexture-conversations--id
                       (contexture-conversations--read "Switch to conversation"))))
   (contexture-conversations--call
-   'open-session (list :name session :create nil)
+   'open-session (list :name conversation :create nil)
    (lambda (entry)
      (contexture-conversations--announce entry "open-session")
      (contexture--message "Conversation %s is open (%s)" (plist-get entry :session)
               (contexture-conversations--size entry)))))
 
 ;;;###autoload
-(defun contexture-conversation-rename (session name)
+(defun contexture-conversation-rename (conversation name)
   "Rename a conversation to NAME.
-SESSION is its id or its name."
+CONVERSATION is its id or its name."
   (interactive
-   (let* ((session (contexture-conversations--read "Rename conversation"))
-          (old (contexture-conversations--name session)))
-     (list (contexture-conversations--id session)
+   (let* ((conversation (contexture-conversations--read "Rename conversation"))
+          (old (contexture-conversations--name conversation)))
+     (list (contexture-conversations--id conversation)
            (read-string (contexture--format "Rename %s to: " old) nil
                         'contexture-conversation-names-history old))))
   (when (string-blank-p name)
     (user-error "A conversation needs a name"))
   (contexture-conversations--call
-   'rename-session (list :session session :name (string-trim name))
+   'rename-session (list :session conversation :name (string-trim name))
    (lambda (entry)
      (contexture--message "The conversation is now called %s" (plist-get entry :session)))))
 
 ;;;; Deleting and bringing back
 
 ;;;###autoload
-(defun contexture-conversation-delete (session)
+(defun contexture-conversation-delete (conversation)
   "Delete a conversation; `contexture-conversation-bring-back' brings it back.
-SESSION is its id or its name."
+CONVERSATION is its id or its name."
   (interactive (list (contexture-conversations--id
                       (contexture-conversations--read "Delete conversation"))))
   (contexture-conversations--call
-   'delete-session (list :session session)
+   'delete-session (list :session conversation)
    (lambda (entry)
      (contexture--message "Deleted conversation %s (%s); %s brings it back"
               (plist-get entry :session) (contexture-conversations--size entry)
               (contexture-conversations--key 'contexture-conversation-bring-back)))))
 
 ;;;###autoload
-(defun contexture-conversation-bring-back (session)
+(defun contexture-conversation-bring-back (conversation)
   "Bring back a deleted conversation.
-SESSION is its id or its name."
+CONVERSATION is its id or its name."
   (interactive
    (let ((deleted (cl-remove-if-not
                    (lambda (it) (plist-get it :deleted))
@@ -334,7 +334,7 @@ SESSION is its id or its name."
      (list (contexture-conversations--id
             (contexture-conversations--choose "Bring back conversation" deleted)))))
   (contexture-conversations--call
-   'restore-session (list :session session)
+   'restore-session (list :session conversation)
    (lambda (entry)
      (contexture--message "Conversation %s is back (%s); %s switches to it"
               (plist-get entry :session) (contexture-conversations--size entry)
@@ -360,7 +360,6 @@ SESSION is its id or its name."
     (define-key map "A" #'contexture-conversation-add-region)
     (define-key map "c" #'contexture-conversation-name-turn)
     (define-key map "b" #'contexture-conversation-go-back)
-    (define-key map "B" #'contexture-conversation-undo-go-back)
     (define-key map "p" #'contexture-conversation-leave-out)
     (define-key map "S" #'contexture-conversation-shorten)
     (define-key map "u" #'contexture-conversation-undo)
@@ -393,8 +392,8 @@ It is `again' if a conversation has changed meanwhile.")
 ;;;###autoload
 (define-minor-mode contexture-conversation-mode-line-mode
   "Show the state of the current conversation in the mode line.
-It is \"ses:idle\" while nothing would be sent.  Then it has the tokens that
-would be sent now and the most that are sent, as in \"ses:1,234/8,192\".
+It is \"conv:idle\" while nothing would be sent.  Then it has the tokens that
+would be sent now and the most that are sent, as in \"conv:1,234/8,192\".
 It ends with \"!\", in the face
 `contexture-conversation-warning', if the messages fill more than 80 percent
 of the limit.  A tilde says that the server is still counting.  If no
@@ -431,9 +430,9 @@ one face."
   (when-let* ((count (contexture-count--of contexture-conversations-line--session))
               (short (contexture-count--short contexture-conversations-line--session)))
     (pcase (contexture-conversation-state count)
-      ('idle " ses:idle")
-      ('active (concat " ses:" short))
-      ('warning (list " " (propertize (concat "ses:" short "!")
+      ('idle " conv:idle")
+      ('active (concat " conv:" short))
+      ('warning (list " " (propertize (concat "conv:" short "!")
                                       'face 'contexture-conversation-warning))))))
 
 (defun contexture-conversations-line--changed (method _params)
@@ -489,7 +488,7 @@ SESSION is what the server says is the current conversation."
   :group 'contexture-conversations)
 
 (defface contexture-conversation-not-sent '((t :inherit shadow))
-  "Face of messages that are no longer in view of the model."
+  "Face of messages that are no longer sent to the model."
   :group 'contexture-conversations)
 
 (defface contexture-conversation-title '((t :inherit bold :underline t))
@@ -508,14 +507,11 @@ SESSION is what the server says is the current conversation."
      (format "  %s, %s, %s" (plist-get message :id)
              (contexture-conversations--time (plist-get message :timestamp))
              (contexture-conversations--many (plist-get message :tokens) "token"))
-     (if-let* ((phase (plist-get message :phase)))
-         (concat ", " (contexture--name phase))
-       "")
      (if-let* ((id (plist-get message :tool-call-id)))
          (concat ", answers " (contexture--visible id))
        "")
      (if (plist-get message :pinned) ", pinned" "")
-     (if (plist-get message :in-view) "" ", not in view"))
+     (if (plist-get message :in-view) "" ", not sent"))
     'face 'shadow)))
 
 (defun contexture-conversations--message-text (message)
@@ -562,7 +558,7 @@ SESSION is what the server says is the current conversation."
 \\[contexture-conversation-transcript-previous] go from message to message,
 \\[contexture-conversation-transcript-pin] pins the one at point, so that it is
 never left out, and \\[contexture-conversation-transcript-copy] copies it.
-\\[contexture-conversation-transcript-toggle-log] also shows what was rolled back,
+\\[contexture-conversation-transcript-toggle-log] also shows what was taken back,
 and \\[revert-buffer] asks the server again.
 
 \\{contexture-conversation-transcript-mode-map}"
@@ -571,16 +567,17 @@ and \\[revert-buffer] asks the server again.
               word-wrap t))
 
 ;;;###autoload
-(defun contexture-conversation-transcript (session &optional message)
+(defun contexture-conversation-transcript (conversation &optional message)
   "Show the transcript of a conversation, by default the current one.
-With a prefix argument, choose the conversation.  SESSION is its id, or nil
-for the current one.  Point goes to MESSAGE, an id, or to the last message."
+With a prefix argument, choose the conversation.  CONVERSATION is its id, or
+nil for the current one.  Point goes to MESSAGE, an id, or to the last
+message."
   (interactive
    (list (if current-prefix-arg
              (contexture-conversations--id (contexture-conversations--read "Transcript of"))
            contexture-conversations--shown)))
-  (if session
-      (contexture-conversations-transcript--fetch session :conversation message)
+  (if conversation
+      (contexture-conversations-transcript--fetch conversation :conversation message)
     (contexture-conversations--call
      'current-session nil
      (lambda (entry)
@@ -628,12 +625,12 @@ buffer to update, or nil to pop to one."
     (erase-buffer)
     (setq header-line-format
           (contexture-conversations--header
-           (format "Conversation %s: %s, %s in view, %s%s" (plist-get stats :session)
+           (format "Conversation %s: %s, %s sent, %s%s" (plist-get stats :session)
                    (contexture-conversations--many (length messages) "message")
                    (contexture--number (plist-get stats :items))
                    (contexture-conversations--many (plist-get stats :tokens) "token")
                    (if (eq contexture-conversations--view :log)
-                       "; with what was rolled back" ""))))
+                       "; with what was taken back" ""))))
     (if messages
         (progn
           (apply #'insert (mapcar #'contexture-conversations--message-text messages))
@@ -712,7 +709,7 @@ A window never leaves out a pinned message."
     (contexture--message "Copied %s" (plist-get message :id))))
 
 (defun contexture-conversation-transcript-toggle-log ()
-  "Show or hide the messages that were rolled back."
+  "Show or hide the messages that were taken back."
   (interactive)
   (setq contexture-conversations--view
         (if (eq contexture-conversations--view :log) :conversation :log))
@@ -848,9 +845,9 @@ The hit is at point, or where EVENT, a click, is."
 ;;;; Exporting and importing
 
 ;;;###autoload
-(defun contexture-conversation-export (session &optional format file)
+(defun contexture-conversation-export (conversation &optional format file)
   "Export all messages of a conversation, by default the current one.
-SESSION is its id, or nil for the current one.  FORMAT is `markdown', a
+CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', a
 readable transcript, or `json', which `contexture-import-sessions' reads.
 Show the text in a buffer or, with a prefix argument, write it to FILE, as
 JSON if its name ends in \".json\"."
@@ -867,7 +864,7 @@ JSON if its name ends in \".json\"."
     (user-error "Nothing was written; choose another file"))
   (contexture-conversations--call
    'export-session
-   (contexture--plist :session session :format (or format 'markdown))
+   (contexture--plist :session conversation :format (or format 'markdown))
    (lambda (result)
      (if file
          (let ((coding-system-for-write 'utf-8-unix))
@@ -946,9 +943,9 @@ does not record its source; use `contexture-add-region' to keep that."
 
 ;;;###autoload
 (defun contexture-conversation-name-turn (&optional text)
-  "Take a checkpoint of the conversation, to which you can go back.
-TEXT, which may be empty, describes it."
-  (interactive (list (read-string "Describe the checkpoint: " nil
+  "Name the present turn of the conversation TEXT, to go back to it later.
+TEXT may be empty.  Where a question begins is noted anyway."
+  (interactive (list (read-string "Name of this turn: " nil
                                   'contexture-conversation-message-history)))
   (contexture-conversations--call
    'checkpoint
@@ -956,18 +953,17 @@ TEXT, which may be empty, describes it."
     :message (unless (string-blank-p (or text "")) (string-trim text)))
    (lambda (result)
      (if result
-         (contexture--message "Took %s of conversation %s at turn %d; %s goes back to it"
-                  (plist-get result :checkpoint) (plist-get result :session)
-                  (plist-get result :turn)
+         (contexture--message "Named turn %d of conversation %s; %s goes back to it"
+                              (plist-get result :turn) (plist-get result :session)
                   (contexture-conversations--key 'contexture-conversation-go-back))
-       (contexture--message "This conversation keeps no checkpoints; its setting \
+       (contexture--message "This conversation keeps no turns to go back to; its setting \
 \"versioning\" is off (%s)" (contexture-conversations--key 'contexture-conversation-set))))))
 
 (defun contexture-conversations--checkpoint-text (checkpoint turns)
   "Return the annotation of CHECKPOINT in a conversation with TURNS turns.
 It says how many turns going back to it would lose."
   (let ((lost (max 0 (- turns (plist-get checkpoint :turn)))))
-    (format "turn %d, %s%s, %s" (plist-get checkpoint :turn)
+    (format "%s%s, %s"
             (contexture-conversations--time (plist-get checkpoint :created))
             (if (plist-get checkpoint :automatic) ", automatic" "")
             (if (= lost 0) "loses no turns"
@@ -978,8 +974,8 @@ It says how many turns going back to it would lose."
 CHECKPOINTS are in the order in which they were taken, and the conversation
 has TURNS turns now.  DEFAULT is the id of one, by default of the last."
   (let* ((alist (mapcar (lambda (it)
-                          (cons (format "%s %s" (plist-get it :id)
-                                        (plist-get it :message))
+                          (cons (format "turn %s  %s" (plist-get it :turn)
+                                        (or (plist-get it :message) ""))
                                 it))
                         (reverse checkpoints)))
          (default (or (car (cl-find default alist :test #'equal
@@ -993,7 +989,7 @@ has TURNS turns now.  DEFAULT is the id of one, by default of the last."
                   alist (lambda (it) (contexture-conversations--checkpoint-text it turns))))
                 nil t nil nil default)))
     (or (plist-get (cdr (assoc name alist)) :id)
-        (user-error "No checkpoint was chosen"))))
+        (user-error "No turn was chosen"))))
 
 (defun contexture-conversations--read-checkpoint (prompt)
   "Ask with PROMPT for a checkpoint of this buffer's conversation; return its id."
@@ -1001,44 +997,36 @@ has TURNS turns now.  DEFAULT is the id of one, by default of the last."
          (stats (contexture--ask 'session-stats params))
          (checkpoints (contexture--ask 'list-checkpoints params)))
     (unless checkpoints
-      (contexture--user-error "Conversation %s has no checkpoint; %s takes one"
+      (contexture--user-error "Conversation %s has no turn to go back to; %s names one"
                   (plist-get stats :session)
                   (contexture-conversations--key 'contexture-conversation-name-turn)))
     (contexture-conversations--choose-checkpoint prompt checkpoints
                                                  (plist-get stats :turns))))
 
 ;;;###autoload
-(defun contexture-conversation-go-back (checkpoint)
-  "Go back to CHECKPOINT, an id such as \"chk-3\", of the conversation.
+(defun contexture-conversation-go-back (turn)
+  "Go back to an earlier turn of the conversation.
 Later messages are taken back; they stay only in the log.
-`contexture-conversation-undo-go-back' undoes this."
+`contexture-conversation-undo' undoes this.  TURN is the id under which the
+server knows the turn, such as \"chk-3\"."
   (interactive (list (contexture-conversations--read-checkpoint "Go back to")))
   (contexture-conversations--call
-   'rollback (contexture-conversations--params :checkpoint checkpoint)
+   'rollback (contexture-conversations--params :checkpoint turn)
    #'contexture-conversations--report-rolled-back))
 
 (defun contexture-conversations--report-rolled-back (result)
   "Show a message that a conversation was rolled back.
 RESULT is that of the method `rollback'."
-  (contexture--message "Conversation %s is back at %s: %s, %s lost; %s undoes this"
-           (plist-get result :session) (plist-get result :commit-restored)
+  (contexture--message "Conversation %s went back: %s, %s taken back; %s undoes this"
+           (plist-get result :session)
            (contexture--count (plist-get result :turns-lost) "turn")
            (contexture--count (plist-get result :messages-lost) "message")
-           (contexture-conversations--key 'contexture-conversation-undo-go-back)))
-
-;;;###autoload
-(defun contexture-conversation-undo-go-back ()
-  "Undo the last rollback of the conversation.
-Messages added since that rollback are taken back; they stay only in the log."
-  (interactive)
-  (contexture-conversations--call
-   'undo-rollback (contexture-conversations--params)
-   #'contexture-conversations--report-unrolled))
+           (contexture-conversations--key 'contexture-conversation-undo)))
 
 (defun contexture-conversations--report-unrolled (result)
-  "Show a message that a rollback was undone.
+  "Show a message that going back to a turn was undone.
 RESULT is that of the method that undid it."
-  (contexture--message "The rollback of conversation %s is undone: %s restored%s; %s redoes it"
+  (contexture--message "Going back in conversation %s is undone: %s restored%s; %s redoes it"
            (plist-get result :session)
            (contexture--count (plist-get result :turns-restored) "turn")
            (let ((lost (or (plist-get result :turns-lost) 0)))
@@ -1048,33 +1036,34 @@ RESULT is that of the method that undid it."
            (contexture-conversations--key 'contexture-conversation-redo)))
 
 ;;;###autoload
-(defun contexture-conversation-fork (name &optional checkpoint)
+(defun contexture-conversation-fork (name &optional turn)
   "Start a conversation called NAME that continues from this one.
-With a prefix argument, it continues from a CHECKPOINT, an id.  If NAME is
-empty, the server chooses a name.  The new conversation becomes current."
+With a prefix argument, it continues from a turn that you choose; TURN is its
+id.  If NAME is empty, the server chooses a name.  The new conversation
+becomes current."
   (interactive
-   (let ((checkpoint (and current-prefix-arg
-                          (contexture-conversations--read-checkpoint "Go on from"))))
+   (let ((turn (and current-prefix-arg
+                    (contexture-conversations--read-checkpoint "Go on from"))))
      (list (read-string "Name of the new conversation (empty for an automatic one): " nil
                         'contexture-conversation-names-history)
-           checkpoint)))
+           turn)))
   (contexture-conversations--call
    'fork-session
    (contexture-conversations--params
     :name (unless (string-blank-p (or name "")) (string-trim name))
-    :checkpoint checkpoint)
+    :checkpoint turn)
    (lambda (entry)
      (contexture--message "Conversation %s continues from %s (%s); it is now the current one"
-              (plist-get entry :session) (or checkpoint "there")
+              (plist-get entry :session) (if turn "that turn" "there")
               (contexture-conversations--size entry)))))
 
-;;;; Pruning and summarizing
+;;;; Leaving out and shortening
 
 ;;;###autoload
 (defun contexture-conversation-leave-out (&optional tokens)
-  "Take the least important messages of the conversation out of view.
-Stop when the messages left in view have at most TOKENS, the prefix argument,
-by default 80 percent of the model's window.  `contexture-conversation-undo'
+  "Leave the least important messages of the conversation out.
+Stop when the messages that are sent have at most TOKENS, the prefix argument,
+by default 80 percent of the model's limit.  `contexture-conversation-undo'
 brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
@@ -1084,10 +1073,10 @@ brings the messages back."
      (let* ((stats (plist-get result :stats))
             (removed (plist-get stats :items-removed)))
        (if (= removed 0)
-           (contexture--message "Nothing to prune: conversation %s has only %s"
+           (contexture--message "Nothing to leave out: conversation %s has only %s"
                     (plist-get result :session)
                     (contexture-conversations--many (plist-get stats :final) "token"))
-         (contexture--message "Pruned %s of conversation %s: %s → %s tokens; %s brings them back"
+         (contexture--message "Left out %s of conversation %s: %s → %s tokens; %s brings them back"
                   (contexture--count removed "message")
                   (plist-get result :session)
                   (contexture--number (plist-get stats :original))
@@ -1096,8 +1085,8 @@ brings the messages back."
 
 ;;;###autoload
 (defun contexture-conversation-shorten (&optional keep)
-  "Replace the older messages of the conversation with a summary.
-The last KEEP messages, the prefix argument or else 10, stay in view.  Show
+  "Shorten the older messages of the conversation to a summary.
+The last KEEP messages, the prefix argument or else 10, stay as they are.  Show
 the summary.  `contexture-conversation-undo' brings the messages back."
   (interactive (list (and current-prefix-arg
                           (prefix-numeric-value current-prefix-arg))))
@@ -1105,7 +1094,7 @@ the summary.  `contexture-conversation-undo' brings the messages back."
    'summarize-session (contexture-conversations--params :keep-messages keep)
    (lambda (result)
      (contexture-conversations--show-summary (plist-get result :summary))
-     (contexture--message "Summarized %s of conversation %s: %s → %s tokens; %s brings them back"
+     (contexture--message "Shortened %s of conversation %s: %s → %s tokens; %s brings them back"
               (contexture--count
                (plist-get (plist-get result :stats) :summarized-items) "message")
               (plist-get result :session)
@@ -1130,7 +1119,8 @@ It is a text, or a plist that has the text as `:content'."
 
 ;;;###autoload
 (defun contexture-conversation-undo ()
-  "Undo the last pruning, summary, rollback or return to an earlier view.
+  "Undo the last change of the conversation that is not a message.
+That is leaving out, shortening, going back to a turn, or an undo of several.
 Use it again to undo earlier changes of the conversation.  To choose the
 change to undo, use `contexture-conversation-undo-to'.
 `contexture-conversation-redo' redoes what was undone."
@@ -1141,7 +1131,7 @@ change to undo, use `contexture-conversation-undo-to'.
 (defun contexture-conversation-redo ()
   "Redo the change of the conversation that was undone last.
 Use it again to redo more.  After a new message, or another change of what
-is in view, nothing can be redone."
+is sent, nothing can be redone."
   (interactive)
   (contexture-conversations--step 'redo-session :redone))
 
@@ -1167,32 +1157,33 @@ WHAT is the keyword under which the result names the change."
 (defun contexture-conversations--change-name (method)
   "Return a phrase for the change that METHOD, a symbol or a string, made."
   (pcase (contexture--name method)
-    ("prune-session" "the pruning")
-    ("summarize-session" "the summary")
-    ("rollback" "the rollback")
-    ("restore-revision" "the return to an earlier view")
+    ("prune-session" "leaving messages out")
+    ("summarize-session" "shortening")
+    ("rollback" "going back to a turn")
+    ("restore-revision" "the undo of several changes")
     (_ "the changes of the last turn")))
 
 ;;;###autoload
-(defun contexture-conversation-undo-to (revision)
-  "Restore what was in view of the model as of REVISION.
-REVISION is the number of a change of the view, or 0 for before the first.
-This undoes later prunings and summaries.  Newer messages stay in view."
+(defun contexture-conversation-undo-to (change)
+  "Undo a change of the conversation, and all changes after it.
+Newer messages stay.  CHANGE is the number of the change before it, or 0
+for none."
   (interactive (list (contexture-conversations--read-revision)))
   (contexture-conversations--call
-   'restore-revision (append (contexture-conversations--params) (list :revision revision))
+   'restore-revision (append (contexture-conversations--params) (list :revision change))
    (lambda (result)
-     (contexture--message "Conversation %s shows the view of revision %d again; %s undoes it"
-              (plist-get result :session) (plist-get result :restored)
+     (contexture--message "Undid these changes of conversation %s; %s undoes that"
+              (plist-get result :session)
               (contexture-conversations--key 'contexture-conversation-undo)))))
 
 (defun contexture-conversations--read-revision ()
   "Ask for a change of the view to undo; return the revision before it."
   (let* ((revisions (or (contexture--ask 'list-revisions (contexture-conversations--params))
-                        (user-error "Nothing has changed the view of this conversation")))
+                        (user-error "Nothing was left out, shortened or taken back in this conversation")))
          (alist (mapcar (lambda (it)
                           (cons (format "%d %s" (plist-get it :revision)
-                                        (contexture--name (plist-get it :method)))
+                                        (contexture-conversations--change-name
+                                         (plist-get it :method)))
                                 it))
                         revisions))
          (undoable (plist-get (contexture--ask 'next-session-changes
@@ -1202,7 +1193,7 @@ This undoes later prunings and summaries.  Newer messages stay in view."
                                     :key (lambda (it) (plist-get (cdr it) :revision))))
                       (caar alist)))
          (name (completing-read
-                (format-prompt "Show what was in view before" default)
+                (format-prompt "Undo back to before" default)
                 (contexture--table
                  (mapcar #'car alist) 'contexture-revision
                  (contexture-sets--annotate
@@ -1218,15 +1209,15 @@ This undoes later prunings and summaries.  Newer messages stay in view."
 ;;;; Settings
 
 (defconst contexture-conversations--more-settings
-  '((:model :type string :doc "the model that windows are made for")
+  '((:model :type string :doc "the model whose limit counts")
     (:strategy :values ("tiered" "query" "sliding" "importance")
-               :doc "the strategy that chooses what is in a window" :default :tiered)
-    (:archive-pruned :type boolean :doc "pruned and summarized messages become memories"
+               :doc "what chooses the messages that are sent" :default :tiered)
+    (:archive-pruned :type boolean :doc "messages that are left out or shortened become memories"
                      :default t)
-    (:versioning :type boolean :doc "checkpoints are taken" :default t)
-    (:manage :type boolean :doc "a template takes notes on the history")
-    (:template :type string :doc "the template that takes notes")
-    (:recent-runs :type integer :doc "number of turns that the note-taker is shown")
+    (:versioning :type boolean :doc "turns are kept, to go back to" :default t)
+    (:manage :type boolean :doc "notes are taken on the history")
+    (:template :type string :doc "the kind of notes")
+    (:recent-runs :type integer :doc "number of turns from which notes are taken")
     (:passthrough-runs :type integer :doc "number of turns that are sent as they are")
     (:token-threshold :type integer :doc "tokens of history below which all is sent")
     (:tools :type names :doc "the tools that models may use")
@@ -1374,7 +1365,7 @@ Completion shows the value, the default and the range of each setting."
 (define-derived-mode contexture-conversation-notes-mode tabulated-list-mode "Views"
   "Major mode for the notes of a conversation.
 \\<contexture-conversation-notes-mode-map>\\[contexture-conversation-notes-show] shows \
-what the note-taker was asked and answered for
+what was asked and answered to take them for
 the turn at point; \\[contexture-conversation-notes-filter] lists only notes \
 with one status.
 
@@ -1382,24 +1373,24 @@ with one status.
   (contexture--choose-evil-state 'emacs)
   (setq tabulated-list-format
         [("Turn" 6 contexture-conversation-notes--by-turn :right-align t)
-         ("Template" 14 t) ("Status" 15 t) ("Tokens" 18 nil)
+         ("Kind" 14 t) ("Status" 15 t) ("Tokens" 18 nil)
          ("When" 16 t) ("Model or reason" 0 nil)]
         tabulated-list-sort-key nil)
   (setq-local revert-buffer-function #'contexture-conversation-notes--revert)
   (tabulated-list-init-header))
 
 ;;;###autoload
-(defun contexture-conversation-notes (&optional session)
+(defun contexture-conversation-notes (&optional conversation)
   "List the notes that were taken on the history of the conversation.
-With a prefix argument, choose the conversation.  SESSION is its id, or nil
-for the current one."
+With a prefix argument, choose the conversation.  CONVERSATION is its id, or
+nil for the current one."
   (interactive (list (if current-prefix-arg
                          (contexture-conversations--id
                           (contexture-conversations--read "Notes of"))
                        (contexture-conversations--here))))
   (with-current-buffer (get-buffer-create contexture-conversation-notes-buffer)
     (contexture-conversation-notes-mode)
-    (setq contexture-conversations--shown session
+    (setq contexture-conversations--shown conversation
           contexture-conversation-notes--status nil)
     (contexture-conversation-notes--revert))
   (pop-to-buffer contexture-conversation-notes-buffer))
@@ -1471,7 +1462,7 @@ If STATUS is empty or \"all\", list all."
 ;;;; The notes of one turn
 
 (defun contexture-conversation-notes-show ()
-  "Show the notes at point, with the note-taker's request and answer."
+  "Show the notes at point, with the request that asked for them."
   (interactive)
   (let ((view (or (tabulated-list-get-id) (user-error "There are no notes at point"))))
     (contexture-conversations--call

@@ -241,16 +241,16 @@ NAME tells it apart from others; HELP says what it does."
                              (mapcar (lambda (key) (or (plist-get stats key) 0))
                                      '(:items :pruned :summarized))))
          (parts (cl-loop for (number . words)
-                         in `((,(plist-get stats :pruned) . "pruned")
-                              (,(plist-get stats :summarized) . "in a summary")
+                         in `((,(plist-get stats :pruned) . "left out")
+                              (,(plist-get stats :summarized) . "shortened")
                               (,taken-back . "taken back")
                               (,(plist-get stats :pinned) . "pinned"))
                          when (> (or number 0) 0)
                          collect (format "%s %s" (contexture--number number)
                                          words))))
     (string-join (cons (if (eql (plist-get stats :items) (plist-get stats :log))
-                           "all in view"
-                         "in view")
+                           "all are sent"
+                         "are sent")
                        parts)
                  ", ")))
 
@@ -292,9 +292,9 @@ If the model is unknown, the warning names the limit that is assumed."
   (if (not (plist-get stats :needs-pruning)) ""
     (propertize (format (if (plist-get stats :model-known)
                             "\n! The history has %s tokens, more than 80 %% of the model's \
-%s: prune or\n  summarize it before the model's window is full.\n"
+%s: shorten\n  it before the limit is reached (S).\n"
                           "\n! The history has %s tokens, more than 80 %% of %s, the \
-limit assumed because\n  the model is unknown: prune or summarize the history, or choose \
+limit assumed because\n  the model is unknown: shorten the history (S), or choose \
 the model (C).\n")
                         (contexture--number (plist-get stats :tokens))
                         (contexture--number (plist-get stats :limit)))
@@ -318,19 +318,19 @@ It is drawn with letters where the display has no block characters."
    (mapconcat
     (pcase-lambda (`(,name ,label ,command ,help))
       (contexture-dashboard--button name label command help))
-    `((prune "[Prune now]" contexture-conversation-leave-out
+    `((prune "[Leave out]" contexture-conversation-leave-out
              "P: leave out the least important messages")
-      (summarize "[Summarize]" contexture-conversation-shorten
-                 "S: replace older messages with a summary")
-      (checkpoint "[Checkpoint]" contexture-conversation-name-turn
-                  "c: take a checkpoint to go back to")
+      (summarize "[Shorten]" contexture-conversation-shorten
+                 "S: shorten older messages to a summary")
+      (checkpoint "[Name turn]" contexture-conversation-name-turn
+                  "c: name this turn, to go back to it")
       ,@(when (plist-get data :checkpoints)
-          '((rollback "[Roll back]" contexture-dashboard-go-back
-                      "b: go back to a checkpoint")))
+          '((rollback "[Go back]" contexture-dashboard-go-back
+                      "b: go back to an earlier turn")))
       (undo "[Undo]" contexture-conversation-undo
-            "u: undo the last pruning, summary or rollback")
+            "u: undo the last leaving out, shortening or going back")
       (explain "[Explain]" contexture-explain
-               "e: why each part of the last window is in or out")
+               "e: why each part was sent or not")
       (transcript "[Transcript]" contexture-conversation-transcript
                   "t: the whole conversation"))
     " ")
@@ -354,11 +354,11 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
                            (t (format "summary above %d %% of the window"
                                       (round (* 100 ratio)))))))
                  (when (funcall value :auto-checkpoint)
-                   (format "checkpoint every %s"
+                   (format "turn kept every %s"
                            (contexture--count
                             (funcall value :checkpoint-interval) "turn")))
                  (when (funcall value :auto-rollback)
-                   (format "rollback when rated below %.2f"
+                   (format "going back when rated below %.2f"
                            (funcall value :quality-threshold)))))))
     (when settings
       (contexture-dashboard--row
@@ -400,12 +400,12 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
          (rest (- (length parts) (length largest))))
     (concat
      (contexture-dashboard--counts
-      2 (contexture--name name) (plist-get section :before) (plist-get section :after) "")
+      2 (contexture--part-name name) (plist-get section :before) (plist-get section :after) "")
      (unless (and (null (cdr parts)) (equal (plist-get (car parts) :what)
                                             (contexture--name name)))
        (mapconcat (lambda (part)
                     (contexture-dashboard--counts
-                     4 (plist-get part :what) (plist-get part :before)
+                     4 (contexture-dashboard--what part) (plist-get part :before)
                      (plist-get part :after) (plist-get part :reason)))
                   largest ""))
      (when (> rest 0)
@@ -416,6 +416,14 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
   "Return the parts of REPORT that belong to its section NAME."
   (cl-remove-if-not (lambda (part) (eq name (plist-get part :section)))
                     (plist-get report :parts)))
+
+(defun contexture-dashboard--what (part)
+  "Return the words for what PART of a report is."
+  (let ((what (plist-get part :what))
+        (section (plist-get part :section)))
+    (if (and section (equal what (contexture--name section)))
+        (contexture--part-name section)
+      what)))
 
 (defun contexture-dashboard--item-part (item)
   "Return ITEM of a context in the form of a part of a window."
@@ -437,23 +445,23 @@ REASON."
             (concat "  " (propertize reason 'face 'shadow)))
           "\n"))
 
-;;;; Checkpoints and windows
+;;;; Turns and windows
 
 (defun contexture-dashboard--checkpoints (checkpoints)
   "Return the section on CHECKPOINTS, which are in order, the oldest first.
 It has a button for each of the last eight, the newest first."
   (concat
-   (contexture-dashboard--heading "Checkpoints")
+   (contexture-dashboard--heading "Turns to go back to")
    (if checkpoints "" "  None yet.\n")
    (mapconcat
     (lambda (checkpoint)
       (let ((id (plist-get checkpoint :id)))
         (concat "  "
                 (contexture-dashboard--button
-                 id (format "%-8s" id)
+                 id (format "%-8s" (format "turn %s" (plist-get checkpoint :turn)))
                  (lambda () (interactive) (contexture-dashboard-go-back id))
                  "RET: go back to it; you are asked first")
-                (format " turn %-5d %s  %s\n" (plist-get checkpoint :turn)
+                (format " %s  %s\n"
                         (contexture-conversations--time (plist-get checkpoint :created))
                         (plist-get checkpoint :message)))))
     (seq-take (reverse checkpoints) 8) "")
@@ -473,7 +481,7 @@ It is \"\" if there are no notes and none are being taken."
         (contexture-dashboard--button 'views "[All notes]" #'contexture-conversation-notes
                                       "V: the notes that stood for the history, turn by turn"))
        (format "  %s\n" (if (plist-get settings :manage)
-                            (format "Notes are taken with the template %s"
+                            (format "Notes are taken of the kind %s"
                                     (plist-get settings :template))
                           "The whole history is sent"))
        (mapconcat #'contexture-dashboard--view views "")))))
@@ -636,10 +644,10 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
   (setq-local truncate-lines t
               revert-buffer-function #'contexture-dashboard--revert)
   (contexture-dashboard--fold-sections
-   "\\(?:Agents\\|Checkpoints\\|Last windows?\\|Notes\\)\\(?:  \\|$\\)")
+   "\\(?:Agents\\|Turns to go back to\\|Last windows?\\|Notes\\)\\(?:  \\|$\\)")
   (contexture--show-tool-bar '("open" contexture-conversation-open "Open")
-                             '("save" contexture-conversation-name-turn "Checkpoint")
-                             '("cut" contexture-conversation-leave-out "Prune")
+                             '("save" contexture-conversation-name-turn "Name turn")
+                             '("cut" contexture-conversation-leave-out "Leave out")
                              '("undo" contexture-conversation-undo "Undo")
                              '("info" contexture-explain "Explain")
                              '("refresh" revert-buffer "Refresh"))
@@ -648,11 +656,11 @@ The dashboard updates itself; \\[revert-buffer] updates it at once.
   (add-hook 'change-major-mode-hook #'contexture-dashboard--stop nil t))
 
 ;;;###autoload
-(defun contexture-dashboard (&optional session)
+(defun contexture-dashboard (&optional conversation)
   "Show how full the current conversation is, and keep the figures up to date.
 With a prefix argument, choose a conversation and keep showing it, even when
 another becomes the current one.  In a buffer that shows a conversation,
-show that one.  SESSION is the id of the conversation."
+show that one.  CONVERSATION is the id of the conversation."
   (interactive (list (if current-prefix-arg
                          (contexture-conversations--id
                           (contexture-conversations--read "Dashboard of"))
@@ -662,7 +670,7 @@ show that one.  SESSION is the id of the conversation."
   (pop-to-buffer (get-buffer-create contexture-dashboard-buffer))
   (unless (derived-mode-p 'contexture-dashboard-mode)
     (contexture-dashboard-mode))
-  (contexture-dashboard--choose session)
+  (contexture-dashboard--choose conversation)
   (contexture-dashboard--start))
 
 (defun contexture-dashboard--choose (session)
@@ -673,13 +681,13 @@ show that one.  SESSION is the id of the conversation."
           contexture-conversations--shown session
           contexture-dashboard--data nil)))
 
-(defun contexture-dashboard-switch (session)
+(defun contexture-dashboard-switch (conversation)
   "Show a conversation in the dashboard, and make it the current one.
-SESSION is its id."
+CONVERSATION is its id."
   (interactive (list (contexture-conversations--id
                       (contexture-conversations--read "Switch to conversation"))))
   (contexture-dashboard--choose nil)
-  (contexture-conversation-make-current session))
+  (contexture-conversation-make-current conversation))
 
 ;;;; Only while it is shown
 
@@ -939,16 +947,16 @@ SESSION is an entry from the server, or nil if it was deleted."
         (push-button (button-start button))
       (user-error "There is no button here; n goes to the next"))))
 
-(defun contexture-dashboard-go-back (&optional checkpoint)
-  "Ask for a checkpoint of the conversation, and go back to it.
-CHECKPOINT, an id, is the default."
+(defun contexture-dashboard-go-back (&optional turn)
+  "Ask for a turn of the conversation, and go back to it.
+TURN, an id, is the default."
   (interactive)
   (let ((checkpoints (or (plist-get contexture-dashboard--data :checkpoints)
-                         (user-error "There is no checkpoint yet; c takes one")))
+                         (user-error "There is no turn to go back to yet; c names one")))
         (stats (plist-get contexture-dashboard--data :stats)))
     (contexture-conversation-go-back
      (contexture-conversations--choose-checkpoint
-      "Go back to" checkpoints (plist-get stats :turns) checkpoint))))
+      "Go back to" checkpoints (plist-get stats :turns) turn))))
 
 ;;; Why a window is as it is
 
@@ -1019,15 +1027,15 @@ In front of each line, + means in the window, ~ shortened, and - left out.
   (contexture-dashboard--fold-sections "[a-z][a-z-]*  [0-9]"))
 
 ;;;###autoload
-(defun contexture-explain (&optional back session)
-  "Show why each part of the last window is in or out.
+(defun contexture-explain (&optional back conversation)
+  "Show why each part of what was sent last was in or out.
 With a prefix argument BACK, count back that many windows: 2 is the one
-before the last.  SESSION, the id of a conversation, defaults to that of
+before the last.  CONVERSATION, the id of a conversation, defaults to that of
 this buffer, or else to the current one."
   (interactive (list (prefix-numeric-value current-prefix-arg)))
   (when (and back (< back 1))
     (user-error "The number of a window is 1 or more; 1 is the last window"))
-  (contexture-explain--fetch (or back 1) (or session (contexture-conversations--here)) nil))
+  (contexture-explain--fetch (or back 1) (or conversation (contexture-conversations--here)) nil))
 
 (defun contexture-explain--fetch (back session buffer)
   "Fetch the report of window number BACK of SESSION, an id or nil, and show it.
@@ -1088,16 +1096,13 @@ server started; ask something first"))
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-dashboard--row
-    "Chosen" (concat (contexture-explain--choice (plist-get report :strategy))
-                     (when-let* ((phase (plist-get report :phase)))
-                       (concat "; for " (contexture--name phase)))))
+    "Chosen" (contexture-explain--choice (plist-get report :strategy)))
    (contexture-dashboard--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
    (when-let* ((missing (plist-get report :missing)))
      (contexture-dashboard--row
-      "Missing" (format "%s, which %s needs"
-                        (mapconcat #'contexture--name missing ", ")
-                        (contexture--name (plist-get report :phase)))))
+      "Missing" (format "%s, which this work needs"
+                        (mapconcat #'contexture--part-name missing ", "))))
    (contexture-dashboard--row "Left out" (contexture-explain--first-out report))
    (when-let* ((items (contexture-explain--items report)))
      (contexture-dashboard--row "Items" items))
@@ -1125,7 +1130,7 @@ server started; ask something first"))
                      (contexture-conversations--many (plist-get stable :tokens) "token")
                      (contexture--number first)
                      (if-let* ((section (plist-get stable :section)))
-                         (concat ", in " (contexture--name section))
+                         (concat ", in " (contexture--part-name section))
                        ", where this window ends"))))))
 
 (defun contexture-explain--first-out (report)
@@ -1139,7 +1144,7 @@ If the strategy scores, the parts with the lowest scores come first."
     (if (null out) "nothing"
       (format "%s; first %s%s" (contexture--count units "part")
               (mapconcat (lambda (part)
-                           (concat (plist-get part :what)
+                           (concat (contexture-dashboard--what part)
                                    (when (plist-get part :lowest-score)
                                      (format " (%s)" (contexture-explain--score
                                                       (plist-get part :lowest-score))))))
@@ -1193,7 +1198,7 @@ name, has the item, the item's name."
   (let ((name (plist-get section :section)))
     (concat
      (contexture-dashboard--heading
-      (contexture--name name)
+      (contexture--part-name name)
       (contexture-conversations--many-of (plist-get section :before) (plist-get section :after)))
      (mapconcat #'contexture-explain--line
                 (contexture-dashboard--parts name report) ""))))
@@ -1205,7 +1210,7 @@ name, has the item, the item's name."
                                         (plist-get part :highest-score))))))
     (propertize
      (concat (contexture-explain--mark part) " "
-             (contexture-conversations--fit (plist-get part :what) 18) " "
+             (contexture-conversations--fit (contexture-dashboard--what part) 18) " "
              (format "%13s " (contexture-explain--tokens part))
              (propertize (format "%11s  " (string-join (delete-dups scores) "–"))
                          'face 'shadow)

@@ -461,7 +461,7 @@ and, if nobody tells it, the model's limit.  For a key you are asked only if
 the server wants one that is not found.  With a prefix argument, you are
 also asked for the name, the place of the key, and whether to save.  This
 adds SETTINGS to `contexture-providers'; with SAVE, as interactively
-without a prefix argument, also for later sessions of Emacs."
+without a prefix argument, also for an Emacs started later."
   (interactive (contexture-provider--read current-prefix-arg))
   (let ((entry (cons name settings))
         (kept (contexture-provider--kept-text save)))
@@ -489,9 +489,9 @@ without a prefix argument, also for later sessions of Emacs."
 (defun contexture-provider--kept-text (save)
   "Return a phrase that says whether a provider outlives Emacs, as SAVE asks."
   (require 'cus-edit)
-  (cond ((null save) "for this session of Emacs only")
+  (cond ((null save) "for this Emacs only")
         ((custom-file t)
-         (format "saved in %s for later sessions" (contexture--abbreviate (custom-file t))))
+         (format "saved in %s for later" (contexture--abbreviate (custom-file t))))
         (t "not saved, since this Emacs read no init file")))
 
 (defun contexture-provider--read (&optional more)
@@ -521,7 +521,7 @@ If MORE is non-nil, also ask for what is usually found."
                                     (format-prompt "Model" kind) kind)))
             (contexture-provider--read-model name settings))
           (or (not more)
-              (y-or-n-p "Save this provider for later sessions of Emacs? ")))))
+              (y-or-n-p "Save this model for later? ")))))
 
 (defun contexture-provider--name (kind url)
   "Return the name of a provider of KIND at URL, or nil for one without a server.
@@ -786,7 +786,7 @@ the change.  You need not restart anything.")))
 ;; and can look at them first.  The server keeps the answer;
 ;; `contexture-distrust-project' revokes it.
 
-(defconst contexture-trust-buffer "*contexture: templates*"
+(defconst contexture-trust-buffer "*contexture: texts for models*"
   "Name of the buffer that shows a project's templates.")
 
 (defconst contexture-trust--longest 20000
@@ -808,18 +808,18 @@ the change.  You need not restart anything.")))
 
 ;;;###autoload
 (defun contexture-trust-project (project)
-  "Trust PROJECT, a folder, so that its own templates are used.
+  "Trust PROJECT, a folder, so that its own texts for models are used.
 They are the files in its `.contexture/templates', and determine what a
 model is told.  Trust is tied to the folder and its Git remote, if it has
 one: trust the project again if one of the two changes."
   (interactive
-   (list (read-directory-name "Trust the templates of project: "
+   (list (read-directory-name "Trust the texts for models of project: "
                               (contexture-trust--project-here) nil t)))
   (contexture-trust--trust project #'ignore))
 
 ;;;###autoload
 (defun contexture-distrust-project (project)
-  "Stop trusting PROJECT, a folder, so that its own templates are not used."
+  "Stop trusting PROJECT, a folder, so that its own texts are not used."
   (interactive
    (let ((known (contexture--pluck :project
                                    (contexture-request 'list-trusted-projects))))
@@ -853,10 +853,10 @@ one: trust the project again if one of the two changes."
                   (contexture--message "%s is trusted; %s" (contexture--abbreviate project)
                            (if templates
                                (format (if (cdr templates)
-                                           "its templates %s are used"
-                                         "its template %s is used")
+                                           "its texts %s are used"
+                                         "its text %s is used")
                                        (string-join templates ", "))
-                             "it has no templates yet")))
+                             "it has no texts for models yet")))
                 (contexture-trust--changed project)
                 (funcall then t))
      :error (lambda (problem)
@@ -880,7 +880,7 @@ trusted, or with nil if it is not."
 (defun contexture-trust--decide (project templates)
   "Ask whether to trust PROJECT, and return non-nil if the user does.
 TEMPLATES are the files of its templates."
-  (let ((prompt (format "%s has its own templates, which determine what a model is told.  \
+  (let ((prompt (format "%s has its own texts, which determine what a model is told.  \
 Trust them? " (contexture--visible (contexture--abbreviate project))))
         answer)
     (save-window-excursion
@@ -922,7 +922,7 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
    (lambda (projects)
      (funcall then
               (if projects (mapcar #'contexture-trust--finding projects)
-                '((ok "No project is trusted; templates of projects \
+                '((ok "No project is trusted; texts for models of projects \
 are not used")))))))
 
 (defun contexture-trust--finding (trusted)
@@ -936,7 +936,7 @@ are not used")))))))
                        (lambda () (contexture-distrust-project project)))))
     (pcase (contexture--name (plist-get trusted :standing))
       ("same"
-       (list 'ok (format "%s is trusted; its templates are used" name) nil revoke))
+       (list 'ok (format "%s is trusted; its texts for models are used" name) nil revoke))
       ("other"
        (list 'note (format "%s was trusted, but its Git remote has changed or \
 cannot be read; to trust it as it is, use M-x contexture-trust-project" name)
@@ -1593,7 +1593,7 @@ The managers with the newest items come first."
                     "not saved"))
       ("Tokens" . ,(format "counted by %s"
                            (contexture--name (plist-get info :token-counter))))
-      ("Capacity" . ,(format "%s; %d for projects, files, buffers and conversations"
+      ("Limit" . ,(format "%s; %d for projects, files, buffers and conversations"
                              (contexture--count
                               (plist-get (plist-get info :limits) :max-items)
                               "item")

@@ -49,14 +49,14 @@ the context, and a message says so."
 ;;;###autoload
 (define-minor-mode contexture-gptel-mode
   "Send the context of the buffer with each request of gptel.
-That is the context of the buffer where you call gptel, with all of its
-layers (see `contexture-add-to'), so what you added in any file of its
-project is sent.  In a chat buffer, you can choose another context with
+That is all that the buffer sends where you call gptel (see
+`contexture-add-to'), so what you added in any file of its
+project is sent.  In a buffer of gptel, you can choose another context with
 `contexture-switch'.  gptel's option `gptel-use-context' says whether the
 context goes into the system message or the prompt; if that option is
 nil, nothing is sent.  At most `contexture-limit' tokens are sent.
 The echo area shows what was sent; gptel's menu and the header line of
-its chats show what the context has and when it was sent."
+its buffers show what the context has and when it was sent."
   :global t
   :group 'contexture
   (setq contexture-gptel--told nil)

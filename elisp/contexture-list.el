@@ -247,11 +247,11 @@ whose buffer was shown last."
   "Face of the mark of a pinned item."
   :group 'contexture)
 
-(defface contexture-list-stale '((t :inherit warning))
-  "Face of a stale item, whose source no longer has its text."
+(defface contexture-list-changed '((t :inherit warning))
+  "Face of a changed item, whose source no longer has its text."
   :group 'contexture)
 
-(defface contexture-list-missing '((t :inherit error))
+(defface contexture-list-gone '((t :inherit error))
   "Face of an item whose file is gone."
   :group 'contexture)
 
@@ -276,8 +276,8 @@ It is a list of the id and a vector with the text of each column.  SENT is
   (let* ((metadata (plist-get item :metadata))
          (state (contexture-list--state item))
          (face (pcase state
-                 ((or "stale" "conflict") 'contexture-list-stale)
-                 ("missing" 'contexture-list-missing)))
+                 ("changed" 'contexture-list-changed)
+                 ("gone" 'contexture-list-gone)))
          (source (contexture-list--source metadata)))
     (list (plist-get item :id)
           (vconcat
@@ -330,7 +330,7 @@ Text that may differ from its source is shown with its date."
   (if (not (or face (contexture-list--dated-p item)))
       state
     (let ((as-of (plist-get item :as-of))
-          (reason (if (equal state "conflict")
+          (reason (if (contexture--conflict-p (plist-get item :metadata))
                       "Its file changed on disk under unsaved edits; = compares them"
                     (plist-get (plist-get item :metadata) :stale))))
       (apply #'propertize state
@@ -341,20 +341,20 @@ Text that may differ from its source is shown with its date."
 
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
-It is \"covered\" if another item contains it, \"frozen\" for a snapshot whose
-source still has the same text, \"copy\" for the text of a buffer without a
-file, and \"follows\" if that is kept up to date."
+It is \"covered\" if another item contains it, and \"copy\" for a text that
+does not follow its source, or whose buffer has no file."
   (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
                                        (plist-get item :metadata)
                                        (plist-get item :timestamp))))
     (cond ((plist-get item :covered-by) "covered")
-          ((not (equal state "fresh")) state)
-          ((contexture-list--copy-p item) (if (plist-get item :live) "follows" "copy"))
-          ((contexture-list--frozen-p item) "frozen")
+          ((not (equal state "current")) state)
+          ((or (contexture-list--kept-p item)
+               (and (contexture-list--copy-p item) (not (plist-get item :live))))
+           "copy")
           (t state))))
 
-(defun contexture-list--frozen-p (item)
-  "Return non-nil if ITEM is a snapshot that could follow its source instead."
+(defun contexture-list--kept-p (item)
+  "Return non-nil if ITEM is a copy that could follow its source instead."
   (and (plist-get item :as-of)
        (not (plist-get item :live))
        (contexture-list--has-source-p item)))
@@ -381,8 +381,8 @@ A buffer without a file must exist, and is followed as a whole."
 (defun contexture-list--dated-p (item)
   "Return non-nil if the state of ITEM is shown with a date."
   (and (plist-get item :as-of)
-       (member (contexture-list--state item)
-               '("stale" "missing" "frozen" "copy" "follows"))))
+       (or (contexture-list--copy-p item)
+           (member (contexture-list--state item) '("changed" "gone" "copy")))))
 
 (defun contexture-list--kind (item)
   "Return a phrase for ITEM's type and origin."
@@ -569,7 +569,7 @@ SHOWN is the number of items that pass FILTERS."
    (concat (format "%s: %s%s, %s"
                    (if (and (listp manager)
                             (cdr (delete-dups (contexture--pluck :manager items))))
-                       "All layers"
+                       "Everything that is sent"
                      (contexture--capitalized (contexture--label manager)))
                    (contexture--count (length items) "item")
                    (if capacity (format " of at most %d" capacity) "")
@@ -962,8 +962,9 @@ that the list already shows something newer than the coming answer.")
 ;;;; The list
 
 (define-derived-mode contexture-list-mode tabulated-list-mode "Contexture"
-  "Major mode for the items of a buffer's layers, in the order a model sees.
-Each layer is a section; a context that you chose has none.
+  "Major mode for the items of a buffer, in the order that a model sees.
+Those for everywhere, this project and this buffer are sections; a context
+that you chose has none.
 
 RET visits an item's source, SPC shows its text and `e' edits it.
 
@@ -974,11 +975,12 @@ undo every change of the context with \\[contexture-undo], and redo it
 with \\[contexture-redo].
 
 \\[contexture-list-move-up] and \\[contexture-list-move-down] move an item.
-`Z' freezes items, so that they no longer follow their sources.
+`Z' keeps a copy of items, which no longer follow their sources.
 `=' compares a buffer with its file, which changed under unsaved edits.
 `N' sends items with the next prompt of an agent; the column of what was
 sent appears with the first item that an agent has.
-`>' moves items to the next, more specific layer, and `<' to the one before.
+`>' moves items from everywhere to this project, and from there to this
+buffer; `<' moves them back.
 `S' sorts by a column and `o' goes back to the order of the context.
 The keys behind `/' restrict the list to a type, a state, or a match in
 name or contents.
@@ -1001,9 +1003,9 @@ name or contents.
   (add-hook 'window-size-change-functions #'contexture-list--resized nil t))
 
 ;;;###autoload
-(defun contexture-list (manager)
-  "List the items of the context MANAGER, a name or a list of names.
-By default these are this buffer's layers, each with a section; with a
+(defun contexture-list (context)
+  "List the items of CONTEXT, a name or a list of names.
+By default these are all items that this buffer sends, in sections; with a
 prefix argument, choose one context.  If this buffer's context is empty,
 another one is offered."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
@@ -1011,8 +1013,8 @@ another one is offered."
     (with-current-buffer buffer
       (unless (derived-mode-p 'contexture-list-mode)
         (contexture-list-mode))
-      (unless (equal manager contexture-context)
-        (setq contexture-context manager
+      (unless (equal context contexture-context)
+        (setq contexture-context context
               contexture-list--items nil
               contexture-list--capacity nil
               contexture-list--filters nil
@@ -1228,7 +1230,7 @@ point."
 (defun contexture-list-refresh (&rest _)
   "Read the files of this context again and update the list.
 Text that moved within its file is found again; items whose file is gone
-are shown as missing."
+are shown as gone."
   (interactive)
   (contexture-list--update-capacity)
   (contexture-list--change 'refresh-items nil
@@ -1263,9 +1265,9 @@ are shown as missing."
                        (contexture--count missing "item"))))))
 
 (defun contexture-list-keep-copy ()
-  "Freeze the items in the region, else the marked ones, else the one at point.
-A frozen item is a snapshot, which no longer follows its file.  If all of
-them are snapshots, let those that come from files follow them again."
+  "Keep a copy of the items in the region, else the marked, else at point.
+A copy no longer follows its file, and is shown with its date.  If all of
+them are copies, let those that come from files follow them again."
   (interactive)
   (let* ((items (mapcar #'contexture-list--item-with (contexture-list--ids)))
          (live (cl-remove-if-not (lambda (item) (plist-get item :live)) items))
@@ -1281,7 +1283,7 @@ them are snapshots, let those that come from files follow them again."
            (contexture-live--follow-copy (contexture-list--manager-of (plist-get item :id))
                                          item)))
        (contexture--message "%s %s" (contexture--count (length ids) "item")
-                            (if live "frozen: changes to the source no longer count"
+                            (if live "kept as a copy of today: changes to the source no longer count"
                               "following the source again"))))
     (setq deactivate-mark t)))
 
@@ -1719,7 +1721,7 @@ The list does not wait for the server, so you can type keys fast."
                         (contexture--user-error "This is the %s item"
                                     (if (< step 0) "first" "last")))))
     (unless (equal (plist-get item :manager) (plist-get neighbour :manager))
-      (contexture--user-error "This is the %s item of its layer; %s moves it to another"
+      (contexture--user-error "This is the %s item of its section; %s moves it to another"
                   (if (< step 0) "first" "last")
                   (substitute-command-keys
                    (if (< step 0) "\\[contexture-list-to-general]"
@@ -1737,13 +1739,13 @@ The list does not wait for the server, so you can type keys fast."
 ;;;; Moving to another layer
 
 (defun contexture-list-to-special ()
-  "Move the items in the region, else the marked ones, to a more specific layer.
+  "Move the items in the region, else the marked ones, towards this buffer.
 Without any, move the item at point."
   (interactive)
   (contexture-list-order--transfer 1))
 
 (defun contexture-list-to-general ()
-  "Move the items in the region, else the marked ones, to a more general layer.
+  "Move the items in the region, else the marked ones, towards everywhere.
 Without any, move the item at point."
   (interactive)
   (contexture-list-order--transfer -1))
@@ -1751,15 +1753,15 @@ Without any, move the item at point."
 (defun contexture-list-order--transfer (step)
   "Move the items that a command applies to by STEP layers, 1 or -1."
   (unless (consp contexture-context)
-    (user-error "This list shows one context, and not the layers of a buffer"))
+    (user-error "This list shows one context, and not all that a buffer sends"))
   (let* ((ids (contexture-list--ids))
          (from (contexture-list--manager-of (car ids)))
          (place (+ step (cl-position from contexture-context :test #'equal)))
          (into (or (and (>= place 0) (nth place contexture-context))
-                   (contexture--user-error "These items are already in the most %s layer"
+                   (contexture--user-error "These items are already in the most %s section"
                                (if (> step 0) "specific" "general")))))
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
-      (user-error "These items are in several layers; choose those of one"))
+      (user-error "These items are in several sections; choose those of one"))
     (contexture-list--change
      'transfer-items (list :ids ids :into into)
      (lambda (_)
@@ -1771,14 +1773,14 @@ Without any, move the item at point."
 ;;;; Filtering
 
 (defun contexture-list-filter-type (type)
-  "Show only the items of TYPE, a type or an origin such as diff.
+  "Show only the items of TYPE, such as code or diff.
 Empty input shows all types."
   (interactive (list (contexture-list-order--choose
                       "type" #'contexture-list--kinds)))
   (contexture-list-order--filter 'type type))
 
 (defun contexture-list-filter-state (state)
-  "Show only the items in STATE, such as stale.
+  "Show only the items in STATE, such as changed.
 Empty input shows all states."
   (interactive (list (contexture-list-order--choose
                       "state" (lambda (item) (list (contexture-list--state item))))))
@@ -1864,25 +1866,25 @@ DESCRIBE is called with the value of the name in ALIST."
                        (contexture--key 'contexture-undo)))
 
 ;;;###autoload
-(defun contexture-remove (ids &optional name manager)
-  "Remove the items IDS, a list, from the context MANAGER.
+(defun contexture-remove (ids &optional name context)
+  "Remove the items IDS, a list, from CONTEXT.
 Interactively, remove the item of the text at point; if there is none or
 several, or with a prefix argument, choose one.  NAME names the items in
-the message; MANAGER is by default the one to which this buffer adds."
+the message; CONTEXT is by default the one to which this buffer adds."
   (interactive
    (let ((item (contexture-sets--read-item "Remove item" current-prefix-arg)))
      (list (list (plist-get item :id))
            (contexture--description (plist-get item :metadata))
            (plist-get item :manager))))
-  (let ((manager (or manager (contexture-adding-context))))
-    (setq contexture--last-changed manager)
+  (let ((context (or context (contexture-adding-context))))
+    (setq contexture--last-changed context)
     (contexture--request-patiently
-     'remove-items (list :manager manager :ids ids)
+     'remove-items (list :manager context :ids ids)
      :success (lambda (result)
                 (contexture-sets--tell
                  "Removed %s from %s"
                  (or name (contexture--count (plist-get result :removed) "item"))
-                 (contexture--label manager))))))
+                 (contexture--label context))))))
 
 (defun contexture-sets--read-item (prompt ask)
   "Return the item at point; choose with PROMPT if that is unclear, or if ASK.
@@ -1947,14 +1949,14 @@ An item of the whole buffer or file has it."
 
 ;;;###autoload
 (defun contexture-keep-copy (item &optional follow)
-  "Make a snapshot of ITEM, which no longer follows its source.
-It keeps its text, which is shown with its date from then on.  With
+  "Keep a copy of ITEM, which no longer follows its source.
+Its text is shown with its date from then on.  With
 FOLLOW, the prefix argument, let it follow its source again.
 Interactively, ITEM is that of the text at point; if there is none or
 several, choose one."
   (interactive
    (list (contexture-sets--read-item
-          (if current-prefix-arg "Let item follow its source" "Freeze item") nil)
+          (if current-prefix-arg "Let item follow its source" "Keep a copy of item") nil)
          current-prefix-arg))
   (let ((manager (or (plist-get item :manager) (contexture-adding-context)))
         (name (contexture--description (plist-get item :metadata))))
@@ -1967,7 +1969,7 @@ several, choose one."
      :success (lambda (_)
                 (when follow (contexture-live--follow-copy manager item))
                 (contexture--message "%s %s in %s"
-                         (if follow "Following again:" "Frozen:")
+                         (if follow "Following again:" "Kept a copy of today:")
                          name (contexture--label manager))))))
 
 ;;;###autoload
@@ -2006,9 +2008,9 @@ In a list of items, compare the buffer of the item at point."
 ;;;###autoload
 (defun contexture-undo ()
   "Undo the last change to this buffer's context.
-What one command changed is one change, in all contexts.  With layers, the
-context is the one that was changed last in this Emacs, or else the one
-to which this buffer adds.  Repeat it to go further back.
+What one command changed is one change, in all contexts.  The context is
+the one that was changed last in this Emacs, or else the one to which this
+buffer adds.  Repeat it to go further back.
 `contexture-redo' brings back what was undone.  `contexture-menu' shows
 beforehand what this would undo."
   (interactive)
@@ -2081,14 +2083,14 @@ CHANGE is the server's description of it, or nil."
     ("update-item" "an edit")
     ("move-item" "a move")
     ("transfer-items" "a transfer")
-    ("open-layers" "the transfer of items into layers")
+    ("open-layers" "the move of items to other contexts")
     ("pin-items" "a pinning or unpinning")
-    ("freeze-items" "the freezing")
+    ("freeze-items" "the copy")
     ("refresh-items" "a refresh")
     ("load-set" "the loading of a set")
     ("save-set" "the saving of a set")
     ("drop-set" "the dropping of a set")
-    ("configure-manager" "a change of capacity")
+    ("configure-manager" "a change of the limit")
     ("drop-manager" "the dropping of the context")
     ("push-next" "a planned sending")
     (other other)))
@@ -2097,9 +2099,9 @@ CHANGE is the server's description of it, or nil."
 
 ;;;###autoload
 (defun contexture-refresh ()
-  "Read the files of this buffer's context again, in all of its layers.
+  "Read the files of all items that this buffer sends again.
 Text that moved within its file is found again; text that is gone from
-its file stays as it is and is shown as stale."
+its file stays as it is and is shown as changed."
   (interactive)
   (let ((context (contexture-current-context)))
     (contexture--call-each
@@ -2123,7 +2125,7 @@ its file stays as it is and is shown as stale."
 
 ;;;###autoload
 (defun contexture-set-limit (items)
-  "Set the capacity of this buffer's context to ITEMS, from 1 to 1000.
+  "Set the most items that this buffer's context holds to ITEMS, 1 to 1000.
 If it holds more, the oldest items that are not pinned leave it;
 `contexture-undo' brings them back."
   (interactive (list (contexture-sets--read-capacity)))
@@ -2245,17 +2247,17 @@ They may be part of names, which complete with TAB."
 ;;;; Which context
 
 ;;;###autoload
-(defun contexture-switch (manager)
-  "Make this buffer's commands work on the context named MANAGER.
+(defun contexture-switch (context)
+  "Make this buffer's commands work on the context named CONTEXT.
 Interactively, an unknown name is an error if it is like one that exists;
-else you are asked whether to begin a new context.  If MANAGER is nil, or
+else you are asked whether to begin a new context.  If CONTEXT is nil, or
 with empty input or a prefix argument, `contexture-add-to' decides again."
   (interactive
    (progn (contexture-sets--check-buffer)
           (list (unless current-prefix-arg (contexture-sets--read-manager)))))
   (contexture-sets--check-buffer)
   (setq contexture-context
-        (unless (or (null manager) (string-blank-p manager)) manager))
+        (unless (or (null context) (string-blank-p context)) context))
   (when (bound-and-true-p contexture-mode)
     (contexture-mode -1)                ; its marks are those of the other context
     (contexture-mode 1))
@@ -2367,14 +2369,14 @@ too, under `:session'."
                 (default-value 'revert-buffer-function))))
 
 ;;;###autoload
-(defun contexture-preview (manager)
-  "Show the context MANAGER, a name or a list of names, as the model gets it.
-By default these are this buffer's layers; with a prefix argument, choose
+(defun contexture-preview (context)
+  "Show CONTEXT, a name or a list of names, as the model gets it.
+By default this is all that this buffer sends; with a prefix argument, choose
 a context.  If this buffer's context is empty, another one is offered.
 `contexture-limit' limits what is shown."
   (interactive (list (contexture--manager-to-show current-prefix-arg)))
   (let ((rendered (contexture--ask 'render-items
-                                   (contexture--render-params manager)))
+                                   (contexture--render-params context)))
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
       (unless contexture-preview-mode
@@ -2386,7 +2388,7 @@ a context.  If this buffer's context is empty, another one is offered.
         (contexture-preview-mode))
       (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
       (contexture-watch #'contexture-preview--changed)
-      (setq contexture-context manager)
+      (setq contexture-context context)
       (contexture-preview--show rendered))
     (pop-to-buffer buffer)))
 

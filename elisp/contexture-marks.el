@@ -137,8 +137,8 @@ second has nothing left to do."
   "Face of the mark, in fringe or margin, beside text in the context."
   :group 'contexture)
 
-(defface contexture-mark-stale '((t :inherit warning))
-  "Face of the mark of an item that is stale, or whose file is gone."
+(defface contexture-mark-changed '((t :inherit warning))
+  "Face of the mark of an item that changed, or whose file is gone."
   :group 'contexture)
 
 (defvar contexture-marks--fetching (make-hash-table :test #'equal)
@@ -353,8 +353,8 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
 
 (defun contexture-marks--glyph (item)
   "Return the string that shows ITEM's mark beside the text."
-  (let ((face (if (member (contexture-marks--state item) '("stale" "missing"))
-                  'contexture-mark-stale
+  (let ((face (if (member (contexture-marks--state item) '("changed" "gone"))
+                  'contexture-mark-changed
                 'contexture-mark)))
     (concat
      (when (fboundp 'define-fringe-bitmap)
@@ -430,7 +430,7 @@ If something else changed it, leave it alone."
 ;; Both only listen to a running server; neither starts one.
 
 (defface contexture-over-limit '((t :inherit warning))
-  "Face of the mode line's numbers when the budget is nearly used up."
+  "Face of the mode line's numbers when the limit is nearly used up."
   :group 'contexture)
 
 (defvar-local contexture--from-global-mode nil
@@ -445,13 +445,13 @@ If something else changed it, leave it alone."
 ;;;###autoload
 (define-minor-mode contexture-mode
   "Show the context of this buffer while you edit.
-The mode line shows the items and tokens of all layers of the buffer, such
-as \"ctx:3/412\", and `contexture-limit' if that is set.  If you
-chose another context with `contexture-switch', its name follows in
-brackets, as in \"ctx[shared]:3/412\".  Lines that are in the context
-have a mark in the fringe, or in the margin of a terminal; with point on
-such a line the echo area says more.  All this appears once a command has
-reached the server, and follows every change, whoever makes it.
+The mode line shows the items and tokens that the buffer sends, such as
+\"ctx:3/412\", and `contexture-limit' if that is set.  If you chose another
+context with `contexture-switch', its name follows in brackets, as in
+\"ctx[shared]:3/412\".  Lines that are in the context have a mark in the
+fringe, or in the margin of a terminal; with point on such a line the echo
+area says more.  All this appears once a command has reached the server, and
+follows every change, whoever makes it.
 
 \\[contexture-add-dwim] adds what is at hand, \\[contexture-list] lists \
 the items, \\[contexture-preview] shows
@@ -521,7 +521,7 @@ the prefix to which you bound the variable `contexture-command-map':
                                  "Add to Context"))
          ,@(when (get-char-property (posn-point (event-start click)) 'contexture-mark)
              '((contexture-remove "Remove from Context")
-               (contexture-keep-copy "Freeze Item of Context")))
+               (contexture-keep-copy "Keep a Copy of Item")))
          (contexture-send-to-agent "Send to Agent")
          (contexture-rewrite "Rewrite by a Model…")
          (contexture-list "List Context")))
@@ -569,9 +569,9 @@ the prefix to which you bound the variable `contexture-command-map':
     (if (or (null items) (and (= stale 0) (null contexture--conflicts))) text
       (append (ensure-list text)
               (list (propertize
-                     (concat (when (> stale 0) (format " %d stale" stale))
-                             (when contexture--conflicts " conflict"))
-                     'face 'contexture-mark-stale))))))
+                     (concat (when (> stale 0) (format " %d changed" stale))
+                             (when contexture--conflicts " changed on disk"))
+                     'face 'contexture-mark-changed))))))
 
 (defun contexture--lighter-name (manager)
   "Return the label of the context MANAGER in the mode line.

@@ -49,10 +49,10 @@ Empty input means its present value."
     (if (string-empty-p name) (symbol-value option) (intern name))))
 
 (transient-define-infix contexture-menu-add-to ()
-  "Choose the layer to which commands add, until this Emacs ends."
+  "Choose where commands add, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-add-to
-  :description "scope"
+  :description "add to"
   :reader (lambda (&rest _)
             (contexture-menu--choose "Commands add to: " 'contexture-add-to)))
 
@@ -60,9 +60,9 @@ Empty input means its present value."
   "Set the maximum number of tokens of a context, until this Emacs ends."
   :class 'contexture-menu--option
   :variable 'contexture-limit
-  :description "budget"
+  :description "limit"
   :reader (lambda (_prompt _initial history)
-            (let ((text (read-string "Maximum tokens of a context (empty for no budget): "
+            (let ((text (read-string "Maximum tokens of a context (empty for no limit): "
                                      nil history)))
               (cond ((string-blank-p text) nil)
                     ((string-match-p "\\`[ \t]*[1-9][0-9]*[ \t]*\\'" text)
@@ -116,18 +116,18 @@ type a prefix argument before any of them."
     ("p" "preview" contexture-preview)
     ("w" "copy" contexture-copy)
     ("i" "insert" contexture-insert)
-    ("m" "switch context" contexture-switch)
+    ("m" "another context" contexture-switch)
     ("=" "compare with file" contexture-ediff)
     ("N" "send to agent" contexture-send-to-agent)
     ("M" contexture-mode :description contexture-menu--marks)]
    ["Change"
     ("x" "remove item" contexture-remove)
-    ("Z" "freeze item" contexture-keep-copy)
+    ("Z" "keep a copy" contexture-keep-copy)
     ("c" "clear" contexture-clear)
     ("u" contexture-undo :description contexture-menu--undo)
     ("U" contexture-redo :description contexture-menu--redo)
     ("g" "refresh" contexture-refresh)
-    ("C" "capacity" contexture-set-limit)
+    ("C" "limit of items" contexture-set-limit)
     ("q" "stop adding" contexture-cancel :if contexture-menu--walking-p)]]
   [["Sets"
     ("S" "save" contexture-save-set)
@@ -136,7 +136,7 @@ type a prefix argument before any of them."
    ["Conversation"
     ("n o" "open" contexture-conversation-open)
     ("n v" "dashboard" contexture-dashboard)
-    ("n e" "explain" contexture-explain)
+    ("n e" "what was sent" contexture-explain)
     ("n ?" "more" contexture-conversation-menu)]
    ["Server"
     ("J" "join another" contexture-connect)
@@ -145,8 +145,8 @@ type a prefix argument before any of them."
     ("I" "about it" contexture-info)
     ("K" "set up a model" contexture-configure-provider)
     ("H" "check set-up" contexture-doctor)]]
-  [["Chat"
-    ("R" "talk with a model" contexture-conversation)
+  [["Models"
+    ("R" "conversation" contexture-conversation)
     ("A" "ask about code" contexture-send-region)
     ("Y" "insert answer" contexture-insert-last-response)]
    [" "
@@ -158,8 +158,8 @@ type a prefix argument before any of them."
     ("V" "review" contexture-review-code)
     ("T" "write tests" contexture-write-tests)]
    ["Options"
-    ("-s" contexture-menu-add-to)
-    ("-b" contexture-menu-limit)
+    ("-a" contexture-menu-add-to)
+    ("-l" contexture-menu-limit)
     ("-m" contexture-menu-model)
     ("-f" contexture-menu-format)]]
   ["Lisp image" :if contexture-menu--lisp-p
@@ -189,7 +189,7 @@ You can type a prefix argument before any of them."
    ["See"
     ("v" "dashboard" contexture-dashboard)
     ("w" "in a browser" contexture-dashboard-browse)
-    ("e" "explain a window" contexture-explain)
+    ("e" "what was sent" contexture-explain)
     ("V" "notes" contexture-conversation-notes)
     ("t" "transcript" contexture-conversation-transcript)
     ("/" "search all" contexture-conversation-search)
@@ -199,15 +199,14 @@ You can type a prefix argument before any of them."
     ("a" "add a message" contexture-conversation-add-message)
     ("A" "add the region" contexture-conversation-add-region)
     ("C" "settings" contexture-conversation-set)]
-   ["Keep it good"
-    ("p" "prune" contexture-conversation-leave-out)
-    ("S" "summarize" contexture-conversation-shorten)
-    ("c" "checkpoint" contexture-conversation-name-turn)
-    ("b" "roll back" contexture-conversation-go-back)
-    ("B" "undo rollback" contexture-conversation-undo-go-back)
+   ["Keep it short"
+    ("p" "leave messages out" contexture-conversation-leave-out)
+    ("S" "shorten" contexture-conversation-shorten)
+    ("c" "name this turn" contexture-conversation-name-turn)
+    ("b" "go back to a turn" contexture-conversation-go-back)
     ("u" contexture-conversation-undo :description contexture-menu--session-undo)
     ("U" contexture-conversation-redo :description contexture-menu--session-redo)
-    ("R" "earlier view" contexture-conversation-undo-to)]]
+    ("R" "undo several" contexture-conversation-undo-to)]]
   (interactive)
   (contexture-menu--fetch-session-changes)
   (contexture-menu--show 'contexture-conversation-menu))

@@ -256,7 +256,7 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
 (defun contexture-tools--place-text (place)
   "Return a phrase for PLACE, which is as in `contexture-tools'."
   (pcase place
-    (`(session . ,id) (format "in the conversation %s" id))
+    (`(conversation . ,id) (format "in the conversation %s" id))
     (`(project . ,folder) (format "in the project %s" (contexture--abbreviate folder)))
     (`(agents . ,folder)
      (format "as other agents in the project %s" (contexture--abbreviate folder)))
@@ -270,7 +270,7 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
                                       "other agents in all projects")
                           nil t nil nil "this conversation")
     ("this conversation"
-     (cons 'session
+     (cons 'conversation
            (or (plist-get (bound-and-true-p contexture-conversation--session) :id)
                (plist-get (contexture-request 'current-session) :id)
                (user-error "No conversation is open; M-x contexture-conversation opens one"))))
@@ -333,7 +333,7 @@ End the calls that an earlier server made."
         :touches (contexture-tools--touches tool)
         :seconds (contexture-tools--tool-seconds tool)
         :sessions (cl-loop for place in places
-                           when (eq (car-safe place) 'session) collect (cdr place))
+                           when (eq (car-safe place) 'conversation) collect (cdr place))
         :projects (contexture-tools--folders 'project places)
         :everywhere (and (memq t places) t)
         :agent-projects (contexture-tools--folders 'agents places)

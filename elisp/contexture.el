@@ -88,7 +88,7 @@
                     contexture-conversation-rename contexture-conversation-delete
                     contexture-conversation-bring-back contexture-conversation-add-message
                     contexture-conversation-add-region contexture-conversation-name-turn
-                    contexture-conversation-go-back contexture-conversation-undo-go-back
+                    contexture-conversation-go-back
                     contexture-conversation-fork contexture-conversation-leave-out
                     contexture-conversation-shorten contexture-conversation-undo
                     contexture-conversation-redo contexture-conversation-undo-to
@@ -967,7 +967,7 @@ when they are made, also in an entry that is removed.  The plist has
 (defcustom contexture-tools nil
   "Tools of Emacs that models may call, and where.
 Each is (TOOL PLACE).  TOOL is a name, or t for all tools that only read.
-PLACE is t for all conversations, (session . ID) for the conversation with
+PLACE is t for all conversations, (conversation . ID) for the conversation with
 that id, or (project . FOLDER) for the conversations of a project.  It is
 `agents' or (agents . FOLDER) to offer the tool to agents, which are
 connected by MCP, in all projects or in that of FOLDER; Emacs asks you
@@ -1049,11 +1049,11 @@ The name of a provider means its model.  Nil means the server's default."
   :type '(choice (const markdown) (const xml) (const org) (const json)))
 
 (defcustom contexture-limit nil
-  "Maximum number of tokens that a context should have, or nil for no budget.
+  "Maximum number of tokens that a context should have, or nil for no limit.
 Items that exceed it are left out of what you preview, copy and insert, and
 of what `contexture-gptel-mode' sends.  `contexture-mode' shows the tokens
-beside the budget, in the face `contexture-over-limit' above 80 percent."
-  :type '(choice (const :tag "No budget" nil) (natnum :tag "Tokens")))
+beside the limit, in the face `contexture-over-limit' above 80 percent."
+  :type '(choice (const :tag "No limit" nil) (natnum :tag "Tokens")))
 
 ;; The layers of a buffer: the contexts whose items it sends, from
 ;; general to specific, and the one among them to which its commands
@@ -1062,18 +1062,18 @@ beside the budget, in the face `contexture-over-limit' above 80 percent."
 ;; and keeps the answer.
 
 (defcustom contexture-add-to 'project
-  "Layer to which commands add, unless `contexture-context' is set.
-A layer is one of the contexts whose items a buffer sends.  `project' means
-the layer of the buffer's project or, outside of projects, of its folder.
-`buffer' means the layer of the buffer's file, of the buffer itself if it
-visits no file, or of its conversation.  `shared' means the layer for
-everywhere.  With a prefix argument, the commands that add ask for the
-layer; those to which it means something else ask with two prefix arguments.
+  "Where commands add items, unless `contexture-context' is set.
+`project' means to this project or, outside of projects, to this folder.
+`buffer' means to this buffer alone: to its file, to the buffer itself if it
+visits no file, or to its conversation.  `shared' means everywhere.  What is
+in any of these three is sent.  With a prefix argument, the commands that
+add ask where to; those to which it means something else ask with two prefix
+arguments.
 
 A function is called without arguments in the buffer, and returns the
 name of the only context that the buffer then uses."
-  :type '(choice (const :tag "Project" project)
-                 (const :tag "File or buffer" buffer)
+  :type '(choice (const :tag "This project" project)
+                 (const :tag "This buffer" buffer)
                  (const :tag "Everywhere" shared)
                  (function :tag "Function"))
   :group 'contexture)
@@ -1648,14 +1648,37 @@ is not the server's STATE for text that was never saved, which cannot match
 its file, for a file that changed under unsaved edits, and for files on other
 machines, at which the server cannot look."
   (cond ((contexture--remote-p (or (plist-get metadata :filename) "")) "remote")
-        ((member (plist-get metadata :filename) contexture--conflicts) "conflict")
+        ((contexture--conflict-p metadata) "changed")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item
              (and (eq state :fresh) (plist-get metadata :modified))
            (and (memq state '(:fresh :stale))
                 (contexture--item-unsaved-p metadata timestamp)))
          "unsaved")
-        (t (contexture--name state))))
+        (t (pcase state
+             (:fresh "current")
+             (:stale "changed")
+             (:missing "gone")
+             (_ (contexture--name state))))))
+
+(defun contexture--part-name (part)
+  "Return the words for PART, a keyword for a part of what is sent."
+  (pcase part
+    (:tool-schemas "tools")
+    (:system-prompt "instructions")
+    (:design-document "design")
+    (:type-definitions "types")
+    (:current-unit "code in progress")
+    (:relevant-tests "tests")
+    (:implementation "code of the tests")
+    (:context-items "items")
+    (:previous-units "earlier code")
+    (:grounding "memories")
+    (_ (contexture--name part))))
+
+(defun contexture--conflict-p (metadata)
+  "Return non-nil if the file in METADATA changed on disk under unsaved edits."
+  (member (plist-get metadata :filename) contexture--conflicts))
 
 (defun contexture--item-unsaved-p (metadata timestamp)
   "Return non-nil if the item with METADATA is text that was never saved.
@@ -1890,7 +1913,7 @@ REPLACED is the number of its characters that were replaced."
               (when (> replaced 0)
                 (concat "; " (contexture--replaced-text replaced)))
               (when-let* ((reason (plist-get (plist-get item :metadata) :stale)))
-                (concat "; stale: " (contexture--visible reason)))))))
+                (concat "; changed: " (contexture--visible reason)))))))
 
 (defun contexture--evicted-text (evicted)
   "Return a phrase for EVICTED items that left a full context, or nil for none.
@@ -2266,33 +2289,33 @@ RENDERED is a result of `render-items'."
     (concat (contexture--count (or (plist-get rendered :tokens) 0) "token")
             (when (> cut 0) "; one item cut")
             (when (> dropped 0)
-              (format "; %d left out to fit the budget" dropped)))))
+              (format "; %d left out to fit the limit" dropped)))))
 
 ;;;###autoload
-(defun contexture-copy (manager)
-  "Copy the context MANAGER to the kill ring, in `contexture-format'.
-MANAGER is a name or a list of layers, by default this buffer's context.
+(defun contexture-copy (context)
+  "Copy CONTEXT to the kill ring, in `contexture-format'.
+CONTEXT is a name or a list of names, by default this buffer's context.
 With a prefix argument, or if that is empty, choose a context.
 `contexture-limit' limits what is copied."
   (interactive (list (contexture--read-manager current-prefix-arg)))
-  (let ((rendered (contexture--rendered manager)))
+  (let ((rendered (contexture--rendered context)))
     (kill-new (plist-get rendered :text))
-    (contexture--message "Copied the context of %s (%s)" (contexture--label manager)
+    (contexture--message "Copied the context of %s (%s)" (contexture--label context)
                          (contexture--rendered-size rendered))))
 
 ;;;###autoload
-(defun contexture-insert (manager)
-  "Insert the context MANAGER at point, in `contexture-format'.
-MANAGER is a name or a list of layers, by default this buffer's context.
+(defun contexture-insert (context)
+  "Insert CONTEXT at point, in `contexture-format'.
+CONTEXT is a name or a list of names, by default this buffer's context.
 With a prefix argument, or if that is empty, choose a context.
 `contexture-limit' limits what is inserted."
   (interactive
    (progn (barf-if-buffer-read-only)
           (list (contexture--read-manager current-prefix-arg))))
-  (let ((rendered (contexture--rendered manager)))
+  (let ((rendered (contexture--rendered context)))
     (push-mark nil t)
     (insert (plist-get rendered :text))
-    (contexture--message "Inserted the context of %s (%s)" (contexture--label manager)
+    (contexture--message "Inserted the context of %s (%s)" (contexture--label context)
                          (contexture--rendered-size rendered))))
 
 ;;; Say and choose layers
@@ -2324,7 +2347,7 @@ buffer.  Mention each of the latter once."
 (defun contexture--taken-over-text (taken)
   "Return a phrase for TAKEN, contexts whose items were moved into layers."
   (mapconcat (lambda (held)
-               (format "moved %s of %s to the layer of the %s"
+               (format "moved %s of %s to the %s"
                        (contexture--count (plist-get held :items) "item")
                        (contexture--visible (gethash (plist-get held :manager)
                                                      contexture--labels
@@ -2334,7 +2357,7 @@ buffer.  Mention each of the latter once."
 
 (defun contexture--elsewhere-text (elsewhere)
   "Return a phrase for ELSEWHERE, contexts that are in no layer of this buffer."
-  (concat "not in any layer of this buffer: "
+  (concat "not sent from this buffer: "
           (mapconcat (lambda (held)
                        (format "%s of %s"
                                (contexture--count (plist-get held :items) "item")

@@ -52,7 +52,7 @@
       (contexture-agents-tests--push (list (car ids) (nth 2 ids)))
       (contexture-ert-wait-for (member "Sent" (contexture-agents-tests--columns)))
       (should (equal (contexture-list-tests--column 6) '("claude now" "" "claude now")))
-      (should (equal (contexture-list-tests--column 7) '("fresh" "fresh" "fresh")))
+      (should (equal (contexture-list-tests--column 7) '("current" "current" "current")))
       (contexture-request 'push-next (list :id (nth 1 ids) :manager "m"))
       (contexture-ert-wait-for (equal (contexture-list-tests--column 6)
                                       '("claude now" "next" "claude now")))
@@ -159,7 +159,7 @@ tokens)$"
         (contexture-ert-wait-for (string-search "Waiting for the next prompt: 1 item"
                                                 (buffer-string)))
         (contexture-request 'open-session '(:name "s"))
-        (contexture-ert-wait-for (string-search "Checkpoints" (buffer-string)))
+        (contexture-ert-wait-for (string-search "Turns to go back to" (buffer-string)))
         (should (string-search "Waiting for the next prompt: 1 item" (buffer-string)))))))
 
 (ert-deftest contexture-agents-dashboard-without-agents-says-nothing ()

@@ -1003,7 +1003,7 @@ PART is the only part of the change."
         (dolist (command '(contexture-review-accept contexture-review-accept-part))
           (setq asked nil)
           (should-error (call-interactively command) :type 'user-error)
-          (should (string-search "not been in view" asked))))
+          (should (string-search "not been shown" asked))))
       (should (equal before (buffer-string)))
       (should (= (window-start) (save-excursion (goto-char (1- (overlay-end part)))
                                                 (line-beginning-position))))

@@ -27,7 +27,7 @@
 
 (ert-deftest contexture-conversation-completion-says-that-nothing-matches ()
   (contexture-conversation-test-with nil
-    (dolist (text '("/nix" "/template nix" "/phase nix"))
+    (dolist (text '("/nix" "/notes nix"))
       (contexture-conversation--set-text text)
       (should (string-search "No match"
                              (cl-letf* ((said "")
@@ -237,34 +237,31 @@
   (contexture-conversation-test-with '(("A1"))
     (contexture-conversation-test-send "Q1")
     (contexture-conversation-test-send "/stats")
-    (should (string-match-p "2 messages in view with [0-9]+ tokens of [0-9]+ ([0-9.]+ %)"
+    (should (string-match-p "2 messages sent with [0-9]+ tokens of [0-9]+ ([0-9.]+ %)"
                             (contexture-conversation-test-shown)))))
 
-(ert-deftest contexture-conversation-commands-checkpoint-and-rollback ()
-  (contexture-conversation-test-with '(("A1") ("A2"))
-    (contexture-conversation-test-send "Q1")
-    (contexture-conversation-test-send "/checkpoint so far so good")
-    (should (string-match "Checkpoint \\(chk-[0-9]+\\);" (contexture-conversation-test-shown)))
-    (let ((id (match-string 1 (contexture-conversation-test-shown))))
+(ert-deftest contexture-conversation-command-back-takes-a-number ()
+  (dolist (name '("1" "turn 1"))
+    (contexture-conversation-test-with '(("A1") ("A2"))
+      (contexture-conversation-test-send "Q1")
       (contexture-conversation-test-send "Q2")
-      (contexture-conversation-test-type (concat "/rollback " id))
+      (contexture-conversation-test-type (concat "/back " name))
       (contexture-conversation-send)
       (contexture-ert-wait-for (not (string-search "Q2" (contexture-conversation-test-shown))))
       (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1"))))))
 
-(ert-deftest contexture-conversation-command-rollback-says-how-to-undo-it ()
+(ert-deftest contexture-conversation-command-back-says-how-to-undo-it ()
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-conversation-test-send "Q1")
-    (contexture-conversation-test-send "/checkpoint before two")
     (contexture-conversation-test-send "Q2")
-    (contexture-test-message "Conversation talk is back at chk-[0-9]+: 1 turn, 2 messages lost; \\(?:C-c x n B\
-\\|M-x contexture-conversation-undo-go-back\\) undoes this"
-      (contexture-conversation-test-type "/rollback before two")
+    (contexture-test-message "Conversation talk went back: 1 turn, 2 messages taken back; \\(?:C-c x n u\
+\\|M-x contexture-conversation-undo\\) undoes this"
+      (contexture-conversation-test-type "/back Before: Q2")
       (contexture-conversation-send))
     ;; What it names undoes that, even if another conversation is current.
     (contexture-request 'open-session '(:name "other"))
-    (contexture-test-message "The rollback of conversation talk is undone: 1 turn restored"
-      (contexture-conversation-undo-go-back))
+    (contexture-test-message "Going back in conversation talk is undone: 1 turn restored"
+      (contexture-conversation-undo))
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1" "Q2" "A2")))))
 
 (ert-deftest contexture-conversation-context-counts-no-covered-item ()
@@ -273,12 +270,13 @@
                                            (:id "ctx-2" :tokens 3 :covered-by "ctx-1")))
     (should (string-suffix-p "2 items, 5 tokens" (contexture-conversation--context-text)))))
 
-(ert-deftest contexture-conversation-command-rollback-takes-a-message ()
+(ert-deftest contexture-conversation-command-back-takes-the-question ()
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-conversation-test-send "Q1")
-    (contexture-conversation-test-send "/checkpoint before two")
+    (contexture-conversation-name-turn "before two")
+    (contexture-ert-wait-for (contexture--ask 'list-checkpoints '(:session "talk")))
     (contexture-conversation-test-send "Q2")
-    (contexture-conversation-test-type "/rollback before t")
+    (contexture-conversation-test-type "/back before t")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("before two")))
     (insert "wo")
     (contexture-conversation-send)
@@ -288,42 +286,30 @@
 
 (ert-deftest contexture-conversation-command-that-fails-later-is-given-back ()
   (contexture-conversation-test-with '(("A1"))
-    (dolist (text '("/rollback nowhere" "/rollback chk-99"))
+    (dolist (text '("/back nowhere" "/back 99"))
       (contexture-conversation--set-text text)
       (contexture-conversation-send)
       (should (equal (contexture-conversation--text) ""))
       (contexture-ert-wait-for (equal (contexture-conversation--text) text)))
-    (should (string-search "Error: No checkpoint is called nowhere;"
+    (should (string-search "Error: No turn is called nowhere;"
                            (contexture-conversation-test-shown)))
     (contexture-conversation--set-text "")
     (contexture-conversation--show-problem '(:message "of something else"))
     (should (equal (contexture-conversation--text) ""))))
 
-(ert-deftest contexture-conversation-commands-template-and-model ()
+(ert-deftest contexture-conversation-commands-notes-and-model ()
   (contexture-conversation-test-with nil
-    (contexture-conversation-test-send "/template goal-oriented")
+    (contexture-conversation-test-send "/notes goal-oriented")
     (contexture-conversation-test-send "/model large")
     (should (equal (mapcar (lambda (key) (plist-get contexture-conversation--settings key))
                            '(:template :manage :model :provider))
                    '("goal-oriented" t "large" nil)))
-    (contexture-conversation-test-send "/template off")
+    (contexture-conversation-test-send "/notes off")
     (should-not (plist-get contexture-conversation--settings :manage))))
 
-(ert-deftest contexture-conversation-command-phase-is-one-of-four ()
-  (contexture-conversation-test-with '(("A1"))
-    (contexture-conversation-test-type "/phase lunch")
-    (contexture-test-user-error "no phase lunch; type planning"
-      (contexture-conversation-send))
-    (contexture-conversation--set-text "")
-    (contexture-conversation-test-send "/phase testing")
-    (contexture-conversation-test-send "Q1")
-    (should (eq (plist-get (car (last (contexture-ert-calls 'chat))) :phase) :testing))
-    (contexture-conversation-test-send "/phase off")
-    (should-not (plist-get contexture-conversation--settings :phase))))
-
-(ert-deftest contexture-conversation-command-session-switches ()
+(ert-deftest contexture-conversation-command-conversation-switches ()
   (contexture-conversation-test-with nil
-    (contexture-conversation-test-type "/session other")
+    (contexture-conversation-test-type "/conversation other")
     (contexture-conversation-send)
     (should (equal (buffer-name) "*contexture: other*"))))
 
@@ -354,29 +340,29 @@
                  :messages (:sent 1 :of 1 :shortened 0)
                  :parts ((:section :system-prompt :role :system :tokens 40)
                          (:section :messages :role :user :tokens 2 :id "msg-1")))))
-    (contexture-conversation-test-type "/dry-run Well?")
+    (contexture-conversation-test-type "/preview Well?")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-dry-run-buffer))
+    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
     (let ((asked (car (last (contexture-ert-calls 'chat)))))
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
-    (with-current-buffer contexture-conversation-dry-run-buffer
-      (should (string-match-p "42 of 8,192 tokens (0 %), 1 of 1 message sent\n\n +40  system-prompt +system
+    (with-current-buffer contexture-conversation-preview-buffer
+      (should (string-match-p "42 of 8,192 tokens (0 %), 1 of 1 message sent\n\n +40  instructions +system
  +2  messages +user +msg-1\n\nsystem: be good"
                               (buffer-string))))
     (should-not (contexture-conversation-test-log))))
 
 (ert-deftest contexture-conversation-command-dry-run-lays-json-out ()
   (contexture-conversation-test-with '(("A1"))
-    (contexture-conversation-test-type "/dry-run Well?")
+    (contexture-conversation-test-type "/preview Well?")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-dry-run-buffer))
-    (with-current-buffer contexture-conversation-dry-run-buffer
+    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+    (with-current-buffer contexture-conversation-preview-buffer
       (should (string-match-p "^ +\"content\": \"Well\\?\",?$" (buffer-string))))))
 
 (ert-deftest contexture-conversation-command-dry-run-without-a-provider-loses-nothing ()
   (contexture-conversation-test-with nil
-    (contexture-conversation-test-send "/dry-run Well?")
+    (contexture-conversation-test-send "/preview Well?")
     (should (string-search "No model is set up yet" (contexture-conversation-test-shown)))
     (should-not (string-search "Error:" (contexture-conversation-test-shown)))
     (should (equal (contexture-conversation--text) "Well?"))))
@@ -385,9 +371,9 @@
   (contexture-conversation-test-with nil
     (contexture-conversation-test-type "/c")
     (pcase-let ((`(,names . ,annotate) (contexture-conversation-input-tests--completions)))
-      (should (equal (sort names #'string<) '("checkpoint" "clear" "context")))
-      (should (equal (funcall annotate "checkpoint")
-                     " WHY  take a checkpoint to come back to")))
+      (should (equal (sort names #'string<) '("clear" "context" "conversation")))
+      (should (equal (funcall annotate "conversation")
+                     " NAME  switch to a conversation, or start one")))
     (insert "x y")
     (should-not (contexture-conversation--complete))
     (contexture-conversation--set-text "what is /c")
@@ -396,7 +382,7 @@
 (ert-deftest contexture-conversation-commands-complete-what-they-take ()
   (contexture-conversation-test-with nil
     (contexture-ert-wait-for contexture-conversation--templates)
-    (contexture-conversation-test-type "/template go")
+    (contexture-conversation-test-type "/notes go")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("goal-oriented")))
     (should-not (member "explain" contexture-conversation--templates))
     (setq contexture-conversation--items '((:id "ctx-1" :metadata (:filename "/x/a.el"))))

@@ -55,14 +55,14 @@
     (contexture-conversation-switch-notes "code-review")
     (contexture-test-settle)
     (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
-      (contexture-conversation-test-send "/template nosuch")
+      (contexture-conversation-test-send "/notes nosuch")
       (contexture-ert-wait-for (string-search "Error: no template \"nosuch\""
                                               (contexture-conversation-test-shown)))
       (contexture-test-settle)
       (should-not (contexture-test--message-after start "nosuch manages")))
     (should (string-search "notes: code-review" (contexture-conversation-test-header)))
     (should (equal (plist-get contexture-conversation--settings :template) "code-review"))
-    (should (equal (contexture-conversation--text) "/template nosuch"))))
+    (should (equal (contexture-conversation--text) "/notes nosuch"))))
 
 (ert-deftest contexture-conversation-manage-toggles-with-the-template-chosen-last ()
   (contexture-conversation-test-with '(("A"))
@@ -86,7 +86,7 @@
                          (contexture-conversation--template-menu))))
       (should (member "goal-oriented" names))
       (should (member "Send the whole history" names)))
-    (should (keymapp (lookup-key contexture-conversation-mode-map [menu-bar Chat])))))
+    (should (keymapp (lookup-key contexture-conversation-mode-map [menu-bar Conversation])))))
 
 (ert-deftest contexture-conversation-manage-comes-back-in-a-new-emacs ()
   (contexture-conversation-test-with '(("A"))
@@ -219,7 +219,7 @@
                                       (list :session "talk" :id (contexture-conversation--session-id)
                                             :turn 3 :step :template :template "x"
                                             :reason "there is none"))
-    (should (string-search "whole history was sent: template: there is none (template x)"
+    (should (string-search "whole history was sent: template: there is none (notes of the kind x)"
                            (contexture-conversation-test-shown)))
     (contexture-conversation--changed 'management-failed '(:session "other" :reason "not here"))
     (should-not (string-search "not here" (contexture-conversation-test-shown)))))
@@ -238,7 +238,7 @@
     (contexture-conversation-test-send "Count")
     (contexture-conversation-manage-tests--at-once)
     (contexture-conversation-test-send "On")
-    (contexture-conversation-test-send "/views")
+    (contexture-conversation-test-send "/notes list")
     (let ((text (contexture-conversation-manage-tests--views)))
       (should (string-match-p "^ +2 +goal-oriented +managed +[0-9]+" text))
       (should (string-match-p "^ +1 +goal-oriented +below-threshold" text)))
@@ -304,7 +304,7 @@
     (let ((id (contexture-conversation--session-id)))
       (contexture-dashboard id)
       (contexture-ert-wait-for
-          (string-match-p "Notes +\\[All notes\\]\n  Notes are taken with the template goal-oriented\n\
+          (string-match-p "Notes +\\[All notes\\]\n  Notes are taken of the kind goal-oriented\n\
   turn 1 +managed +goal-oriented +"
                           (buffer-substring-no-properties (point-min) (point-max)))))))
 

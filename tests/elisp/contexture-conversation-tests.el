@@ -236,9 +236,9 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-test-send "One")
     (should (string-search "Notes with freeform-chat: 9000 → 700 tokens\n"
                            (contexture-conversation-test-shown)))
-    (dolist (text '("No notes were taken, so the whole history was sent: ask: no model (template x)"
+    (dolist (text '("No notes were taken, so the whole history was sent: ask: no model (notes of the kind x)"
                     "No notes with freeform-chat yet: the history, 30 tokens, is below"
-                    "No notes: the template freeform-chat never takes notes"))
+                    "No notes: the kind freeform-chat never takes notes"))
       (contexture-conversation-test-send "Again")
       (should (string-search text (contexture-conversation-test-shown))))))
 
@@ -499,7 +499,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
   (contexture-conversation-test-with '(("A"))
     (contexture-ert-wait-for
         (equal " 0/96,000" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
-    (should (equal mode-name "Chat"))))
+    (should (equal mode-name "Conversation"))))
 
 (ert-deftest contexture-conversation-buffer-names-leave-room-in-the-mode-line ()
   (let ((name "How does this function compute the mean of n"))
@@ -710,13 +710,13 @@ no file and no symbol known here matches @nix; it is only text"
     (contexture-conversation-toggle-details)
     (should-not (invisible-p (1- (save-excursion (search-forward " last")))))))
 
-(ert-deftest contexture-conversation-dry-run-needs-no-question ()
+(ert-deftest contexture-conversation-preview-needs-no-question ()
   (contexture-conversation-test-with '(("A"))
     (contexture-request 'add-message '(:session "talk" :content "Said before"))
-    (call-interactively #'contexture-conversation-dry-run)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-dry-run-buffer))
+    (call-interactively #'contexture-conversation-preview)
+    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
     (contexture-test-settle)
-    (with-current-buffer contexture-conversation-dry-run-buffer
+    (with-current-buffer contexture-conversation-preview-buffer
       (should (string-search "Said before" (buffer-string)))
       (should (string-search "(your question)" (buffer-string)))
       (should (eq (window-buffer) (current-buffer)))
@@ -773,7 +773,7 @@ no file and no symbol known here matches @nix; it is only text"
                      (context-changed nil :method :remove-items :own t)
                      (session-changed "^Another client asked in conversation .*; the answer is shown"
                                       :method :chat :messages 9)
-                     (session-changed "^Another client rolled conversation .* back"
+                     (session-changed "^Another client went back to an earlier turn of conversation "
                                       :method :rollback)
                      (session-changed "^Another client undid the last change of conversation "
                                       :method :undo-session)))

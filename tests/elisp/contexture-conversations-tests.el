@@ -225,16 +225,16 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-rollback-says-what-it-costs ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work" "a" "b")
-    (contexture-test-message "Took chk-1 of conversation work at turn 1"
+    (contexture-test-message "Named turn 1 of conversation work"
       (contexture-conversations-tests--answering '("the refactoring")
         (call-interactively #'contexture-conversation-name-turn)))
     (contexture-conversations-tests--fill "work" "c" "d" "e")
-    (contexture-test-message "Conversation work is back at chk-1: 2 turns, 3 messages lost"
-      (contexture-conversations-tests--answering '("chk-1 the refactoring")
+    (contexture-test-message "Conversation work went back: 2 turns, 3 messages taken back"
+      (contexture-conversations-tests--answering '("turn 1  the refactoring")
         (call-interactively #'contexture-conversation-go-back)))
     (should (= 2 (length (contexture-request 'get-messages))))
-    (contexture-test-message "The rollback of conversation work is undone: 2 turns restored"
-      (contexture-conversation-undo-go-back))
+    (contexture-test-message "Going back in conversation work is undone: 2 turns restored"
+      (contexture-conversation-undo))
     (should (= 5 (length (contexture-request 'get-messages))))))
 
 (ert-deftest contexture-conversation-rollback-offers-the-last-checkpoint ()
@@ -247,7 +247,7 @@ An answer that is nil takes the default."
                      (contexture-conversations--read-checkpoint "Go back to"))
                    "chk-2"))
     (let ((checkpoints (contexture-request 'list-checkpoints)))
-      (should (string-match-p "turn 1, .*, loses 1 turn\\'"
+      (should (string-match-p "loses 1 turn\\'"
                               (contexture-conversations--checkpoint-text
                                (car checkpoints) 2)))
       (should (string-match-p "loses no turns"
@@ -257,10 +257,8 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-rollback-needs-a-checkpoint ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work" "a")
-    (contexture-test-user-error "has no checkpoint; \\(?:M-x contexture-conversation-\\|C-c x n \\)[-a-zA-Z]+"
-      (call-interactively #'contexture-conversation-go-back))
-    (contexture-test-message "no rollback of \"work\" to undo"
-      (contexture-conversation-undo-go-back))))
+    (contexture-test-user-error "has no turn to go back to; \\(?:M-x contexture-conversation-\\|C-c x n \\)[-a-zA-Z]+"
+      (call-interactively #'contexture-conversation-go-back))))
 
 (ert-deftest contexture-conversation-checkpoint-tells-when-none-are-kept ()
   (contexture-conversations-tests--with
@@ -268,7 +266,7 @@ An answer that is nil takes the default."
     ;; As the server answers while "versioning" is off.
     (cl-letf (((symbol-function 'contexture-conversations--call)
                (lambda (_method _params success) (funcall success nil))))
-      (contexture-test-message "keeps no checkpoints"
+      (contexture-test-message "keeps no turns"
         (contexture-conversation-name-turn "")))))
 
 (ert-deftest contexture-conversation-fork-goes-on-from-a-checkpoint ()
@@ -276,7 +274,7 @@ An answer that is nil takes the default."
     (contexture-conversations-tests--fill "work" "a" "b")
     (contexture-request 'checkpoint '(:message "here"))
     (contexture-conversations-tests--fill "work" "c" "d")
-    (contexture-test-message "Conversation other continues from chk-1 (2 messages"
+    (contexture-test-message "Conversation other continues from that turn (2 messages"
       (let ((current-prefix-arg '(4)))
         (contexture-conversations-tests--answering '(nil "other")
           (call-interactively #'contexture-conversation-fork))))
@@ -287,11 +285,11 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-prune-is-undone ()
   (contexture-conversations-tests--with
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 20))
-    (contexture-test-message "Pruned [0-9]+ messages of conversation work: [0-9]+ → [0-9]+ tokens"
+    (contexture-test-message "Left out [0-9]+ messages of conversation work: [0-9]+ → [0-9]+ tokens"
       (let ((current-prefix-arg 300))
         (call-interactively #'contexture-conversation-leave-out)))
     (should (< (contexture-conversations-tests--in-view) 20))
-    (contexture-test-message "Undid the pruning of conversation work"
+    (contexture-test-message "Undid leaving messages out of conversation work"
       (contexture-conversation-undo))
     (should (= (contexture-conversations-tests--in-view) 20))
     (contexture-test-message "Nothing to undo" (contexture-conversation-undo))))
@@ -299,9 +297,9 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-undo-goes-further-back ()
   (contexture-conversations-tests--with
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 30))
-    (contexture-test-message "Pruned" (contexture-conversation-leave-out 700))
+    (contexture-test-message "Left out" (contexture-conversation-leave-out 700))
     (let ((between (contexture-conversations-tests--in-view)))
-      (contexture-test-message "Pruned" (contexture-conversation-leave-out 300))
+      (contexture-test-message "Left out" (contexture-conversation-leave-out 300))
       (contexture-test-message "Undid" (contexture-conversation-undo))
       (should (= (contexture-conversations-tests--in-view) between))
       (contexture-test-message "Undid" (contexture-conversation-undo))
@@ -321,14 +319,14 @@ An answer that is nil takes the default."
   (contexture-conversations-tests--with
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 30))
     (contexture-test-message "nothing to redo" (contexture-conversation-redo))
-    (contexture-test-message "Pruned" (contexture-conversation-leave-out 300))
+    (contexture-test-message "Left out" (contexture-conversation-leave-out 300))
     (let ((pruned (contexture-conversations-tests--in-view)))
-      (contexture-test-message "Undid the pruning of conversation work; .* redoes it"
+      (contexture-test-message "Undid leaving messages out of conversation work; .* redoes it"
         (contexture-conversation-undo))
       (let ((contexture-menu--patience 10))
         (contexture-menu--fetch-session-changes))
-      (should (equal (contexture-menu--session-redo) "redo: the pruning"))
-      (contexture-test-message "Redid the pruning of conversation work; .* undoes it"
+      (should (equal (contexture-menu--session-redo) "redo: leaving messages out"))
+      (contexture-test-message "Redid leaving messages out of conversation work; .* undoes it"
         (contexture-conversation-redo))
       (should (= (contexture-conversations-tests--in-view) pruned))
       (contexture-conversation-undo)
@@ -338,18 +336,18 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-prune-says-when-there-is-nothing-to-do ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work" "a")
-    (contexture-test-message "Nothing to prune: conversation work has only [0-9]+ tokens"
+    (contexture-test-message "Nothing to leave out: conversation work has only [0-9]+ tokens"
       (contexture-conversation-leave-out))))
 
 (ert-deftest contexture-conversation-summarize-is-undone ()
   (contexture-conversations-tests--with
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 40))
-    (contexture-test-message "Summarized [0-9]+ messages of conversation work: [0-9,]+ → [0-9,]+"
+    (contexture-test-message "Shortened [0-9]+ messages of conversation work: [0-9,]+ → [0-9,]+"
       (contexture-conversation-shorten 4))
     (should (< (contexture-conversations-tests--in-view) 10))
     (with-current-buffer "*contexture: summary*"
       (should (string-match-p "src/file" (buffer-string))))
-    (contexture-test-message "Undid the summary of" (contexture-conversation-undo))
+    (contexture-test-message "Undid shortening of" (contexture-conversation-undo))
     (should (= 40 (cl-count-if (lambda (it) (plist-get it :in-view))
                                (contexture-request 'get-messages))))))
 
@@ -363,11 +361,11 @@ An answer that is nil takes the default."
     (contexture-test-message "no conversation is open"
       (contexture-conversation-undo-to 0))
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 20))
-    (contexture-test-user-error "Nothing has changed the view"
+    (contexture-test-user-error "Nothing was left out, shortened or taken back"
       (call-interactively #'contexture-conversation-undo-to))
     (contexture-request 'prune-context '(:max-tokens 300))
     (contexture-request 'checkpoint)
-    (contexture-test-message "Conversation work shows the view of revision 0 again"
+    (contexture-test-message "Undid these changes of conversation work"
       (contexture-conversations-tests--answering '(nil)
         (call-interactively #'contexture-conversation-undo-to)))
     (should (= (contexture-conversations-tests--in-view) 20))))
@@ -442,7 +440,7 @@ An answer that is nil takes the default."
     (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
     (with-current-buffer "*contexture: conversation work*"
       (should buffer-read-only)
-      (should (string-match-p "4 messages, 4 in view" (format "%s" header-line-format)))
+      (should (string-match-p "4 messages, 4 sent" (format "%s" header-line-format)))
       (should (string-match-p "user  msg-1,.*\n  first words" (buffer-string)))
       (should (string-match-p "→ read_file {\"p\":1}" (buffer-string)))
       (should (string-match-p "tool  msg-4,.*answers c1" (buffer-string)))
@@ -637,12 +635,12 @@ An answer that is nil takes the default."
     (should-not contexture--connection) ; it starts no server
     (should-not (contexture-conversations-line--lighter))
     (contexture-request 'open-session '(:name "work"))
-    (contexture-ert-wait-for (equal (contexture-conversations-tests--lighter) " ses:idle"))
+    (contexture-ert-wait-for (equal (contexture-conversations-tests--lighter) " conv:idle"))
     (contexture-request 'add-message '(:content "hello"))
-    (contexture-ert-wait-for (string-match-p "\\` ses:[1-9]/96,000\\'"
+    (contexture-ert-wait-for (string-match-p "\\` conv:[1-9]/96,000\\'"
                                              (contexture-conversations-tests--lighter)))
     (contexture-request 'add-message (list :content (apply #'concat (make-list 90000 " word"))))
-    (contexture-ert-wait-for (string-match-p "\\` ses:90,0[0-9][0-9]/96,000!\\'"
+    (contexture-ert-wait-for (string-match-p "\\` conv:90,0[0-9][0-9]/96,000!\\'"
                                              (contexture-conversations-tests--lighter)))
     (should (eq 'contexture-conversation-warning
                 (get-text-property 0 'face (cadr (contexture-conversations-line--lighter)))))

@@ -187,10 +187,10 @@ Return the figures of the first."
 
 (defun contexture-count-tests--preview ()
   "Return what the preview of the text at the prompt says."
-  (contexture-conversation-dry-run (string-trim (contexture-conversation--text)))
+  (contexture-conversation-preview (string-trim (contexture-conversation--text)))
   (contexture-test-settle)
-  (contexture-ert-wait-for (get-buffer contexture-conversation-dry-run-buffer))
-  (with-current-buffer contexture-conversation-dry-run-buffer
+  (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+  (with-current-buffer contexture-conversation-preview-buffer
     (prog1 (buffer-substring-no-properties
             (point-min) (save-excursion (goto-char (point-min)) (line-end-position)))
       (kill-buffer))))

@@ -119,7 +119,7 @@
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Conversation work: idle")
-    (contexture-dashboard-tests--shows "Messages   0  all in view")
+    (contexture-dashboard-tests--shows "Messages   0  all are sent")
     (contexture-dashboard-tests--shows
      "To send    0 of 96,000 tokens (0 %), no messages, 100,000 assumed")
     (contexture-dashboard-tests--shows "Items      0  0 tokens, in the conversation's own context")
@@ -127,14 +127,14 @@
     (contexture-dashboard-tests--shows "To send    0 of 4,192 tokens (0 %)")
     (contexture-dashboard-tests--shows "░\\{40\\} 0.0 %")
     (contexture-dashboard-tests--shows "None has been built")
-    (contexture-dashboard-tests--shows "Checkpoints\n  None yet")))
+    (contexture-dashboard-tests--shows "Turns to go back to\n  None yet")))
 
 (ert-deftest contexture-dashboard-shows-an-active-session ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 10)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Conversation work: active")
-    (contexture-dashboard-tests--shows "Messages   10  all in view")
+    (contexture-dashboard-tests--shows "Messages   10  all are sent")
     (contexture-dashboard-tests--shows "Turns      5")
     (should-not (string-match-p "80 %" (contexture-dashboard-tests--text)))))
 
@@ -157,7 +157,7 @@
   (let ((stats '(:needs-pruning t :tokens 84584 :limit 100000)))
     (should (string-search "84,584 tokens, more than 80 % of 100,000, the limit assumed"
                            (contexture-dashboard--warning stats)))
-    (should (string-search "84,584 tokens, more than 80 % of the model's 100,000: prune"
+    (should (string-search "84,584 tokens, more than 80 % of the model's 100,000: shorten"
                            (contexture-dashboard--warning `(:model-known t ,@stats))))
     (should (equal (contexture-dashboard--warning '(:tokens 10 :limit 100000)) ""))))
 
@@ -197,9 +197,9 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows
      "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 10 of 20 messages sent; [0-9]+ offered; [0-9]")
-    (contexture-dashboard-tests--shows "  system-prompt +[0-9]+ +[0-9]+\n")
+    (contexture-dashboard-tests--shows "  instructions +[0-9]+ +[0-9]+\n")
     (contexture-dashboard-tests--shows
-     "  context-items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
+     "  items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
     (contexture-dashboard-tests--shows "  messages +[0-9]+ +[0-9]+\n    msg-")
     (contexture-dashboard-tests--shows "Last windows\n  Built +Tokens +Allowed +Messages\n  [0-9]")
     (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the conversation's own")))
@@ -221,7 +221,7 @@
     (contexture-request 'checkpoint '(:message "vor dem Größten"))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Conversation 100%% Überblick 会話 🎉: active")
-    (contexture-dashboard-tests--shows "chk-1 +turn 1 .*vor dem Größten")))
+    (contexture-dashboard-tests--shows "turn [0-9] .*vor dem Größten")))
 
 ;;;; That it follows
 
@@ -235,7 +235,7 @@
     (contexture-request 'process-turn '(:content "hello again"))
     (contexture-dashboard-tests--shows "Messages   2")
     (contexture-request 'checkpoint '(:message "here"))
-    (contexture-dashboard-tests--shows "chk-1")
+    (contexture-dashboard-tests--shows "turn [0-9]")
     (contexture-request 'build-context '(:brief t))
     (contexture-dashboard-tests--shows "Last window  [0-9]+ of 96,000")
     (contexture-request 'rename-session '(:session "work" :name "play"))
@@ -354,7 +354,7 @@
   (contexture-dashboard-tests--fill "work" 3)
   (contexture-request 'checkpoint '(:message "one"))
   (contexture-dashboard)
-  (contexture-dashboard-tests--shows "chk-1"))
+  (contexture-dashboard-tests--shows "turn [0-9]"))
 
 (ert-deftest contexture-dashboard-leaves-point-where-it-is ()
   (contexture-dashboard-tests--with
@@ -362,9 +362,9 @@
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (contexture-dashboard--find "chk-1")))
     (contexture-request 'checkpoint '(:message "two"))
-    (contexture-dashboard-tests--shows "chk-2")
+    (contexture-dashboard-tests--shows "  two$")
     (with-current-buffer contexture-dashboard-buffer
-      (should (looking-at "chk-1"))
+      (should (looking-at "turn [0-9]"))
       (should (= (point) (window-point (get-buffer-window)))))))
 
 ;;;; Sections that fold
@@ -396,7 +396,7 @@
                        (contexture-dashboard-tests--headings
                         (lambda () (get-text-property (point) 'contexture-section)))))
         (should (equal (mapcar (lambda (it) (replace-regexp-in-string "  .*" "" it)) headings)
-                       '("Last window" "Notes" "Checkpoints" "Last windows"
+                       '("Last window" "Notes" "Turns to go back to" "Last windows"
                          "Agents")))))))
 
 (ert-deftest contexture-dashboard-keeps-what-is-folded-and-point ()
@@ -406,7 +406,7 @@
     (contexture-dashboard-tests--shows "^Agents")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
-      (re-search-forward "^Checkpoints")
+      (re-search-forward "^Turns to go back to")
       (beginning-of-line)
       (contexture-dashboard-tests--type "TAB")
       (should (invisible-p (contexture-dashboard--find "chk-1")))
@@ -418,10 +418,10 @@
       (move-to-column 4))
     (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-request 'checkpoint '(:message "two"))
-    (contexture-dashboard-tests--shows "chk-2")
+    (contexture-dashboard-tests--shows "  two$")
     (contexture-dashboard-tests--shows "^Last windows")
     (with-current-buffer contexture-dashboard-buffer
-      (should (equal (contexture-dashboard--folded) '(Checkpoints)))
+      (should (equal (contexture-dashboard--folded) '(Turns\ to\ go\ back\ to)))
       (should (invisible-p (contexture-dashboard--find "chk-2")))
       (should (= (current-column) 4))
       (forward-line -1)
@@ -430,8 +430,8 @@
       (goto-char (contexture-dashboard--find 'transcript))
       (contexture-dashboard-next)
       (should-not (invisible-p (point)))
-      (should (looking-at "\\[Prune"))
-      (re-search-forward "^Checkpoints")
+      (should (looking-at "\\[Leave"))
+      (re-search-forward "^Turns to go back to")
       (beginning-of-line)
       (contexture-dashboard-tests--type "TAB")
       (should-not (contexture-dashboard--folded))
@@ -554,20 +554,20 @@
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 20)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Messages   20  all in view")
+    (contexture-dashboard-tests--shows "Messages   20  all are sent")
     (with-current-buffer contexture-dashboard-buffer (contexture-conversation-leave-out 200))
-    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 20  in view, [0-9]+ pruned")
+    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 20  are sent, [0-9]+ left out")
     (contexture-dashboard-tests--press 'undo)
-    (contexture-dashboard-tests--shows "Messages   20  all in view")
-    (contexture-test-message "Nothing to prune" (contexture-dashboard-tests--press 'prune))))
+    (contexture-dashboard-tests--shows "Messages   20  all are sent")
+    (contexture-test-message "Nothing to leave out" (contexture-dashboard-tests--press 'prune))))
 
 (ert-deftest contexture-dashboard-buttons-summarize ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 60)
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "Messages   60")
-    (contexture-test-message "Summarized" (contexture-dashboard-tests--press 'summarize))
-    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 60  in view, [0-9]+ in a summary")))
+    (contexture-test-message "Shortened" (contexture-dashboard-tests--press 'summarize))
+    (contexture-dashboard-tests--shows "Messages   [0-9]+ of 60  are sent, [0-9]+ shortened")))
 
 (ert-deftest contexture-dashboard-buttons-take-checkpoints-and-roll-back ()
   (contexture-dashboard-tests--with
@@ -578,12 +578,12 @@
                   (contexture-dashboard--find 'rollback)))
     (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "the storm")))
       (contexture-dashboard-tests--press 'checkpoint))
-    (contexture-dashboard-tests--shows "chk-1 .*the storm")
+    (contexture-dashboard-tests--shows "turn 2 .*the storm")
     (contexture-dashboard-tests--fill "work" 2)
     (contexture-dashboard-tests--shows "Turns      3")
     (cl-letf (((symbol-function 'completing-read)
                (lambda (_ table &rest _) (car (all-completions "" table)))))
-      (contexture-test-message "back at chk-1: 1 turn, 2 messages lost"
+      (contexture-test-message "went back: 1 turn, 2 messages taken back"
         (contexture-dashboard-tests--press "chk-1")))
     (contexture-dashboard-tests--shows "Turns      2")))
 
@@ -591,17 +591,17 @@
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 4)
     (contexture-dashboard)
-    (contexture-dashboard-tests--shows "Prune now")
+    (contexture-dashboard-tests--shows "Leave out")
     (with-current-buffer contexture-dashboard-buffer
       (goto-char (point-min))
       (contexture-test-user-error "no button here" (contexture-dashboard-act))
       (contexture-dashboard-next)
-      (should (looking-at "\\[Prune now\\]"))
+      (should (looking-at "\\[Leave out\\]"))
       (contexture-dashboard-next)
-      (should (looking-at "\\[Summarize\\]"))
+      (should (looking-at "\\[Shorten\\]"))
       (contexture-dashboard-previous)
-      (should (looking-at "\\[Prune now\\]"))
-      (contexture-test-message "Nothing to prune" (contexture-dashboard-act))
+      (should (looking-at "\\[Leave out\\]"))
+      (contexture-test-message "Nothing to leave out" (contexture-dashboard-act))
       (contexture-test-user-error "no checkpoint yet" (contexture-dashboard-go-back))
       (dolist (key '("g" "n" "p" "q" "RET" "?"))
         (should (commandp (key-binding (kbd key))))))))

@@ -262,7 +262,7 @@ machine.  There, the server would find a file with another text."
     (kill-buffer "b.el")
     (delete-file file)
     (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
     (contexture-test-message "b.el is gone; this is the text" (contexture-list-visit))
     (should (equal (with-current-buffer contexture-list--item-buffer (buffer-string))
                    "two\n"))
@@ -281,20 +281,20 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (rename-file file (concat file ".away"))
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
     (rename-file (concat file ".away") file)
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("fresh")))))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("current")))))
 
 (ert-deftest contexture-edges-a-renamed-file-is-missing-under-its-old-name ()
   (contexture-edges--with-list
     (let ((new (expand-file-name "c.el")))
       ;; A live item is renamed with its buffer.
-      (contexture-test-message "^1 item frozen" (contexture-list-keep-copy))
+      (contexture-test-message "^1 item kept" (contexture-list-keep-copy))
       (dired-rename-file file new nil)
       (should (equal (buffer-file-name (get-file-buffer new)) new))
       (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
-      (contexture-ert-wait-for (equal (contexture-edges--states) '("missing")))
+      (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
       (contexture-test-message "b.el is gone; this is the text"
         (contexture-list-visit))
       (with-current-buffer (get-file-buffer new)
@@ -309,7 +309,7 @@ machine.  There, the server would find a file with another text."
     (delete-file file)
     (make-directory file)
     (contexture-test-message "could not be found" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("stale")))))
+    (contexture-ert-wait-for (equal (contexture-edges--states) '("changed")))))
 
 ;;;; Rectangles
 

@@ -206,7 +206,7 @@
         (setq default-directory contexture-ert-directory)
         (insert "a")
         (contexture-layers-test-mark)
-        (contexture-test-message "moved 1 item of buffer notes to the layer of the file"
+        (contexture-test-message "moved 1 item of buffer notes to the file"
           (write-file file))
         (should (equal (contexture-layers-test-contents (contexture-adding-context)) '("a")))
         (should (memq :file (contexture-layers-test-kinds)))
@@ -327,7 +327,7 @@
                                                    (mapcar (lambda (it) (plist-get it :manager))
                                                            contexture-list--items)))))
             (goto-char (contexture-list--find "ctx-1"))
-            (contexture-test-user-error "already in the most specific layer"
+            (contexture-test-user-error "already in the most specific section"
               (contexture-list-to-special))
             (contexture-test-message "Undid a transfer"
               (contexture-undo))

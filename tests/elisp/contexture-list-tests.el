@@ -17,7 +17,7 @@
                    '("a.el" "notes" "my-symbol (notes)")))
     (should (equal (contexture-list-tests--column 3) '("2-3" "10" "")))
     (should (equal (contexture-list-tests--column 5) '("now" "now" "now")))
-    (should (equal (contexture-list-tests--column 6) '("fresh" "fresh" "fresh")))))
+    (should (equal (contexture-list-tests--column 6) '("current" "current" "current")))))
 
 (ert-deftest contexture-list-header-names-one-layer-only-if-all-items-are-there ()
   (let ((everywhere '(:manager "*shared*" :tokens 10))
@@ -29,7 +29,7 @@
       (should (equal (header '("*shared*" "p" "f") project project)
                      " Project app: 2 items, 40 tokens"))
       (should (equal (header '("*shared*" "p" "f") everywhere project)
-                     " All layers: 2 items, 30 tokens"))
+                     " Everything that is sent: 2 items, 30 tokens"))
       (should (equal (header "*shared*" everywhere)
                      " The shared context: 1 item, 10 tokens")))))
 
@@ -236,7 +236,7 @@
     (dotimes (_ 4) (contexture-list-mark))
     (contexture-test-message "^1 item following" (contexture-list-keep-copy))
     (contexture-ert-wait-for (cl-some (lambda (it) (plist-get it :live)) contexture-list--items))
-    (contexture-test-message "^1 item frozen" (contexture-list-keep-copy))))
+    (contexture-test-message "^1 item kept" (contexture-list-keep-copy))))
 
 (ert-deftest contexture-list-marks-stay-when-lines-move ()
   (contexture-list-tests--with-list
@@ -298,7 +298,7 @@
     (should (equal (contexture-list-tests--column 2) '("notes")))
     (should (string-match-p "1 shown: type code, name \\^notes" header-line-format))
     (contexture-list-filter-name "")
-    (contexture-list-filter-state "stale")
+    (contexture-list-filter-state "changed")
     (should (equal (contexture-list-tests--column 2) nil))
     (contexture-list-unfilter)
     (should (= (length (contexture-list-tests--column 2)) 3))
@@ -322,7 +322,7 @@
         (call-interactively #'contexture-list-filter-type)
         (should (equal offered '("code" "region")))
         (call-interactively #'contexture-list-filter-state)
-        (should (equal offered '("fresh")))))
+        (should (equal offered '("current")))))
     (contexture-test-user-error "not a regular expression" (contexture-list-filter-name "\\("))))
 
 ;;;; Drawing
@@ -448,14 +448,14 @@
     (write-region "something\nelse\n" nil "a.el" nil 'silent)
     (contexture-list-refresh)
     (contexture-ert-wait-for
-        (equal (car (contexture-list-tests--column 6)) "stale"))
+        (equal (car (contexture-list-tests--column 6)) "changed"))
     (contexture-list-tests--go-to 1)
     (should (eq (get-text-property 0 'face (aref (tabulated-list-get-entry) 2))
-                'contexture-list-stale))
+                'contexture-list-changed))
     (delete-file "a.el")
     (contexture-list-refresh)
     (contexture-ert-wait-for
-        (equal (car (contexture-list-tests--column 6)) "missing"))))
+        (equal (car (contexture-list-tests--column 6)) "gone"))))
 
 (ert-deftest contexture-list-shows-unsaved-and-remote-items ()
   (contexture-test-with-server
@@ -477,7 +477,7 @@
          (set-file-times file (time-add nil 60))
          (contexture-list-refresh)
          (contexture-ert-wait-for
-             (equal (contexture-list-tests--column 6) '("fresh"))))))))
+             (equal (contexture-list-tests--column 6) '("current"))))))))
 
 (ert-deftest contexture-list-takes-saved-text-for-saved ()
   (contexture-test-with-server
@@ -486,7 +486,7 @@
       (set-file-times file (time-add nil 60))
       (contexture-list-tests--open
        (lambda ()
-         (should (equal (contexture-list-tests--column 6) '("fresh"))))))))
+         (should (equal (contexture-list-tests--column 6) '("current"))))))))
 
 (ert-deftest contexture-preview-follows-the-context ()
   (contexture-test-with-server
@@ -548,10 +548,10 @@
                               :start-line 10000 :end-line 20000 :origin :region)))
            (line (contexture-list--line (contexture-list--row item 9999999) columns
                                         (contexture-list--template columns)))
-           (place (string-match "frozen" line)))
+           (place (string-match "copy" line)))
       (should (contexture-list--dated-p item))
-      (should (string-prefix-p "frozen 20" (get-text-property place 'display line)))
-      (should (<= (+ place (length "frozen 2030-01-01")) width))))
+      (should (string-prefix-p "copy 20" (get-text-property place 'display line)))
+      (should (<= (+ place (length "copy 2030-01-01")) width))))
   (dolist (item '((:as-of 1893456000 :live t :state :fresh :metadata (:origin :region))
                   (:as-of 1893456000 :state :fresh :metadata (:origin :diagnostic))
                   (:state :stale :metadata (:origin :region))))

@@ -469,7 +469,7 @@ The last form of EDITS is what follows them."
     (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
     (save-buffer)
     (contexture-live-tests--check "typed third\nfourth\n" '(3 4))
-    (should (equal (contexture-list--state (contexture-live-tests--item)) "fresh"))
+    (should (equal (contexture-list--state (contexture-live-tests--item)) "current"))
     (insert "again ")
     (contexture-live-tests--check "typed again third\nfourth\n" '(3 4))
     (revert-buffer t t)
@@ -724,7 +724,7 @@ The last form of EDITS is what follows them."
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
     (contexture-live-tests--line 3)
-    (contexture-test-message "^Frozen: .*a.txt:3-4"
+    (contexture-test-message "^Kept a copy of today: .*a.txt:3-4"
       (call-interactively #'contexture-keep-copy))
     (contexture-ert-wait-for (null (contexture-test-item-ids)))
     (insert "not sent ")
@@ -782,7 +782,7 @@ The last form of EDITS is what follows them."
       (contexture-add-file file))
     (contexture-test-message "another item contains it" (contexture-live-tests--add 6 6))
     (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
-                   '("covered" "fresh" "covered")))
+                   '("covered" "current" "covered")))
     (should (= 2 (length (split-string (plist-get (contexture--rendered "a.txt") :text) "^third$"))))))
 
 (ert-deftest contexture-live-covered-parts-count-no-tokens-in-totals ()
@@ -901,13 +901,13 @@ The last form of EDITS is what follows them."
       (contexture-mode)
       (contexture-test-settle)
       (let ((item (contexture-live-tests--item)))
-        (should (equal (contexture-list--state item) "stale"))
-        (should (string-match-p "\\`stale 20[0-9-]+\\'"
+        (should (equal (contexture-list--state item) "changed"))
+        (should (string-match-p "\\`changed 20[0-9-]+\\'"
                                 (get-text-property
                                  0 'display
                                  (aref (cadr (contexture-list--row item 0)) 6)))))
       (contexture-ert-wait-for
-          (member " 1 stale" (ensure-list (contexture--lighter)))))))
+          (member " 1 changed" (ensure-list (contexture--lighter)))))))
 
 (provide 'contexture-live-tests)
 ;;; contexture-live-tests.el ends here

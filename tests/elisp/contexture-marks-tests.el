@@ -275,7 +275,7 @@
 (ert-deftest contexture-marks-say-what-they-are ()
   (contexture-marks-tests--with-lines
     (contexture-marks-tests--add 4 5)
-    (let ((text "in context a.txt (ctx-1, 8 tokens, fresh)"))
+    (let ((text "in context a.txt (ctx-1, 8 tokens, current)"))
       (should (equal (contexture-marks-tests--help-at 5) text))
       (should (equal (get-char-property (contexture--line-position 4) 'help-echo)
                      text))
@@ -286,7 +286,7 @@
     (save-buffer)
     (contexture-marks-tests--settle)
     (should (equal (contexture-marks-tests--help-at 5)
-                   "in context a.txt (ctx-1, 9 tokens, fresh)"))
+                   "in context a.txt (ctx-1, 9 tokens, current)"))
     (contexture-marks-tests--line 4)
     (call-interactively #'contexture-keep-copy)
     (contexture-marks-tests--line 4)
@@ -294,7 +294,7 @@
     (save-buffer)
     (contexture-marks-tests--settle)
     (should (equal (contexture-marks-tests--help-at 5)
-                   "in context a.txt (ctx-1, 9 tokens, stale)"))))
+                   "in context a.txt (ctx-1, 9 tokens, changed)"))))
 
 (ert-deftest contexture-marks-have-a-face-only-if-wanted ()
   (contexture-marks-tests--with-lines

@@ -749,7 +749,7 @@ Each is (NAME . PRIMITIVES).")
                         (get-text-property
                          0 'help-echo
                          (contexture-list--state-cell
-                          (list :metadata (list :stale target)) "stale" 'error))))
+                          (list :metadata (list :stale target)) "changed" 'error))))
       (should (get-text-property 0 'help-echo-inhibit-substitution help))
       (should-not (string-search "\u202e" help))
       (should (string-search "\\{global-map}\\[save-buffer]`a'" help)))))

@@ -271,12 +271,12 @@ That is the prompt and the candidates, with what stands behind them."
       (let ((text "be \u202ekind"))
         (contexture-trust--show (list (expand-file-name "a.md")))
         (contexture-conversations--show-summary text)
-        (contexture-conversation--show-dry-run
+        (contexture-conversation--show-preview
          (list :payload text :tokens 42 :max-tokens 8192
                :messages '(:sent 1 :of 1 :shortened 0)
                :parts (list (list :section text :role text :id text))))
         (dolist (buffer (list contexture-trust-buffer "*contexture: summary*"
-                              contexture-conversation-dry-run-buffer))
+                              contexture-conversation-preview-buffer))
           (with-current-buffer buffer
             (should (string-search "kind" (buffer-string)))
             (contexture-visible-tests--check buffer (buffer-string) t)))))))

@@ -35,11 +35,6 @@ fn the_examples_of_the_protocol_page_are_true() {
 }
 
 #[test]
-fn the_examples_of_the_readme_are_true() {
-    check_page("README.md", 2);
-}
-
-#[test]
 fn the_manual_names_every_command_and_option_of_the_package() {
     let manual = page("docs/contexture.texi");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("elisp");
