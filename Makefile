@@ -45,7 +45,7 @@ demo: setup-demo build-demo ## show it on its own sources; opens Emacs if there 
 	@scripts/demo
 
 pictures: setup-pictures build ## take the pictures and screens of the documentation again
-	@scripts/picture docs/images/session.svg
+	@scripts/picture docs/images/tour.svg
 	@scripts/pictures-browser docs/images
 	@scripts/screens
 	@scripts/screens-sessions

@@ -59,27 +59,51 @@
 
 ;;;; The drawing
 
+(defconst picture-seconds 20 "Seconds after which a moving picture begins again.")
+
 (defun picture-draw (screen output columns cursor-column cursor-line)
   "Draw the file SCREEN, as tmux captured it, into the file OUTPUT.
 The screen has COLUMNS columns; the cursor is at CURSOR-COLUMN and
 CURSOR-LINE, counted from 0."
-  (let* ((lines (picture--lines screen))
-         (width (+ (* columns picture-cell-width) (* 2 picture-margin)))
-         (height (+ (* (length lines) picture-cell-height) (* 2 picture-margin)))
-         (style (make-picture-style))
+  (picture-draw-moving (list (list screen cursor-column cursor-line)) output columns))
+
+(defun picture-draw-moving (screens output columns)
+  "Draw SCREENS, one after the other, into the file OUTPUT.
+Each is a list of a file, as tmux captured it, and the cursor's column and
+line, counted from 0.  All have COLUMNS columns."
+  (let* ((rows (length (picture--lines (caar screens))))
+         (count (length screens))
+         (width (picture--number (+ (* columns picture-cell-width) (* 2 picture-margin))))
+         (height (+ (* rows picture-cell-height) (* 2 picture-margin)))
          (coding-system-for-write 'utf-8-unix))
     (with-temp-file output
       (insert (format "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" \
 viewBox=\"0 0 %s %s\" font-family=\"'DejaVu Sans Mono', Menlo, Consolas, monospace\" \
-font-size=\"14\">\n" (picture--number width) height (picture--number width) height))
+font-size=\"14\">\n" width height width height))
+      (when (cdr screens)
+        (insert (format "<style>.s{visibility:hidden;animation:s %ss step-end infinite}\
+@keyframes s{0%%{visibility:visible}%.3f%%{visibility:hidden}}</style>\n"
+                        picture-seconds (/ 100.0 count))))
       (insert (format "<rect width=\"100%%\" height=\"100%%\" rx=\"6\" fill=\"%s\"/>\n"
                       picture-background))
-      (cl-loop for line in lines for row from 0
-               do (picture--draw-line line row style))
-      (insert (format "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\" \
-stroke=\"%s\"/>\n</svg>\n"
-                      (picture--x cursor-column) (picture--y cursor-line)
-                      picture-cell-width picture-cell-height picture-foreground)))))
+      (cl-loop for (file column line) in screens for number from 0
+               do (insert (if (cdr screens)
+                              (format "<g class=\"s\" style=\"animation-delay:%.3fs\">\n"
+                                      (/ (* number (float picture-seconds)) count))
+                            "<g>\n"))
+               (picture--draw-screen file column line)
+               (insert "</g>\n"))
+      (insert "</svg>\n"))))
+
+(defun picture--draw-screen (file cursor-column cursor-line)
+  "Draw the screen in FILE, with the cursor at CURSOR-COLUMN and CURSOR-LINE."
+  (let ((style (make-picture-style)))
+    (cl-loop for line in (picture--lines file) for row from 0
+             do (picture--draw-line line row style))
+    (insert (format "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\" \
+stroke=\"%s\"/>\n"
+                    (picture--x cursor-column) (picture--y cursor-line)
+                    picture-cell-width picture-cell-height picture-foreground))))
 
 (defun picture--lines (file)
   "Return the lines of FILE."

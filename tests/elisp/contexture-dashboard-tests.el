@@ -602,7 +602,7 @@
       (contexture-dashboard-previous)
       (should (looking-at "\\[Leave out\\]"))
       (contexture-test-message "Nothing to leave out" (contexture-dashboard-act))
-      (contexture-test-user-error "no checkpoint yet" (contexture-dashboard-go-back))
+      (contexture-test-user-error "no turn to go back to yet" (contexture-dashboard-go-back))
       (dolist (key '("g" "n" "p" "q" "RET" "?"))
         (should (commandp (key-binding (kbd key))))))))
 
