@@ -74,7 +74,7 @@ MORE, a property list, replaces parts of the result."
 (defun contexture-conversation-test-provider ()
   "Return the settings by which a server asks the model of the test."
   (list :kind 'openai :model "scripted" :default t
-        :base-url (concat (contexture-ert-model-url) "/v1")
+        :base-url (concat (llm-ert-url) "/v1")
         :price-input 0.5 :price-output 10.0))
 
 (defun contexture-conversation-test--afresh (function)

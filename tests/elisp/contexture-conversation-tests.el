@@ -727,7 +727,7 @@ no file and no symbol known here matches @nix; it is only text"
     (setq contexture-providers
           (append contexture-providers
                   (list (list "second" :kind 'ollama :model "m2"
-                              :base-url (contexture-ert-model-url)))))
+                              :base-url (llm-ert-url)))))
     (contexture-ert-wait-for
         (cl-find "second" (contexture-request 'list-providers) :test #'equal
                  :key (lambda (it) (plist-get it :name))))))

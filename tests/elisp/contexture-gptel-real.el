@@ -31,7 +31,7 @@ Without it, it cannot send text that is not ASCII.")
            (gptel-model 'played)
            (gptel-backend
             (gptel-make-openai "played" :protocol "http" :models '(played) :key "none"
-                               :host (contexture-ert-model-host))))
+                               :host (llm-ert-host))))
        (contexture-test-with-server
          (unwind-protect (progn ,@body)
            (contexture-gptel-mode -1))))))

@@ -58,7 +58,7 @@
    "config.toml"
    (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
 url = \"%s/v1\"\n"
-           (contexture-ert-model-url))))
+           (llm-ert-url))))
 
 ;;;; Ways of asking
 
@@ -107,7 +107,7 @@ Skip the test if the first is not set."
               gptel-model 'played
               gptel-backend (funcall 'gptel-make-openai "played"
                                      :protocol "http" :models '(played) :key "none"
-                                     :host (contexture-ert-model-host)))
+                                     :host (llm-ert-host)))
   (let* ((answered nil)
          (note (lambda (&rest _) (setq answered t))))
     (add-hook 'gptel-post-response-functions note nil t)
