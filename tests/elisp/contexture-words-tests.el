@@ -175,6 +175,39 @@ They do if it is a command, an option, a face or a mode."
                (contexture-words-tests--paragraphs "docs/contexture.texi"
                                                    "^@node For experts"))))
 
+(defun contexture-words-tests--flows ()
+  "Return the flows in docs/comparison.md, as (FLOW KEYS COUNT OTHER-KEYS OTHER-COUNT)."
+  (with-temp-buffer
+    (insert-file-contents (contexture-words-tests--folder "docs/comparison.md"))
+    (re-search-forward "^| flow |")
+    (forward-line 2)
+    (let (flows)
+      (while (looking-at "^| \\(.*\\) |$")
+        (push (split-string (match-string 1) " | ") flows)
+        (forward-line))
+      (nreverse flows))))
+
+(defun contexture-words-tests--keys (cell)
+  "Return the keys that CELL of a table spells between backquotes."
+  (and (string-match "\\``\\([^`]*\\)`" cell) (append (kbd (match-string 1 cell)) nil)))
+
+(ert-deftest contexture-words-keystrokes-are-counted-as-they-are ()
+  (require 'contexture)
+  (let ((flows (contexture-words-tests--flows))
+        (commands '(contexture-add-defun contexture-add-region contexture-add-symbol
+                    contexture-add-dwim contexture-preview contexture-send-region
+                    contexture-rewrite contexture-fix-error contexture-configure-provider)))
+    (should (= (length flows) (length commands)))
+    (cl-loop for (_ keys count other other-count) in flows
+             for command in commands
+             for parsed = (contexture-words-tests--keys keys)
+             do (should (equal (format "%d" (length parsed)) count))
+             (should (equal (seq-take parsed 2) (append (kbd "C-c x") nil)))
+             (should (eq (lookup-key contexture-command-map (vector (nth 2 parsed))) command))
+             (unless (equal other-count "–")
+               (should (equal (format "%d" (length (contexture-words-tests--keys other)))
+                              other-count))))))
+
 (ert-deftest contexture-words-are-found-where-they-are ()
   (should (equal (contexture-words-tests--found "Take a\ncheckpoint") "checkpoint"))
   (should (equal (contexture-words-tests--found "All Layers of it") "Layers"))
