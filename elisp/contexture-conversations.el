@@ -1342,10 +1342,10 @@ Completion shows the value, the default and the range of each setting."
 ;; an entry, even if notes were not needed or failed.  This lists them, the
 ;; newest first, and shows what the note-taker was asked and answered.
 
-(defconst contexture-conversation-notes-buffer "*contexture: views*"
+(defconst contexture-conversation-notes-buffer "*contexture: notes*"
   "Name of the buffer that lists the notes of a conversation.")
 
-(defconst contexture-conversation-turn-notes-buffer "*contexture: view*"
+(defconst contexture-conversation-turn-notes-buffer "*contexture: notes of a turn*"
   "Name of the buffer that shows the notes of one turn.")
 
 (defconst contexture-conversation-notes--limit 200
@@ -1362,7 +1362,7 @@ Completion shows the value, the default and the range of each setting."
 (defvar-local contexture-conversation-notes--status nil
   "Status of the notes in this list, a keyword, or nil for all.")
 
-(define-derived-mode contexture-conversation-notes-mode tabulated-list-mode "Views"
+(define-derived-mode contexture-conversation-notes-mode tabulated-list-mode "Notes"
   "Major mode for the notes of a conversation.
 \\<contexture-conversation-notes-mode-map>\\[contexture-conversation-notes-show] shows \
 what was asked and answered to take them for
