@@ -124,8 +124,10 @@
          (contexture-live--buffers nil)
          (contexture-notification-functions nil))
      ;; The hooks of this Emacs are not those of the other one.
-     (cl-letf (((symbol-function 'contexture-live--disconnected) #'ignore))
-       (contexture-test-as-other-emacs ,connection ,@body))))
+     (cl-letf (((symbol-function 'contexture-live--connected) #'ignore)
+               ((symbol-function 'contexture-live--disconnected) #'ignore))
+       (prog1 (contexture-test-as-other-emacs ,connection ,@body)
+         (cancel-function-timers 'contexture-live--connected)))))
 
 (defun contexture-truth-tests--some-buffer ()
   "Return a buffer that visits a file, or visit one."
