@@ -301,33 +301,38 @@ With a region, return the hunks, files or commits in it.  Elsewhere in a buffer
 of differences, return all of them."
   (or (cl-loop for section in (or (magit-region-sections)
                                   (list (magit-current-section)))
-               append (cl-loop for each = section then (eieio-oref each 'parent)
+               append (cl-loop for each = section then (contexture-point--slot each 'parent)
                                while each
                                thereis (contexture-point--section each)))
       (contexture-point--magit-buffer)))
 
+(defun contexture-point--slot (section slot)
+  "Return what is in SLOT of SECTION, a section of Magit."
+  (eieio-oref section slot))            ; the compiler knows no slots of Magit
+
 (defun contexture-point--section (section)
   "Return the subjects of SECTION, a section of Magit, or nil."
-  (let ((value (eieio-oref section 'value)))
-    (pcase (eieio-oref section 'type)
+  (let ((value (contexture-point--slot section 'value)))
+    (pcase (contexture-point--slot section 'type)
       ('hunk (list (contexture-point--part
                     (contexture-point--section-text section)
-                    (list (eieio-oref (eieio-oref section 'parent) 'value)))))
+                    (list (contexture-point--slot (contexture-point--slot section 'parent) 'value)))))
       ((and 'file (guard (stringp value)))
-       (when (eieio-oref section 'washer) (magit-section-show section))
-       (if (eieio-oref section 'children)
+       (when (contexture-point--slot section 'washer) (magit-section-show section))
+       (if (contexture-point--slot section 'children)
            (list (contexture-point--part (contexture-point--section-text section)
                                          (list value)))
          (when-let* ((file (contexture-point--file value)))
            (list (contexture-point--whole-file file)))))
       ((or 'unstaged 'staged)
-       (cl-mapcan #'contexture-point--section (eieio-oref section 'children)))
+       (cl-mapcan #'contexture-point--section (contexture-point--slot section 'children)))
       ((or 'commit 'module-commit 'stash 'branch 'tag)
        (when-let* ((commit (contexture-point--commit value))) (list commit))))))
 
 (defun contexture-point--section-text (section)
   "Return the text of SECTION, also of what is folded."
-  (buffer-substring-no-properties (eieio-oref section 'start) (eieio-oref section 'end)))
+  (buffer-substring-no-properties (contexture-point--slot section 'start)
+                                  (contexture-point--slot section 'end)))
 
 (defun contexture-point--magit-buffer ()
   "Return the commit or the differences that this buffer of Magit shows, or nil."
