@@ -259,8 +259,13 @@ It is computed for each completion, since models come in while the user types."
     (with-current-buffer buffer
       (if-let* ((provider (contexture-conversation--provider name)))
           (contexture--format "  %s" (plist-get provider :model))
-        (let ((provider (contexture-conversation--provider-with name)))
-          (if provider (contexture--format "  of %s" provider) ""))))))
+        (let* ((provider (contexture-conversation--provider-with name))
+               (models (cdr (assoc provider contexture-conversation--models))))
+          (if provider
+              (concat (contexture--format "  of %s" provider)
+                      (contexture--model-about
+                       (and (listp models) (car (member name models)))))
+            ""))))))
 
 (defun contexture-conversation--ask-models ()
   "Ask each provider for its models, unless it has answered or was just asked.
@@ -273,7 +278,7 @@ Emacs does not wait for the answers."
          'list-models (list :provider name)
          (lambda (result)
            (setf (alist-get name contexture-conversation--models nil nil #'equal)
-                 (plist-get result :models)))
+                 (contexture--model-names result)))
          (lambda (_)                    ; next time it is asked again
            (setq contexture-conversation--models
                  (cl-delete name contexture-conversation--models

@@ -16,6 +16,7 @@
 
 ;;; Code:
 
+(require 'json)
 (require 'project)
 (require 'contexture-rpc)
 (eval-when-compile (require 'subr-x))
@@ -229,6 +230,7 @@ Signal an error if Cargo is not installed."
 
 (defconst contexture-provider--kinds
   '(("openai" . "https://api.openai.com/v1")
+    ("responses" . "https://api.openai.com/v1")
     ("anthropic" . "https://api.anthropic.com")
     ("gemini" . "https://generativelanguage.googleapis.com")
     ("ollama" . "http://localhost:11434")
@@ -236,9 +238,27 @@ Signal an error if Cargo is not installed."
   "Kinds of providers, with their usual addresses.")
 
 (defconst contexture-provider--keys
-  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :context
-          :answer-tokens :price-input :price-output :default :script)
+  '(:kind :model :base-url :auth-source :api-key-env :api-key-command :key-header
+          :headers :api-version :effort :temperature :top-p :extra :context :ca-file
+          :proxy :first-byte :silence :thinks :answer-tokens :price-input
+          :price-output :default :script)
   "Keywords that an entry of `contexture-providers' may have.")
+
+(defconst contexture-provider--further
+  '(("effort" "off" "low" "medium" "high")
+    ("headers")
+    ("temperature" . number)
+    ("top-p" . number)
+    ("extra")
+    ("key-header")
+    ("api-version")
+    ("proxy")
+    ("ca-file")
+    ("first-byte" . number)
+    ("silence" . number)
+    ("answer-tokens" . number))
+  "Settings that are asked for on demand, with the kind of their values.
+That is a list of words, `number', or nil for a text.")
 
 (defvar contexture-provider--secrets (make-hash-table :test #'equal)
   "Hash table from (HOST USER) to a function that returns the API key.")
@@ -327,8 +347,11 @@ Signal an error if ENTRY is not a valid entry of `contexture-providers'."
           (cons name
                 (cl-loop for (key value) on plist by #'cddr
                          unless (or (null value) (eq key :auth-source))
-                         nconc (list key (if (eq key :kind) (contexture--name value)
-                                           value)))))))
+                         nconc (list key
+                                     (cond ((eq key :kind) (contexture--name value))
+                                           ((and (eq key :extra) (consp value))
+                                            (json-encode value))
+                                           (t value))))))))
 
 (defun contexture-provider--send (connection name params secret)
   "Send the provider NAME with PARAMS to CONNECTION's server.
@@ -459,7 +482,8 @@ If PLACE names no user, try \"apikey\" first, which other packages use."
 Interactively, you are asked for the kind of server, its address, the model
 and, if nobody tells it, the model's limit.  For a key you are asked only if
 the server wants one that is not found.  With a prefix argument, you are
-also asked for the name, the place of the key, and whether to save.  This
+also asked for the name, the place of the key, further settings, and whether
+to save.  This
 adds SETTINGS to `contexture-providers'; with SAVE, as interactively
 without a prefix argument, also for an Emacs started later."
   (interactive (contexture-provider--read current-prefix-arg))
@@ -513,7 +537,8 @@ If MORE is non-nil, also ask for what is usually found."
                     (and (not (equal url usual)) (list :base-url url)))
                   (cond ((member kind '("ollama" "scripted")) nil)
                         (more (contexture-provider--read-key))
-                        (t (contexture-provider--find-key kind url))))))
+                        (t (contexture-provider--find-key kind url)))
+                  (and more (not scripted) (contexture-provider--read-further)))))
     (list name
           (if scripted
               (append settings
@@ -522,6 +547,41 @@ If MORE is non-nil, also ask for what is usually found."
             (contexture-provider--read-model name settings))
           (or (not more)
               (y-or-n-p "Save this model for later? ")))))
+
+(defun contexture-provider--read-further ()
+  "Ask for further settings, until none is named; return them."
+  (let (settings)
+    (while (let ((name (completing-read (format-prompt "Further setting" "none")
+                                        (mapcar #'car contexture-provider--further)
+                                        nil nil nil t "")))
+             (unless (string-blank-p name)
+               (let ((kind (cdr (assoc name contexture-provider--further)))
+                     (prompt (concat (capitalize name) ": ")))
+                 (setq settings
+                       (plist-put settings (intern (concat ":" name))
+                                  (cond ((equal name "headers")
+                                         (contexture-provider--read-headers))
+                                        ((consp kind) (completing-read prompt kind nil t))
+                                        (kind (read-number prompt))
+                                        (t (read-string prompt nil t))))))
+               t)))
+    settings))
+
+(defun contexture-provider--read-headers ()
+  "Ask for headers, until none is named; return them.  No history keeps them."
+  (let (headers name)
+    (while (not (string-blank-p (setq name (read-string (format-prompt "Header" "no more")
+                                                        nil t))))
+      (push (list :name name
+                  (pcase (completing-read "Where is its value? "
+                                          '("here" "environment variable" "command")
+                                          nil t nil nil "here")
+                    ("environment variable" :env)
+                    ("command" :command)
+                    (_ :value))
+                  (read-string "Value, variable or command: " nil t))
+            headers))
+    (nreverse headers)))
 
 (defun contexture-provider--name (kind url)
   "Return the name of a provider of KIND at URL, or nil for one without a server.
@@ -586,7 +646,7 @@ If the server wants a key and none is known, ask for it."
               ((not (contexture-provider--key-p settings)))
               (key (contexture-provider--enter-key settings)))
         (contexture-provider--models name (append settings key))
-      (list settings (plist-get result :models) why))))
+      (list settings (contexture--model-names result) why))))
 
 (defun contexture-provider--key-p (settings)
   "Return non-nil if SETTINGS say where the key is."
@@ -642,7 +702,10 @@ Return the setting that finds it there, or nil if none was entered."
                  (completing-read
                   (format-prompt (if problem (contexture--format "%s; model" problem) "Model")
                                  (contexture--visible default))
-                  models nil nil nil t default))))
+                  (contexture--table (lambda () models) 'contexture-model
+                                     (lambda (it)
+                                       (contexture--model-about (car (member it models)))))
+                  nil nil nil t default))))
     (if (string-empty-p model) (user-error "A provider needs a model") model)))
 
 (defun contexture-provider--missing-limit (name settings)
@@ -741,9 +804,11 @@ THEN with a note about SUBJECT, a phrase such as \"Models are\"."
 (defun contexture-doctor--judge-provider (provider outcome value)
   "Return the finding on PROVIDER, whose check ended with OUTCOME and VALUE."
   (let* ((model (plist-get provider :model))
-         (said (format "%s: %s%s" (plist-get provider :name) model
-                       (if (plist-get provider :default) ", the default" "")))
-         (models (and (eq outcome 'answered) (plist-get value :models))))
+         (settings (plist-get provider :settings))
+         (said (format "%s: %s%s%s" (plist-get provider :name) model
+                       (if (plist-get provider :default) ", the default" "")
+                       (if settings (concat ", with " settings) "")))
+         (models (and (eq outcome 'answered) (contexture--model-names value))))
     (cond ((eq outcome 'silent)
            (list 'warn (format "%s; the provider does not answer" said)
                  (format "Check that you can reach %s."

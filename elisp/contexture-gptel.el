@@ -17,6 +17,10 @@
 ;; It needs gptel 0.9.9 or later and uses that hook, `gptel-fsm-info' with
 ;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt' and
 ;; `gptel-prompt-prefix-string'.  It changes no function of gptel.
+;;
+;; `contexture-import-gptel' takes gptel's models over, so that Contexture can
+;; talk to them, too.  It reads `gptel--known-backends', as there is no other
+;; list of them, and the slots of each backend.
 
 ;;; Code:
 
@@ -25,8 +29,16 @@
 
 (declare-function gptel-fsm-info "ext:gptel-request" (fsm))
 (declare-function gptel-prompt-prefix-string "ext:gptel-request" ())
+(declare-function contexture-provider--kept-text "contexture-doctor" (save))
+(declare-function contexture-provider--params "contexture-doctor" (entry))
+(declare-function contexture-provider--place "contexture-doctor" (entry))
+(declare-function gptel--get-api-key "ext:gptel-request" (&optional key))
 (declare-function transient-append-suffix "transient" t)
 (declare-function transient-remove-suffix "transient" t)
+(defvar contexture-provider--kinds)
+(defvar contexture-provider--secrets)
+(defvar gptel--known-backends)
+(defvar gptel-backend)
 (defvar gptel-mode)
 (defvar gptel-model)
 (defvar gptel-prompt-transform-functions)
@@ -277,6 +289,147 @@ prompt cache stays valid for them."
       (setq-local gptel-system-prompt
                   (if (cdr parts) (cons message (cdr parts)) message))
       t)))
+
+;;;; Taking models over
+
+;; A backend becomes an entry of `contexture-providers'.  A key that gptel finds
+;; with auth-source is found there by us, too.  Any other key stays where gptel
+;; has it: we keep a function that asks gptel for it, until this Emacs ends.
+
+(defconst contexture-gptel--kinds
+  '((gptel-openai-responses . "responses")
+    (gptel-openai . "openai")
+    (gptel-deepseek . "openai")
+    (gptel-perplexity . "openai")
+    (gptel-anthropic . "anthropic")
+    (gptel-gemini . "gemini")
+    (gptel-ollama . "ollama"))
+  "Alist from types of gptel's backends to kinds of providers.")
+
+(defconst contexture-gptel--import-buffer "*contexture: gptel's models*"
+  "Name of the buffer that shows what would be taken over.")
+
+;;;###autoload
+(defun contexture-import-gptel ()
+  "Take the models of gptel over into `contexture-providers'.
+First show what is taken, and ask.  A backend that has the name of a
+provider replaces it.  No key is shown or written into a file: keys that
+gptel finds with auth-source are found there again, and any other key is
+asked of gptel, until this Emacs ends."
+  (interactive)
+  (require 'contexture-doctor)
+  (unless (or (boundp 'gptel--known-backends) (require 'gptel nil t))
+    (user-error "Package gptel is not installed"))
+  (let* ((found (mapcar (lambda (it) (contexture-gptel--entry (cdr it)))
+                        gptel--known-backends))
+         (taken (cl-remove-if-not #'consp found :key #'cdr)))
+    (unless found (user-error "No backend is known to gptel"))
+    (contexture-gptel--show found)
+    (cond ((null taken)
+           (user-error "None of gptel's backends can be taken over"))
+          ((contexture--y-or-n-p
+            (format "Take over %s? " (contexture--count (length taken) "model")))
+           (contexture-gptel--take taken))
+          (t (contexture--message "Contexture: nothing was taken over")))))
+
+(defun contexture-gptel--slot (backend slot)
+  "Return what BACKEND has in SLOT."
+  (cl-struct-slot-value (type-of backend) slot backend))
+
+(defun contexture-gptel--entry (backend)
+  "Return the entry of `contexture-providers' for BACKEND.
+Return its name and a string, the reason, if it cannot be taken over."
+  (let* ((name (contexture-gptel--slot backend 'name))
+         (kind (alist-get (type-of backend) contexture-gptel--kinds))
+         (model (if (eq backend (bound-and-true-p gptel-backend)) gptel-model
+                  (car (contexture-gptel--slot backend 'models))))
+         (headers (contexture-gptel--slot backend 'header))
+         (extra (contexture-gptel--slot backend 'request-params)))
+    (cond ((null kind) (cons name "Contexture has no such kind of server"))
+          ((null model) (cons name "it has no model"))
+          (t
+           `(,name :kind ,kind :model ,(format "%s" model)
+                   ,@(contexture-gptel--address backend kind)
+                   ,@(contexture-gptel--key backend)
+                   ,@(and (consp headers) (not (functionp headers))
+                          (list :headers (contexture-gptel--headers headers)))
+                   ,@(and extra (list :extra extra)))))))
+
+(defun contexture-gptel--address (backend kind)
+  "Return the address of BACKEND, of KIND, as settings; nil for the usual one."
+  (let* ((usual (cdr (assoc kind contexture-provider--kinds)))
+         (root (concat (or (contexture-gptel--slot backend 'protocol) "https") "://"
+                       (contexture-gptel--slot backend 'host)))
+         (endpoint (contexture-gptel--slot backend 'endpoint))
+         (path (if (and (stringp endpoint) (member kind '("openai" "responses" "anthropic")))
+                   (replace-regexp-in-string
+                    "/\\(?:chat/completions\\|responses\\|messages\\)\\'" "" endpoint)
+                 ""))
+         (url (concat root path)))
+    (unless (member usual (list url root)) (list :base-url url))))
+
+(defun contexture-gptel--key (backend)
+  "Return settings that say where the key of BACKEND is; nil if it has none."
+  (when (contexture-gptel--slot backend 'key)
+    '(:auth-source (:user "apikey"))))
+
+(defun contexture-gptel--auth-source-p (key)
+  "Return non-nil if gptel finds KEY with auth-source."
+  (or (eq key 'gptel-api-key-from-auth-source)
+      (and key (symbolp key) (not (fboundp key)) (boundp key)
+           (eq (symbol-value key) 'gptel-api-key-from-auth-source))))
+
+(defun contexture-gptel--headers (headers)
+  "Return HEADERS, an alist, as those of a provider."
+  (cl-loop for (name . value) in headers
+           unless (equal (downcase name) "content-type")
+           collect (list :name name :value value)))
+
+(defun contexture-gptel--show (found)
+  "Show FOUND, entries and what cannot be taken over, without any key."
+  (with-current-buffer (get-buffer-create contexture-gptel--import-buffer)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert "Models of gptel, as Contexture would ask them:\n")
+      (pcase-dolist (`(,name . ,settings) found)
+        (insert (contexture--visible
+                 (if (stringp settings)
+                     (format "\n%s: not taken, since %s" name settings)
+                   (format "\n%s: %s, %s, at %s%s%s" name (plist-get settings :model)
+                           (plist-get settings :kind)
+                           (or (plist-get settings :base-url) "the usual address")
+                           (if (plist-get settings :auth-source)
+                               ", with the key that gptel uses" ", without a key")
+                           (mapconcat (lambda (it) (concat ", header " (plist-get it :name)))
+                                      (plist-get settings :headers) "")))
+                 t)))
+      (insert "\n\nHeaders that a function of gptel makes are not taken over.\n"))
+    (setq buffer-read-only t)
+    (goto-char (point-min))
+    (display-buffer (current-buffer))))
+
+(defun contexture-gptel--take (taken)
+  "Add TAKEN to `contexture-providers', for later sessions, too."
+  (let (asked)
+    (dolist (entry taken)
+      (contexture-provider--params entry) ; this checks ENTRY
+      (let ((key (contexture-gptel--slot (alist-get (car entry) gptel--known-backends
+                                                    nil nil #'equal)
+                                         'key)))
+        (when (and key (not (contexture-gptel--auth-source-p key)))
+          (push (car entry) asked)
+          (puthash (contexture-provider--place entry) (lambda () (gptel--get-api-key key))
+                   contexture-provider--secrets))))
+    (customize-save-variable
+     'contexture-providers
+     (append (cl-remove-if (lambda (it) (assoc (car it) taken)) contexture-providers) taken))
+    (contexture--message
+     "Contexture: took over %s of gptel, %s%s" (contexture--count (length taken) "model")
+     (contexture-provider--kept-text t)
+     (if asked
+         (format "; for later sessions, put %s of %s into ~/.authinfo.gpg, with login apikey"
+                 (if (cdr asked) "the keys" "the key") (string-join (nreverse asked) ", "))
+       ""))))
 
 (provide 'contexture-gptel)
 ;;; contexture-gptel.el ends here

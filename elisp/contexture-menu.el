@@ -69,6 +69,20 @@ Empty input means its present value."
                      (string-to-number text))
                     (t (user-error "Type a number of tokens, such as 8000"))))))
 
+(defun contexture-menu--models ()
+  "Return a completion table of the providers, and of their models as they come in.
+Emacs does not wait for the models."
+  (let ((names (mapcar #'car contexture-providers)) models)
+    (when (contexture-running-p)
+      (dolist (name names)
+        (contexture-request-async
+         'list-models (list :provider name)
+         :success (lambda (result)
+                    (setq models (append models (contexture--model-names result))))
+         :error #'ignore)))
+    (contexture--table (lambda () (append names models)) 'contexture-model
+                       (lambda (it) (contexture--model-about (car (member it models)))))))
+
 (transient-define-infix contexture-menu-model ()
   "Choose the model for conversations that have none, until this Emacs ends."
   :class 'contexture-menu--option
@@ -77,7 +91,7 @@ Empty input means its present value."
   :description "model"
   :reader (lambda (_prompt _initial history)
             (let ((model (completing-read "Model or provider (empty for the server's default): "
-                                          (mapcar #'car contexture-providers)
+                                          (contexture-menu--models)
                                           nil nil nil history)))
               (and (not (string-blank-p model)) (string-trim model)))))
 

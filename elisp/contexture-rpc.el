@@ -1168,10 +1168,14 @@ need their own range in a regexp.")
   "Number of characters that the encoding in progress has replaced.")
 
 (defun contexture--redact (line)
-  "Return LINE, a printed message, with every API key in it hidden."
-  (if (string-search ":api-key \"" line)
-      (replace-regexp-in-string ":api-key \"\\(?:[^\"\\]\\|\\\\.\\)*\""
-                                ":api-key \"(hidden)\"" line t t)
+  "Return LINE, a printed message, with every API key in it hidden.
+The values of a provider's headers are hidden, too."
+  (let ((text " \"\\(?:[^\"\\]\\|\\\\.\\)*\""))
+    (dolist (name (if (string-search "configure-provider" line) '(":api-key" ":value")
+                    '(":api-key")))
+      (when (string-search (concat name " \"") line)
+        (setq line (replace-regexp-in-string (concat name text)
+                                             (concat name " \"(hidden)\"") line t t))))
     line))
 
 (defun contexture--encode (message)

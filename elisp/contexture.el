@@ -921,14 +921,36 @@ is no."
 
 ;;;; Models
 
+(defun contexture--model-names (result)
+  "Return the names of the models in RESULT, that of `list-models'.
+Each has what is known of the model as its text property `contexture-model'."
+  (mapcar (lambda (model)
+            (propertize (plist-get model :name) 'contexture-model model))
+          (plist-get result :models)))
+
+(defun contexture--model-about (name)
+  "Return an annotation with what is known of the model NAME, or \"\".
+NAME comes from `contexture--model-names', or is nil."
+  (let* ((model (and name (get-text-property 0 'contexture-model name)))
+         (limit (plist-get model :limit))
+         (abilities (cl-loop for (key word) in '((:tools "tools") (:pictures "pictures")
+                                                 (:effort "effort"))
+                             when (plist-get model key) collect word)))
+    (if (or limit abilities)
+        (concat "  " (string-join `(,@(and limit (list (format "%s tokens" limit)))
+                                    ,@abilities)
+                                  ", "))
+      "")))
+
 (defcustom contexture-providers nil
   "Models to talk to, besides those in the server's configuration file.
 Each is (NAME . PLIST).  Emacs sends them to the server each time it
 connects, and the server keeps them until it ends.  Changes take effect
 when they are made, also in an entry that is removed.  The plist has
 
-  :kind         openai (or any server with its interface), anthropic,
-                gemini, ollama or scripted
+  :kind         openai (or any server with its interface), responses
+                (OpenAI's Responses API), anthropic, gemini, ollama or
+                scripted
   :model        the provider's name for the model
   :base-url     the address, if it is not the usual one of that kind
   :auth-source  t to look up the API key with `auth-source' by the host
@@ -939,11 +961,26 @@ when they are made, also in an entry that is removed.  The plist has
                 server that has the key
   :api-key-command
                 instead of :auth-source, the command that prints the key
+  :key-header   the header for the key, such as \"authorization\" or
+                \"api-key\"
+  :headers      further headers, a list of (:name NAME :value TEXT),
+                (:name NAME :env VARIABLE) or (:name NAME :command COMMAND)
+  :api-version  the version of Azure's interface; the model is then the
+                name of a deployment
+  :effort       how much the model reasons: off, low, medium or high
+  :temperature, :top-p
+                how varied the answers are
+  :extra        further members of each request: a plist, or JSON text
   :script       the file with the answers of a scripted provider
-  :context      Ollama's context length in tokens; its own default is
+  :context      limit of the model in tokens; Ollama's own default is
                 often small
   :answer-tokens
                 maximum number of tokens of an answer
+  :first-byte, :silence
+                how many seconds an answer may take to begin, and to go on
+  :ca-file      a file with certificates to trust
+  :proxy        the address of a proxy, or none
+  :thinks       t if answers begin within reasoning
   :price-input, :price-output
                 price of a million tokens, in any currency
   :default      t to use this model when none is named

@@ -54,10 +54,11 @@ pub mod engine {
     pub use crate::engine::{DEFAULT_TEMPLATE, Engine, Handle, SessionSettings};
 }
 pub mod provider {
-    pub use crate::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
+    pub use crate::provider::{ErrorKind, Family, HttpProvider, ProviderError, Serving, Times};
     pub mod chat {
         pub use crate::provider::chat::{
-            ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
+            ChatMessage, Effort, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool,
+            Usage,
         };
     }
     pub mod embed {

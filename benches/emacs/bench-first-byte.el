@@ -156,7 +156,7 @@ The server also asks for the limit of the model, which is no question."
         (progn
           (with-temp-file configuration
             (insert (format (concat "[[providers]]\nname = \"bench\"\nkind = \"openai\"\n"
-                                    "model = \"bench\"\nurl = \"http://127.0.0.1:%d/v1\"\n")
+                                    "model = \"bench\"\nbase-url = \"http://127.0.0.1:%d/v1\"\n")
                             (bench-first-byte-wait "port \\([0-9]+\\)\n"))))
           (let ((contexture--connection
                  (bench-connection (getenv "CONTEXTURE_BIN") "--state"

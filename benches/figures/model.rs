@@ -36,7 +36,7 @@ impl Model {
         let port = self.port;
         format!(
             "[[providers]]\nname = \"bench\"\nkind = \"openai\"\nmodel = \"bench\"\n\
-             url = \"http://127.0.0.1:{port}/v1\"\n"
+             base-url = \"http://127.0.0.1:{port}/v1\"\n"
         )
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn endless(kind: Endless) -> anyhow::Result<String> {
     });
     Ok(format!(
         "[[providers]]\nname = \"endless\"\nkind = \"openai\"\nmodel = \"endless\"\n\
-         url = \"http://127.0.0.1:{port}/v1\"\n"
+         base-url = \"http://127.0.0.1:{port}/v1\"\n"
     ))
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
 use crate::provider::secret::KeySource;
-use crate::provider::settings::{BadSetting, check_url, key_source};
+use crate::provider::settings::{BadSetting, EXAMPLE, check_address, key_source};
 
 /// Default maximum time that a call waits for a vector, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;
@@ -67,7 +67,7 @@ pub(super) fn embeddings(
 fn checked(said: EmbeddingSettings) -> Result<Embeddings, String> {
     let EmbeddingSettings { url, model, api_key_env, api_key_command, timeout } = said;
     let said = |wrong: BadSetting| wrong.to_string();
-    check_url(&url).map_err(said)?;
+    check_address("url", &url, EXAMPLE).map_err(said)?;
     if model.trim().is_empty() {
         return Err("model must not be empty".to_owned());
     }

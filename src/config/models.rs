@@ -1,8 +1,8 @@
 //! Limits, factors and tokenizers that the user sets for models: `[[models]]` in the configuration
 //! file.
 
-use super::{ConfigError, Explained, FILE, bad_table};
-use crate::tokens::model::Override;
+use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
+use crate::tokens::model::{Override, TABLE_DATE};
 
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
 /// limit is a mistake.
@@ -25,6 +25,8 @@ pub(super) fn overrides(
         explained.push(Explained { name: "models", value: describe(&model), source: FILE });
         overrides.push(model);
     }
+    let value = format!("the built-in table of {TABLE_DATE}");
+    explained.push(Explained { name: "models", value, source: DEFAULTS });
     Ok(overrides)
 }
 
@@ -43,8 +45,11 @@ fn check(model: &Override, prefix: &str, twice: bool) -> Result<(), String> {
     if let Some(factor) = model.factor.filter(|factor| !(least..=most).contains(factor)) {
         return Err(format!("factor must be from {least} to {most}, got {factor}"));
     }
+    let can = [model.tools, model.pictures, model.effort];
     match (model.limit, model.factor, model.tokenizer) {
-        (None, None, None) => Err("needs a limit, a factor or a tokenizer".to_owned()),
+        (None, None, None) if can.iter().all(Option::is_none) => {
+            Err("needs a limit, a factor or a tokenizer, or tools, pictures or effort".to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -53,6 +58,8 @@ fn describe(model: &Override) -> String {
     let limit = model.limit.map(|limit| format!("limit {limit}"));
     let factor = model.factor.map(|factor| format!("factor {factor}"));
     let tokenizer = model.tokenizer.map(|tokenizer| format!("tokenizer {tokenizer}"));
-    let said: Vec<String> = [limit, factor, tokenizer].into_iter().flatten().collect();
+    let can = [("tools", model.tools), ("pictures", model.pictures), ("effort", model.effort)];
+    let can = can.into_iter().filter_map(|(name, can)| Some(format!("{name} {}", can?)));
+    let said: Vec<String> = [limit, factor, tokenizer].into_iter().flatten().chain(can).collect();
     format!("{}*: {}", model.prefix, said.join(", "))
 }

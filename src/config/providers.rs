@@ -17,11 +17,15 @@ pub(super) fn providers(
         if providers.iter().any(|known| known.name == name) {
             return Err(bad("name is given twice; give each provider its own name"));
         }
+        if provider.api_key.is_some() {
+            return Err(bad("api-key must not be in a file; use api-key-env or api-key-command"));
+        }
         let configured = provider.checked().map_err(|wrong| bad(&wrong.to_string()))?;
         let Configured { name, model, from, .. } = &configured;
         let value = format!("{name}: {model} of {from}");
         explained.push(Explained { name: "providers", value, source: FILE });
-        providers.push(configured);
+        let at = if configured.default { 0 } else { providers.len() };
+        providers.insert(at, configured);
     }
     Ok(providers)
 }

@@ -147,7 +147,7 @@ fn providers_are_served_or_scripted() {
     check(&in_file("").unwrap(), "providers", "none", DEFAULTS);
     let file = "[[providers]]\nname = \"claude\"\nkind = \"anthropic\"\nmodel = \"m-1\"\n\
                 [[providers]]\nname = \"here\"\nkind = \"openai\"\nmodel = \"m-2\"\n\
-                url = \"http://localhost:8080/v1\"\n\
+                base-url = \"http://localhost:8080/v1\"\n\
                 [[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-3\"\n\
                 script = \"/none/play.toml\"\n";
     let config = in_file(file).unwrap();
@@ -176,19 +176,22 @@ fn providers_are_served_or_scripted() {
 fn the_problem_with_a_provider_is_reported() {
     let with =
         |more: &str| format!("[[providers]]\nname = \"a\"\nmodel = \"m\"\nkind = \"{}", more);
-    refused(&with("gpt\""), "[[providers]] \"a\": kind must be one of openai, anthropic, gemini");
+    refused(
+        &with("gpt\""),
+        "[[providers]] \"a\": kind must be one of openai, responses, anthropic, gemini",
+    );
     refused(&with("scripted\""), "\"a\": script is missing");
     refused(&with("ollama\"\nscript = \"x\""), "script is only for the kind scripted");
-    refused(&with("ollama\"\nurl = \"x\""), "url must begin with http://");
+    refused(&with("ollama\"\nbase-url = \"x\""), "base-url must begin with http://");
     refused(&with("ollama\"\nkey = \"k3y\""), "unknown field `key`, expected one of `name`");
     refused(&with("ollama\"\napi-key-env = \"\""), "api-key-env must not be empty");
-    refused(&with("ollama\"\nmax-tokens = 0"), "max-tokens must be 1 or more");
+    refused(&with("ollama\"\nanswer-tokens = 0"), "answer-tokens must be 1 or more");
     refused(&with("ollama\"\nprice-input = 1"), "price-input and price-output must both be");
     refused(&with("ollama\"\nprice-input = nan\nprice-output = 1"), "must both be 0 or more");
     refused(&with("ollama\"\ncontext = 5"), "context must be from 256 to 100000000 tokens");
     // API keys do not belong in the configuration file.
     let error = in_file(&with("ollama\"\napi-key = \"k3y\"")).unwrap_err();
-    assert!(error.contains("unknown field `api-key`") && !error.contains("k3y"), "{error}");
+    assert!(error.contains("api-key must not be in a file") && !error.contains("k3y"), "{error}");
     let once = with("ollama\"\n");
     let twice = "in the configuration file, [[providers]] \"a\": name is given twice; give each";
     refused(&format!("{once}{once}"), twice);

@@ -9,7 +9,7 @@ use crate::provider::Origin;
 use crate::provider::chat::Provider as ChatProvider;
 use crate::provider::scripted::Scripted;
 #[cfg(feature = "providers")]
-use crate::provider::{secret::Secret, settings::ProviderSettings};
+use crate::provider::{chat::Effort, secret::Secret, settings::ProviderSettings};
 
 /// Default name and model of a script.
 const SCRIPTED: &str = "scripted";
@@ -90,7 +90,7 @@ impl Provider {
                 let (price_input, price_output) = price.unzip();
                 let settings = ProviderSettings {
                     name: name.clone(),
-                    max_tokens,
+                    answer_tokens: max_tokens,
                     price_input,
                     price_output,
                     ..*settings
@@ -139,6 +139,12 @@ impl Server {
         Self::of("ollama", model)
     }
 
+    /// Creates the settings for an `OpenAI` model, asked by the Responses API, which some models
+    /// need. Key and address are as for [`openai`](Self::openai).
+    pub fn responses(model: impl Into<String>) -> Self {
+        Self::of("responses", model)
+    }
+
     /// Creates the settings for an `OpenAI` model, or a model on any server with the same
     /// interface. The key is read from the environment variable `OPENAI_API_KEY` unless another
     /// source or a [`url`](Self::url) is set.
@@ -159,7 +165,7 @@ impl Server {
     /// the environment unless [`api_key_env`](Self::api_key_env) names a variable.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.0.url = Some(url.into());
+        self.0.base_url = Some(url.into());
         self
     }
 
@@ -174,6 +180,13 @@ impl Server {
     #[must_use]
     pub fn api_key_env(mut self, variable: impl Into<String>) -> Self {
         self.0.api_key_env = Some(variable.into());
+        self
+    }
+
+    /// Sets how much the model reasons before it answers.
+    #[must_use]
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.0.effort = Some(effort);
         self
     }
 

@@ -6,6 +6,7 @@ use super::{Costs, Engine, EngineError, Models};
 use crate::store::StoreError;
 use crate::tokens::Counter;
 use crate::tokens::calibration::Calibration;
+use crate::tokens::model::Model;
 
 impl Engine {
     /// Replaces the token counter, the overrides and the default model with those in `models`.
@@ -31,6 +32,11 @@ impl Engine {
         let model = self.models.costs(Some(&name)).model.calibrated(&self.calibration(&name)?);
         let measure = model.measure(&self.models.counter);
         Ok(Costs { model, measure })
+    }
+
+    /// Returns what is known of a model, without calibration.
+    pub fn model(&self, name: &str) -> Model {
+        Model::named(name, &self.models.overrides)
     }
 
     /// Calibrates a model with a provider's report: the provider counted `reported` input tokens

@@ -3,6 +3,12 @@
 
 use super::family::Family;
 
+/// The path below which Azure has deployments.
+const DEPLOYMENTS: &str = "/openai/deployments/";
+/// Endings of the hosts of Azure, which take the key in a header of their own.
+const AZURE: &[&str] =
+    &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];
+
 /// The address of a server, in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
@@ -13,15 +19,23 @@ pub(super) struct Address {
     query: String,
     /// True if the version belongs to the base, or the server has none.
     is_whole: bool,
+    /// True if the model is one of Azure's deployments, which the path names.
+    is_deployed: bool,
 }
 
 impl Address {
-    pub(super) fn new(family: Family, url: &str) -> Self {
+    /// Takes an address apart. `version` is that of Azure's interface.
+    pub(super) fn new(family: Family, url: &str, version: Option<&str>) -> Self {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+        let has_version = query.split('&').any(|part| part.starts_with("api-version="));
+        let version = version.filter(|_| !has_version);
+        let version = version.map(|version| format!("api-version={version}"));
+        let parts = [Some(query.to_owned()).filter(|query| !query.is_empty()), version];
+        let query = parts.into_iter().flatten().collect::<Vec<_>>().join("&");
+        let query = if query.is_empty() { query } else { format!("?{query}") };
         let path = path.trim_end_matches('/');
         let endpoints: &[&str] = match family {
-            Family::Openai => &["/chat/completions", "/models", "/responses"],
+            Family::Openai | Family::Responses => &["/chat/completions", "/models", "/responses"],
             Family::Anthropic => &["/messages", "/models"],
             Family::Gemini => &[],
             Family::Ollama => &["/api/chat", "/api/generate", "/api/tags", "/v1", "/api"],
@@ -35,20 +49,33 @@ impl Address {
             },
             _ => known.unwrap_or(path),
         };
-        let is_whole = (base != path && family != Family::Gemini)
-            || has_version(base)
-            || (family == Family::Openai && !query.is_empty());
-        Self { family, base: base.trim_end_matches('/').to_owned(), query, is_whole }
+        let base = base.trim_end_matches('/');
+        let is_azure = family.has_versions() && query.contains("api-version=");
+        // Other paths of Azure have no deployments.
+        let root = base.strip_suffix("/openai").filter(|_| is_azure);
+        let is_root = base.split("://").nth(1).is_some_and(|rest| !rest.contains('/'));
+        let is_deployed = is_azure && (root.is_some() || is_root || base.contains(DEPLOYMENTS));
+        let base = root.unwrap_or(base);
+        let is_whole = (base.len() < path.len() && family != Family::Gemini)
+            || has_version_in(base)
+            || (family.has_versions() && !query.is_empty());
+        Self { family, base: base.to_owned(), query, is_whole, is_deployed }
     }
 
     /// Returns whether the version may be missing.
     pub(super) fn may_lack_version(&self) -> bool {
-        self.family == Family::Openai && !self.is_whole
+        self.family.has_versions() && !self.is_whole
     }
 
     /// Returns the address with the version that nearly all servers have.
     pub(super) fn with_version(&self) -> Self {
         Self { base: format!("{}/v1", self.base), is_whole: true, ..self.clone() }
+    }
+
+    /// Returns whether the server lists other models than can be asked: Azure lists what could be
+    /// deployed.
+    pub(super) fn is_deployed(&self) -> bool {
+        self.is_deployed
     }
 
     /// Returns everything before the endpoint, with the version.
@@ -57,7 +84,7 @@ impl Address {
             _ if self.is_whole => "",
             Family::Anthropic => "/v1",
             Family::Gemini => "/v1beta",
-            Family::Openai | Family::Ollama => "",
+            Family::Openai | Family::Responses | Family::Ollama => "",
         };
         format!("{}{version}", self.base)
     }
@@ -72,8 +99,16 @@ impl Address {
     }
 
     pub(super) fn chat(&self, model: &str) -> String {
+        let has_deployment = self.base.contains(DEPLOYMENTS);
         match self.family {
+            Family::Openai if self.is_deployed && !has_deployment => {
+                self.endpoint(&format!("{DEPLOYMENTS}{model}/chat/completions"))
+            }
             Family::Openai => self.endpoint("/chat/completions"),
+            Family::Responses if self.is_deployed && !has_deployment => {
+                self.endpoint("/openai/responses")
+            }
+            Family::Responses => self.endpoint("/responses"),
             Family::Anthropic => self.endpoint("/messages"),
             Family::Gemini => {
                 let model = model.strip_prefix("models/").unwrap_or(model);
@@ -85,7 +120,11 @@ impl Address {
 
     pub(super) fn models(&self) -> String {
         match self.family {
-            Family::Openai => self.endpoint("/models"),
+            Family::Openai | Family::Responses if self.is_deployed => {
+                let root = self.base.split(DEPLOYMENTS).next().unwrap_or(&self.base);
+                format!("{root}/openai/models{}", self.query)
+            }
+            Family::Openai | Family::Responses => self.endpoint("/models"),
             Family::Anthropic => self.endpoint("/models?limit=1000"),
             Family::Gemini => self.endpoint("/models?pageSize=1000"),
             Family::Ollama => self.endpoint("/api/tags"),
@@ -93,8 +132,18 @@ impl Address {
     }
 }
 
+/// Returns the header in which a server wants the key.
+pub(super) fn key_header(family: Family, url: &str, version: Option<&str>) -> &'static str {
+    let host = url.split("://").nth(1).unwrap_or(url).split(['/', ':', '?']).next();
+    let is_azure = AZURE.iter().any(|end| host.is_some_and(|host| host.ends_with(end)));
+    match family.has_versions() && (is_azure || version.is_some() || url.contains(DEPLOYMENTS)) {
+        true => "api-key",
+        false => family.key_header(),
+    }
+}
+
 /// Returns whether an address ends with a version, such as `/v1`, `/v1beta` or `/v4`.
-fn has_version(base: &str) -> bool {
+fn has_version_in(base: &str) -> bool {
     let last = base.rsplit('/').next().unwrap_or_default();
     last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -106,7 +155,7 @@ mod tests {
     #[track_caller]
     fn check(family: Family, urls: &[&str], chat: &str) {
         for url in urls {
-            assert_eq!(Address::new(family, url).chat("m"), chat, "{url}");
+            assert_eq!(Address::new(family, url, None).chat("m"), chat, "{url}");
         }
     }
 
@@ -126,8 +175,37 @@ mod tests {
         let urls = ["https://h", "https://h/v1beta", "https://h/v1beta/models/x:generateContent"];
         check(Family::Gemini, &urls, chat);
         check(Family::Gemini, &["https://h/v1beta?a=b"], &format!("{chat}&a=b"));
-        let version = |url: &str| Address::new(Family::Openai, url).may_lack_version();
+        let version = |url: &str| Address::new(Family::Openai, url, None).may_lack_version();
         assert!(version("http://h") && version("http://h/proxy"));
         assert!(!version("http://h/v4") && !version("http://h/chat/completions"));
+    }
+    #[test]
+    fn azure_has_the_model_in_the_path_and_the_version_in_the_query() {
+        let at = |family, url: &str| Address::new(family, url, Some("2024-10-21"));
+        let whole = "https://r.openai.azure.com/openai/deployments/m/chat/completions\
+                     ?api-version=2024-10-21";
+        let root = "https://r.openai.azure.com";
+        for url in ["", "/", "/openai", "/openai/deployments/m", "/openai/deployments/m/"] {
+            let address = at(Family::Openai, &format!("{root}{url}"));
+            assert_eq!(address.chat("m"), whole, "{url}");
+            assert_eq!(address.models(), format!("{root}/openai/models?api-version=2024-10-21"));
+            assert!(!address.may_lack_version() && address.is_deployed());
+        }
+        let responses = "https://r.openai.azure.com/openai/responses?api-version=2024-10-21";
+        assert_eq!(at(Family::Responses, root).chat("m"), responses);
+        let v1 = Address::new(Family::Responses, &format!("{root}/openai/v1"), None);
+        assert_eq!(v1.chat("m"), format!("{root}/openai/v1/responses"));
+        assert!(!v1.is_deployed());
+        let others = "https://r.services.ai.azure.com/models/chat/completions";
+        let whole = format!("{others}?api-version=2024-10-21");
+        assert_eq!(at(Family::Openai, others).chat("m"), whole);
+        for (url, version, header) in [
+            (root, None, "api-key"),
+            ("https://h/openai/deployments/d", None, "api-key"),
+            ("http://h", Some("1"), "api-key"),
+            ("http://openai.azure.com.example", None, "authorization"),
+        ] {
+            assert_eq!(key_header(Family::Openai, url, version), header, "{url}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+pub use super::listed::Listed;
 use super::{Answer, ErrorKind, ProviderError};
+use crate::names::names;
 use crate::session::message::{Message, Role, ToolCall};
 
 /// Highest token count that a provider's report may have; higher counts are lowered to it. No
@@ -37,9 +39,9 @@ pub trait Provider: Send + Sync {
         format!("{request:#?}")
     }
 
-    /// Returns the names of the available models, in the provider's order.
-    fn models(&self) -> Answer<'_, Vec<String>> {
-        Box::pin(std::future::ready(Ok(vec![self.model().to_owned()])))
+    /// Returns the available models, in the provider's order.
+    fn models(&self) -> Answer<'_, Vec<Listed>> {
+        Box::pin(std::future::ready(Ok(vec![Listed::named(self.model())])))
     }
 
     /// Returns the model's token limit, if the provider reports one.
@@ -151,6 +153,20 @@ impl Stop {
     }
 }
 
+names! {
+    /// How much a model reasons before it answers.
+    Effort {
+        /// Not at all, or as little as the model can.
+        Off => "off",
+        /// A little.
+        Low => "low",
+        /// Some.
+        Medium => "medium",
+        /// Much.
+        High => "high",
+    }
+}
+
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
@@ -168,6 +184,11 @@ pub struct Request {
     /// Sampling temperature: 0 picks the likeliest tokens, and higher values give more varied
     /// answers. `None` means the provider's default.
     pub temperature: Option<f64>,
+    /// Share of the likeliest tokens from which to pick, from 0 to 1; `None` means the provider's
+    /// default.
+    pub top_p: Option<f64>,
+    /// How much the model reasons; `None` means the provider's default.
+    pub effort: Option<Effort>,
     /// Callback for waits before the request is sent again.
     pub on_wait: OnWait,
 }

@@ -1,21 +1,21 @@
 //! HTTP requests to one server: keys, retries, and the meaning of refusals.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
-use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, Response, StatusCode, Url, redirect};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, timeout_at};
 
 use super::attempts::{Attempts, Failed, LATE};
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
+use super::origin::{NO_PROXY, Serving};
 use super::refusal::{Again, Refusal, in_a_line, wanted_pause};
-use super::secret::{KeySource, Secret};
+use super::secret::{KeySource, Secret, Secrets};
 use crate::visible::visible_path;
 
 /// Maximum number of redirects to follow.
@@ -25,34 +25,40 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a refusal to read.
 const LONGEST_REFUSAL: usize = 16 << 10;
 
-/// The HTTP header that carries the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyHeader {
-    /// `Authorization: Bearer`.
-    Bearer,
-    /// A header with this name.
-    Named(&'static str),
-}
-
 /// A server and one of its models.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     provider: String,
     model: String,
     source: KeySource,
-    key_header: KeyHeader,
+    /// Header that carries the key.
+    key_header: String,
+    /// Headers that the interface needs.
     headers: &'static [(&'static str, &'static str)],
-    /// File with further certificates to trust.
-    ca_file: Option<PathBuf>,
+    serving: Arc<Serving>,
     shared: Arc<Shared>,
+}
+
+/// What is sent with each request and shown nowhere.
+#[derive(Clone, Default)]
+struct Sent {
+    key: Option<Secret>,
+    /// Values of the user's headers, by the names.
+    headers: Vec<(String, Secret)>,
+}
+
+impl Sent {
+    fn secrets(&self) -> Secrets {
+        Secrets::new(self.headers.iter().map(|(_, value)| value).chain(&self.key))
+    }
 }
 
 /// The state that all models of one server share.
 #[derive(Default)]
 struct Shared {
-    /// The key, once it is known. Locked while the key is fetched, because a command that asks
-    /// for a passphrase must not run twice at the same time.
-    key: Mutex<Option<Secret>>,
+    /// The key and the values of headers, once they are known. Locked while they are fetched,
+    /// because a command that asks for a passphrase must not run twice at the same time.
+    sent: Mutex<Option<Sent>>,
     /// HTTP client, created on first use because loading the system's certificates takes a while.
     client: OnceCell<Client>,
 }
@@ -63,9 +69,9 @@ impl Endpoint {
             provider,
             model,
             source,
-            key_header: KeyHeader::Bearer,
+            key_header: AUTHORIZATION.as_str().to_owned(),
             headers: &[],
-            ca_file: None,
+            serving: Arc::default(),
             shared: Arc::default(),
         }
     }
@@ -78,15 +84,16 @@ impl Endpoint {
     /// Sets the header that carries the key, and further headers to send with every request.
     pub(super) fn with_headers(
         self,
-        key_header: KeyHeader,
+        key_header: &str,
         headers: &'static [(&'static str, &'static str)],
     ) -> Self {
-        Self { key_header, headers, ..self }
+        Self { key_header: key_header.to_owned(), headers, ..self }
     }
 
-    /// Sets the file with further certificates to trust.
-    pub(super) fn trusting(self, ca_file: Option<PathBuf>) -> Self {
-        Self { ca_file, ..self }
+    /// Sets how the server is asked.
+    pub(super) fn serving(self, serving: Arc<Serving>) -> Self {
+        let key_header = serving.key_header.clone().unwrap_or(self.key_header);
+        Self { key_header, serving, ..self }
     }
 
     pub(super) fn provider(&self) -> &str {
@@ -115,15 +122,15 @@ impl Endpoint {
     }
 
     /// Sends a POST request with the JSON `body`, or a GET request if there is none, and tries again
-    /// as [`Attempts`] says. Also returns the key that was sent, because the server's
-    /// messages may repeat it.
+    /// as [`Attempts`] says. Also returns the secrets that were sent, because the server's
+    /// messages may repeat them.
     pub(super) async fn ask(
         &self,
         url: &str,
         body: Option<Vec<u8>>,
         until: Instant,
         on_wait: &OnWait,
-    ) -> Result<(Response, Option<Secret>), ProviderError> {
+    ) -> Result<(Response, Secrets), ProviderError> {
         let mut attempts = Attempts::new(until);
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
@@ -160,56 +167,65 @@ impl Endpoint {
         self.error(ErrorKind::Unavailable, LATE)
     }
 
-    /// Sends a request once. A key from a command that the server refuses is fetched again, and
-    /// sent if it is another one.
+    /// Sends a request once. If the server refuses a key, and the key or a header comes from a
+    /// command, all are fetched again and sent.
     pub(super) async fn ask_once(
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(Response, Option<Secret>), Failed> {
-        let key = self.key().await?;
-        match self.send(url, body.clone(), key.as_ref()).await {
-            Err(Failed { status: Some(401), .. })
-                if matches!(self.source, KeySource::Command(_)) => {}
-            sent => return sent.map(|response| (response, key)),
+    ) -> Result<(Response, Secrets), Failed> {
+        let sent = self.sent().await?;
+        match self.send(url, body.clone(), &sent).await {
+            Err(Failed { status: Some(401), .. }) if self.has_command() => {}
+            answered => return answered.map(|response| (response, sent.secrets())),
         }
-        let newer = self.key().await?;
-        let sent = self.send(url, body, newer.as_ref()).await;
-        sent.map(|response| (response, newer))
+        let newer = self.sent().await?;
+        let answered = self.send(url, body, &newer).await;
+        answered.map(|response| (response, newer.secrets()))
+    }
+
+    fn has_command(&self) -> bool {
+        let headers = self.serving.headers.iter().map(|(_, source)| source);
+        headers.chain([&self.source]).any(|source| matches!(source, KeySource::Command(_)))
     }
 
     async fn send(
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-        key: Option<&Secret>,
+        sent: &Sent,
     ) -> Result<Response, Failed> {
         let client = self.shared.client.get_or_try_init(|| async { self.client(url) }).await?;
         let request = match body {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
-        let request = request.headers(self.headers(key)?);
+        let request = request.headers(self.headers(sent)?);
         let response = request.send().await.map_err(|error| {
             let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
             Failed { is_closed, ..Failed::from(self.broken(error)).with(Again::Soon) }
         })?;
         match response.status().is_success() {
             true => Ok(response),
-            false => Err(self.refused(response, key, url).await),
+            false => Err(self.refused(response, &sent.secrets(), url).await),
         }
     }
 
-    async fn key(&self) -> Result<Option<Secret>, ProviderError> {
-        let mut known = self.shared.key.lock().await;
-        if known.is_none() {
-            let key = self.source.key().await;
-            *known = key.map_err(|why| self.error(ErrorKind::Unconfigured, why))?;
+    async fn sent(&self) -> Result<Sent, ProviderError> {
+        let mut known = self.shared.sent.lock().await;
+        if let Some(known) = &*known {
+            return Ok(known.clone());
         }
-        Ok(known.clone())
+        let failed = |why: String| self.error(ErrorKind::Unconfigured, why);
+        let mut sent = Sent { key: self.source.key().await.map_err(failed)?, headers: Vec::new() };
+        for (name, source) in &self.serving.headers {
+            let value = source.fetch(&format!("header {name}: command")).await;
+            sent.headers.extend(value.map_err(failed)?.map(|value| (name.clone(), value)));
+        }
+        Ok(known.insert(sent).clone())
     }
 
-    fn headers(&self, key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
+    fn headers(&self, sent: &Sent) -> Result<HeaderMap, ProviderError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // A stream must not wait until a part of it is worth compressing. Answers that are
@@ -218,26 +234,30 @@ impl Endpoint {
         for (name, value) in self.headers {
             headers.insert(*name, HeaderValue::from_static(value));
         }
-        if let Some(key) = key {
-            let (name, text) = match self.key_header {
-                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-                KeyHeader::Named(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
+        let is_bearer = self.key_header == AUTHORIZATION.as_str();
+        let key = sent.key.iter().map(|key| match is_bearer {
+            true => (&self.key_header, format!("Bearer {}", key.reveal())),
+            false => (&self.key_header, key.reveal().to_owned()),
+        });
+        let own = sent.headers.iter().map(|(name, value)| (name, value.reveal().to_owned()));
+        for (name, text) in key.chain(own) {
+            let wrong = || {
+                let what = format!("the value of the header {name} has characters that it cannot");
+                self.error(ErrorKind::Unconfigured, what)
             };
-            let value = HeaderValue::from_str(&text);
-            let what = "the key has characters that a header cannot contain";
-            let mut value = value.map_err(|_| self.error(ErrorKind::Unconfigured, what))?;
+            let mut value = HeaderValue::from_str(&text).map_err(|_| wrong())?;
             value.set_sensitive(true);
-            headers.insert(name, value);
+            headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
         }
         Ok(headers)
     }
 
-    async fn refused(&self, mut response: Response, key: Option<&Secret>, url: &str) -> Failed {
+    async fn refused(&self, mut response: Response, secrets: &Secrets, url: &str) -> Failed {
         let status = response.status();
         let pause = wanted_pause(response.headers());
         let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
         let place = match (status.is_redirection(), location) {
-            (true, Some(location)) => format!(", which points to {}", in_a_line(location, key)),
+            (true, Some(location)) => format!(", which points to {}", in_a_line(location, secrets)),
             _ if matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) => {
                 format!(" at {}", url.split('?').next().unwrap_or_default())
             }
@@ -253,14 +273,14 @@ impl Endpoint {
         }
         body.truncate(LONGEST_REFUSAL);
         let mut body = String::from_utf8_lossy(&body).into_owned();
-        if let Some(key) = key.filter(|_| is_cut) {
-            body = key.hidden_in_beginning(&body);
+        if is_cut {
+            body = secrets.hidden_in_beginning(&body);
         }
         let status = status.as_u16();
-        let refusal = Refusal::read(status, &body, pause, key);
+        let refusal = Refusal::read(status, &body, pause, secrets);
         if refusal.kind == ErrorKind::Authentication {
             // The command or the variable may return another key next time.
-            *self.shared.key.lock().await = None;
+            *self.shared.sent.lock().await = None;
         }
         let told = if refusal.said.is_empty() { "" } else { ": " };
         let what = format!("it answered {status}{place}{told}{}", refusal.said);
@@ -305,10 +325,8 @@ impl Endpoint {
             // A local server must not depend on the system's certificates, which may not exist.
             false => Client::builder().tls_certs_only([]),
         };
-        if is_loopback(url) {
-            builder = builder.no_proxy();
-        }
-        if let Some(file) = &self.ca_file {
+        builder = self.with_proxy(builder, url).map_err(wrong)?;
+        if let Some(file) = &self.serving.ca_file {
             let failed = |why: String| wrong(format!("ca-file {}: {why}", visible_path(file)));
             let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
             let found =
@@ -324,6 +342,20 @@ impl Endpoint {
             .redirect(redirect::Policy::custom(redirected))
             .build();
         built.map_err(|error| wrong(format!("cannot set up connections: {}", deepest(&error))))
+    }
+
+    /// Sets the proxy that the user gives. What the environment says does not apply to servers on
+    /// this machine.
+    fn with_proxy(&self, builder: ClientBuilder, url: &str) -> Result<ClientBuilder, String> {
+        match self.serving.proxy.as_deref() {
+            Some(NO_PROXY) => Ok(builder.no_proxy()),
+            Some(proxy) => match Proxy::all(proxy) {
+                Ok(proxy) => Ok(builder.proxy(proxy)),
+                Err(error) => Err(format!("proxy {proxy}: {}", deepest(&error))),
+            },
+            None if is_loopback(url) => Ok(builder.no_proxy()),
+            None => Ok(builder),
+        }
     }
 }
 

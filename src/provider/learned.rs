@@ -1,15 +1,20 @@
 //! What a server refuses, learned from its refusals: for each model, so that nothing is refused
 //! twice. Kept in memory, since a server may change.
 
+mod change;
+
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Value, json};
 
+use self::change::Change;
 use super::chat::Request;
 use super::error::ErrorKind;
-use super::family::{Family, NO_REASONING, fill_in_reasoning};
+use super::family::{
+    Family, INCLUDED, NO_REASONING, fill_in_reasoning, fit_budget, other_effort, sends_effort,
+};
 use super::normal::IDS;
 use super::plain::plain;
 use super::refusal::Refusal;
@@ -21,27 +26,32 @@ pub(super) const MOST_CHANGES: usize = 6;
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The two names for the maximum length of an answer.
 const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+/// The name of that length in the Responses API.
+const LENGTH: &str = "max_output_tokens";
+/// Words of which a refusal has one if it is about the effort.
+const EFFORT: &[&str] = &[
+    "effort",
+    "budget_tokens",
+    "output_config",
+    "adaptive",
+    "thinking.type",
+    "thinking_config",
+    "thinkingconfig",
+    "thinking_level",
+    "thinkinglevel",
+    "thinking level",
+    "thinking_budget",
+    "thinkingbudget",
+    "thinking budget",
+    "budget 0",
+    "thinking mode",
+    "support thinking",
+    "support reasoning",
+    "\"think\"",
+    ".think ",
+];
 /// Maximum depth of a body and of a schema.
 const DEEPEST: usize = 32;
-
-/// A change of requests that a model's server needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Change {
-    WithoutTools,
-    WithoutToolChoice,
-    WithoutStream,
-    WithoutStreamOptions,
-    OtherLimit,
-    WithoutLimit,
-    WithoutTemperature,
-    WithoutSystem,
-    PlainSchemas,
-    TextForNull,
-    WithoutReasoning,
-    WithReasoning,
-    WithSignatures,
-    WithoutMarks,
-}
 
 /// The changes that one model's server needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +66,8 @@ static REFUSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "not support|unsupported|unrecognized|unknown|unexpected|extra_forbidden|extra inputs|\
                  not permitted|not allowed|not enabled|not available|not implemented|disabled|\
                  invalid|illegal|cannot|can't|no endpoints found|requires|must be|should be|only|deprecated|\
-                 additional properties|must not|not valid|forbidden|no longer|does not exist|missing";
+                 additional properties|must not|not valid|forbidden|no longer|does not exist|missing|\
+                 without its required|could not be verified|must be verified|cannot unmarshal|doesn't support";
     Regex::new(words).ok()
 });
 
@@ -112,11 +123,17 @@ impl Learned {
     }
 
     fn fewer_tokens(&self, words: &str, body: &Value) -> Option<u64> {
-        let is_named =
-            LIMITS.iter().chain(&["maxoutputtokens", "output tokens"]).any(|it| words.contains(it));
+        let is_named = LIMITS
+            .iter()
+            .chain(&[LENGTH, "maxoutputtokens", "output tokens"])
+            .any(|it| words.contains(it));
         let config = &body["generationConfig"]["maxOutputTokens"];
-        let sent =
-            LIMITS.iter().map(|name| &body[*name]).chain([config]).find_map(Value::as_u64)?;
+        let sent = LIMITS
+            .iter()
+            .chain(&[LENGTH])
+            .map(|name| &body[*name])
+            .chain([config])
+            .find_map(Value::as_u64)?;
         let most =
             MOST.as_ref().filter(|_| is_named)?.captures(words)?.get(1)?.as_str().parse().ok()?;
         (most < sent && self.most_tokens.is_none_or(|known| most < known)).then_some(most)
@@ -132,14 +149,18 @@ impl Learned {
         let has = |change: C| self.changes.contains(&change);
         let is_new = |change: C, so: bool| (so && !has(change)).then_some(change);
         let tools = sends("tools");
-        let about_reasoning = ["reasoning", "thinking", "thought", "signature", "extra_content"]
-            .iter()
-            .any(|it| says(it));
+        let reasoning =
+            ["reasoning", "thinking", "thought", "signature", "extra_content", "encrypted"];
+        let about_reasoning = reasoning.iter().any(|it| says(it));
         let is_wanted =
             ["passed back", "missing", "must be provided", "required", "must include", "must have"]
                 .iter()
                 .any(|it| says(it));
-        let limit = LIMITS.iter().any(|name| sends(name) && says(name));
+        let about_effort = sends_effort(body) && EFFORT.iter().any(|it| says(it));
+        let has_other_effort = other_effort(family, &mut body.clone());
+        let has_summary = !body["reasoning"]["summary"].is_null();
+        let includes = body["include"][0] == INCLUDED;
+        let limit = LIMITS.iter().chain(&[LENGTH]).any(|name| sends(name) && says(name));
         let about_schema =
             ["schema", "properties", "parameters", "$ref", "$defs"].iter().any(|it| says(it))
                 && (says("tool") || says("function") || says("schema"));
@@ -156,14 +177,19 @@ impl Learned {
                     && says("reasoning_content")
                     && family == Family::Openai,
             ))
+            .or(is_new(C::WithoutSummary, has_summary && says("summar")))
+            .or(is_new(C::OtherEffort, about_effort && has_other_effort))
+            .or(is_new(C::WithoutEffort, about_effort))
             .or(is_new(C::WithoutReasoning, about_reasoning && sends_reasoning(body)))
+            .or(is_new(C::WithoutInclude, includes && (says("encrypted") || says("include"))))
             .or(is_new(
                 C::WithoutStreamOptions,
                 sends("stream_options") && (says("stream_options") || says("include_usage")),
             ))
             .or(is_new(C::OtherLimit, limit && family == Family::Openai))
-            .or(is_new(C::WithoutLimit, limit && family == Family::Openai))
+            .or(is_new(C::WithoutLimit, limit && family.has_versions()))
             .or(is_new(C::WithoutTemperature, says("temperature")))
+            .or(is_new(C::WithoutTopP, says("top_p") || says("topp")))
             .or(is_new(C::WithoutMarks, says("cache_control") && family == Family::Anthropic))
             .or(is_new(C::PlainSchemas, tools && about_schema))
             .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))
@@ -193,6 +219,8 @@ impl Learned {
                         .for_each(|tool| tool.schema = plain(&tool.schema, DEEPEST));
                 }
                 Change::WithoutTemperature => request.temperature = None,
+                Change::WithoutTopP => request.top_p = None,
+                Change::WithoutEffort => request.effort = None,
                 Change::WithoutReasoning => {
                     for opaque in
                         request.messages.iter_mut().filter_map(|said| said.opaque.as_mut())
@@ -242,7 +270,12 @@ impl Learned {
                         body[*other.unwrap_or(&name)] = limit;
                     }
                 }
-                Change::WithoutLimit => LIMITS.iter().for_each(|name| drop(remove(body, name))),
+                Change::WithoutLimit => {
+                    LIMITS.iter().chain(&[LENGTH]).for_each(|name| drop(remove(body, name)));
+                }
+                Change::WithoutInclude => drop(remove(body, "include")),
+                Change::OtherEffort => drop(other_effort(family, body)),
+                Change::WithoutSummary => drop(remove(&mut body["reasoning"], "summary")),
                 Change::PlainSchemas if family == Family::Gemini => {
                     let tools = body["tools"][0]["functionDeclarations"].as_array_mut();
                     for tool in tools.into_iter().flatten() {
@@ -263,37 +296,8 @@ impl Learned {
                 _ => {}
             }
         }
-    }
-}
-
-impl Change {
-    fn phrase(self) -> &'static str {
-        match self {
-            Self::WithoutTools => "the model takes no tools; asking again without them",
-            Self::WithoutToolChoice => "it takes no choice of tools; asking again without it",
-            Self::WithoutStream => "it sends no streams; asking for the answer as a whole",
-            Self::WithoutStreamOptions => {
-                "it does not report usage in streams; asking again without it"
-            }
-            Self::OtherLimit => {
-                "it wants the other name for the length of answers; asking again with that"
-            }
-            Self::WithoutLimit => {
-                "it takes no limit for the length of answers; asking again without one"
-            }
-            Self::WithoutTemperature => "it takes no temperature; asking again without one",
-            Self::WithoutSystem => {
-                "the model takes no system message; asking again with it in the user's"
-            }
-            Self::PlainSchemas => {
-                "it refuses the schemas of the tools; asking again with simpler ones"
-            }
-            Self::TextForNull => "it wants a text in each message; asking again with one",
-            Self::WithoutReasoning => "it does not take reasoning back; asking again without it",
-            Self::WithReasoning | Self::WithSignatures => {
-                "it wants reasoning back for each answer; asking again with it"
-            }
-            Self::WithoutMarks => "it takes no marks for its cache; asking again without them",
+        if let Some(most) = self.most_tokens {
+            fit_budget(most, body);
         }
     }
 }
@@ -327,7 +331,10 @@ fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
 
 fn has_system(body: &Value) -> bool {
     let is_first = each_message(body).next().is_some_and(|said| said["role"] == "system");
-    is_first || !body["system"].is_null() || !body["systemInstruction"].is_null()
+    is_first
+        || !body["instructions"].is_null()
+        || !body["system"].is_null()
+        || !body["systemInstruction"].is_null()
 }
 
 /// Returns whether a request sends reasoning back, or what was made up in its place.
@@ -353,6 +360,11 @@ fn sends_reasoning(body: &Value) -> bool {
             .flatten()
             .any(|part| !part["thoughtSignature"].is_null())
     };
+    let is_item = |item: &Value| item["type"] == "reasoning";
+    let items = body["input"].as_array();
+    if items.is_some_and(|items| items.iter().any(is_item)) {
+        return true;
+    }
     each_message(body).any(has) || body["contents"].as_array().into_iter().flatten().any(signed)
 }
 

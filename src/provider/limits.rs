@@ -49,7 +49,7 @@ pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<Plac
             vec![get(address.endpoint(&format!("/models/{model}")), of_entry)]
         }
         Family::Anthropic => vec![get(address.endpoint(&format!("/models/{model}")), of_entry)],
-        Family::Openai => {
+        Family::Openai | Family::Responses => {
             let mut places = vec![get(address.models(), of_list)];
             if is_near(&base) {
                 places.push(get(format!("{root}/props"), of_props));
@@ -90,7 +90,12 @@ fn is_same(name: &str, model: &str) -> bool {
 }
 
 fn of_entry(said: &Value, _: &str) -> Option<Limit> {
-    FIELDS.iter().find_map(|field| figure(said, field)).map(settled)
+    limit_of(said).map(settled)
+}
+
+/// Returns the limit that a model's entry in a list has, in tokens.
+pub(super) fn limit_of(entry: &Value) -> Option<u64> {
+    FIELDS.iter().find_map(|field| figure(entry, field))
 }
 
 fn of_list(said: &Value, model: &str) -> Option<Limit> {
@@ -136,7 +141,7 @@ mod tests {
 
     #[track_caller]
     fn check(family: Family, path: &str, said: Value, expected: Option<(u64, bool)>) {
-        let places = places(family, &Address::new(family, "http://h/v1"), "m");
+        let places = places(family, &Address::new(family, "http://h/v1", None), "m");
         let place = places.iter().find(|place| place.url == format!("http://h{path}")).unwrap();
         let found = (place.read)(&said, "m").map(|limit| (limit.tokens, limit.may_change));
         assert_eq!(found, expected, "{said}");
@@ -184,7 +189,7 @@ mod tests {
             check(Family::Openai, "/v1/models", said, None);
         }
         check(Family::Ollama, "/api/show", json!({"parameters": 7}), None);
-        let far = Address::new(Family::Openai, "https://api.example.com/v1");
+        let far = Address::new(Family::Openai, "https://api.example.com/v1", None);
         let far = places(Family::Openai, &far, "m");
         assert_eq!(far.len(), 1, "only the list is asked of others");
     }

@@ -4,6 +4,8 @@
 //! engine, the store or the configuration file. Keys are read when needed and kept only in memory.
 
 #[cfg(feature = "providers")]
+mod abilities;
+#[cfg(feature = "providers")]
 mod address;
 #[cfg(feature = "providers")]
 mod attempts;
@@ -20,6 +22,7 @@ mod learned;
 mod limits;
 #[cfg(feature = "providers")]
 mod lines;
+mod listed;
 mod normal;
 mod origin;
 mod overflow;
@@ -46,6 +49,9 @@ pub use self::error::{ErrorKind, ProviderError};
 #[doc(hidden)]
 pub use self::family::Family;
 pub(crate) use self::origin::Origin;
+#[cfg(feature = "providers")]
+#[doc(hidden)]
+pub use self::origin::Serving;
 pub use self::overflow::Overflow;
 #[cfg(feature = "providers")]
 #[doc(hidden)]

@@ -13,7 +13,7 @@ pub(super) use self::pause::wanted_pause;
 use self::pause::{pause_in, pause_in_words};
 use super::error::ErrorKind;
 use super::overflow::Overflow;
-use super::secret::Secret;
+use super::secret::Secrets;
 
 /// Maximum number of characters of a refusal to show.
 const REFUSAL_TOLD: usize = 300;
@@ -72,10 +72,10 @@ impl Refusal {
         status: u16,
         body: &str,
         pause: Option<Duration>,
-        key: Option<&Secret>,
+        secrets: &Secrets,
     ) -> Self {
         let json: Option<Value> = serde_json::from_str(body).ok();
-        Self::of(Some(status), json.as_ref(), body, pause, key)
+        Self::of(Some(status), json.as_ref(), body, pause, secrets)
     }
 
     /// Returns the error that an event or a whole answer tells, if it is one.
@@ -96,7 +96,7 @@ impl Refusal {
             names.iter().any(is_message) && ANSWERS.iter().all(|name| said[*name].is_null())
         };
         (is_told || is_named || is_only()).then(|| {
-            let refusal = Self::of(None, Some(said), "", None, None);
+            let refusal = Self::of(None, Some(said), "", None, &Secrets::default());
             Self { said: format!("the answer broke off: {}", refusal.said), ..refusal }
         })
     }
@@ -106,7 +106,7 @@ impl Refusal {
         json: Option<&Value>,
         body: &str,
         pause: Option<Duration>,
-        key: Option<&Secret>,
+        secrets: &Secrets,
     ) -> Self {
         let mut facts = Facts::default();
         let message = json.and_then(|json| facts.message(json, DEEPEST));
@@ -125,7 +125,7 @@ impl Refusal {
         let too_long = kind == ErrorKind::ContextTooLong;
         let overflow = too_long.then(|| Overflow::read_body(json, &whole)).flatten();
         let again = again(status, kind, &words, pause);
-        Self { kind, said: in_a_line(&whole, key), words, overflow, pause, again }
+        Self { kind, said: in_a_line(&whole, secrets), words, overflow, pause, again }
     }
 }
 
@@ -375,11 +375,10 @@ fn in_words(whole: &str) -> String {
     whole.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the beginning of a text, on one line and without the key.
-pub(super) fn in_a_line(whole: &str, key: Option<&Secret>) -> String {
-    // The key is hidden before the text is cut, since half a key could not be found.
-    let whole = key.map_or_else(|| whole.to_owned(), |key| key.hidden_in(whole));
-    let line = in_words(&whole);
+/// Returns the beginning of a text, on one line and without secrets.
+pub(super) fn in_a_line(whole: &str, secrets: &Secrets) -> String {
+    // They are hidden before the text is cut, since half a key could not be found.
+    let line = in_words(&secrets.hidden_in(whole));
     match line.char_indices().nth(REFUSAL_TOLD) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

@@ -14,7 +14,7 @@ use super::family::{Broken, Reader};
 use super::http::Endpoint;
 use super::lines::{TooLong, Unframer};
 use super::refusal::{Again, Refusal, in_a_line};
-use super::secret::Secret;
+use super::secret::Secrets;
 use super::{Answer, MAX_ANSWER_BYTES};
 
 /// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
@@ -54,8 +54,8 @@ pub(super) struct HttpReply {
     origin: String,
     /// The connection; `None` once nothing more will be read, which closes it.
     response: Option<Response>,
-    /// Key that was sent, to be removed from the server's error messages.
-    key: Option<Secret>,
+    /// Secrets that were sent, to be removed from the server's error messages.
+    secrets: Secrets,
     unframer: Unframer,
     reader: Reader,
     pieces: VecDeque<StreamEvent>,
@@ -98,7 +98,7 @@ impl HttpReply {
         endpoint: Arc<Endpoint>,
         origin: String,
         response: Response,
-        key: Option<Secret>,
+        secrets: Secrets,
         reader: Reader,
         times: Times,
     ) -> Self {
@@ -106,7 +106,7 @@ impl HttpReply {
             endpoint,
             origin,
             response: Some(response),
-            key,
+            secrets,
             unframer: Unframer::default(),
             reader,
             pieces: VecDeque::new(),
@@ -209,7 +209,7 @@ impl HttpReply {
         }
         self.pieces.extend(pieces);
         if let Err(Broken(refusal)) = read {
-            let what = in_a_line(&refusal.said, self.key.as_ref());
+            let what = in_a_line(&refusal.said, &self.secrets);
             let failed = self.endpoint.failed(*refusal, what);
             return Err(if self.reader.has_begun() { failed.with(Again::Never) } else { failed });
         }
@@ -229,7 +229,7 @@ impl HttpReply {
 
     /// Returns the error of an answer that ended without a reason.
     fn broken_off(&self) -> Failed {
-        let stray = Refusal::read(200, self.unframer.stray(), None, self.key.as_ref()).said;
+        let stray = Refusal::read(200, self.unframer.stray(), None, &self.secrets).said;
         let (kind, what) = match (self.bytes, stray.is_empty()) {
             (0, _) => (ErrorKind::Unavailable, "the answer is empty".to_owned()),
             (_, true) => (ErrorKind::Unavailable, "the answer broke off in the middle".to_owned()),

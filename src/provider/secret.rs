@@ -3,6 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use tokio::process::Command;
 
 /// Maximum time for a command to print a key; the command may have to ask for a passphrase.
@@ -13,13 +15,24 @@ const LEAST_UNLIKELY: usize = 5;
 /// Maximum length of a key in bytes.
 const LONGEST_KEY: usize = 16 << 10;
 
-/// A key. It cannot be printed, compared or stored, only sent.
+/// A key, or the value of a header. It cannot be printed, compared or stored, only sent.
 #[derive(Clone)]
-pub struct Secret(Box<str>);
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(inline))]
+pub struct Secret(#[cfg_attr(feature = "server", schemars(with = "String"))] Box<str>);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const NONE: &str = "must be a string that is not empty";
+        // The error is not passed on, since it would repeat the key.
+        let text = String::deserialize(deserializer).map_err(|_| D::Error::custom(NONE))?;
+        Self::new(&text).ok_or_else(|| D::Error::custom(NONE))
     }
 }
 
@@ -73,6 +86,34 @@ impl Secret {
     }
 }
 
+/// The secrets that were sent with a request, which its answer may repeat.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// Collects secrets. Of a value such as `Bearer KEY`, the key alone is one, too.
+    pub(super) fn new<'s>(sent: impl IntoIterator<Item = &'s Secret>) -> Self {
+        let each = |secret: &'s Secret| {
+            let words = secret.0.split_whitespace().skip(1).filter_map(Secret::new);
+            std::iter::once(secret.clone()).chain(words)
+        };
+        let mut all: Vec<Secret> = sent.into_iter().flat_map(each).collect();
+        // One may be a part of another.
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.0.len()));
+        Self(all)
+    }
+
+    /// Replaces each secret in a text; see [`Secret::hidden_in`].
+    pub(super) fn hidden_in(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| secret.hidden_in(&text))
+    }
+
+    /// Does the same for a truncated text.
+    pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| secret.hidden_in_beginning(&text))
+    }
+}
+
 /// The source of a key.
 #[derive(Debug, Clone, Default)]
 pub enum KeySource {
@@ -93,11 +134,16 @@ impl KeySource {
     /// # Errors
     /// The reason why there is no key.
     pub async fn key(&self) -> Result<Option<Secret>, String> {
+        self.fetch("api-key-command").await
+    }
+
+    /// Does the same for the value of `setting`, whose command an error names so.
+    pub(super) async fn fetch(&self, setting: &str) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
             Self::Given(key) => Ok(Some(key.clone())),
             Self::Environment(name) => from_environment(name).map(Some),
-            Self::Command(command) => from_command(command).await.map(Some),
+            Self::Command(command) => from_command(setting, command).await.map(Some),
         }
     }
 
@@ -131,10 +177,10 @@ fn from_environment(name: &str) -> Result<Secret, String> {
     value
         .as_deref()
         .and_then(Secret::new)
-        .ok_or_else(|| format!("the environment variable {name} has no key"))
+        .ok_or_else(|| format!("the environment variable {name} is empty or not set"))
 }
 
-async fn from_command(command: &str) -> Result<Secret, String> {
+async fn from_command(setting: &str, command: &str) -> Result<Secret, String> {
     // Standard error is dropped, as it may contain the key.
     let running = Command::new("/bin/sh")
         .args(["-c", command])
@@ -142,7 +188,7 @@ async fn from_command(command: &str) -> Result<Secret, String> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let failed = |why: String| format!("api-key-command {command:?} {why}; try it in a shell");
+    let failed = |why: String| format!("{setting} {command:?} {why}; try it in a shell");
     let output = tokio::time::timeout(COMMAND_TIME, running)
         .await
         .map_err(|_| failed(format!("took longer than {} s", COMMAND_TIME.as_secs())))?
@@ -168,6 +214,15 @@ mod tests {
         assert_eq!(secret.hidden_in_beginning("sk-123: no sk-12"), "…: no ");
         assert_eq!(secret.hidden_in_beginning("no key"), "no key");
         assert!(Secret::new(" \n ").is_none());
+    }
+
+    #[test]
+    fn a_key_is_hidden_without_the_words_before_it() {
+        let sent = ["Bearer sk-123456", "sk-123"].map(|text| Secret::new(text).unwrap());
+        let secrets = Secrets::new(&sent);
+        assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no …, no …, …");
+        assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no ");
+        assert!(!format!("{secrets:?}").contains("sk-"));
     }
 
     #[test]
@@ -200,7 +255,7 @@ mod tests {
         check(&command("exit 3"), Err("failed with exit status: 3; try it in a shell"));
         check(&command("true"), Err("printed no key"));
         let unset = KeySource::Environment("CONTEXTURE_NO_SUCH_KEY".to_owned());
-        check(&unset, Err("CONTEXTURE_NO_SUCH_KEY has no key"));
+        check(&unset, Err("CONTEXTURE_NO_SUCH_KEY is empty or not set"));
         assert!(unset.check().is_err());
     }
 }

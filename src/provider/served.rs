@@ -1,7 +1,6 @@
 //! Models on servers: any [`Family`] over HTTP, decoded as the answer arrives.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,15 +8,18 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout_at};
 
-use super::address::Address;
+use super::abilities::listed;
+use super::address::{Address, key_header};
 use super::attempts::{Attempts, Failed};
 use super::chat::{Limit, OnWait, Provider, Reply, Request};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Family, Reader};
-use super::http::{Endpoint, KeyHeader};
+use super::http::Endpoint;
 use super::learned::{Learned, MOST_CHANGES};
 use super::limits::{Place, places};
+use super::listed::Listed;
 use super::normal::{Form, normal};
+use super::origin::Serving;
 use super::reply::{FROM, HttpReply, Times};
 use super::secret::KeySource;
 use super::{Answer, MAX_MODEL_LIST_BYTES};
@@ -33,10 +35,7 @@ pub struct HttpProvider {
     url: String,
     address: Address,
     times: Times,
-    /// Window size in tokens that the server should provide.
-    context: Option<u64>,
-    /// True if answers begin within reasoning.
-    thinks: bool,
+    serving: Arc<Serving>,
     known: Arc<Mutex<Known>>,
 }
 
@@ -53,36 +52,29 @@ impl HttpProvider {
     /// Creates a provider. `name` is for messages; `url` is the address, such as
     /// [`Family::usual_url`].
     pub fn new(family: Family, name: &str, url: &str, model: &str, key: KeySource) -> Self {
-        // Azure's deployments want the key in a header of its own.
-        let header = match url.contains("/openai/deployments/") {
-            true => KeyHeader::Named("api-key"),
-            false => family.key_header(),
-        };
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
-            .with_headers(header, family.headers());
-        let (endpoint, address) = (Arc::new(endpoint), Address::new(family, url));
+            .with_headers(key_header(family, url, None), family.headers());
+        let (endpoint, address) = (Arc::new(endpoint), Address::new(family, url, None));
         let (url, times, known) = (url.to_owned(), Times::default(), Arc::default());
-        Self { endpoint, family, url, address, times, context: None, thinks: false, known }
+        Self { endpoint, family, url, address, times, serving: Arc::default(), known }
     }
 
-    /// Requests a window of this many tokens. Only Ollama supports such a request; without one,
-    /// Ollama silently cuts off everything beyond its default window.
+    /// Sets how the server is asked.
     #[must_use]
-    pub fn with_context(self, context: Option<u64>) -> Self {
-        Self { context, ..self }
-    }
-
-    /// Says that answers begin within reasoning, which ends with `</think>`.
-    #[must_use]
-    pub fn thinking(self, thinks: bool) -> Self {
-        Self { thinks, ..self }
-    }
-
-    /// Trusts the certificates in a file, besides the usual ones.
-    #[must_use]
-    pub fn trusting(self, ca_file: Option<PathBuf>) -> Self {
-        let endpoint = Arc::new(Endpoint::clone(&self.endpoint).trusting(ca_file));
-        Self { endpoint, ..self }
+    pub fn serving(self, serving: Serving) -> Self {
+        let (usual, version) = (Times::default(), serving.api_version.as_deref());
+        let seconds = |said: Option<u64>, usual| said.map_or(usual, Duration::from_secs);
+        let times = Times {
+            begin: seconds(serving.first_byte, usual.begin),
+            silence: seconds(serving.silence, usual.silence),
+            ..usual
+        };
+        let address = Address::new(self.family, &self.url, version);
+        let header = key_header(self.family, &self.url, version);
+        let serving = Arc::new(serving);
+        let endpoint = Endpoint::clone(&self.endpoint).with_headers(header, self.family.headers());
+        let endpoint = Arc::new(endpoint.serving(Arc::clone(&serving)));
+        Self { endpoint, address, times, serving, ..self }
     }
 
     /// Sets the time limits.
@@ -109,7 +101,7 @@ impl Provider for HttpProvider {
         self.body(request).to_string()
     }
 
-    fn models(&self) -> Answer<'_, Vec<String>> {
+    fn models(&self) -> Answer<'_, Vec<Listed>> {
         Box::pin(self.list())
     }
 
@@ -161,12 +153,17 @@ impl HttpProvider {
         for said in &mut request.messages {
             said.opaque.take_if(|opaque| opaque[FROM] != *origin);
         }
+        let serving = &self.serving;
+        request.temperature = request.temperature.or(serving.temperature);
+        request.top_p = request.top_p.or(serving.top_p);
+        request.effort = request.effort.or(serving.effort);
         learned.change(&mut request);
         let form = Form { takes_calls: learned.takes_tools(), ..self.family.form() };
         let mut request = normal(&request, form);
         learned.change_normal(&mut request);
         let model = self.endpoint.model();
-        let mut body = self.family.body(&self.url, model, &request, self.context);
+        let mut body = self.family.body(&self.url, model, &request, serving.context);
+        serving.extra.iter().for_each(|(name, value)| add(&mut body[name], value));
         learned.change_body(self.family, &mut body);
         body
     }
@@ -208,15 +205,15 @@ impl HttpProvider {
     async fn begin_with(&self, body: &Value, until: Instant) -> Result<HttpReply, Failed> {
         let url = self.address().chat(self.endpoint.model());
         let asked = self.endpoint.ask_once(&url, Some(body.to_string().into_bytes()));
-        let (response, key) =
+        let (response, secrets) =
             timeout_at(until, asked).await.map_err(|_| Failed::from(self.endpoint.late()))??;
         let stamp = jiff::Timestamp::now().as_millisecond();
-        let reader = Reader::new(self.family, stamp, self.thinks);
+        let reader = Reader::new(self.family, stamp, self.serving.thinks);
         let mut reply = HttpReply::new(
             Arc::clone(&self.endpoint),
             self.origin(),
             response,
-            key,
+            secrets,
             reader,
             self.times,
         );
@@ -243,7 +240,7 @@ impl HttpProvider {
         Ok(None)
     }
 
-    async fn list(&self) -> Result<Vec<String>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Listed>, ProviderError> {
         let until = Instant::now() + LIST_TIME;
         let (address, on_wait) = (self.address(), OnWait::default());
         let mut asked = self.endpoint.ask(&address.models(), None, until, &on_wait).await;
@@ -255,8 +252,25 @@ impl HttpProvider {
         }
         let answer = self.endpoint.whole(asked?.0, MAX_MODEL_LIST_BYTES, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
-        self.family.models(&said).ok_or_else(|| {
+        let listed = listed(self.family, &said).ok_or_else(|| {
             self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
-        })
+        })?;
+        match address.is_deployed() {
+            true => Ok(vec![Listed::named(self.endpoint.model())]),
+            false => Ok(listed),
+        }
+    }
+}
+
+/// Adds a value to a member: the members of an object one by one, and all else in place of what is
+/// there.
+fn add(member: &mut Value, value: &Value) {
+    match (member, value) {
+        (Value::Object(known), Value::Object(more)) => {
+            for (name, value) in more {
+                add(known.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (member, value) => *member = value.clone(),
     }
 }

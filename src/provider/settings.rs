@@ -1,19 +1,26 @@
-//! Provider settings: as written by the user, and after checking. This module does not depend on
-//! the configuration file or the method call that supplies the settings.
+//! Provider settings: as written by the user, and after checking. The configuration file and the
+//! method `configure-provider` both read [`ProviderSettings`].
+
+mod asking;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::chat::Provider;
+pub(crate) use self::asking::Headers;
+use super::chat::{Effort, Provider};
 use super::origin::{Origin, SCRIPTED, Serving};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
-use super::{Family, HttpProvider, Times};
+use super::{Family, HttpProvider};
 use crate::visible::visible_path;
+
+/// The address that errors give as an example.
+pub(crate) const EXAMPLE: &str = "http://localhost:11434/v1";
+/// Maximum length of a provider's name in bytes.
+const LONGEST_NAME: usize = 1024;
 
 /// Returns the kinds of providers.
 pub(crate) fn kinds() -> Vec<&'static str> {
@@ -22,68 +29,71 @@ pub(crate) fn kinds() -> Vec<&'static str> {
 
 /// A provider as the user describes it.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "server", schemars(rename = "ConfigureParams"))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ProviderSettings {
-    /// Name of the provider.
+    /// Your name for the provider.
     pub name: String,
-    /// Kind of the server, or `scripted`.
+    /// Kind of the server, or `:scripted`.
+    #[cfg_attr(feature = "server", schemars(extend("enum" = kinds())))]
     pub kind: String,
     /// Name of the model on the server.
     pub model: String,
-    /// Address; by default, the usual address of the kind.
-    pub url: Option<String>,
-    /// The key itself. Not allowed in a file.
-    #[serde(skip)]
+    /// Address of the server; defaults to the usual one for the kind.
+    pub base_url: Option<String>,
+    /// The key itself; never stored, logged or shown. Not in a file.
     pub api_key: Option<Secret>,
-    /// Environment variable that contains the key.
+    /// Environment variable of Contexture that contains the key. Not for clients over TCP.
     pub api_key_env: Option<String>,
-    /// Command that prints the key.
+    /// Command that prints the key; Contexture runs it when it needs the key, and once more after
+    /// the server refused a key. Not for clients over TCP.
     pub api_key_command: Option<String>,
-    /// Script to play.
+    /// Name of the header that carries the key, such as `authorization` or `api-key`; defaults to
+    /// the usual one for the kind.
+    pub key_header: Option<String>,
+    /// Further headers of each request. Each has a `name`, and as its value a text in `value`, an
+    /// environment variable in `env`, or the output of a `command`; the latter two not for clients
+    /// over TCP. Values are never stored, logged or shown.
+    pub headers: Option<Headers>,
+    /// Version of Azure's interface, such as `2024-10-21`. The model is then the name of a
+    /// deployment.
+    pub api_version: Option<String>,
+    /// How much the model reasons before it answers.
+    pub effort: Option<Effort>,
+    /// Sampling temperature, from 0 to 2; for `:anthropic`, to 1.
+    pub temperature: Option<f64>,
+    /// Share of the likeliest tokens from which the model picks, above 0 and at most 1.
+    pub top_p: Option<f64>,
+    /// Further members of the body of each request, as the JSON text of an object.
+    pub extra: Option<String>,
+    /// Absolute name of a file with the script that a scripted model plays, at most 16 MiB. Not for
+    /// clients over TCP.
     pub script: Option<PathBuf>,
-    /// Limit of the model in tokens, which Ollama is also asked for; by default, the server tells.
+    /// Limit of the model in tokens; defaults to what its server tells. Ollama is also asked for a
+    /// window of this size.
     pub context: Option<u64>,
-    /// File with certificates to trust besides the system's, as PEM.
+    /// Absolute name of a file with certificates to trust besides the system's, as PEM. Not for
+    /// clients over TCP.
     pub ca_file: Option<PathBuf>,
-    /// Maximum time for an answer to begin, in seconds.
+    /// Address of a proxy for the requests, or `none` for no proxy; defaults to what the
+    /// environment of Contexture says.
+    pub proxy: Option<String>,
+    /// Maximum time for an answer to begin, in seconds; defaults to 600.
     pub first_byte: Option<u64>,
-    /// Maximum time between two parts of an answer, in seconds.
+    /// Maximum time between two parts of an answer, in seconds; defaults to 120.
     pub silence: Option<u64>,
-    /// True if answers begin within reasoning that ends with `</think>`. Reasoning between tags at
-    /// the beginning of an answer is found without this setting.
+    /// The server's answers begin within reasoning that ends with `</think>`. Reasoning between
+    /// tags at the beginning of an answer is found without this setting.
     pub thinks: Option<bool>,
     /// Maximum number of tokens in an answer.
-    pub max_tokens: Option<u64>,
+    pub answer_tokens: Option<u64>,
     /// Price of a million input tokens, in any currency.
     pub price_input: Option<f64>,
     /// Price of a million output tokens, in the same currency.
     pub price_output: Option<f64>,
-}
-
-/// Maximum time in seconds: a day.
-const LONGEST_TIME: u64 = 24 * 60 * 60;
-
-impl Serving {
-    fn check(&self) -> Result<(), BadSetting> {
-        for (setting, time) in [("first-byte", self.first_byte), ("silence", self.silence)] {
-            if time.is_some_and(|time| !(1..=LONGEST_TIME).contains(&time)) {
-                return Err(bad(setting, format!("must be from 1 to {} seconds", LONGEST_TIME)));
-            }
-        }
-        match &self.ca_file {
-            Some(file) if !file.is_absolute() => {
-                Err(bad("ca-file", "must be an absolute file name"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn times(&self) -> Times {
-        let usual = Times::default();
-        let time = |said: Option<u64>, usual| said.map_or(usual, Duration::from_secs);
-        let begin = time(self.first_byte, usual.begin);
-        Times { begin, silence: time(self.silence, usual.silence), ..usual }
-    }
+    /// Make this provider the default.
+    pub default: Option<bool>,
 }
 
 /// A provider whose settings have been checked.
@@ -99,6 +109,8 @@ pub struct Configured {
     pub max_tokens: Option<u64>,
     /// Prices of a million input and output tokens, if known.
     pub price: Option<(f64, f64)>,
+    /// True for the provider to use when none is named.
+    pub default: bool,
 }
 
 /// An invalid setting: its name, and the rest of the sentence that begins with the name.
@@ -112,6 +124,20 @@ pub struct BadSetting {
 }
 
 impl ProviderSettings {
+    /// Returns the first setting that reads this machine's files or environment, or runs a command.
+    /// Clients on other machines must not give such a setting.
+    pub(crate) fn of_this_machine(&self) -> Option<&'static str> {
+        let reads = |headers: &Headers| headers.has_outside_values();
+        let given = [
+            ("api-key-env", self.api_key_env.is_some()),
+            ("api-key-command", self.api_key_command.is_some()),
+            ("headers", self.headers.as_ref().is_some_and(reads)),
+            ("script", self.script.is_some()),
+            ("ca-file", self.ca_file.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// Checks the settings. Opens and sends nothing.
     ///
     /// # Errors
@@ -121,47 +147,56 @@ impl ProviderSettings {
             if text.trim().is_empty() {
                 return Err(bad(setting, "must not be empty"));
             }
+            if text.len() > LONGEST_NAME {
+                return Err(bad(setting, format!("must have at most {LONGEST_NAME} bytes")));
+            }
         }
-        if self.max_tokens == Some(0) {
-            return Err(bad("max-tokens", "must be 1 or more, got 0"));
+        if self.answer_tokens == Some(0) {
+            return Err(bad("answer-tokens", "must be 1 or more, got 0"));
         }
         let price = price(self.price_input, self.price_output)?;
-        let (name, model, max_tokens) = (self.name.clone(), self.model.clone(), self.max_tokens);
-        Ok(Configured { name, model, from: self.origin()?, max_tokens, price })
+        let (name, model, max_tokens) = (self.name.clone(), self.model.clone(), self.answer_tokens);
+        let default = self.default.unwrap_or(false);
+        Ok(Configured { name, model, from: self.origin()?, max_tokens, price, default })
     }
 
     /// Determines the source of answers.
     fn origin(self) -> Result<Origin, BadSetting> {
-        let serving = Serving {
-            ca_file: self.ca_file,
-            first_byte: self.first_byte,
-            silence: self.silence,
-            thinks: self.thinks.unwrap_or(false),
-        };
-        let Self { kind, url, context, api_key, api_key_env, api_key_command, script, .. } = self;
-        match (Family::from_name(&kind), script) {
-            (None, _) if kind == SCRIPTED && serving != Serving::default() => {
-                Err(bad("first-byte", "and silence, thinks and ca-file are only for servers"))
+        match (Family::from_name(&self.kind), &self.script) {
+            (None, _) if self.kind != SCRIPTED => {
+                let (kinds, kind) = (kinds().join(", "), self.kind);
+                Err(bad("kind", format!("must be one of {kinds}, got {kind:?}")))
             }
-            (None, Some(script)) if kind == SCRIPTED => Ok(Origin::Script(script)),
-            (None, None) if kind == SCRIPTED => {
+            (None, None) => {
                 Err(bad("script", "is missing; providers of the kind scripted need it"))
             }
-            (None, _) => {
-                Err(bad("kind", format!("must be one of {}, got {kind:?}", kinds().join(", "))))
-            }
+            (None, Some(script)) => match self.of_a_server() {
+                None => Ok(Origin::Script(script.clone())),
+                Some(setting) => Err(bad(setting, "is only for servers")),
+            },
             (Some(_), Some(_)) => Err(bad("script", "is only for the kind scripted")),
             (Some(family), None) => {
-                url.as_deref().map_or(Ok(()), check_url)?;
-                check_context(context)?;
-                serving.check()?;
-                let key = match (key_source(api_key, api_key_env, api_key_command)?, &url) {
+                if let Some(url) = &self.base_url {
+                    check_address("base-url", url, EXAMPLE)?;
+                }
+                check_context(self.context)?;
+                let serving = self.serving(family)?;
+                let url = self.base_url;
+                let key = key_source(self.api_key, self.api_key_env, self.api_key_command)?;
+                let key_header = serving.key_header.as_deref().unwrap_or(family.key_header());
+                let has_it = serving.headers.iter().any(|(name, _)| name == key_header);
+                let key = match (key, &url) {
                     // A key from the environment is used only with the server it is meant for.
-                    (KeySource::None, None) => usual_key(family),
+                    (KeySource::None, None) if !has_it => usual_key(family),
+                    (KeySource::None, _) => KeySource::None,
+                    _ if has_it => {
+                        let what = format!("must not have {key_header}, which carries the key");
+                        return Err(bad("headers", what));
+                    }
                     (key, _) => key,
                 };
                 let url = url.unwrap_or_else(|| family.usual_url().to_owned());
-                Ok(Origin::Server { family, url, key, context, serving })
+                Ok(Origin::Server { family, url, key, serving: Box::new(serving) })
             }
         }
     }
@@ -174,14 +209,10 @@ impl Configured {
     /// [`BadSetting`] if the script cannot be used, or if the program itself gives the answers.
     pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
         match &self.from {
-            Origin::Server { family, url, key, context, serving } => {
+            Origin::Server { family, url, key, serving } => {
                 let (name, model, key) = (&self.name, &self.model, key.clone());
-                let provider = HttpProvider::new(*family, name, url, model, key)
-                    .with_context(*context)
-                    .waiting(serving.times())
-                    .thinking(serving.thinks)
-                    .trusting(serving.ca_file.clone());
-                Ok(Arc::new(provider))
+                let provider = HttpProvider::new(*family, name, url, model, key);
+                Ok(Arc::new(provider.serving(Serving::clone(serving))))
             }
             Origin::Script(path) => {
                 let wrong = |why: String| bad("script", format!("{}: {why}", visible_path(path)));
@@ -222,14 +253,17 @@ pub(crate) fn key_source(
     }
 }
 
-/// Checks that a text is a usable address without a key in it.
+/// Checks that a text is a usable address without a key in it. `such_as` is an example.
 ///
 /// # Errors
 /// [`BadSetting`] with the problem, which does not repeat the address, since that may contain a
 /// key.
-pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
-    let wrong =
-        |what: &str| Err(bad("url", format!("must {what}, such as \"http://localhost:11434/v1\"")));
+pub(crate) fn check_address(
+    setting: &'static str,
+    url: &str,
+    such_as: &str,
+) -> Result<(), BadSetting> {
+    let wrong = |what: &str| Err(bad(setting, format!("must {what}, such as {such_as:?}")));
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let Some(rest) = rest else { return wrong("begin with http:// or https://") };
     let address = match Url::parse(url) {
@@ -239,7 +273,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
     };
     if rest.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
         return Err(bad(
-            "url",
+            setting,
             "must not contain a user name or a key; give the key in its own setting",
         ));
     }
@@ -247,7 +281,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), BadSetting> {
     let secret = ["key", "token", "secret", "password", "sig"];
     let is_secret = |name: &str| secret.iter().any(|secret| name.to_lowercase().contains(secret));
     if address.query_pairs().any(|(name, _)| is_secret(&name)) {
-        return Err(bad("url", "must not contain a key; give the key in its own setting"));
+        return Err(bad(setting, "must not contain a key; give the key in its own setting"));
     }
     // The parser drops surrounding blanks, and tabs and newlines anywhere.
     let spaced = url.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -289,7 +323,7 @@ fn price(input: Option<f64>, output: Option<f64>) -> Result<Option<(f64, f64)>, 
 /// or none for Ollama.
 fn usual_key(family: Family) -> KeySource {
     let variable = match family {
-        Family::Openai => "OPENAI_API_KEY",
+        Family::Openai | Family::Responses => "OPENAI_API_KEY",
         Family::Anthropic => "ANTHROPIC_API_KEY",
         Family::Gemini => "GEMINI_API_KEY",
         Family::Ollama => return KeySource::None,

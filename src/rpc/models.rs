@@ -1,11 +1,8 @@
 //! Methods that manage the providers of models, list their models, and decide on the tool calls of
 //! a model.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
@@ -15,79 +12,15 @@ use super::params::{Name, Nothing};
 use crate::agent::{Configured, Decision, Waiting};
 use crate::ids::SessionId;
 use crate::provider::Origin;
-use crate::provider::secret::{KeySource, Secret};
+use crate::provider::chat::Listed;
+use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
 use crate::tokens::model::{LimitFrom, Model};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ConfigureParams {
-    /// Your name for the provider.
-    name: Name,
-    /// Kind of the server, or `:scripted`.
-    #[schemars(extend("enum" = kinds()))]
-    kind: String,
-    /// Name of the model on the server.
-    model: String,
-    /// Address of the server; defaults to the usual one for the kind.
-    base_url: Option<String>,
-    /// The key itself; never stored, logged or shown.
-    api_key: Option<Key>,
-    /// Environment variable of Contexture that contains the key. Not for clients over TCP.
-    api_key_env: Option<String>,
-    /// Command that prints the key; Contexture runs it when it needs the key. Not for clients over
-    /// TCP.
-    api_key_command: Option<String>,
-    /// Absolute name of a file with the script that a scripted model plays, at most 16 MiB. Not for
-    /// clients over TCP.
-    script: Option<PathBuf>,
-    /// Limit of the model in tokens; defaults to what its server tells. Ollama is also asked for a
-    /// window of this size.
-    context: Option<u64>,
-    /// Absolute name of a file with certificates to trust besides the system's, as PEM. Not for
-    /// clients over TCP.
-    ca_file: Option<PathBuf>,
-    /// Maximum time for an answer to begin, in seconds; defaults to 600.
-    first_byte: Option<u64>,
-    /// Maximum time between two parts of an answer, in seconds; defaults to 120.
-    silence: Option<u64>,
-    /// The server's answers begin within reasoning that ends with `</think>`.
-    thinks: Option<bool>,
-    /// Maximum number of tokens in an answer.
-    answer_tokens: Option<u64>,
-    /// Price of a million input tokens.
-    price_input: Option<f64>,
-    /// Price of a million output tokens.
-    price_output: Option<f64>,
-    /// Make this provider the default.
-    default: Option<bool>,
-}
-
-/// An API key in a call.
-#[derive(JsonSchema)]
-#[schemars(rename = "ApiKey")]
-pub(super) struct Key(#[schemars(with = "String")] Secret);
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The error is not passed on, since it would repeat the key.
-        let text = String::deserialize(deserializer).map_err(|_| D::Error::custom(NO_KEY))?;
-        Secret::new(&text).map(Self).ok_or_else(|| D::Error::custom(NO_KEY))
-    }
-}
-
-const NO_KEY: &str = "must be a string that is not empty";
-
-pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<Step, WireError> {
-    let own = [
-        ("api-key-env", given.api_key_env.is_some()),
-        ("api-key-command", given.api_key_command.is_some()),
-        ("script", given.script.is_some()),
-        ("ca-file", given.ca_file.is_some()),
-    ];
-    let own = own.into_iter().find(|(_, is_given)| *is_given);
-    if let Some((param, _)) = own.filter(|_| !call.access.is_local()) {
+pub(super) fn configure_provider(call: Call, given: ProviderSettings) -> Result<Step, WireError> {
+    if let Some(param) = given.of_this_machine().filter(|_| !call.access.is_local()) {
         let why = "is not allowed over TCP; give api-key, use the configuration file, or \
                    connect over stdio or the Unix socket";
         return Err(param_error(param, why));
@@ -96,35 +29,10 @@ pub(super) fn configure_provider(call: Call, given: ConfigureParams) -> Result<S
     if given.script.as_ref().is_some_and(|script| !script.is_absolute()) {
         return Err(param_error("script", "must be an absolute file name"));
     }
-    let settings = ProviderSettings {
-        name: given.name.0,
-        kind: given.kind,
-        model: given.model,
-        url: given.base_url,
-        api_key: given.api_key.map(|Key(key)| key),
-        api_key_env: given.api_key_env,
-        api_key_command: given.api_key_command,
-        script: given.script,
-        context: given.context,
-        ca_file: given.ca_file,
-        first_byte: given.first_byte,
-        silence: given.silence,
-        thinks: given.thinks,
-        max_tokens: given.answer_tokens,
-        price_input: given.price_input,
-        price_output: given.price_output,
-    };
-    let wrong = |wrong: BadSetting| {
-        let param = match wrong.setting {
-            "url" => "base-url",
-            "max-tokens" => "answer-tokens",
-            setting => setting,
-        };
-        param_error(param, &wrong.what)
-    };
-    let configured = Configured::open(&settings.checked().map_err(wrong)?).map_err(wrong)?;
-    let default = given.default.unwrap_or(false);
-    let at = call.tools.providers.add(configured.clone(), default)?;
+    let wrong = |wrong: BadSetting| param_error(wrong.setting, &wrong.what);
+    let settings = given.checked().map_err(wrong)?;
+    let configured = Configured::open(&settings).map_err(wrong)?;
+    let at = call.tools.providers.add(configured.clone(), settings.default)?;
     told("configure-provider", configured.name.clone(), row(at, &configured))
 }
 
@@ -205,17 +113,27 @@ pub(super) struct ProviderResult<'a> {
     price_input: Option<f64>,
     /// Price of a million output tokens.
     price_output: Option<f64>,
+    /// Further settings of a server, as a phrase without the values of headers; absent if there
+    /// are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<String>,
 }
 
 fn row(at: usize, configured: &Configured) -> Value {
     let (price_input, price_output) = configured.price.unzip();
     let (limit, limit_from) = configured.rooms.of(configured.provider.model()).limit.unzip();
     let (base_url, context, script, (key, key_from)) = match &configured.from {
-        Origin::Server { url, key, context, .. } => (Some(&**url), *context, None, key_state(key)),
+        Origin::Server { url, key, .. } => {
+            (Some(&**url), configured.from.context(), None, key_state(key))
+        }
         Origin::Program => (None, None, None, (NONE_NEEDED, None)),
         Origin::Script(path) => {
             (None, None, Some(path.to_string_lossy().into_owned()), (NONE_NEEDED, None))
         }
+    };
+    let settings = match &configured.from {
+        Origin::Server { serving, .. } => Some(serving.to_string()),
+        Origin::Program | Origin::Script(_) => None,
     };
     Value::of(&ProviderResult {
         name: &configured.name,
@@ -232,6 +150,7 @@ fn row(at: usize, configured: &Configured) -> Value {
         answer_tokens: configured.max_tokens,
         price_input,
         price_output,
+        settings: settings.filter(|phrase| !phrase.is_empty()),
     })
 }
 
@@ -262,23 +181,65 @@ pub(super) struct ModelsParams {
 pub(super) struct ModelsResult<'a> {
     /// Name of the provider.
     provider: &'a str,
-    /// Names of the models, in the provider's order.
-    models: Vec<String>,
+    /// The models, in the provider's order.
+    models: Vec<ListedModel>,
     /// Maximum number of tokens that the provider's own model takes.
     limit: u64,
     /// Source of the limit; `:default` if nobody tells it, so that it is assumed.
     limit_from: LimitFrom,
 }
 
+/// A model of a provider, with what its server tells of it, or else the table of models. What
+/// nobody tells is absent.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedModel {
+    /// Name of the model.
+    name: String,
+    /// Maximum number of tokens that it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    /// True if it calls tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<bool>,
+    /// True if it sees pictures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pictures: Option<bool>,
+    /// True if it can reason more or less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<bool>,
+}
+
+impl ListedModel {
+    fn of(listed: Listed, known: &Model) -> Self {
+        let Listed { name, limit, tools, pictures, effort } = listed;
+        Self {
+            name,
+            limit: limit.or(known.known.then_some(known.limit)),
+            tools: tools.or(known.can.tools),
+            pictures: pictures.or(known.can.pictures),
+            effort: effort.or(known.can.effort),
+        }
+    }
+}
+
 pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireError> {
     let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
     let engine = call.tools.engine.clone();
     Ok(Step::Await(Box::pin(async move {
-        let models = configured.provider.models().await;
-        let models = models.map_err(|error| provider_error(&configured.name, &error))?;
+        let listed = configured.provider.models().await;
+        let listed = listed.map_err(|error| provider_error(&configured.name, &error))?;
         configured.find_limit().await;
         let model = configured.provider.model().to_owned();
-        let costs = engine.ask(move |engine| engine.costs(Some(&model))).await?;
+        let (costs, models) = engine
+            .ask(move |engine| {
+                let of = |listed: Listed| {
+                    let known = engine.model(&listed.name);
+                    ListedModel::of(listed, &known)
+                };
+                let models = listed.into_iter().map(of).collect();
+                engine.costs(Some(&model)).map(|costs| (costs, models))
+            })
+            .await?;
         let Model { limit, limit_from, .. } = configured.with_room(costs).model;
         Step::done(&ModelsResult { provider: &configured.name, models, limit, limit_from })
     })))

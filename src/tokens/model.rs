@@ -4,97 +4,23 @@
 //! A model is found by the longest prefix of its name, since names continue with dates and
 //! variants. This module reads no configuration: the user's own values come in as [`Override`]s.
 
+mod table;
+
 use std::sync::Arc;
 
 use serde::Deserialize;
 
+pub(crate) use self::table::Abilities;
+pub(crate) use self::table::TABLE_DATE;
+use self::table::{DEFAULT, Row, TABLE};
 use super::calibration::Calibration;
 use super::{Counter, Measure, TokenizerName};
 use crate::names::names;
 
-/// Limit of an unknown model, in tokens.
-pub(crate) const DEFAULT_LIMIT: u64 = 100_000;
-
 /// Largest share of a model's limit that a history should fill. Beyond it, pruning is due.
 pub(crate) const TARGET_UTILISATION: f64 = 0.8;
 
-/// Limit, tokenizer and factor for an unknown model.
-pub(crate) const DEFAULT: Row =
-    Row { exact: false, ..public(&[], DEFAULT_LIMIT, TokenizerName::O200k) };
-
-/// Models by the beginnings of their names. Limits are those that vendors publish, with two
-/// exceptions: `gpt-5` has the 128,000 that pruning was designed for, and a Gemini model of an
-/// unknown version has [`DEFAULT_LIMIT`]. Factors are relative to `o200k`; a calibration corrects
-/// them.
-pub(crate) const TABLE: &[Row] = &[
-    private(&["gemini-1.5-", "gemini-2.0-", "gemini-2.5-", "gemini-3"], 1_000_000, GEMINI),
-    private(&["gemini"], DEFAULT_LIMIT, GEMINI),
-    // Claude's tokenizer changed after 4.6. A name without a version counts as a new one, since the
-    // new tokenizer gives the larger counts.
-    private(&["claude"], 200_000, CLAUDE),
-    private(&["claude-1", "claude-2", "claude-instant"], 100_000, CLAUDE_TO_4_6),
-    private(&["claude-2.1", "claude-3", "claude-4"], 200_000, CLAUDE_TO_4_6),
-    private(&["claude-opus-4", "claude-sonnet-4", "claude-haiku-4"], 200_000, CLAUDE_TO_4_6),
-    private(&["claude-4-7", "claude-4-8", "claude-4-9"], 200_000, CLAUDE),
-    private(&["claude-4.7", "claude-4.8", "claude-4.9"], 200_000, CLAUDE),
-    private(&["claude-opus-4-7", "claude-opus-4-8", "claude-opus-4-9"], 200_000, CLAUDE),
-    private(&["claude-opus-4.7", "claude-opus-4.8", "claude-opus-4.9"], 200_000, CLAUDE),
-    private(&["claude-sonnet-4-7", "claude-sonnet-4-8", "claude-sonnet-4-9"], 200_000, CLAUDE),
-    private(&["claude-sonnet-4.7", "claude-sonnet-4.8", "claude-sonnet-4.9"], 200_000, CLAUDE),
-    private(&["claude-haiku-4-7", "claude-haiku-4-8", "claude-haiku-4-9"], 200_000, CLAUDE),
-    private(&["claude-haiku-4.7", "claude-haiku-4.8", "claude-haiku-4.9"], 200_000, CLAUDE),
-    public(&["gpt-5", "gpt-4o", "chatgpt-4o", "gpt-oss", "o1-mini"], 128_000, TokenizerName::O200k),
-    public(&["gpt-4.1"], 1_000_000, TokenizerName::O200k),
-    public(&["o1", "o3", "o4-mini"], 200_000, TokenizerName::O200k),
-    public(&["gpt-4-turbo", "gpt-4-1106", "gpt-4-0125"], 128_000, TokenizerName::Cl100k),
-    public(&["gpt-4-32k"], 32_768, TokenizerName::Cl100k),
-    public(&["gpt-4"], 8_192, TokenizerName::Cl100k),
-    public(&["gpt-3.5-turbo"], 16_385, TokenizerName::Cl100k),
-    // Open models, with the limits that they were made for. A server often runs them with less, and
-    // most servers tell.
-    private(&["llama-3.1", "llama-3.2", "llama-3.3", "meta-llama-3.1"], 131_072, OPEN),
-    private(&["llama3.1", "llama3.2", "llama3.3"], 131_072, OPEN),
-    private(&["llama3", "llama-3", "meta-llama-3"], 8_192, OPEN),
-    private(&["llama2", "llama-2"], 4_096, OPEN),
-    private(&["qwen2.5", "qwen3"], 32_768, OPEN),
-    private(&["qwen3-coder", "qwen3-next"], 262_144, OPEN),
-    private(&["mistral-7b", "mixtral", "codestral-22b"], 32_768, OPEN),
-    private(&["mistral-nemo", "mistral-large", "mistral-small3.1", "pixtral"], 131_072, OPEN),
-    private(&["mistral-small-3.1", "mistral-small-3.2", "mistral-small3.2"], 131_072, OPEN),
-    private(&["devstral"], 131_072, OPEN),
-    private(&["gemma2", "gemma-2", "gemma-7b", "gemma:"], 8_192, OPEN),
-    private(&["gemma3:1b", "gemma-3-1b", "gemma3n", "gemma-3n"], 32_768, OPEN),
-    private(&["gemma3", "gemma-3"], 131_072, OPEN),
-    private(&["phi4", "phi-4"], 16_384, OPEN),
-    private(&["phi4-mini", "phi-4-mini"], 131_072, OPEN),
-    private(&["deepseek-chat", "deepseek-reasoner"], 128_000, OPEN),
-    private(&["command-r"], 128_000, OPEN),
-    private(&["grok-3"], 131_072, OPEN),
-    private(&["grok-4"], 256_000, OPEN),
-];
-
-const GEMINI: f64 = 1.3;
-const CLAUDE: f64 = 1.55;
-const CLAUDE_TO_4_6: f64 = 1.2;
-/// Factor for models with a large vocabulary of their own.
-const OPEN: f64 = 1.0;
-
-/// Limit, tokenizer and factor for the models whose names begin with one of `prefixes`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Row {
-    /// Beginnings of the models' names, in lower case.
-    pub prefixes: &'static [&'static str],
-    /// Maximum number of tokens in a request.
-    pub limit: u64,
-    /// The nearest public vocabulary.
-    pub tokenizer: TokenizerName,
-    /// Factor from counts in the vocabulary of `tokenizer` to counts of the model.
-    pub factor: f64,
-    /// True if the vocabulary of `tokenizer` is the model's own.
-    pub exact: bool,
-}
-
-/// The limit, factor and tokenizer that the user sets for some models. `None` keeps the built-in
+/// The limit, factor, tokenizer and abilities that the user sets for some models. `None` keeps the built-in
 /// value.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -108,6 +34,12 @@ pub struct Override {
     pub factor: Option<f64>,
     /// The nearest public vocabulary.
     pub tokenizer: Option<TokenizerName>,
+    /// Whether they call tools.
+    pub tools: Option<bool>,
+    /// Whether they see pictures.
+    pub pictures: Option<bool>,
+    /// Whether they can reason more or less.
+    pub effort: Option<bool>,
 }
 
 names! {
@@ -143,6 +75,8 @@ pub struct Model {
     pub calibrated: f64,
     /// True if the vocabulary of `tokenizer` is the model's own, so that counts are exact.
     pub exact: bool,
+    /// What the model can do.
+    pub can: Abilities,
     /// True if the table, the user or the model's server gives values for the model. If not, the
     /// values are those of [`DEFAULT`].
     pub known: bool,
@@ -189,10 +123,10 @@ impl Model {
     }
 
     fn of_row(name: &str, row: Option<&Row>) -> Self {
-        let Row { limit, tokenizer, factor, exact, .. } = *row.unwrap_or(&DEFAULT);
+        let Row { limit, tokenizer, factor, exact, can, .. } = *row.unwrap_or(&DEFAULT);
         let (name, calibrated, known) = (name.to_owned(), 1.0, row.is_some());
         let limit_from = if known { LimitFrom::Table } else { LimitFrom::Default };
-        Self { name, limit, limit_from, tokenizer, factor, calibrated, exact, known }
+        Self { name, limit, limit_from, tokenizer, factor, calibrated, exact, can, known }
     }
 
     /// Applies the user's values. A vocabulary that the user names counts as the model's own,
@@ -210,20 +144,15 @@ impl Model {
             tokenizer: given.tokenizer.unwrap_or(self.tokenizer),
             factor,
             exact,
+            can: Abilities {
+                tools: given.tools.or(self.can.tools),
+                pictures: given.pictures.or(self.can.pictures),
+                effort: given.effort.or(self.can.effort),
+            },
             known: true,
             ..self
         }
     }
-}
-
-/// Creates a row for models that have a public vocabulary.
-const fn public(prefixes: &'static [&'static str], limit: u64, tokenizer: TokenizerName) -> Row {
-    Row { prefixes, limit, tokenizer, factor: 1.0, exact: true }
-}
-
-/// Creates a row for models that have no public vocabulary.
-const fn private(prefixes: &'static [&'static str], limit: u64, factor: f64) -> Row {
-    Row { prefixes, limit, tokenizer: TokenizerName::O200k, factor, exact: false }
 }
 
 /// Returns the value of the longest prefix with which `name` begins.
@@ -235,6 +164,7 @@ fn longest<'a, T>(rows: impl Iterator<Item = (&'a str, T)>, name: &str) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::model::table::DEFAULT_LIMIT;
 
     #[track_caller]
     fn check(name: &str, limit: u64, factor: f64, exact: bool) {
@@ -282,6 +212,7 @@ mod tests {
             limit,
             factor,
             tokenizer,
+            ..Override::default()
         };
         let overrides = [
             says("claude", Some(1_000_000), None, None),
@@ -319,6 +250,22 @@ mod tests {
         assert!((measure.factor() - 1.8).abs() < 1e-6);
         let gpt = Model::named("gpt-5", &[]).calibrated(&calibration);
         assert_eq!(gpt.measure(&TokenizerName::O200k.counter()).factor(), 1.0);
+    }
+
+    #[test]
+    fn abilities_come_from_the_table_and_the_user() {
+        let can = |name: &str, overrides: &[Override]| Model::named(name, overrides).can;
+        let known = |tools, pictures, effort| Abilities {
+            tools: Some(tools),
+            pictures: Some(pictures),
+            effort: Some(effort),
+        };
+        assert_eq!(can("claude-3-5-haiku-latest", &[]), known(true, true, false));
+        assert_eq!(can("claude-3-7-sonnet-latest", &[]), known(true, true, true));
+        assert_eq!(can("openai/o3-mini-high", &[]), known(true, false, true));
+        assert_eq!(can("nobody-knows-it", &[]), Abilities::default());
+        let says = Override { prefix: "o3".into(), effort: Some(false), ..Override::default() };
+        assert_eq!(can("o3-mini", &[says]), known(true, false, false));
     }
 
     #[test]

@@ -13,6 +13,9 @@
 (require 'contexture-test-helper)
 (require 'contexture-gptel)
 
+(defvar contexture-provider--secrets)
+(defvar gptel--known-backends)
+(defvar gptel-backend)
 (defvar gptel-model)
 (defvar gptel-prompt-transform-functions)
 (defvar gptel-system-prompt)
@@ -293,5 +296,87 @@ done, what they left is sent."
                       "-f" "ert-run-tests-batch-and-exit"))))
         (unless (equal status 0)
           (ert-fail (buffer-string)))))))
+
+;;;; Taking models over
+
+;; Stand-ins for gptel's structures, with the slots that are read.
+(cl-defstruct (gptel-backend (:constructor contexture-gptel-test--make))
+  name host header protocol endpoint key models request-params)
+(cl-defstruct (gptel-openai (:include gptel-backend)
+                            (:constructor contexture-gptel-test--make-openai)))
+(cl-defstruct (gptel-anthropic (:include gptel-backend)
+                               (:constructor contexture-gptel-test--make-anthropic)))
+(cl-defstruct (gptel-kagi (:include gptel-backend)
+                          (:constructor contexture-gptel-test--make-kagi)))
+
+(defun contexture-gptel-test--backends ()
+  "Return backends as gptel keeps them."
+  (mapcar
+   (lambda (it) (cons (gptel-backend-name it) it))
+   (list (contexture-gptel-test--make-openai
+          :name "Router" :host "openrouter.ai" :protocol "https"
+          :endpoint "/api/v1/chat/completions" :key (lambda () "sk-of-gptel")
+          :models '(vendor/one vendor/two) :header '(("X-Title" . "mine"))
+          :request-params '(:seed 7))
+         (contexture-gptel-test--make-anthropic
+          :name "Claude" :host "api.anthropic.com" :protocol "https"
+          :endpoint "/v1/messages" :key 'gptel-api-key-from-auth-source
+          :models '(claude-a claude-b) :header (lambda (_) nil))
+         (contexture-gptel-test--make-openai
+          :name "Local" :host "localhost:8080" :protocol "http"
+          :endpoint "/v1/chat/completions" :models '(any))
+         (contexture-gptel-test--make-kagi :name "Kagi" :models '(fastgpt)))))
+
+(defmacro contexture-gptel-test-importing (answer &rest body)
+  "Run BODY after `contexture-import-gptel', with ANSWER to its question."
+  (declare (indent 1) (debug t))
+  `(let* ((gptel--known-backends (contexture-gptel-test--backends))
+          (gptel-backend (cdr (assoc "Claude" gptel--known-backends)))
+          (gptel-model 'claude-b)
+          (contexture-providers '(("Local" :kind ollama :model "old") ("own" :kind ollama)))
+          (contexture-provider--secrets (make-hash-table :test #'equal)))
+     (cl-letf (((symbol-function 'contexture--y-or-n-p) (lambda (_) ,answer))
+               ((symbol-function 'customize-save-variable) #'set)
+               ((symbol-function 'gptel--get-api-key) #'funcall))
+       (require 'contexture-doctor)
+       (unwind-protect
+           (progn (contexture-import-gptel) ,@body)
+         (when (get-buffer contexture-gptel--import-buffer)
+           (kill-buffer contexture-gptel--import-buffer))))))
+
+(ert-deftest contexture-gptel-import-takes-models-over-after-it-showed-them ()
+  (contexture-gptel-test-importing t
+    (should (equal contexture-providers
+                   '(("own" :kind ollama)
+                     ("Router" :kind "openai" :model "vendor/one"
+                      :base-url "https://openrouter.ai/api/v1"
+                      :auth-source (:user "apikey")
+                      :headers ((:name "X-Title" :value "mine")) :extra (:seed 7))
+                     ("Claude" :kind "anthropic" :model "claude-b"
+                      :auth-source (:user "apikey"))
+                     ("Local" :kind "openai" :model "any"
+                      :base-url "http://localhost:8080/v1"))))
+    (should (equal (funcall (gethash '("openrouter.ai" "apikey") contexture-provider--secrets))
+                   "sk-of-gptel"))
+    (should (= (hash-table-count contexture-provider--secrets) 1))
+    (let ((shown (with-current-buffer contexture-gptel--import-buffer (buffer-string))))
+      (should (string-search "Kagi: not taken, since Contexture has no such kind" shown))
+      (should (string-search "Router: vendor/one, openai, at https://openrouter.ai/api/v1, \
+with the key that gptel uses, header X-Title" shown))
+      (should-not (string-search "sk-" shown))
+      (should-not (string-search "mine" shown)))))
+
+(ert-deftest contexture-gptel-import-that-is-refused-changes-nothing ()
+  (contexture-gptel-test-importing nil
+    (should (equal (mapcar #'car contexture-providers) '("Local" "own")))
+    (should (= (hash-table-count contexture-provider--secrets) 0))))
+
+(ert-deftest contexture-gptel-import-entries-are-settings-of-the-server ()
+  (contexture-gptel-test-importing nil
+    (contexture-test-with-server
+      (dolist (backend (mapcar #'cdr gptel--known-backends))
+        (let ((entry (contexture-gptel--entry backend)))
+          (when (consp (cdr entry))
+            (contexture-request 'configure-provider (contexture-provider--params entry))))))))
 
 ;;; contexture-gptel-tests.el ends here

@@ -99,8 +99,11 @@
                           for names = (list (plist-get it :name) (plist-get it :alias))
                           append (cl-loop for name in (delq nil names)
                                           collect (intern (concat ":" name))))))
-      (should-not (cl-set-difference (remq :auth-source contexture-provider--keys)
-                                     known)))))
+      ;; Every setting of the server can be given here, and no other.
+      (should-not (cl-set-exclusive-or (remq :auth-source contexture-provider--keys)
+                                       (cl-set-difference known '(:name :api-key :request-key))))
+      (dolist (setting contexture-provider--further)
+        (should (memq (intern (concat ":" (car setting))) contexture-provider--keys))))))
 
 (ert-deftest contexture-provider-nobody-named-costs-nothing ()
   (contexture-provider-tests--with nil
@@ -222,6 +225,33 @@
                      "(:id 1 :method configure-provider :params \
 (:api-key \"(hidden)\" :name \"x\"))\n")))))
 
+(ert-deftest contexture-provider-redacts-the-values-of-headers ()
+  (let ((line (car (contexture--encode
+                    (list :id 1 :method 'configure-provider
+                          :params '(:name "x" :headers ((:name "X-Key" :value "sk-\"a\\"))))))))
+    (should (equal (contexture--redact line)
+                   "(:id 1 :method configure-provider :params \
+(:name \"x\" :headers ((:name \"X-Key\" :value \"(hidden)\"))))\n")))
+  (should (equal (contexture--redact "(:method remember :value \"x\")")
+                 "(:method remember :value \"x\")")))
+
+(ert-deftest contexture-provider-extra-members-are-json ()
+  (should (equal (plist-get (contexture-provider--params
+                             '("x" :kind openai :extra (:top_k 40 :stop ["a"])))
+                            :extra)
+                 "{\"top_k\":40,\"stop\":[\"a\"]}"))
+  (should (equal (plist-get (contexture-provider--params '("x" :extra "{\"a\":1}")) :extra)
+                 "{\"a\":1}")))
+
+(ert-deftest contexture-provider-models-show-what-is-known-of-them ()
+  (let ((names (contexture--model-names
+                '(:models ((:name "a" :limit 8192 :tools t :pictures nil :effort t)
+                           (:name "b"))))))
+    (should (equal names '("a" "b")))
+    (should (equal (mapcar #'contexture--model-about names)
+                   '("  8192 tokens, tools, effort" "")))
+    (should (equal (contexture--model-about nil) ""))))
+
 (ert-deftest contexture-provider-key-is-not-in-the-servers-log ()
   (with-temp-buffer
     (let ((pipe (make-pipe-process :name "log" :buffer (current-buffer) :noquery t)))
@@ -325,7 +355,8 @@ An answer that is nil takes the default."
                       answer)))
                  ((symbol-function 'read-string)
                   (lambda (prompt &optional _ _ default) (ask prompt (or default ""))))
-                 ((symbol-function 'read-number) #'ask)
+                 ((symbol-function 'read-number)
+                  (lambda (prompt &optional default) (ask prompt default)))
                  ((symbol-function 'read-file-name) (lambda (prompt &rest _) (ask prompt "")))
                  ((symbol-function 'read-passwd) (lambda (prompt &rest _) (ask prompt "")))
                  ((symbol-function 'auth-source-netrc-saver)
@@ -465,15 +496,30 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
   (contexture-provider-tests--with nil
     (contexture-provider-tests--serving '(("mystery" nil)) nil
       (should (equal (contexture-provider-tests--answering
-                         `("openai" ,url "mine" "environment variable" "KEY" "mystery" "n")
+                         `("openai" ,url "mine" "environment variable" "KEY"
+                           "effort" "high" "temperature" 0.5
+                           "headers" "X-Org" "here" "acme" "X-Key" "command" "print it" ""
+                           "" "mystery" "n")
                        (should (equal (contexture-provider--read t)
                                       `("mine" ( :kind "openai" :model "mystery"
-                                                 :base-url ,url :api-key-env "KEY")
+                                                 :base-url ,url :api-key-env "KEY"
+                                                 :effort "high" :temperature 0.5
+                                                 :headers
+                                                 ((:name "X-Org" :value "acme")
+                                                  (:name "X-Key" :command "print it")))
                                         nil))))
                      (list "Kind of provider: " "Address (default https://api.openai.com/v1): "
                            (format "Name of the provider (default %s): " (substring url 7 -3))
                            "Where is the key? " "Variable: "
-                           (concat "mine: the environment variable KEY has no key; correct the "
+                           "Further setting (default none): " "Effort: "
+                           "Further setting (default none): " "Temperature: "
+                           "Further setting (default none): "
+                           "Header (default no more): " "Where is its value? "
+                           "Value, variable or command: "
+                           "Header (default no more): " "Where is its value? "
+                           "Value, variable or command: " "Header (default no more): "
+                           "Further setting (default none): "
+                           (concat "mine: the environment variable KEY is empty or not set; correct the "
                                    "provider's configuration, and try again; model: ")
                            "Save this provider for later sessions of Emacs? "))))))
 
@@ -587,8 +633,8 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
   (let ((judge (lambda (model outcome value)
                  (car (contexture-doctor--judge-provider
                        (list :name "x" :model model) outcome value)))))
-    (should (eq (funcall judge "llama" 'answered '(:models ("llama:latest"))) 'ok))
-    (should (eq (funcall judge "llama" 'answered '(:models ("qwen"))) 'warn))
+    (should (eq (funcall judge "llama" 'answered '(:models ((:name "llama:latest")))) 'ok))
+    (should (eq (funcall judge "llama" 'answered '(:models ((:name "qwen")))) 'warn))
     (should (eq (funcall judge "llama" 'answered '(:models nil)) 'ok))
     (should (eq (funcall judge "llama" 'silent nil) 'warn))
     (should (eq (funcall judge "llama" 'refused "the key is wrong") 'warn))))

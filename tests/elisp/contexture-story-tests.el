@@ -57,7 +57,7 @@
   (contexture-ert-write-file
    "config.toml"
    (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
-url = \"%s/v1\"\n"
+base-url = \"%s/v1\"\n"
            (llm-ert-url))))
 
 ;;;; Ways of asking

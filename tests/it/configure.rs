@@ -26,10 +26,6 @@ fn text(value: &Json) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn key_of(asked: &Asked) -> &str {
-    asked.headers.get("authorization").map_or("", |value| value)
-}
-
 /// Whether a file below the folder has the key.
 #[track_caller]
 fn check_unseen(folder: &Path) -> usize {
@@ -48,7 +44,10 @@ fn check_unseen(folder: &Path) -> usize {
 }
 
 /// A server that repeats the key in whatever it says went wrong.
-fn telling() -> Endpoint {
+///
+/// It says `refusals` times that the key is wrong, since a key that a command prints is fetched
+/// again.
+fn telling(refusals: usize) -> Endpoint {
     // An answer that has begun is not asked for again.
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
     let broken = format!("{begun}data: {{\"error\":{{\"message\":\"{KEY} is used up\"}}}}\n\n");
@@ -59,7 +58,11 @@ fn telling() -> Endpoint {
             Answer::new(200, "{\"data\": [{\"id\": \"m-1\"}, {\"id\": \"m-2\"}]}")
         }
         true => Answer::new(404, KEY),
-        false => told(next(), &broken),
+        false => match next() {
+            before @ 0 => told(before, &broken),
+            before if before <= refusals => told(1, &broken),
+            before => told(before + 1 - refusals, &broken),
+        },
     })
 }
 
@@ -74,13 +77,12 @@ fn told(before: usize, broken: &str) -> Answer {
     }
 }
 
-/// What is said of the key while it is used.
-fn said_in_use(client: &mut Client, server: &Endpoint) -> String {
+/// What is said of the key while it is used. The settings say where it comes from.
+fn said_in_use(client: &mut Client, server: &Endpoint, settings: &str) -> String {
     client.ok("open-session", "(:name \"s\")");
-    let row = client.ok("configure-provider", &params(&server.url, &format!(":api-key {KEY:?}")));
-    assert_eq!((text(&row["key"]), text(&row["key_from"])), ("set", "call"));
+    let row = client.ok("configure-provider", &params(&server.url, settings));
     let models = client.ok("list-models", "(:provider \"here\")");
-    assert_eq!(models["models"], serde_json::json!(["m-1", "m-2"]));
+    assert_eq!(models["models"], serde_json::json!([{"name": "m-1"}, {"name": "m-2"}]));
     assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "hello");
     let mut said = row.to_string();
     for (kind, shown) in [
@@ -94,7 +96,8 @@ fn said_in_use(client: &mut Client, server: &Endpoint) -> String {
         assert!(failure.message.contains(shown), "{failure:?}");
         said += &format!("{failure:?}");
     }
-    for method in ["list-providers", "server-info", "usage-log", "get-messages"] {
+    said += &client.ok("chat", "(:content \"x\" :dry-run t)").to_string();
+    for method in ["list-providers", "server-info", "usage-log", "get-messages", "methods"] {
         said += &format!("{:?}", client.call(method, "nil"));
     }
     said
@@ -105,8 +108,21 @@ fn said_to_refused(client: &mut Client, server: &Endpoint) -> String {
     let in_list = params(&server.url, &format!(":api-key ({KEY:?})"));
     let both = params(&server.url, &format!(":api-key {KEY:?} :api-key-env \"A\""));
     let in_url = params(&format!("http://me:{KEY}@127.0.0.1/v1"), "");
+    let headers = [
+        format!("{KEY:?}"),
+        format!("({KEY:?})"),
+        format!("((:name {:?} :value \"x\"))", format!("X-Key: {KEY}")),
+        format!("((:name \"x\" :value ({KEY:?})))"),
+        format!("((:name \"x\" :value {KEY:?} :env \"A\"))"),
+        format!("((:name \"x\" :value {:?}))", format!("{KEY}\u{7f}")),
+        format!("((:name \"host\" :value {KEY:?}))"),
+    ];
+    let headers = headers.map(|headers| params(&server.url, &format!(":headers {headers}")));
+    let in_proxy = params(&server.url, &format!(":proxy \"http://me:{KEY}@h\""));
+    let in_extra = params(&server.url, &format!(":extra {:?}", format!("{{\"k\": {KEY}}}")));
     let mut refused = |params: &String| format!("{:?}", client.fails("configure-provider", params));
-    [in_list, both, in_url].iter().map(&mut refused).collect()
+    let all = [in_list, both, in_url, in_proxy, in_extra];
+    all.iter().chain(&headers).map(&mut refused).collect()
 }
 
 /// What is said to messages with the key that are none.
@@ -126,20 +142,27 @@ fn said_to_broken(home: &Home) -> String {
     said
 }
 
-#[test]
-fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
-    let server = telling();
+/// A variable of the server's environment that has the key.
+const VARIABLE: &str = "CONTEXTURE_TEST_SECRET";
+
+/// Checks that the key, which comes from where the settings say, arrives in this header and
+/// nowhere else.
+#[track_caller]
+fn check_secret(settings: &str, header: &str, sent: &str) {
+    let server = telling(if settings.contains("command") { 2 } else { 1 });
     let home = Home::new();
     let log = home.path("log");
     let mut command = home.command(&["serve", "--stdio"]);
-    command.env("CONTEXTURE_LOG", "trace").stderr(File::create(&log).unwrap());
+    command.env("CONTEXTURE_LOG", "trace").env(VARIABLE, KEY);
+    command.stderr(File::create(&log).unwrap());
     let mut client = Client::over_stdio(command, Dialect::Native);
-    let said = said_in_use(&mut client, &server)
+    let said = said_in_use(&mut client, &server, settings)
         + &said_to_refused(&mut client, &server)
         + &said_to_broken(&home);
     assert!(!said.contains(KEY), "{said}");
     let asked = server.asked();
-    assert!(asked.iter().all(|asked| key_of(asked) == format!("Bearer {KEY}")), "{asked:?}");
+    let value = |asked: &Asked| asked.headers.get(header).cloned().unwrap_or_default();
+    assert!(asked.iter().all(|asked| value(asked) == sent), "{asked:?}");
     client.end();
     assert!(std::fs::read_to_string(&log).unwrap().contains("TRACE"), "everything was logged");
     // The log, the database and what is written before it.
@@ -148,6 +171,59 @@ fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
     let mut client = home.stdio(&[]);
     assert!(is_nil(&client.ok("list-providers", "nil")));
     assert_eq!(client.fails("chat", "(:content \"hi\")").kind(), "unconfigured");
+}
+
+#[test]
+fn a_key_is_sent_to_its_server_and_seen_nowhere_else() {
+    let elsewhere = Home::new();
+    let file = elsewhere.write("secret", KEY);
+    let (print, bearer) = (format!("cat {file}"), format!("Bearer {KEY}"));
+    check_secret(&format!(":api-key {KEY:?}"), "authorization", &bearer);
+    check_secret(&format!(":api-key {KEY:?} :key-header \"X-Gate\""), "x-gate", KEY);
+    check_secret(&format!(":api-key-env {VARIABLE:?}"), "authorization", &bearer);
+    check_secret(&format!(":api-key-command {print:?}"), "authorization", &bearer);
+    let headers = |source: &str| format!(":headers ((:name \"X-Gate\" {source}))");
+    check_secret(&headers(&format!(":value {KEY:?}")), "x-gate", KEY);
+    check_secret(&headers(&format!(":env {VARIABLE:?}")), "x-gate", KEY);
+    check_secret(&headers(&format!(":command {print:?}")), "x-gate", KEY);
+    let value = format!(":headers ((:name \"Authorization\" :value {bearer:?}))");
+    check_secret(&value, "authorization", &bearer);
+}
+
+#[test]
+fn the_doctor_tells_how_servers_are_asked_and_shows_no_values() {
+    let home = Home::new();
+    let config = format!(
+        "[[providers]]\nname = \"gate\"\nkind = \"anthropic\"\nmodel = \"m\"\n\
+         base-url = \"http://127.0.0.1:1\"\nkey-header = \"authorization\"\neffort = \"low\"\n\
+         extra = '{{\"top_k\": 5}}'\nproxy = \"none\"\nfirst-byte = 9\nsilence = 8\n\
+         headers = [{{ name = \"X-One\", value = {KEY:?} }}, {{ name = \"X-Two\", env = \"TWO\" }}]\n"
+    );
+    crate::model::configure(&home, &config);
+    let told = home.command(&["doctor"]).output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let expected = "key in the header authorization, effort low, extra members top_k, proxy none, \
+                    first-byte 9 s, silence 8 s, header x-one given, \
+                    header x-two from the variable TWO";
+    assert!(told.contains(expected) && !told.contains(KEY), "{told}");
+    let mut client = home.ephemeral(&[]);
+    let row = client.ok("list-providers", "nil")[0].clone();
+    assert_eq!(text(&row["settings"]), expected);
+    for wrong in [
+        format!("headers = {KEY:?}"),
+        format!("headers = [{KEY:?}]"),
+        format!("headers = [{{ name = \"x\", valeu = {KEY:?} }}]"),
+        format!("api-key = {KEY:?}"),
+        format!("api-key = [{KEY:?}]"),
+    ] {
+        let config =
+            format!("[[providers]]\nname = \"a\"\nkind = \"ollama\"\nmodel = \"m\"\n{wrong}\n");
+        crate::model::configure(&home, &config);
+        let told = home.command(&["doctor"]).output().unwrap();
+        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        assert!(told.contains("[[providers]]") || told.contains("line 5"), "{told}");
+        assert!(!told.contains(KEY), "{told}");
+    }
 }
 
 /// What a client is answered that had to show a secret, or that had not.
@@ -177,6 +253,9 @@ fn the_servers_environment_commands_and_files_are_not_for_clients_over_tcp() {
         (":api-key-command \"id\"", "api-key-command"),
         (":api-key-env \"HOME\"", "api-key-env"),
         (":script \"/none\"", "script"),
+        (":headers ((:name \"x\" :env \"HOME\"))", "headers"),
+        (":headers ((:name \"x\" :command \"id\"))", "headers"),
+        (":ca-file \"/none\"", "ca-file"),
     ] {
         let own = answered(Admission::Granted, &call(more));
         assert!(!own.contains("is not allowed over TCP"), "{own}");
@@ -233,7 +312,7 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     let mut refused = |more: &str, param: &str, expected: &str| {
         check_refused(&mut client, more, param, expected);
     };
-    refused(":kind \"gpt\"", "kind", "kind must be one of openai, anthropic, gemini");
+    refused(":kind \"gpt\"", "kind", "kind must be one of openai, responses, anthropic, gemini");
     refused(":name \"\"", "name", "must not be empty");
     refused(":model \" \"", "model", "model must not be empty");
     refused(":base-url \"x\"", "base-url", "base-url must begin with http://");
@@ -250,6 +329,22 @@ fn what_is_wrong_with_a_provider_is_said_as_for_the_file() {
     refused(":api-key \" \"", "api-key", "must be a string that is not empty");
     refused(":api-key-env \"A\" :api-key-command \"b\"", "api-key-env", "keep only one of them");
     refused(":answer-tokens 0", "answer-tokens", "must be 1 or more");
+    refused(":temperature 3", "temperature", "must be from 0 to 2, got 3");
+    refused(":top-p 0", "top-p", "must be above 0 and at most 1");
+    refused(":effort :huge", "effort", "off, low, medium, high");
+    refused(":first-byte 0", "first-byte", "must be from 1 to 86400 seconds");
+    refused(":extra \"[1]\"", "extra", "must be the JSON text of an object");
+    refused(":extra \"{\\\"messages\\\": 1}\"", "extra", "must not have messages");
+    refused(":proxy \"h:8080\"", "proxy", "proxy must begin with http://");
+    refused(":api-version \"1\"", "api-version", "only for the kinds openai and responses");
+    refused(":key-header \"a b\"", "key-header", "must be the name of a header");
+    refused(":headers ((:name \"host\" :value \"x\"))", "headers", "is set by Contexture itself");
+    refused(":headers ((:name \"x\"))", "headers", "needs one of value, env and command");
+    let anthropic = ":kind \"anthropic\" :temperature 0.5";
+    refused(&format!("{anthropic} :effort :low"), "temperature", "cannot be combined with effort");
+    refused(&format!("{anthropic} :top-p 0.5"), "top-p", "cannot be combined with temperature");
+    let scripted = ":kind \"scripted\" :script \"/x\"";
+    refused(&format!("{scripted} :effort :low"), "effort", "is only for servers");
     refused(":price-input 1", "price-input", "and price-output must both be 0 or more");
     refused(":price-input -1 :price-output 1", "price-input", "both be 0 or more");
     assert!(is_nil(&client.ok("list-providers", "nil")), "nothing was added");

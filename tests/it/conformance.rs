@@ -97,7 +97,7 @@ fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
     let script = home.write("answers.toml", page("tests/it/conformance/answers.toml"));
     let provider = format!(
         "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n\
-         price-input = 2.0\nprice-output = 10.0\nmax-tokens = 1000\n"
+         price-input = 2.0\nprice-output = 10.0\nanswer-tokens = 1000\n"
     );
     model::configure(home, &(provider + &model::embeddings(embeddings)));
     model::template(home, "noted");

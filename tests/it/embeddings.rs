@@ -183,7 +183,7 @@ fn keys_are_sent_and_shown_to_nobody() {
         ("api-key-env = \"TEST_KEY\"", "it answered 401: no such key Bearer …; check the key"),
         ("api-key-command = \"echo sk-secret-1\"", "it answered 401: no such key Bearer …; check"),
         ("api-key-command = \"exit 1\"", "failed with exit status: 1"),
-        ("api-key-env = \"UNSET_KEY\"", "the environment variable UNSET_KEY has no key"),
+        ("api-key-env = \"UNSET_KEY\"", "the environment variable UNSET_KEY is empty or not set"),
     ] {
         configure(&home, &server.url, &format!("{TIMEOUT}\n{setting}"));
         let mut command = home.command(&["serve", "--stdio"]);

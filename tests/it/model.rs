@@ -27,11 +27,12 @@ pub(crate) fn serve() -> Endpoint {
 
 /// The settings of a provider of this kind on that server.
 pub(crate) fn provider(family: Family, server: &Endpoint) -> String {
-    let base = if family == Family::Openai { &server.url } else { &server.root };
+    let has_version = matches!(family, Family::Openai | Family::Responses);
+    let base = if has_version { &server.url } else { &server.root };
     let name = family.name();
     format!(
         "[[providers]]\nname = \"{name}\"\nkind = \"{name}\"\nmodel = \"m-{name}\"\n\
-         url = \"{base}\"\napi-key-command = \"echo k-123\"\n"
+         base-url = \"{base}\"\napi-key-command = \"echo k-123\"\n"
     )
 }
 
@@ -69,15 +70,18 @@ fn vectors(body: &Json) -> Answer {
 }
 
 fn reply(asked: &Asked, before: usize) -> String {
-    let said = asked.body["messages"].as_array().or(asked.body["contents"].as_array());
+    let said = ["messages", "contents", "input"].iter().find_map(|it| asked.body[*it].as_array());
     let last = said.and_then(|said| said.last()).map(Json::to_string).unwrap_or_default();
-    let result = ["\"tool\"", "tool_result", "functionResponse"].iter().any(|r| last.contains(r));
+    let result = ["\"tool\"", "tool_result", "functionResponse", "function_call_output"]
+        .iter()
+        .any(|r| last.contains(r));
+    let path = asked.path.split('?').next().unwrap_or_default();
     // Where calls have arguments as texts, some models write none, or what is no JSON.
     let arguments = ["{}", "", "{\"a\":"][before % 3];
     match asked.body["tools"].is_array() && asked.body["tool_choice"]["type"] != "none" {
-        true if last.contains(USE_A_TOOL) && !result => call(&asked.path, arguments),
-        _ if last.contains(NOTES) => words(&asked.path, NOTED),
-        _ => words(&asked.path, ANSWER),
+        true if last.contains(USE_A_TOOL) && !result => call(path, arguments),
+        _ if last.contains(NOTES) => words(path, NOTED),
+        _ => words(path, ANSWER),
     }
 }
 
@@ -86,7 +90,7 @@ fn events(events: &[Json]) -> String {
     events.iter().map(event).collect()
 }
 
-fn words(path: &str, text: &str) -> String {
+pub(crate) fn words(path: &str, text: &str) -> String {
     match () {
         () if path.ends_with("/chat/completions") => {
             let usage = json!({"prompt_tokens": 20, "completion_tokens": 4});
@@ -95,6 +99,10 @@ fn words(path: &str, text: &str) -> String {
                 json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
                 json!({"choices": [], "usage": usage}),
             ]) + "data: [DONE]\n\n"
+        }
+        () if path.ends_with("/responses") => {
+            let content = json!([{"type": "output_text", "text": text}]);
+            responses(&json!({"type": "message", "role": "assistant", "content": content}))
         }
         () if path.ends_with("/v1/messages") => anthropic(
             &json!({"type": "text", "text": ""}),
@@ -122,6 +130,10 @@ fn call(path: &str, arguments: &str) -> String {
                 json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
             ]) + "data: [DONE]\n\n"
         }
+        () if path.ends_with("/responses") => responses(
+            &json!({"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": TOOL,
+                    "arguments": arguments}),
+        ),
         () if path.ends_with("/v1/messages") => anthropic(
             &json!({"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": {}}),
             &json!({"type": "input_json_delta", "partial_json": arguments}),
@@ -152,6 +164,15 @@ fn anthropic(block: &Json, delta: &Json, stop: &str) -> String {
     ])
 }
 
+fn responses(item: &Json) -> String {
+    let usage = json!({"input_tokens": 20, "output_tokens": 4});
+    let response = json!({"status": "completed", "output": [item], "usage": usage});
+    events(&[
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": response}),
+    ])
+}
+
 fn gemini(part: &Json) -> String {
     let content = json!({"parts": [part], "role": "model"});
     events(&[json!({"candidates": [{"content": content, "finishReason": "STOP"}]})])
@@ -160,7 +181,7 @@ fn gemini(part: &Json) -> String {
 /// What a turn sent, as one text, beginning with the request numbered `from`: to the server, or as
 /// the echo of a scripted model tells it.
 pub(crate) fn sent(server: &Endpoint, from: usize, answer: &Json) -> String {
-    let of_model = |asked: &&Asked| asked.body["input"].is_null();
+    let of_model = |asked: &&Asked| !asked.path.ends_with("/embeddings");
     let asked = server.asked();
     let bodies = asked[from..].iter().filter(of_model).map(|asked| asked.body.to_string());
     bodies.collect::<String>() + answer["content"].as_str().unwrap_or_default()

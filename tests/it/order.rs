@@ -142,7 +142,7 @@ fn after_a_shutdown_every_open_call_is_answered() {
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", deaf.local_addr().unwrap());
     let provider = format!(
-        "[[providers]]\nname = \"deaf\"\nkind = \"openai\"\nmodel = \"m\"\nurl = {url:?}\n\
+        "[[providers]]\nname = \"deaf\"\nkind = \"openai\"\nmodel = \"m\"\nbase-url = {url:?}\n\
          api-key-command = \"echo key\"\n"
     );
     let server = silent(&home, &provider);

@@ -219,6 +219,13 @@ static FEATURES: &[Feature] = &[
         ..NOTHING
     },
     Feature {
+        name: "responses",
+        configured: |_, server| model::provider(Family::Responses, server),
+        params: ":provider \"responses\"",
+        missing: |answer, sent| answered_by(answer, sent, "responses"),
+        ..NOTHING
+    },
+    Feature {
         name: "anthropic",
         configured: |_, server| model::provider(Family::Anthropic, server),
         params: ":provider \"anthropic\"",

@@ -1,6 +1,7 @@
 //! Every kind of server of models against one suite, from a server on this machine that answers
 //! as its public documentation says.
 
+mod asked;
 mod families;
 
 use std::sync::atomic::Ordering;
@@ -10,7 +11,9 @@ use contexture::internals::provider::chat::{
     ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
 };
 use contexture::internals::provider::secret::KeySource;
-use contexture::internals::provider::{ErrorKind, Family, HttpProvider, ProviderError, Times};
+use contexture::internals::provider::{
+    ErrorKind, Family, HttpProvider, ProviderError, Serving, Times,
+};
 use contexture::internals::session::message::{Role, ToolCall};
 
 use self::families::{FAMILIES, Kind};
@@ -24,8 +27,14 @@ const TIMES: Times = Times {
     end: Duration::from_secs(1),
 };
 
+/// The address of the server, as users of this family write it.
+fn base<'s>(kind: &Kind, server: &'s Endpoint) -> &'s str {
+    let has_version = matches!(kind.family, Family::Openai | Family::Responses);
+    if has_version { &server.url } else { &server.root }
+}
+
 fn provider(kind: &Kind, server: &Endpoint) -> HttpProvider {
-    let base = if kind.family == Family::Openai { &server.url } else { &server.root };
+    let base = base(kind, server);
     let key = KeySource::Command("echo k-123".to_owned());
     HttpProvider::new(kind.family, "here", base, "test-model", key).waiting(TIMES)
 }
@@ -176,6 +185,10 @@ fn sent_back(kind: &Kind, other: Option<Option<Json>>) -> Json {
     let messages = vec![ChatMessage::new(Role::User, "What is in ä.rs?"), answer, result];
     let payload = provider.payload(&Request { messages, ..Request::default() });
     let payload: Json = serde_json::from_str(&payload).unwrap();
+    // Between the question and the result.
+    if let Some(items) = payload["input"].as_array() {
+        return items[1..items.len() - 1].into();
+    }
     payload["messages"].as_array().or(payload["contents"].as_array()).unwrap()[1].clone()
 }
 
@@ -264,7 +277,7 @@ fn a_model_that_may_call_nothing_is_told_so_and_still_knows_the_tools() {
         let request = Request { without_calls: true, ..request() };
         let body: Json = serde_json::from_str(&provider(kind, &server).payload(&request)).unwrap();
         let (choice, none) = match kind.family {
-            Family::Openai => (&body["tool_choice"], serde_json::json!("none")),
+            Family::Openai | Family::Responses => (&body["tool_choice"], serde_json::json!("none")),
             Family::Anthropic => (&body["tool_choice"], serde_json::json!({"type": "none"})),
             Family::Gemini => {
                 (&body["toolConfig"]["functionCallingConfig"]["mode"], serde_json::json!("NONE"))
@@ -504,7 +517,9 @@ fn the_models_that_there_are_can_be_listed() {
         });
         let provider = provider(kind, &server);
         runtime().block_on(async {
-            assert_eq!(provider.models().await.unwrap(), ["m-1", "m-2"], "{:?}", kind.family);
+            let listed = provider.models().await.unwrap();
+            let names: Vec<&str> = listed.iter().map(|model| &*model.name).collect();
+            assert_eq!(names, ["m-1", "m-2"], "{:?}", kind.family);
             assert_eq!(provider.models().await.unwrap_err().kind, ErrorKind::Malformed);
             assert_eq!(provider.models().await.unwrap_err().kind, ErrorKind::Authentication);
         });
@@ -535,8 +550,8 @@ fn another_model_of_a_provider_shares_its_key_and_its_connection() {
         let home = Home::new();
         let asked_for = home.path("asked-for");
         let command = format!("echo k-123; echo once >> {}", asked_for.display());
-        let base = if kind.family == Family::Openai { &server.url } else { &server.root };
         let key = KeySource::Command(command);
+        let base = base(kind, &server);
         let provider = HttpProvider::new(kind.family, "here", base, "test-model", key);
         let other = provider.with_model("other-model");
         assert_eq!((other.name(), other.model()), ("here", "other-model"));
@@ -576,7 +591,8 @@ fn a_model_that_takes_no_temperature_is_asked_without_one() {
 fn ollama_is_told_for_how_many_tokens_to_make_room() {
     let kind = FAMILIES.iter().find(|kind| kind.family == Family::Ollama).unwrap();
     let server = Endpoint::new(|_, _| Answer::new(500, ""));
-    let provider = provider(kind, &server).with_context(Some(16_384));
+    let serving = Serving { context: Some(16_384), ..Serving::default() };
+    let provider = provider(kind, &server).serving(serving);
     let payload: Json = serde_json::from_str(&provider.payload(&request())).unwrap();
     assert_eq!(payload["options"]["num_ctx"], 16_384);
 }

@@ -1,5 +1,5 @@
 //! What the strictest servers refuse: the chat templates of Gemma, Mistral and Qwen, and the
-//! interfaces of OpenAI, Anthropic, Gemini and Ollama. Every request to an [`Endpoint`] is checked.
+//! interfaces of OpenAI, Anthropic, Gemini and Ollama, with every member that they do not document. Every request to an [`Endpoint`] is checked.
 //!
 //! [`Endpoint`]: crate::endpoint::Endpoint
 
@@ -12,14 +12,112 @@ type Refusal = Result<(), String>;
 
 /// Whether any server would refuse this; `Ok` for what is no conversation.
 pub(crate) fn check(path: &str, body: &Json) -> Refusal {
-    let checked = match path {
+    let path = path.split('?').next().unwrap_or_default();
+    let checked = members(path, body).and_then(|()| match path {
         _ if path.ends_with("/chat/completions") => templates(body, Api::Openai),
+        _ if path.ends_with("/responses") => responses(body),
         _ if path.ends_with("/api/chat") => templates(body, Api::Ollama),
         _ if path.ends_with("/v1/messages") => anthropic(body),
         _ if path.contains(":streamGenerateContent") => gemini(body),
         _ => Ok(()),
-    };
+    });
     checked.map_err(|why| format!("{why}: {body}"))
+}
+
+/// The members that each interface documents: by the end of the path, and by the place in the body.
+const MEMBERS: &[(&str, &str, &[&str])] = &[
+    (
+        "/chat/completions",
+        "",
+        &[
+            "model",
+            "messages",
+            "stream",
+            "stream_options",
+            "max_tokens",
+            "max_completion_tokens",
+            "temperature",
+            "top_p",
+            "seed",
+            "tools",
+            "tool_choice",
+            "reasoning_effort",
+        ],
+    ),
+    (
+        "/responses",
+        "",
+        &[
+            "model",
+            "input",
+            "instructions",
+            "stream",
+            "store",
+            "include",
+            "max_output_tokens",
+            "temperature",
+            "top_p",
+            "tools",
+            "tool_choice",
+            "reasoning",
+            "service_tier",
+        ],
+    ),
+    ("/responses", "/reasoning", &["effort", "summary"]),
+    (
+        "/messages",
+        "",
+        &[
+            "model",
+            "messages",
+            "system",
+            "stream",
+            "max_tokens",
+            "temperature",
+            "top_p",
+            "top_k",
+            "tools",
+            "tool_choice",
+            "thinking",
+            "output_config",
+        ],
+    ),
+    ("/messages", "/thinking", &["type", "budget_tokens"]),
+    ("/messages", "/output_config", &["effort"]),
+    (
+        ":streamGenerateContent",
+        "",
+        &[
+            "contents",
+            "systemInstruction",
+            "generationConfig",
+            "tools",
+            "toolConfig",
+            "safetySettings",
+        ],
+    ),
+    (
+        ":streamGenerateContent",
+        "/generationConfig",
+        &["maxOutputTokens", "temperature", "topP", "topK", "thinkingConfig"],
+    ),
+    (
+        ":streamGenerateContent",
+        "/generationConfig/thinkingConfig",
+        &["thinkingBudget", "thinkingLevel", "includeThoughts"],
+    ),
+    ("/api/chat", "", &["model", "messages", "stream", "options", "tools", "think", "keep_alive"]),
+    ("/api/chat", "/options", &["num_ctx", "num_predict", "temperature", "top_p", "top_k"]),
+];
+
+fn members(path: &str, body: &Json) -> Refusal {
+    for (_, place, known) in MEMBERS.iter().filter(|(end, ..)| path.ends_with(end)) {
+        let names = body.pointer(place).and_then(Json::as_object);
+        for name in names.into_iter().flat_map(|names| names.keys()) {
+            require(known.contains(&&**name), format!("Unknown parameter: '{place}/{name}'"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The words of a refusal, as each of the interfaces has them.
@@ -115,7 +213,8 @@ impl Standing {
             return require(says_something(&message["content"]), "the assistant says nothing");
         }
         self.last = "calls";
-        let kept = !message["reasoning_content"].is_null();
+        let kept =
+            ["reasoning_content", "reasoning_details"].iter().any(|it| !message[*it].is_null());
         calls.iter().try_for_each(|call| self.call(call, api, kept))
     }
 
@@ -150,6 +249,57 @@ impl Standing {
         self.waiting.remove(0);
         require(says_something(&message["content"]), "a result that says nothing")
     }
+}
+
+fn responses(body: &Json) -> Refusal {
+    require(body["store"] == false, "store must be false")?;
+    if !body["instructions"].is_null() {
+        require(says_something(&body["instructions"]), "instructions must have a text")?;
+    }
+    for tool in list(&body["tools"]) {
+        require(tool["type"] == "function", "a tool that is no function")?;
+        require(tool["strict"] == false, "strict: all properties must be required")?;
+        check_declared(&tool["name"], &tool["parameters"])?;
+    }
+    let (mut waiting, mut ids): (Vec<&str>, HashSet<&str>) = (Vec::new(), HashSet::new());
+    let input = list(&body["input"]);
+    for (at, item) in input.iter().enumerate() {
+        match text(&item["type"]) {
+            "message" => {
+                let part = if item["role"] == "assistant" { "output_text" } else { "input_text" };
+                let fits = |it: &Json| it["type"] == part && says_something(&it["text"]);
+                let parts = list(&item["content"]);
+                require(!parts.is_empty() && parts.iter().all(fits), format!("input[{at}]"))?;
+                require(waiting.is_empty(), "No tool output found for function call")?;
+            }
+            "reasoning" => {
+                let is_whole =
+                    item["encrypted_content"].is_string() || !list(&item["content"]).is_empty();
+                require(is_whole, "Item not found: nothing was stored")?;
+                let next = input.get(at + 1).map_or("", |next| text(&next["type"]));
+                let follows = ["message", "function_call", "reasoning"].contains(&next);
+                require(follows, "reasoning was provided without its required following item")?;
+            }
+            "function_call" => {
+                check_name(&item["name"])?;
+                let arguments = serde_json::from_str::<Json>(text(&item["arguments"]));
+                require(arguments.is_ok_and(|it| it.is_object()), "arguments that are no object")?;
+                let id = text(&item["call_id"]);
+                require(!id.is_empty() && id.len() <= 64 && ids.insert(id), "call_id")?;
+                waiting.push(id);
+            }
+            "function_call_output" => {
+                let id = text(&item["call_id"]);
+                let known = waiting.iter().position(|call| *call == id);
+                waiting.remove(known.ok_or("No tool call found for function call output")?);
+                require(says_something(&item["output"]), "an output that says nothing")?;
+            }
+            other => return Err(format!("input[{at}] has the type {other:?}")),
+        }
+    }
+    require(waiting.is_empty(), "No tool output found for function call")?;
+    let last = input.last().map_or("", |last| text(&last["type"]));
+    require(["message", "function_call_output"].contains(&last), "the input must end with the user")
 }
 
 fn anthropic(body: &Json) -> Refusal {

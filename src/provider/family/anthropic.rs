@@ -52,6 +52,7 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     });
     set(&mut body, "system", (!system.is_empty()).then_some(system));
     set(&mut body, "temperature", request.temperature);
+    set(&mut body, "top_p", request.top_p);
     let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": schema(tool)});
     let tools: Vec<Value> = request.tools.iter().map(tool).collect();
     match tools.is_empty() {

@@ -48,6 +48,7 @@ pub(super) fn body(request: &Request) -> Value {
     let mut config = json!({});
     set(&mut config, "maxOutputTokens", request.max_tokens);
     set(&mut config, "temperature", request.temperature);
+    set(&mut config, "topP", request.top_p);
     set(&mut body, "generationConfig", (config != json!({})).then_some(config));
     if !request.tools.is_empty() {
         let tool = |tool: &Tool| {

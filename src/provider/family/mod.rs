@@ -3,21 +3,24 @@
 
 mod anthropic;
 mod calls;
+mod effort;
 mod gemini;
 mod ollama;
 mod openai;
+mod responses;
 mod shape;
 mod think;
 
 use serde_json::{Value, json};
 
 use self::calls::{Calls, Finished};
+pub(super) use self::effort::{fit_budget, other_effort, sends_effort};
 pub(super) use self::openai::{NO_REASONING, fill_in_reasoning};
+pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
 use self::think::Think;
 use super::chat::{Request, Stop, StreamEvent, Tool, Usage};
 use super::error::ErrorKind;
-use super::http::KeyHeader;
 use super::normal::{Form, IDS, arguments};
 use super::refusal::Refusal;
 use crate::names::names;
@@ -33,6 +36,8 @@ names! {
         /// `OpenAI`'s chat completions, which most model servers offer: `OpenAI`, `OpenRouter`,
         /// llama.cpp, vLLM, LM Studio.
         Openai => "openai",
+        /// `OpenAI`'s Responses API, which some models need.
+        Responses => "responses",
         /// Anthropic's Messages API.
         Anthropic => "anthropic",
         /// Google's Gemini API.
@@ -147,6 +152,7 @@ impl Reader {
         };
         let decoder: Box<dyn Decoder> = match family {
             Family::Openai => Box::<openai::Decode>::default(),
+            Family::Responses => Box::<responses::Decode>::default(),
             Family::Anthropic => Box::<anthropic::Decode>::default(),
             Family::Gemini => Box::<gemini::Decode>::default(),
             Family::Ollama => Box::<ollama::Decode>::default(),
@@ -264,7 +270,7 @@ impl Family {
     /// Returns the default address of the interface.
     pub fn usual_url(self) -> &'static str {
         match self {
-            Self::Openai => "https://api.openai.com/v1",
+            Self::Openai | Self::Responses => "https://api.openai.com/v1",
             Self::Anthropic => "https://api.anthropic.com",
             Self::Gemini => "https://generativelanguage.googleapis.com",
             Self::Ollama => "http://localhost:11434",
@@ -273,16 +279,23 @@ impl Family {
 
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
     pub(super) fn form(self) -> Form {
-        let joins_results = matches!(self, Self::Anthropic | Self::Gemini);
+        let joins_results = matches!(self, Self::Responses | Self::Anthropic | Self::Gemini);
         Form { family: self.name(), joins_results, takes_calls: true }
     }
 
-    pub(super) fn key_header(self) -> KeyHeader {
+    /// Returns the usual header for the key. In `authorization`, the word `Bearer` precedes it.
+    pub(super) fn key_header(self) -> &'static str {
         match self {
-            Self::Openai | Self::Ollama => KeyHeader::Bearer,
-            Self::Anthropic => KeyHeader::Named("x-api-key"),
-            Self::Gemini => KeyHeader::Named("x-goog-api-key"),
+            Self::Openai | Self::Responses | Self::Ollama => "authorization",
+            Self::Anthropic => "x-api-key",
+            Self::Gemini => "x-goog-api-key",
         }
+    }
+
+    /// Returns whether addresses of this interface may have a version, or lack it, and Azure has
+    /// this interface.
+    pub(super) fn has_versions(self) -> bool {
+        matches!(self, Self::Openai | Self::Responses)
     }
 
     pub(super) fn headers(self) -> &'static [(&'static str, &'static str)] {
@@ -290,22 +303,6 @@ impl Family {
             Self::Anthropic => &[("anthropic-version", anthropic::VERSION)],
             _ => &[],
         }
-    }
-
-    /// Returns the names in a list of models; `None` if `said` is not such a list.
-    pub(super) fn models(self, said: &Value) -> Option<Vec<String>> {
-        let (list, name) = match self {
-            Self::Openai | Self::Anthropic => ("data", "id"),
-            Self::Gemini | Self::Ollama => ("models", "name"),
-        };
-        // Some servers, such as Together's, send the list itself.
-        let bare = said.as_array().filter(|entries| !entries.is_empty());
-        let entries = said[list].as_array().or(bare)?;
-        let names = entries.iter().map(|model| {
-            let name = model[name].as_str()?;
-            Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
-        });
-        names.collect()
     }
 
     /// Builds the body of a request in [normal form](Self::form). `context` is the window size in
@@ -317,12 +314,17 @@ impl Family {
         request: &Request,
         context: Option<u64>,
     ) -> Value {
-        match self {
+        let mut body = match self {
             Self::Openai => openai::body(base, model, request),
+            Self::Responses => responses::body(model, request),
             Self::Anthropic => anthropic::body(model, request),
             Self::Gemini => gemini::body(request),
             Self::Ollama => ollama::body(model, request, context),
+        };
+        if let Some(effort) = request.effort {
+            effort::set_effort(self, model, effort, &mut body);
         }
+        body
     }
 }
 

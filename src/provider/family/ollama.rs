@@ -18,6 +18,7 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     set(&mut options, "num_ctx", context);
     set(&mut options, "num_predict", request.max_tokens);
     set(&mut options, "temperature", request.temperature);
+    set(&mut options, "top_p", request.top_p);
     set(&mut body, "options", (options != json!({})).then_some(options));
     // Leaving the tools out is the only way to prevent calls.
     if !request.tools.is_empty() && !request.without_calls {

@@ -37,6 +37,7 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     };
     set(&mut body, limit, request.max_tokens);
     set(&mut body, "temperature", request.temperature);
+    set(&mut body, "top_p", request.top_p);
     if !request.tools.is_empty() {
         body["tools"] = functions(&request.tools);
         set(&mut body, "tool_choice", request.without_calls.then_some("none"));

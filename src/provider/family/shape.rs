@@ -15,6 +15,9 @@ const FIRST_BYTE: u8 = 0xf4;
 const SURROGATES: u32 = 0xD800;
 /// The first surrogate that is the second half of a pair.
 const LOW: u32 = 0xDC00;
+/// Types of parts that are reasoning.
+const REASONS: &[&str] =
+    &["thinking", "reasoning", "thought", "reasoning.text", "reasoning_text", "summary_text"];
 /// Number of surrogates.
 const COUNT: u32 = 0x800;
 
@@ -186,8 +189,7 @@ fn add(found: &mut Said, name: &str, value: &Value, thinks: bool, depth: usize) 
         }
         Value::Object(part) => {
             let kind = kind("type", part.get("type").unwrap_or(&Value::Null))?;
-            let reasons = ["thinking", "reasoning", "thought", "reasoning.text", "summary_text"];
-            let reasons = reasons.contains(&kind);
+            let reasons = REASONS.contains(&kind);
             let texts = ["", "text", "output_text", "refusal", "input_text"];
             if !reasons && !texts.contains(&kind) {
                 // A part of another kind, such as a reference to a source.

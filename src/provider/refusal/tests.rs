@@ -3,6 +3,7 @@
 use reqwest::header::HeaderMap;
 
 use super::*;
+use crate::provider::secret::Secret;
 
 #[test]
 fn a_pause_is_given_in_seconds_or_as_a_date() {
@@ -21,7 +22,7 @@ fn a_pause_is_given_in_seconds_or_as_a_date() {
 
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-    let found = Refusal::read(status, body, None, None);
+    let found = Refusal::read(status, body, None, &Secrets::default());
     assert_eq!((found.kind, &*found.said), (kind, said));
 }
 
@@ -55,7 +56,7 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
         let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
         let json = serde_json::json!({"error": {"message": said}}).to_string();
         for body in [said, json] {
-            let told = Refusal::read(400, &body, None, Some(&key)).said;
+            let told = Refusal::read(400, &body, None, &Secrets::new([&key])).said;
             assert!(!told.contains("sk-"), "{told}");
             assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
         }
@@ -64,7 +65,7 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
 
 #[track_caller]
 fn check_again(status: u16, body: &str, kind: ErrorKind, again: Again) {
-    let found = Refusal::read(status, body, None, None);
+    let found = Refusal::read(status, body, None, &Secrets::default());
     assert_eq!((found.kind, found.again), (kind, again), "{status} {body}");
 }
 
@@ -111,7 +112,7 @@ fn gemini_says_whether_a_limit_is_one_of_a_day_and_how_long_to_wait() {
                 {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"},
             ],
         }}]);
-        Refusal::read(429, &body.to_string(), None, None)
+        Refusal::read(429, &body.to_string(), None, &Secrets::default())
     };
     let minute = refusal("GenerateRequestsPerMinutePerProjectPerModel-FreeTier");
     assert_eq!((minute.kind, minute.again), (ErrorKind::RateLimited, Again::UntilReady));

@@ -79,8 +79,8 @@ pub(super) static METHODS: &[Method] = &[
         .result("A list of providers. Commands that print keys are not run for it."),
     method!("model", "configure-provider", models::configure_provider => models::ProviderResult<'static>)
         .doc("Adds a provider, or replaces the one with this name, until the server ends. The \
-              parameters correspond to the settings of `[[providers]]` in the configuration file. \
-              The key is kept only in memory. Over TCP, only clients that sent the secret may call \
+              parameters are the settings of `[[providers]]` in the configuration file. \
+              The key and the values of headers are kept only in memory. Over TCP, only clients that sent the secret may call \
               this (else `not-allowed`).")
         .result(
             "The provider, as in `list-providers`. The error is `too-many-providers` if there are \
@@ -97,6 +97,7 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
         .pages(&Paged { lists: &["models"], ..Paged::LIST })
         .doc("Asks a provider for its models; waits for at most 20 seconds.")
-        .result("The names of the models. Errors of providers are as for `chat`.")
+        .result("The models, with their limits and abilities as far as they are known. Errors of \
+                 providers are as for `chat`.")
         .pace(Pace::Aside),
 ];

@@ -95,6 +95,96 @@ data: [DONE]
         usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
     },
     Kind {
+        family: Family::Responses,
+        path: "/v1/responses",
+        key: ("authorization", "Bearer k-123"),
+        body: r#"{
+            "model": "test-model", "stream": true, "store": false,
+            "include": ["reasoning.encrypted_content"],
+            "max_output_tokens": 100, "temperature": 0.5, "instructions": "Be brief.",
+            "input": [
+                {"type": "message", "role": "user",
+                    "content": [{"type": "input_text", "text": "What is in a.rs?"}]},
+                {"type": "function_call", "call_id": "w3rhqn6v6", "name": "read_file",
+                    "arguments": "{\"path\":\"a.rs\"}"},
+                {"type": "function_call_output", "call_id": "w3rhqn6v6", "output": "fn a()"},
+                {"type": "message", "role": "user",
+                    "content": [{"type": "input_text", "text": "Go on."}]}],
+            "tools": [{"type": "function", "name": "read_file", "description": "Reads a file",
+                "parameters": {"type": "object", "properties": {}}, "strict": false}]}"#,
+        stream: r#"event: response.created
+data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","error":null,"output":[]}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}
+
+event: response.reasoning_summary_text.delta
+data: {"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"Hmm, é."}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","encrypted_content":"ZW5j","summary":[{"type":"summary_text","text":"Hmm, é."}]}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","output_index":1,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}
+
+event: response.content_part.added
+data: {"type":"response.content_part.added","item_id":"msg_1","output_index":1,"content_index":0,"part":{"type":"output_text","text":""}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":"Grüße 😀"}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":", done."}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","output_index":1,"item":{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Grüße 😀, done.","annotations":[]}]}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","output_index":2,"item":{"id":"fc_1","type":"function_call","status":"in_progress","call_id":"call_2","name":"read_file","arguments":""}}
+
+event: response.function_call_arguments.delta
+data: {"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":2,"delta":"{\"path\":"}
+
+event: response.function_call_arguments.delta
+data: {"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":2,"delta":"\"ä.rs\"}"}
+
+event: response.function_call_arguments.done
+data: {"type":"response.function_call_arguments.done","item_id":"fc_1","output_index":2,"arguments":"{\"path\":\"ä.rs\"}"}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","output_index":2,"item":{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_2","name":"read_file","arguments":"{\"path\":\"ä.rs\"}"}}
+
+event: response.completed
+data: {"type":"response.completed","response":{"id":"resp_1","object":"response","status":"completed","error":null,"incomplete_details":null,"output":[],"usage":{"input_tokens":25,"input_tokens_details":{"cached_tokens":10},"output_tokens":15,"output_tokens_details":{"reasoning_tokens":4}}}}
+
+"#,
+        after_text: "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":1",
+        piece: "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"x\"}\n\n",
+        failure: "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"overloaded\",\"param\":null}\n\n",
+        refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
+        opaque: r#"{"responses": [
+            {"id": "rs_1", "type": "reasoning", "encrypted_content": "ZW5j",
+                "summary": [{"type": "summary_text", "text": "Hmm, é."}]},
+            {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
+                "content": [{"type": "output_text", "text": "Grüße 😀, done.", "annotations": []}]},
+            {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "call_2",
+                "name": "read_file", "arguments": "{\"path\":\"ä.rs\"}"}]}"#,
+        again: r#"[
+            {"id": "rs_1", "type": "reasoning", "encrypted_content": "ZW5j",
+                "summary": [{"type": "summary_text", "text": "Hmm, é."}]},
+            {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
+                "content": [{"type": "output_text", "text": "Grüße 😀, done.", "annotations": []}]},
+            {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "call_2",
+                "name": "read_file", "arguments": "{\"path\":\"ä.rs\"}"}]"#,
+        models: (
+            "/v1/models",
+            r#"{"object": "list", "data": [{"id": "m-1", "object": "model"}, {"id": "m-2"}]}"#,
+        ),
+        reasons: true,
+        gives_ids: true,
+        usage: Usage { cache_read: Some(10), reasoning: Some(4), ..NOTHING },
+    },
+    Kind {
         family: Family::Anthropic,
         path: "/v1/messages",
         key: ("x-api-key", "k-123"),

@@ -510,8 +510,108 @@ fn ollama(given: &Given, random: &mut Random) -> Sent {
     Sent { family: Family::Ollama, events, is_marked: false }
 }
 
+/// The events of an item of the Responses API.
+fn item_events(
+    at: usize,
+    item: &Value,
+    (kind, name): (&str, &str),
+    (has_deltas, has_done): (bool, bool),
+    random: &mut Random,
+) -> Vec<Value> {
+    let has_ids = random.one_in(2);
+    let event = |kind: &str, more: Value| {
+        let mut event =
+            with(json!({"type": format!("response.{kind}"), "output_index": at}), &more);
+        if has_ids && !item["id"].is_null() && kind.ends_with("delta") {
+            event["item_id"] = item["id"].clone();
+        }
+        event
+    };
+    let is_call = item["type"] == "function_call";
+    let whole = match is_call {
+        true => item["arguments"].as_str().unwrap(),
+        false => item[name][0]["text"].as_str().unwrap(),
+    };
+    let mut begun = item.clone();
+    begun[name] = if is_call { json!("") } else { json!([]) };
+    let mut events = vec![event("output_item.added", json!({"item": begun}))];
+    if has_deltas {
+        events.extend(cut(whole, random).into_iter().map(|it| event(kind, json!({"delta": it}))));
+    }
+    if is_call && has_deltas && random.one_in(2) {
+        events.push(event("function_call_arguments.done", json!({"arguments": whole})));
+    }
+    if has_done {
+        events.push(event("output_item.done", json!({"item": item})));
+    }
+    events
+}
+
+fn responses(given: &Given, random: &mut Random) -> Sent {
+    let has_ids = !random.one_in(4);
+    let mut items: Vec<(Value, (&str, &str))> = Vec::new();
+    let mut add = |item: Value, names: (&'static str, &'static str)| {
+        let id = format!("item_{}", items.len());
+        let item = if has_ids { with(item, &json!({ "id": id })) } else { item };
+        items.push((item, names));
+    };
+    if !given.reasoning.is_empty() {
+        let (part, kind, name) = random.pick(&[
+            ("summary_text", "reasoning_summary_text.delta", "summary"),
+            ("reasoning_text", "reasoning_text.delta", "content"),
+        ]);
+        let parts = json!([{"type": part, "text": given.reasoning}]);
+        let item = json!({"type": "reasoning", "encrypted_content": "ZW5j", name: parts});
+        add(item, (kind, name));
+    }
+    if !given.text.is_empty() {
+        let content = json!([{"type": "output_text", "text": given.text}]);
+        let item = json!({"type": "message", "role": "assistant", "content": content});
+        add(item, ("output_text.delta", "content"));
+    }
+    for (at, (name, arguments)) in given.calls.iter().enumerate() {
+        let call = json!({"type": "function_call", "call_id": format!("call_{at}"), "name": name,
+                          "arguments": arguments.to_string()});
+        add(call, ("function_call_arguments.delta", "arguments"));
+    }
+    let (has_deltas, has_done, has_output) = random.pick(&[
+        (true, true, true),
+        (true, false, false),
+        (false, true, false),
+        (false, false, true),
+        (true, true, false),
+        (false, true, true),
+    ]);
+    let output: Vec<Value> = items.iter().map(|(item, _)| item.clone()).collect();
+    let mut sequences = Vec::new();
+    for (at, (item, names)) in items.iter().enumerate() {
+        sequences.push(item_events(at, item, *names, (has_deltas, has_done), random));
+    }
+    let calls = sequences.split_off(items.len() - given.calls.len());
+    let mut events =
+        vec![json!({"type": "response.created", "response": {"status": "in_progress"}})];
+    events.extend(sequences.concat());
+    if random.one_in(2) {
+        events.extend(calls.concat());
+    } else {
+        let (starts, rest): (Vec<_>, Vec<_>) =
+            calls.iter().map(|call| (call[0].clone(), call[1..].to_vec())).unzip();
+        events.extend(starts);
+        events.extend(merged(rest, random));
+    }
+    if !has_deltas && !has_done {
+        events.truncate(1);
+    }
+    let output = if has_output { output } else { Vec::new() };
+    events.push(json!({"type": "response.completed", "response": {"status": "completed",
+        "error": null, "incomplete_details": null, "output": output,
+        "usage": {"input_tokens": 5, "output_tokens": 6}}}));
+    Sent { family: Family::Responses, events, is_marked: random.one_in(4) }
+}
+
 fn any_sent(given: &Given, random: &mut Random) -> Sent {
-    match random.below(8) {
+    match random.below(10) {
+        8 | 9 => responses(given, random),
         0..=3 => openai(given, random),
         4 if random.one_in(3) => openai_whole(given, random),
         4 | 5 => anthropic(given, random),
@@ -680,7 +780,9 @@ fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
     let at = random.below(sent.events.len());
     let event = sent.events.get_mut(at)?;
     let texts = event.to_string();
-    let has_part = texts.contains("partial_json") || texts.contains("\"arguments\":\"");
+    let has_part = ["partial_json", "\"arguments\":\"", "function_call_arguments"]
+        .iter()
+        .any(|part| texts.contains(part));
     let mut all = Vec::new();
     places(event, "", &mut all);
     let place = random.pick(&all);

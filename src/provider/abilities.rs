@@ -1,0 +1,121 @@
+//! Reads lists of models: their limits and abilities, as far as servers tell them.
+
+use serde_json::Value;
+
+use super::Family;
+use super::limits::limit_of;
+use super::listed::Listed;
+
+/// JSON paths at which servers say whether a model has an ability. In order of the paths: Anthropic,
+/// Mistral, GitHub, litellm.
+const TOOLS: &[&str] = &[
+    "/capabilities/function_calling",
+    "/capabilities/supports/tool_calls",
+    "/supports_function_calling",
+];
+const PICTURES: &[&str] = &[
+    "/capabilities/image_input/supported",
+    "/capabilities/vision",
+    "/capabilities/supports/vision",
+    "/supports_vision",
+];
+const EFFORT: &[&str] = &[
+    "/capabilities/effort/supported",
+    "/capabilities/reasoning",
+    "/supports_reasoning",
+    // Gemini
+    "/thinking",
+];
+/// JSON paths of lists of words, and the words for each ability. In order: OpenRouter, LM Studio and
+/// Ollama, and what OpenRouter and others take.
+const WORDS: &[&str] =
+    &["/supported_parameters", "/capabilities", "/architecture/input_modalities"];
+
+fn ability(entry: &Value, paths: &[&str], words: &[&str], list: &[&str]) -> Option<bool> {
+    let said = |path: &&str| entry.pointer(path)?.as_bool();
+    let listed = |path: &&str| {
+        let listed = entry.pointer(path)?.as_array()?;
+        Some(listed.iter().any(|word| words.iter().any(|known| word == known)))
+    };
+    paths.iter().find_map(said).or_else(|| list.iter().find_map(listed))
+}
+
+/// Reads a list of models; `None` if `said` is not such a list.
+pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<Listed>> {
+    let (list, name) = match family {
+        Family::Openai | Family::Responses | Family::Anthropic => ("data", "id"),
+        Family::Gemini | Family::Ollama => ("models", "name"),
+    };
+    // Some servers, such as Together's, send the list itself.
+    let bare = said.as_array().filter(|entries| !entries.is_empty());
+    let entries = said[list].as_array().or(bare)?;
+    let model = |entry: &Value| {
+        let named = entry[name].as_str()?;
+        let is_vision = (entry["type"] == "vlm").then_some(true);
+        let pictures = ability(entry, PICTURES, &["vision", "image"], &[WORDS[1], WORDS[2]]);
+        Some(Listed {
+            name: named.strip_prefix("models/").unwrap_or(named).to_owned(),
+            limit: limit_of(entry),
+            tools: ability(entry, TOOLS, &["tools", "tool_use"], &WORDS[..2]),
+            pictures: is_vision.or(pictures),
+            effort: ability(entry, EFFORT, &["reasoning", "thinking"], &WORDS[..2]),
+        })
+    };
+    entries.iter().map(model).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(family: Family, entry: Value, expected: (Option<u64>, [Option<bool>; 3])) {
+        let name = if matches!(family, Family::Gemini | Family::Ollama) { "name" } else { "id" };
+        let mut entry = entry;
+        entry[name] = "m".into();
+        let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap();
+        let Listed { name, limit, tools, pictures, effort } = &found[0];
+        assert_eq!((&**name, (*limit, [*tools, *pictures, *effort])), ("m", expected), "{entry}");
+    }
+
+    #[test]
+    fn servers_say_what_models_can_each_in_its_own_way() {
+        let (yes, no) = (Some(true), Some(false));
+        check(
+            Family::Openai,
+            json!({"context_length": 9000, "supported_parameters": ["tools", "temperature"],
+                   "architecture": {"input_modalities": ["text", "image"]}}),
+            (Some(9000), [yes, yes, no]),
+        );
+        check(
+            Family::Openai,
+            json!({"max_context_length": 8000, "capabilities":
+                   {"function_calling": true, "vision": false, "completion_chat": true}}),
+            (Some(8000), [yes, no, None]),
+        );
+        check(
+            Family::Openai,
+            json!({"type": "vlm", "capabilities": ["tool_use"]}),
+            (None, [yes, yes, no]),
+        );
+        check(
+            Family::Anthropic,
+            json!({"max_input_tokens": 200_000, "capabilities":
+                   {"image_input": {"supported": true}, "effort": {"supported": false}}}),
+            (Some(200_000), [None, yes, no]),
+        );
+        check(
+            Family::Gemini,
+            json!({"inputTokenLimit": 1_048_576, "thinking": true}),
+            (Some(1_048_576), [None, None, yes]),
+        );
+        check(Family::Responses, json!({"object": "model"}), (None, [None; 3]));
+        for odd in [json!(7), json!({"data": 7}), json!({"data": [{}]}), json!([])] {
+            assert_eq!(listed(Family::Openai, &odd), None, "{odd}");
+        }
+        let odd = json!({"capabilities": 7, "supported_parameters": "tools", "thinking": "x"});
+        check(Family::Ollama, odd, (None, [None; 3]));
+    }
+}
