@@ -521,7 +521,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
                            "Further setting (default none): "
                            (concat "mine: the environment variable KEY is empty or not set; correct the "
                                    "provider's configuration, and try again; model: ")
-                           "Save this provider for later sessions of Emacs? "))))))
+                           "Save this model for later? "))))))
 
 (ert-deftest contexture-provider-command-asks-what-a-script-needs ()
   (let ((file (locate-library "contexture-doctor.el")))
