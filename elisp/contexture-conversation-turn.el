@@ -319,7 +319,7 @@ In that case, also count again what would be sent."
   :group 'contexture-conversation)
 
 (defconst contexture-conversation--tools
-  '("list_context" "read_context" "add_file" "add_text" "drop_context"
+  '("list_context" "read" "add_file" "add_text" "drop_context"
     "search_memory" "search_session")
   "Tools that the server has for models.")
 

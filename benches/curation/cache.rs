@@ -38,7 +38,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     for strategy in ALL {
         rows.push(row(&format!("`{}`", strategy.name()), &log, |history| {
             let shown = strategy
-                .project(history, &Aim { budget: WINDOW, query: None, similarity: None })
+                .project(history, &Aim { budget: WINDOW, ..Aim::default() })
                 .shown;
             shown.into_iter().map(|shown| part(history, shown)).collect()
         }));

@@ -107,7 +107,7 @@ fn shown(
     budget: u64,
 ) -> Vec<usize> {
     let history = History::new(dialogue.log.messages.iter().collect(), &dialogue.log.measure);
-    let aim = Aim { budget, query: query.map(String::as_str), similarity: None };
+    let aim = Aim { budget, query: query.map(String::as_str), ..Aim::default() };
     let projection = strategy.project(&history, &aim);
     let whole = |shown: &Shown| match shown {
         Shown::Whole(index) => Some(*index),

@@ -74,7 +74,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
                 let query = asked.then_some(&*question.text);
                 let meaning = question.meaning.as_ref().filter(|_| meant);
                 let similarity = meaning.map(|(_, similarity)| similarity);
-                whole(*strategy, history, &Aim { budget, query, similarity })
+                whole(*strategy, history, &Aim { budget, query, similarity, once: false })
             }));
         }
     }

@@ -91,12 +91,21 @@ fn of_kind(kind: &str, cuts: &[Cut]) -> anyhow::Result<()> {
         row("old results masked but ten, then newest", cuts, baseline_masked),
     ];
     for strategy in ALL {
-        for asked in [false, true] {
-            let with = if asked { ", asked with the last steps" } else { "" };
+        for (once, asked, with) in [
+            (true, false, ", once"),
+            (false, false, ""),
+            (false, true, ", asked with the last steps"),
+        ] {
+            // The others use neither.
+            if once && strategy.name() != "tiered"
+                || asked && !["tiered", "query"].contains(&strategy.name())
+            {
+                continue;
+            }
             let name = format!("`{}`{with}", strategy.name());
             rows.push(row(&name, cuts, |cut, history, budget| {
                 let query = asked.then_some(cut.query.as_str());
-                shown_by(*strategy, history, &Aim { budget, query, similarity: None })
+                shown_by(*strategy, history, &Aim { budget, query, once, ..Aim::default() })
             }));
         }
     }
@@ -185,6 +194,8 @@ fn after_summary(
         summary: Some(&summary),
         max_tokens: budget,
         previous: None,
+        restored: &[],
+        once: false,
     });
     let parts = window.map(|window| window.parts).unwrap_or_default();
     let texts = parts.iter().flat_map(|part| {

@@ -50,7 +50,7 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
             rows.push(row(&name, RUNS, target, |run| {
                 let query = asks.then(|| QUERIES[run % QUERIES.len()]);
                 black_box(
-                    strategy.project(&whole, &Aim { budget: BUDGET, query, similarity: None }),
+                    strategy.project(&whole, &Aim { budget: BUDGET, query, ..Aim::default() }),
                 );
             }));
         }
@@ -60,7 +60,7 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
             let words = Words::default();
             let words = Some(&words).filter(|_| is_kept);
             let query = Some(QUERIES[run % QUERIES.len()]);
-            let aim = Aim { budget: BUDGET, query, similarity: None };
+            let aim = Aim { budget: BUDGET, query, ..Aim::default() };
             black_box(ALL[1].project(&History { words, ..history() }, &aim));
         }));
     }

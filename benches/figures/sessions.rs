@@ -139,6 +139,8 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
                 summary: None,
                 max_tokens: BUDGET,
                 previous: None,
+                restored: &[],
+                once: false,
             })?;
             black_box(window);
             Ok(())

@@ -121,13 +121,13 @@ Return what the model was shown."
   (dolist (allowed '(t nil))
     (let* (asked
            (shown (todo-context-tests--asking
-                      '((call "read_context" (:id "ctx-1")) "Rename it.")
+                      '((call "read" (:id "ctx-1")) "Rename it.")
                     (contexture-request
                      'add-item (list :manager "todos" :content "; TODO: rename"))
                     (cl-letf (((symbol-function 'y-or-n-p)
                                (lambda (text) (push text asked) allowed)))
                       (todo-context-tests--ask)))))
-      (should (equal asked (list "Let the model read the item ctx-1? ")))
+      (should (equal asked (list "Let the model read ctx-1? ")))
       (should (= (length shown) 2))
       (should (eq (plist-get (car (last (plist-get (cadr shown) :messages))) :role)
                   'tool)))))

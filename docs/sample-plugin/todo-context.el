@@ -85,7 +85,7 @@ The model may look at the context if you allow it."
           (cons (contexture-request-async
                  'chat (list :session todo-context-manager :content question
                              :managers (list todo-context-manager)
-                             :tools '(:read_context))
+                             :tools '(:read))
                  :success (lambda (_) (todo-context--end "The model has answered"))
                  :error (lambda (problem)
                           (todo-context--end (plist-get problem :message))))

@@ -38,6 +38,8 @@ pub(crate) struct Purpose {
     pub query: Option<String>,
     /// Vector of the question, computed by the same model as the vectors of the messages.
     pub vector: Option<Vec<f32>>,
+    /// Numbers of messages that the user wants back in this window.
+    pub restored: Vec<u64>,
     /// Texts besides the conversation.
     pub sections: Sections,
 }
@@ -110,6 +112,8 @@ pub(crate) fn build(
             summary: summary.as_ref(),
             max_tokens,
             previous: previous.as_ref(),
+            restored: &purpose.restored,
+            once: false,
         };
         match window::build(&request) {
             Err(error) if grows && error.needed <= costs.model.limit => {

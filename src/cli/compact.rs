@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use serde_json::json;
 
 use super::say;
@@ -18,10 +18,10 @@ use crate::curation::unit::History;
 use crate::curation::window::{Part, Request, Window, build};
 use crate::ids::MessageId;
 use crate::recorded::{self, RecordedMessage};
-use crate::session::message::{Message, Signals};
+use crate::session::message::{Message, Signals, ToolCall};
 use crate::tokens::{Counter, Measure, TokenizerName};
 use crate::visible::{visible_lines, visible_path};
-use crate::wording::counted;
+use crate::wording::{self, counted, in_full};
 
 /// Default size of the compacted session, in tokens.
 const DEFAULT_TOKENS: u64 = 12_000;
@@ -74,6 +74,8 @@ impl Compact {
             summary: None,
             max_tokens: self.max_tokens,
             previous: None,
+            restored: &[],
+            once: true,
         })?;
         match self.json {
             true => say(&format!("{:#}\n", as_json(&window, &history))),
@@ -109,24 +111,20 @@ fn restored(messages: &[Message], wanted: &str) -> anyhow::Result<String> {
     let message = found.ok_or_else(|| {
         anyhow!("there is no message {id}; the session has msg-1 to msg-{}", messages.len())
     })?;
-    let mut text = message.content.to_string();
-    for call in &message.tool_calls {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text += &format!("{} {}\n", call.name, call.arguments);
-    }
-    let Some(lines) = lines else { return Ok(text) };
-    let count = text.lines().count();
-    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-    let range = first.parse().ok().zip(last.parse::<usize>().ok());
-    let (first, last): (usize, usize) =
-        range.ok_or_else(|| anyhow!("{lines:?} is no range of lines, such as 40-60"))?;
-    ensure!(
-        (1..=last).contains(&first) && first <= count,
-        "there are no lines {lines} in {id}; ask for lines from 1 to {count}"
+    let text = in_full(
+        &message.content,
+        message.tool_calls.iter().map(ToolCall::name_and_arguments),
     );
-    Ok(text.split_inclusive('\n').skip(first - 1).take(last + 1 - first).collect())
+    let Some(lines) = lines else { return Ok(text) };
+    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+    let range = first.parse().ok().zip(last.parse().ok());
+    let (first, last) =
+        range.ok_or_else(|| anyhow!("{lines:?} is no range of lines, such as 40-60"))?;
+    let found = wording::lines(&text, first, Some(last)).ok_or_else(|| {
+        let count = text.lines().count();
+        anyhow!("there are no lines {lines} in {id}; ask for lines from 1 to {count}")
+    })?;
+    Ok(found.to_owned())
 }
 
 /// Returns the runs of messages that are left out or shortened: what the receipt lists.

@@ -142,6 +142,7 @@ impl Turn {
         let counted = job.aside("a turn", move |job| message.counted(&job.counter())).await?;
         Ok(ChatRequest {
             managers: None,
+            restored: Vec::new(),
             session: Some(inner.name.clone()),
             message: counted,
             coherence,

@@ -85,7 +85,7 @@ pub fn prune(
 ) -> Result<Pruned, BudgetTooSmall> {
     let budget = max_tokens.unwrap_or_else(|| model.target());
     check(history, budget)?;
-    let projection = Importance.project(history, &Aim { budget, query: None, similarity: None });
+    let projection = Importance.project(history, &Aim { budget, ..Aim::default() });
     Ok(Pruned::of(history, projection.verdicts))
 }
 

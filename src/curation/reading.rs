@@ -117,12 +117,6 @@ impl Readings {
         self.names.get(name).map(Symbol::to_usize)
     }
 
-    /// Returns the name with this id.
-    pub(crate) fn name(&self, id: u32) -> &str {
-        let symbol = SymbolU32::try_from_usize(id as usize);
-        symbol.and_then(|symbol| self.names.resolve(symbol)).unwrap_or_default()
-    }
-
     /// Forgets the messages before the one with this number, or all messages if there are more than
     /// [`MOST_NAMES`] names.
     pub(crate) fn forget_before(&mut self, number: u64) {

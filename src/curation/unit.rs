@@ -21,6 +21,7 @@ pub struct Words {
 }
 
 /// The messages that a window is chosen from, in the order of the log, and their units.
+#[derive(Clone)]
 pub struct History<'a> {
     /// The messages, oldest first.
     pub messages: Vec<&'a Message>,
@@ -78,6 +79,8 @@ pub enum Kept {
     LastUser,
     /// The unit contains a call that has no result yet.
     InFlight,
+    /// The user wants the unit back in this window.
+    Restored,
 }
 
 impl<'a> History<'a> {
@@ -146,6 +149,7 @@ impl Kept {
             Self::FirstUser => "the first user message",
             Self::LastUser => "the last user message",
             Self::InFlight => "a tool call that has no result yet",
+            Self::Restored => "wanted back by the user",
         }
     }
 }

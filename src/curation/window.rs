@@ -21,10 +21,13 @@ use super::phase::Need;
 use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
 use super::similarity::Similarity;
-use super::strategy::{Aim, Projection, Shown, Strategy};
+use super::strategy::{Aim, Fate, Projection, Shown, Strategy};
 use super::summary::Summary;
-use super::unit::History;
+use super::unit::{History, Kept, Unit};
 use crate::session::message::{Phase, Role, ToolCall};
+
+/// Reason for leaving out a message that the user wants back.
+const NO_ROOM: &str = "wanted back, but there is no room for it";
 
 /// The input for building a window.
 #[derive(Clone, Copy)]
@@ -48,6 +51,11 @@ pub struct Request<'a> {
     pub max_tokens: u64,
     /// Record of the previous window, if there was one.
     pub previous: Option<&'a Fingerprint>,
+    /// Numbers of messages that the user wants back in this window, the most wanted first. They
+    /// come whole, with the messages that belong to them, as far as they fit.
+    pub restored: &'a [u64],
+    /// True if no later window continues this one; see [`Aim::once`].
+    pub once: bool,
 }
 
 /// The messages that a model is shown.
@@ -114,10 +122,17 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let mut offer = Offer::new(request.sections, request.phase, history.measure);
     summary::cut(&mut offer, request);
     let never_lost = check(request, &offer)?;
-    admit(&mut offer, request, never_lost);
+    offer.admit(max_tokens - offer.tokens() - never_lost, Need::Must);
+    let free = max_tokens - offer.tokens() - never_lost;
+    let restored = restored(request, free);
+    let history = restored.as_ref().unwrap_or(history);
+    let request = &Request { history, ..*request };
+    admit(&mut offer, request);
     let budget = max_tokens - offer.tokens();
-    let aim = Aim { budget, query: request.query, similarity: request.similarity };
-    let chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
+    let Request { query, similarity, once, .. } = *request;
+    let aim = Aim { budget, query, similarity, once };
+    let mut chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
+    say_what_found_no_room(request, &mut chosen);
     summary::spare(&mut offer, request, &chosen);
     let parts = parts(&offer, history, &chosen);
     let tokens = parts.iter().map(|part| part.tokens).sum();
@@ -158,12 +173,41 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
     })
 }
 
+/// Returns the history in which the messages that the user wants back cannot be left out, as far as
+/// they fit into `free` tokens; `None` if the user wants none.
+fn restored<'a>(request: &Request<'a>, mut free: u64) -> Option<History<'a>> {
+    let mut history = Some(request.history).filter(|_| !request.restored.is_empty())?.clone();
+    for number in request.restored {
+        let numbered = |index: &usize| history.messages[*index].number == *number;
+        let has = |unit: &Unit| unit.members.iter().any(numbered);
+        let Some(at) = history.units.iter().position(has) else { continue };
+        let unit = &mut history.units[at];
+        if unit.kept.is_none() && unit.tokens <= free {
+            free -= unit.tokens;
+            unit.kept = Some(Kept::Restored);
+        }
+    }
+    Some(history)
+}
+
+/// Gives the reason for messages that the user wants back and that are not shown whole.
+fn say_what_found_no_room(request: &Request<'_>, chosen: &mut Projection) {
+    let history = request.history;
+    for (unit, verdict) in history.units.iter().zip(&mut chosen.verdicts) {
+        let is_wanted = || history.members(unit).any(|it| request.restored.contains(&it.number));
+        if verdict.fate != Fate::Kept && is_wanted() {
+            verdict.reason = NO_ROOM;
+        }
+    }
+}
+
 /// Admits the texts that fit into the window together with the messages that cannot be left out.
 /// The newest message has priority over texts that the phase does not require: an agent that does
 /// not see a tool's answer calls the tool again.
-fn admit(offer: &mut Offer, request: &Request<'_>, never_lost: u64) {
+fn admit(offer: &mut Offer, request: &Request<'_>) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
-    offer.admit(left(offer) - never_lost, Need::Must);
+    let kept = request.history.units.iter().filter(|unit| unit.kept.is_some());
+    let never_lost: u64 = kept.map(|unit| unit.tokens).sum();
     let newest = newest_unit_cost(request.history);
     let free = left(offer) - never_lost;
     let held = never_lost + if newest <= free { newest } else { 0 };

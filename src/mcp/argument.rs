@@ -9,8 +9,8 @@ pub(super) enum Named<'a> {
     Item(&'a str),
     /// A message of a session.
     Message {
-        /// Id of the session.
-        session: &'a str,
+        /// Id of the session; the project's latest by default.
+        session: Option<&'a str>,
         /// Id of the message.
         message: &'a str,
     },
@@ -23,7 +23,7 @@ pub(super) enum Named<'a> {
 pub(super) type Lines = (u64, Option<u64>);
 
 impl<'a> Named<'a> {
-    /// Parses `ctx-N`, `ses-N/msg-N`, or a path, which may end with `:LINE`, `:FIRST-LAST` or
+    /// Parses `ctx-N`, `ses-N/msg-N`, `msg-N`, or a path, which may end with `:LINE`, `:FIRST-LAST` or
     /// `:FIRST-`.
     pub(super) fn read(text: &'a str) -> Self {
         if is_id(text, "ctx-") {
@@ -33,7 +33,10 @@ impl<'a> Named<'a> {
             && is_id(session, "ses-")
             && is_id(message, "msg-")
         {
-            return Self::Message { session, message };
+            return Self::Message { session: Some(session), message };
+        }
+        if is_id(text, "msg-") {
+            return Self::Message { session: None, message: text };
         }
         match text.rsplit_once(':') {
             Some((path, after)) if !path.is_empty() => match lines(after) {
@@ -73,7 +76,8 @@ mod tests {
         let check = |text, expected| assert_eq!(Named::read(text), expected, "{text}");
         check("ctx-12", Named::Item("ctx-12"));
         check("ctx-x", Named::Place("ctx-x", None));
-        check("ses-3/msg-4", Named::Message { session: "ses-3", message: "msg-4" });
+        check("ses-3/msg-4", Named::Message { session: Some("ses-3"), message: "msg-4" });
+        check("msg-4", Named::Message { session: None, message: "msg-4" });
         check("ses-3/msg-4/x", Named::Place("ses-3/msg-4/x", None));
         check("src/a.rs", Named::Place("src/a.rs", None));
         check("src/a.rs:10", Named::Place("src/a.rs", Some((10, Some(10)))));

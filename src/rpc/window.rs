@@ -101,6 +101,11 @@ impl SectionTexts {
     }
 }
 
+/// Returns the numbers of the messages with these ids.
+pub(super) fn numbers(ids: Option<Vec<MessageId>>) -> Vec<u64> {
+    ids.into_iter().flatten().map(|MessageId(number)| number).collect()
+}
+
 fn failure(text: FailureText) -> Failure {
     Failure {
         name: text.name,
@@ -146,6 +151,10 @@ pub(super) struct BuildContext {
     /// specific.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
+    /// Ids of messages to bring back into this window, whole and with the messages that belong to
+    /// them, as far as they fit; the first ids come first. Ids that are not in view are ignored.
+    #[serde(default, deserialize_with = "given_list")]
+    restore: Option<Vec<MessageId>>,
     /// Leave the parts out of the result.
     brief: Option<bool>,
     /// Report each part with its score, and do not group similar parts.
@@ -169,6 +178,7 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
         may_grow: given.max_tokens.is_none(),
         query: given.query,
         vector,
+        restored: numbers(given.restore),
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));

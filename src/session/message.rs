@@ -80,6 +80,13 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+impl ToolCall {
+    /// Returns the name and the arguments.
+    pub(crate) fn name_and_arguments(&self) -> (&str, &str) {
+        (&self.name, &self.arguments)
+    }
+}
+
 /// Topics of a message's text that affect its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {

@@ -17,7 +17,7 @@ const CONTRACT: [(&str, &str); 13] = [
     (
         "build-context",
         "brief cursor explain fields items managers max-bytes max-tokens model phase query \
-         sections session since strategy",
+         restore sections session since strategy",
     ),
     ("process-turn", "coherence content if-version model phase request-key session"),
     ("checkpoint", "if-version message request-key session"),

@@ -601,3 +601,33 @@ fn a_history_of_the_clients_own_is_summarized_as_its_source_says() {
         );
     }
 }
+
+#[test]
+fn what_was_left_out_comes_back_whole_and_within_the_budget() {
+    let mut client = Home::new().ephemeral(&[]);
+    open(&mut client, "u a>1=20 t<1=20 a=60 a=20 u");
+    let window = |client: &mut Client, more: &str| {
+        let params = format!("(:strategy :sliding :max-tokens 65 :explain t {more})");
+        client.ok("build-context", &params)
+    };
+    let part = |window: &Json, id: &str| {
+        let parts = window["report"]["parts"].as_array().unwrap().iter();
+        let has = |part: &&Json| ids(&part["ids"]).iter().any(|it| it == id);
+        let part = parts.clone().find(has).unwrap();
+        (part["fate"].clone(), part["reason"].clone())
+    };
+    let first = window(&mut client, "");
+    assert_eq!(part(&first, "msg-2").0, "dropped");
+    let second = window(&mut client, ":restore (\"msg-3\" \"msg-4\")");
+    assert!(second["tokens"].as_u64().unwrap() <= 65);
+    let shown: Vec<&str> =
+        second["parts"].as_array().unwrap().iter().filter_map(|part| part["id"].as_str()).collect();
+    assert!(shown.starts_with(&["msg-1", "msg-2", "msg-3"]), "{shown:?}");
+    assert_eq!(part(&second, "msg-2"), ("kept".into(), "wanted back by the user".into()));
+    let no_room = "wanted back, but there is no room for it";
+    assert_eq!(part(&second, "msg-4"), ("dropped".into(), no_room.into()));
+    // It is for one window.
+    assert_eq!(part(&window(&mut client, ""), "msg-2").0, "dropped");
+    let error = client.fails("build-context", "(:restore (\"ctx-1\"))");
+    assert_eq!(error.param(), "restore[0]");
+}

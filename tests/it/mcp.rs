@@ -314,6 +314,8 @@ fn sessions_and_memories_are_found_and_handed_over() {
     let found = agent.tool("search", json!({ "query": "port", "in": "memory" }));
     assert!(found.starts_with("1 memory · ") && !found.contains("ctx-1"), "{found}");
     has(&agent.tool("read", json!({ "what": "ses-1/msg-1" })), &["user", "We use port 8080"]);
+    has(&agent.tool("read", json!({ "what": "msg-1" })), &["ses-1/msg-1", "We use port 8080"]);
+    agent.refused("read", json!({ "what": "msg-9" }));
     agent.refused("read", json!({ "what": "ses-2/msg-1" }));
     agent.refused("read", json!({ "what": "ses-1/msg-9" }));
     agent.refused("search", json!({ "query": "port", "in": "elsewhere" }));

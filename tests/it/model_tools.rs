@@ -57,8 +57,8 @@ fn a_model_has_no_tools_unless_it_is_given_some() {
     let mut client = begin(&home, "[[answer]]\necho = true\n");
     let payload = |answer: &Json| text(&answer["content"]).to_owned();
     assert!(!payload(&client.ok("chat", "(:content \"x\")")).contains("\"tools\""));
-    let two = client.ok("chat", "(:content \"x\" :tools (list_context :read-context))");
-    assert!(payload(&two).contains(r#""tools":["list_context","read_context"]"#), "{two}");
+    let two = client.ok("chat", "(:content \"x\" :tools (list_context :read))");
+    assert!(payload(&two).contains(r#""tools":["list_context","read"]"#), "{two}");
     let set = client.ok("configure-session", "(:tools t :allowed-tools (:list-context))");
     assert_eq!(set["tools"].as_array().unwrap().len(), 8);
     assert_eq!(set["allowed_tools"].to_string(), r#"["list_context"]"#);
@@ -263,12 +263,12 @@ fn every_tool_does_what_it_says() {
         |name: &str, arguments: &str| format!("{{ name = \"{name}\", arguments = '{arguments}' }}");
     let calls = [
         call("add_text", r#"{"content": "a note of the model"}"#),
-        call("read_context", r#"{"id": "ctx-1"}"#),
+        call("read", r#"{"id": "ctx-1"}"#),
         call("list_context", "{}"),
         call("search_memory", r#"{"query": "parser"}"#),
         call("search_session", r#"{"query": "lighthouse"}"#),
         call("drop_context", r#"{"ids": ["ctx-1"]}"#),
-        call("read_context", r#"{"id": "ctx-1"}"#),
+        call("read", r#"{"id": "ctx-1"}"#),
         call("add_file", r#"{"path": "nowhere.rs"}"#),
         call("add_text", r#"{"text": "x"}"#),
         call("dance", "{}"),
@@ -384,9 +384,42 @@ fn an_answer_that_calls_too_much_is_carried_out_in_part_or_not_at_all() {
 }
 
 #[test]
+fn a_model_reads_what_its_window_left_out() {
+    let home = Home::new();
+    let call = |arguments: &str| format!("{{ name = \"read\", arguments = '{arguments}' }}");
+    let calls = [
+        call(r#"{"id": "msg-2"}"#),
+        call(r#"{"id": "msg-2", "start_line": 2, "end_line": 2}"#),
+        call(r#"{"id": "msg-2", "start_line": 9}"#),
+        call(r#"{"id": "msg-99"}"#),
+        call(r#"{"id": "mem-1"}"#),
+        call(r#"{"id": "msg-2", "end_line": 2}"#),
+    ];
+    let answers = format!("[[answer]]\ncalls = [{}]\n[[answer]]\ntext = \"x\"\n", calls.join(", "));
+    let mut client = begin(&home, &answers);
+    client.ok("add-message", "(:role :user :content \"look\")");
+    let calls = r#":tool-calls ((:id "1" :name "run" :arguments "{}"))"#;
+    client.ok("add-message", &format!("(:role :assistant :content \"one\\ntwo\" {calls})"));
+    client.ok("add-message", "(:role :tool :tool-call-id \"1\" :content \"done\")");
+    let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");
+    let texts = answer["tool_calls"].as_array().unwrap().iter().map(|call| text(&call["text"]));
+    let expected = [
+        "\"one\\ntwo\\nrun {}\\n\"",
+        "\"two\\n\"",
+        "ask for lines from 1 to 3",
+        "there is no message msg-99",
+        "such as ctx-7 or msg-12",
+        "end_line requires start_line",
+    ];
+    for (found, expected) in texts.zip(expected) {
+        assert!(found.contains(expected), "{found} lacks {expected}");
+    }
+}
+
+#[test]
 fn a_long_result_is_cut_and_says_so() {
     let home = Home::new();
-    let answers = calling("read_context", r#"{"id": "ctx-1"}"#) + "[[answer]]\ntext = \"x\"\n";
+    let answers = calling("read", r#"{"id": "ctx-1"}"#) + "[[answer]]\ntext = \"x\"\n";
     let mut client = begin(&home, &answers);
     client.add("m", &"λ".repeat(50_000));
     let answer = client.ok("chat", "(:content \"go\" :tools t :allow t)");

@@ -73,6 +73,8 @@ pub(crate) struct ChatRequest {
     pub allow: Vec<String>,
     /// Managers whose items to include; by default those of the session.
     pub managers: Option<Vec<String>>,
+    /// Numbers of messages to bring back into the windows of the turn.
+    pub restored: Vec<u64>,
     /// Key by which the request is recognized if it is repeated.
     pub key: Option<String>,
     /// Version that the session must have when the question is logged.

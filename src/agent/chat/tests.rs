@@ -54,6 +54,7 @@ async fn a_turn_that_panics_says_which_question_is_in_the_log() {
         tools: None,
         allow: Vec::new(),
         managers: None,
+        restored: Vec::new(),
         key: None,
         if_version: None,
     };

@@ -262,7 +262,9 @@ impl Chat {
         }
         let (phase, of_request) = (self.request.phase, self.request.max_tokens);
         let (max_tokens, may_grow) = (max_tokens.or(of_request), of_request.is_none());
-        let purpose = Purpose { phase, max_tokens, may_grow, sections, ..Purpose::default() };
+        let restored = self.request.restored.clone();
+        let purpose =
+            Purpose { phase, max_tokens, may_grow, sections, restored, ..Purpose::default() };
         build_aside(&self.job, TURN, material, purpose).await
     }
 

@@ -18,7 +18,7 @@ pub trait Strategy: Sync {
 }
 
 /// The budget of a strategy, and the question that it chooses for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Aim<'a> {
     /// Maximum cost of the projection, in tokens.
     pub budget: u64,
@@ -26,6 +26,9 @@ pub struct Aim<'a> {
     pub query: Option<&'a str>,
     /// Similarity of the messages to the question by meaning, if their embedding vectors are known.
     pub similarity: Option<&'a Similarity>,
+    /// True if no later window continues this one. Then the whole room is used now, and nothing is
+    /// kept free for the messages to come.
+    pub once: bool,
 }
 
 /// A choice of messages from a history.

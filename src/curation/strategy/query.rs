@@ -96,7 +96,7 @@ mod tests {
         let messages = messages(said);
         let measure = Measure::plain(Arc::new(Estimate));
         let history = History::new(messages.iter().collect(), &measure);
-        let projection = Query.project(&history, &Aim { budget, query, similarity: None });
+        let projection = Query.project(&history, &Aim { budget, query, ..Aim::default() });
         let mut tokens = 0;
         let show = |shown: &Shown| match shown {
             Shown::Whole(index) => {
@@ -143,11 +143,11 @@ mod tests {
         let shown = |vectors: &[Option<[f32; 2]>]| {
             let vectors = (0..messages.len()).map(|at| vectors.get(at)?.as_ref());
             let similarity = Similarity::of(&[1.0, 0.0], vectors.map(|it| it.map(|it| &it[..])));
-            let aim = Aim { budget: 30, query: Some("the parser"), similarity: Some(&similarity) };
+            let aim = Aim { budget: 30, query: Some("the parser"), similarity: Some(&similarity), once: false };
             Query.project(&history, &aim).shown
         };
         let by_words = shown(&[]);
-        let aim = Aim { budget: 30, query: Some("the parser"), similarity: None };
+        let aim = Aim { budget: 30, query: Some("the parser"), ..Aim::default() };
         assert_eq!(by_words, Query.project(&history, &aim).shown);
         let mut vectors = [Some([0.0, 1.0]); 6];
         assert_eq!(by_words, shown(&vectors), "all others are alike");

@@ -3,14 +3,17 @@
 //!
 //! What the work needs is told by [names](crate::retrieval::names): a name weighs more if it was
 //! written more often, more recently, and by people or the model rather than by tools. Each name
-//! gets one place: its newest line. The whole room is used.
+//! gets one place. Lines come first whose names weigh most for what the lines cost with their
+//! neighbours; newer lines are worth more than older ones. The whole room is used.
 //!
 //! Parts are chosen anew only when the room is full; see [`refill`].
 
 mod choice;
+mod ends;
 mod notes;
 mod refill;
 mod shown;
+mod worth;
 
 use choice::{Asked, Choice};
 use refill::Refill;
@@ -45,7 +48,7 @@ impl Strategy for Tiered {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        let Some(query) = aim.query else { return unasked(history, aim.budget) };
+        let Some(query) = aim.query else { return unasked(history, aim) };
         let budget = history.room(aim.budget);
         match history.tokens() <= budget {
             true => Selection::new(history, aim.budget).all(),
@@ -54,10 +57,13 @@ impl Strategy for Tiered {
     }
 }
 
-fn unasked(history: &History<'_>, budget: u64) -> Projection {
-    let Some(mut refill) = Refill::last(history, budget) else {
-        return Selection::new(history, budget).all();
+fn unasked(history: &History<'_>, aim: &Aim<'_>) -> Projection {
+    let budget = aim.budget;
+    let last = match aim.once {
+        true => Refill::whole(history, budget),
+        false => Refill::last(history, budget),
     };
+    let Some(mut refill) = last else { return Selection::new(history, budget).all() };
     loop {
         let choice = Choice::new(history, refill, None).fill(TAIL);
         let newest = history.messages.len() - 1;

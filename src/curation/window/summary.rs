@@ -90,6 +90,8 @@ mod tests {
             summary: Some(&summary),
             max_tokens,
             previous: None,
+            restored: &[],
+            once: false,
         })
         .unwrap();
         let entry = window.report.entries.iter().find(|entry| entry.section == Section::Summary);

@@ -10,6 +10,7 @@ use crate::curation::summary::{Extractive, Source, summarize};
 use crate::curation::testing::{Random, history, messages, plain, summarize_before};
 use crate::session::message::Message;
 use crate::tokens::{Estimate, Measure};
+use crate::wording::{in_full, lines};
 
 fn text(tokens: usize) -> Option<Counted> {
     Some(Counted::new("four".repeat(tokens), &Estimate))
@@ -56,6 +57,8 @@ fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64
         summary: None,
         max_tokens,
         previous: None,
+        restored: &[],
+        once: false,
     }
 }
 
@@ -264,6 +267,39 @@ impl Strategy for Careless {
     }
 }
 
+/// Checks that what the receipt lists as left out comes back to the byte, whole and in ranges.
+#[track_caller]
+fn check_receipt(window: &Window, history: &History<'_>, random: &mut Random) {
+    for entry in window.report.entries.iter().filter(|entry| entry.fate != Fate::Kept) {
+        assert!(!entry.reason.is_empty() && entry.before >= entry.after, "{entry:?}");
+        let What::Messages(numbers) = &entry.what else { continue };
+        for number in numbers {
+            let message = history.messages.iter().find(|it| it.number == *number).unwrap();
+            let text = in_full(&message.content, message.tool_calls.iter().map(ToolCall::name_and_arguments));
+            let (content, calls) = text.split_at(message.content.len());
+            assert_eq!(content, &*message.content);
+            let mut of_calls = message.tool_calls.iter();
+            assert!(of_calls.all(|call| calls.contains(&call.arguments)), "{text}");
+            let count = text.lines().count() as u64;
+            let cut = random.below(count);
+            let parts = [lines(&text, 1, Some(cut)), lines(&text, cut + 1, None)];
+            assert_eq!(parts.map(Option::unwrap_or_default).concat(), text);
+        }
+    }
+}
+
+/// Checks that messages that the user wants back are there whole, or that the report says why not.
+#[track_caller]
+fn check_restored(request: &Request<'_>, window: &Window) {
+    for entry in &window.report.entries {
+        let What::Messages(numbers) = &entry.what else { continue };
+        if numbers.iter().any(|number| request.restored.contains(number)) {
+            let is_there = entry.fate == Fate::Kept && entry.before == entry.after;
+            assert!(is_there || entry.reason == NO_ROOM, "{entry:?}");
+        }
+    }
+}
+
 /// Checks the rules that hold for every window.
 #[track_caller]
 fn check_window(request: &Request<'_>, history: &History<'_>) {
@@ -300,6 +336,8 @@ fn check_window(request: &Request<'_>, history: &History<'_>) {
         assert!(entry.fate != Fate::Dropped || entry.after == 0, "{entry:?}");
     }
     assert_eq!(build(request).as_ref(), Ok(&window), "a second build differs");
+    check_receipt(&window, history, &mut Random::new(window.tokens));
+    check_restored(request, &window);
 }
 
 fn cost(part: &Part, history: &History<'_>) -> u64 {
@@ -349,6 +387,9 @@ fn check_random(seed: u64, most: u64, every: bool) {
     let phase = Phase::ALL.get(random.below(phases) as usize).copied();
     let query = Some("nothing much").filter(|_| random.below(2) == 0);
     let max_tokens = random.below(all + 10);
+    let once = random.below(2) == 0;
+    let wanted = random.below(4);
+    let restored: Vec<u64> = (0..wanted).map(|_| 1 + random.below(most)).collect();
     if random.below(3) == 0 {
         let end = random.below(messages.len() as u64 + 1) as usize;
         summarize_before(&mut history, end, random.below(all));
@@ -366,7 +407,7 @@ fn check_random(seed: u64, most: u64, every: bool) {
         let strategy = *strategy;
         let request =
             Request { phase, query, strategy, ..request(&sections, &history, max_tokens) };
-        let request = Request { summary: summary.as_ref(), ..request };
+        let request = Request { summary: summary.as_ref(), restored: &restored, once, ..request };
         check_window(&request, &history);
     }
 }

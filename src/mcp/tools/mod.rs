@@ -87,7 +87,7 @@ impl Tool {
         ),
         tool!(
             read,
-            "Reads an item (ctx-N), a message (ses-N/msg-N), or a file of the project as the \
+            "Reads an item (ctx-N), a message (ses-N/msg-N), whole or some lines, or a file of the project as the \
              user's editor has it, with its unsaved text."
         ),
         Self {

@@ -6,15 +6,15 @@ use serde_json::{Value as Json, json};
 
 use super::{Asked, no_item, sessions};
 use crate::mcp::answer::{Trouble, beginning};
-use crate::mcp::argument::{Lines, Named, lines};
+use crate::mcp::argument::{self, Lines, Named};
 use crate::mcp::project::Project;
 use crate::visible::visible_path;
-use crate::wording::counted;
+use crate::wording::{counted, in_full, lines};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct Arguments {
-    /// An id (ctx-N, ses-N/msg-N) or a path in the project, such as src/a.rs or src/a.rs:10-20.
+    /// An id (ctx-N, ses-N/msg-N, or msg-N of the latest session) or a path in the project, such as src/a.rs or src/a.rs:10-20.
     what: String,
     /// Lines such as 10-20; all by default.
     lines: Option<String>,
@@ -33,6 +33,13 @@ struct Message {
     role: String,
     content: String,
     tokens: u64,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    arguments: String,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +63,7 @@ pub(in crate::mcp) struct Text {
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
-    let wanted = given.lines.as_deref().map(lines).transpose()?;
+    let wanted = given.lines.as_deref().map(argument::lines).transpose()?;
     let project = asked.project(None).await?;
     let text = match Named::read(&given.what) {
         Named::Item(id) => item(asked, &project, id).await?.only(wanted)?,
@@ -91,10 +98,10 @@ pub(in crate::mcp) async fn item(
 async fn message(
     asked: &Asked<'_>,
     project: &Project,
-    session: &str,
+    session: Option<&str>,
     message: &str,
 ) -> Result<Text, Trouble> {
-    let session = sessions::find(asked, project, Some(session)).await?;
+    let session = sessions::find(asked, project, session).await?;
     let params = json!({ "session": session.id, "ids": [message], "view": "log" });
     let found: Option<Vec<Message>> = asked.link.call("get_messages", params).await?;
     let found = found.into_iter().flatten().next();
@@ -103,7 +110,8 @@ async fn message(
     })?;
     let tokens = counted(said.tokens, "token");
     let head = format!("{}/{message} · {} · {tokens}", session.id, said.role);
-    Ok(Text { head, content: said.content, first_line: 1 })
+    let calls = said.tool_calls.iter().flatten().map(|call| (&*call.name, &*call.arguments));
+    Ok(Text { head, content: in_full(&said.content, calls), first_line: 1 })
 }
 
 /// Fails for a folder that is no project, whose files are not read.
@@ -161,11 +169,11 @@ impl Text {
             );
             return Err(Trouble::Wrong(message));
         }
-        let taken = last.unwrap_or(end).min(end) + 1 - first;
-        let lines = self.content.lines().skip((first - self.first_line) as usize);
-        self.content =
-            lines.take(taken as usize).fold(String::new(), |all, line| all + line + "\n");
-        self.head = format!("{} · lines {first}-{}", self.head, first + taken - 1);
+        let last = last.unwrap_or(end).min(end);
+        let before = self.first_line - 1;
+        let lines = lines(&self.content, first - before, Some(last - before));
+        self.content = lines.unwrap_or_default().to_owned();
+        self.head = format!("{} · lines {first}-{last}", self.head);
         self.first_line = first;
         Ok(self)
     }

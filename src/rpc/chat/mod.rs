@@ -18,10 +18,11 @@ use super::params::{InSession, ManagerName, Name, Switch, given_list, manager_na
 use super::peer::Peer;
 use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
-use super::window::SectionTexts;
+use super::window::{SectionTexts, numbers};
 use crate::agent::tools::Outcome;
 use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
 use crate::curation::summary::Extractive;
+use crate::ids::MessageId;
 use crate::names::names;
 use crate::session::message::Phase;
 use crate::value::Value;
@@ -62,6 +63,10 @@ pub(super) struct ChatParams {
     /// general to specific.
     #[serde(default, deserialize_with = "given_list")]
     pub(super) managers: Option<Vec<ManagerName>>,
+    /// Ids of messages to bring back into the windows of this turn, whole and with the messages that belong to
+    /// them, as far as they fit; the first ids come first. Ids that are not in view are ignored.
+    #[serde(default, deserialize_with = "given_list")]
+    pub(super) restore: Option<Vec<MessageId>>,
     /// Show the request that would be sent from the session as it is now, without the memories that
     /// the turn would find, and without new notes. Nothing is sent or changed.
     pub(super) dry_run: Option<bool>,
@@ -105,6 +110,7 @@ pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, Wir
         tools: given.tools.offered(call, "tools")?,
         allow: given.allow.stored(call, "allow")?.unwrap_or_default(),
         managers: given.managers.map(manager_names).transpose()?,
+        restored: numbers(given.restore),
         if_version: call.in_steps.if_version,
         key: call.in_steps.key.as_ref().map(|key| key.name().to_owned()),
     })

@@ -18,10 +18,12 @@ use crate::engine::{
     name_views,
 };
 use crate::files::{self, FileError, Opened};
-use crate::ids::ItemId;
+use crate::ids::{ItemId, MessageId};
+use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::value::json::json_text;
+use crate::wording::{in_full, lines};
 
 /// Maximum number of memories or messages in the result of a search.
 const FOUND: usize = 8;
@@ -33,13 +35,21 @@ const HITS_LOOKED_AT: u64 = 200;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Request {
     ListContext {},
-    ReadContext { id: ItemId },
+    Read(Wanted),
     AddFile(AddFile),
     AddText { content: String },
     DropContext { ids: Vec<ItemId> },
     SearchMemory { query: String },
     SearchSession { query: String },
     MapProject { query: String, max_tokens: Option<u64> },
+}
+
+/// What to read: an item, or a message with its calls.
+#[derive(Deserialize)]
+pub(super) struct Wanted {
+    id: String,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
 }
 
 /// A file to add. Once its name is resolved, the file is held open, so that no other file can take
@@ -62,7 +72,8 @@ impl Request {
     pub(super) fn read(tool: &str, given: Value) -> Result<Self, String> {
         let request = Value::Map(vec![(tool.into(), given)]);
         match request.decode().map_err(|error| error.to_string())? {
-            Self::AddFile(AddFile { start_line: None, end_line: Some(_), .. }) => {
+            Self::AddFile(AddFile { start_line: None, end_line: Some(_), .. })
+            | Self::Read(Wanted { start_line: None, end_line: Some(_), .. }) => {
                 Err("end_line requires start_line".to_owned())
             }
             Self::DropContext { ids } if ids.is_empty() => {
@@ -120,7 +131,7 @@ impl Request {
     pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let done = match self {
             Self::ListContext {} => list(job, session).await,
-            Self::ReadContext { id } => return read_item(job, session, *id).await,
+            Self::Read(wanted) => return wanted.read(job, session).await,
             Self::AddFile(file) => return file.add(job, session).await,
             Self::AddText { content } => add_text(job, session, content.clone()).await,
             Self::DropContext { ids } => drop_items(job, session, ids.clone()).await,
@@ -167,6 +178,48 @@ async fn shown(
         Value::List(items.iter().map(item).collect())
     };
     job.aside("a tool", show).await
+}
+
+impl Wanted {
+    async fn read(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
+        if let Ok(MessageId(number)) = self.id.parse() {
+            return self.message(job, session, number).await;
+        }
+        let id = self.id.parse().map_err(|_| {
+            let given = json_text(&Value::Str(self.id.clone()));
+            format!("id must be that of an item or a message, such as ctx-7 or msg-12, got {given}")
+        })?;
+        match self.start_line {
+            None => read_item(job, session, id).await,
+            Some(_) => Err("start_line is for messages; an item is read whole".to_owned()),
+        }
+    }
+
+    /// Reads a message of the session's log, whether or not it is in view.
+    async fn message(
+        &self,
+        job: &Job,
+        session: &SessionRow,
+        number: u64,
+    ) -> Result<Value, String> {
+        let id = session.id;
+        let log = job.ask(move |engine| {
+            let session = engine.session(id)?;
+            let found = session.log().iter().find(|it| it.number == number);
+            Ok((found.cloned(), session.length()))
+        });
+        let (found, length) = log.await.map_err(|error| error.to_string())?;
+        let found = found.ok_or_else(|| {
+            format!("there is no message {}; the conversation has msg-1 to msg-{length}", self.id)
+        })?;
+        let calls = found.tool_calls.iter().map(ToolCall::name_and_arguments);
+        let text = in_full(&found.content, calls);
+        let Some(first) = self.start_line else { return Ok(Value::Str(text)) };
+        lines(&text, first, self.end_line).map(|lines| Value::Str(lines.to_owned())).ok_or_else(|| {
+            let count = text.lines().count();
+            format!("{} has no such lines; ask for lines from 1 to {count}", self.id)
+        })
+    }
 }
 
 async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value, String> {

@@ -19,10 +19,15 @@ pub(crate) static ALL: &[ContextTool] = &[
         phrase: "list the context",
     },
     ContextTool {
-        name: "read_context",
-        description: "Returns the full content of an item in your context.",
-        arguments: &[required("id", "string", "The item's id, such as ctx-7.")],
-        phrase: "read the item",
+        name: "read",
+        description: "Returns an item of your context, or a message of this conversation that your \
+                      window shows in part or leaves out, in full or a range of its lines.",
+        arguments: &[
+            required("id", "string", "The id of the item or message, such as ctx-7 or msg-12."),
+            optional("start_line", "integer", "The first line of a message, counted from 1."),
+            optional("end_line", "integer", "The last line of a message."),
+        ],
+        phrase: "read",
     },
     ContextTool {
         name: "add_file",

@@ -21,8 +21,8 @@ fn calls_are_told_in_a_line() {
 
 #[test]
 fn what_cannot_be_understood_is_said() {
-    check("read_context", "{}", Err("read_context needs the argument id"));
-    check("read_context", r#"{"id": null}"#, Err("read_context needs the argument id"));
+    check("read", "{}", Err("read needs the argument id"));
+    check("read", r#"{"id": null}"#, Err("read needs the argument id"));
     check(
         "add_text",
         r#"{"content": "x", "manager": "y"}"#,

@@ -47,7 +47,7 @@ fn keywords_are_capped_and_length_is_extra() {
 fn check(messages: &[Message], budget: u64, expected: &[usize]) {
     let measure = plain();
     let history = history(messages, &measure);
-    let projection = Importance.project(&history, &Aim { budget, query: None, similarity: None });
+    let projection = Importance.project(&history, &Aim { budget, ..Aim::default() });
     let shown = projection.shown.iter().map(|shown| match shown {
         Shown::Whole(index) => index + 1,
         other => panic!("{other:?}"),

@@ -18,7 +18,7 @@ pub(crate) fn show(projection: &Projection) -> String {
 fn check(words: &str, budget: u64, expected: &str) {
     let (messages, measure) = (messages(words), plain());
     let history = history(&messages, &measure);
-    let projection = Sliding.project(&history, &Aim { budget, query: None, similarity: None });
+    let projection = Sliding.project(&history, &Aim { budget, ..Aim::default() });
     assert_eq!(show(&projection), expected, "{words} in {budget}");
     assert_eq!(projection.verdicts.len(), history.units.len());
 }
@@ -61,7 +61,7 @@ fn a_note_that_does_not_fit_is_left_out() {
 fn each_unit_has_its_verdict() {
     let (messages, measure) = (messages("u a=99 a=99 u a"), plain());
     let projection = Sliding
-        .project(&history(&messages, &measure), &Aim { budget: 20, query: None, similarity: None });
+        .project(&history(&messages, &measure), &Aim { budget: 20, ..Aim::default() });
     let reasons: Vec<_> = projection.verdicts.iter().map(|v| (v.fate, v.reason)).collect();
     let expected = [
         (Fate::Kept, "the first user message"),

@@ -1,13 +1,15 @@
 //! Chooses whole units and lines from the messages up to a point.
 
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
+use super::ends::ends;
 use super::refill::Refill;
+use super::worth::Worth;
 use crate::curation::reading::{Place, Readings, length};
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
-use crate::session::message::{Message, Role};
+use crate::session::message::Role;
 
 /// Maximum number of bytes to read, newest messages first. Lines of older messages are not chosen.
 const READ: usize = 2 << 20;
@@ -19,14 +21,14 @@ const LEAST_LINE: usize = 24;
 const LONGEST_LINE: usize = 1200;
 /// Exponent of a message's age, in messages, in the weight of its names.
 const AGE: f64 = -0.7;
+/// The same for the place of a name: of two places that are worth about the same, the newer is shown.
+const AGE_OF_PLACE: f64 = -0.3;
 /// Weight of a name in the words of the user or the model, or in a call, relative to one in a result.
 const IN_WORDS: f64 = 2.0;
 /// Weight of a name in the query. More than any other can get.
 const IN_QUERY: f64 = 1e6;
 /// Maximum share of the room for a newest unit that the model has not answered.
 const UNSEEN: f64 = 0.6;
-/// Number of bytes shown from the beginning and from the end of a result that is too large.
-const ENDS: [usize; 2] = [1000, 600];
 /// Guessed cost of a mark for missing lines, in tokens.
 const MARK: f64 = 2.0;
 /// Guessed cost of the id and role of a message before its lines, in tokens.
@@ -51,8 +53,6 @@ pub(super) struct Line<'h> {
 #[derive(Clone, Copy, Default)]
 struct Name {
     weight: f64,
-    /// Newest line that can stand for the name.
-    newest: Option<u32>,
     is_shown: bool,
 }
 
@@ -80,13 +80,15 @@ pub(super) struct Choice<'a, 'h> {
     /// Lines of each message, as a range of `lines`.
     pub(super) lines_of: Vec<Range<usize>>,
     pub(super) is_kept: Vec<bool>,
+    /// For each message, the number of its lines that are kept.
+    kept_of: Vec<u32>,
+    /// For each message, the factor by which the age of its lines lowers their worth.
+    freshness: Vec<f64>,
     /// Lines that were chosen, first choices first.
     pub(super) order: Vec<usize>,
     /// Names of the lines, as indices of `names`.
     mentions: Vec<u32>,
     names: Vec<Name>,
-    /// Names by weight, the heaviest first.
-    heaviest: Vec<u32>,
     /// Newest line of each text.
     newest: HashMap<u64, usize>,
     /// Room that is left, in tokens. Negative if a guess was too low.
@@ -117,10 +119,11 @@ impl<'a, 'h> Choice<'a, 'h> {
             lines: Vec::new(),
             lines_of: vec![0..0; history.messages.len()],
             is_kept: Vec::new(),
+            kept_of: vec![0; history.messages.len()],
+            freshness: vec![1.0; history.messages.len()],
             order: Vec::new(),
             mentions: Vec::new(),
             names: Vec::new(),
-            heaviest: Vec::new(),
             newest: HashMap::new(),
             left: 0.0,
         };
@@ -153,7 +156,9 @@ impl<'a, 'h> Choice<'a, 'h> {
             self.names.resize_with(count.max(self.names.len()), Name::default);
             let is_output = message.role == Role::Tool || message.is_notice();
             let by = if is_output { 1.0 } else { IN_WORDS };
-            let weight = by * ((self.refill.now - index + 1) as f64).powf(AGE);
+            let age = (self.refill.now - index + 1) as f64;
+            let weight = by * age.powf(AGE);
+            self.freshness[index] = age.powf(AGE_OF_PLACE);
             for name in &reading.names {
                 self.names[*name as usize].weight += weight;
             }
@@ -166,11 +171,6 @@ impl<'a, 'h> Choice<'a, 'h> {
                 self.mentions.extend(line.mentions);
                 let at = self.lines.len();
                 self.newest.insert(line.hash, at);
-                if can_stand(line.text) {
-                    for name in line.mentions {
-                        self.names[*name as usize].newest = Some(at as u32);
-                    }
-                }
                 self.lines.push(Line {
                     message: index,
                     place: line.place,
@@ -190,15 +190,6 @@ impl<'a, 'h> Choice<'a, 'h> {
             });
         }
         self.is_kept = vec![false; self.lines.len()];
-        let there = |name: &u32| self.names[*name as usize].newest.is_some();
-        self.heaviest = (0..self.names.len() as u32).filter(there).collect();
-        let weigh =
-            |name: u32| (self.names[name as usize].weight, self.names[name as usize].newest);
-        self.heaviest.sort_unstable_by(|a, b| {
-            let ((left, old), (right, new)) = (weigh(*a), weigh(*b));
-            let by_place = || new.cmp(&old).then_with(|| readings.name(*a).cmp(readings.name(*b)));
-            right.total_cmp(&left).then_with(by_place)
-        });
         readings.forget_before(history.messages.get(oldest).map_or(0, |oldest| oldest.number));
     }
 
@@ -225,7 +216,7 @@ impl<'a, 'h> Choice<'a, 'h> {
             while self.left < 0.0
                 && let Some(line) = self.order.pop()
             {
-                self.is_kept[line] = false;
+                self.give_up(line);
                 self.left += self.lines[line].cost;
             }
         }
@@ -285,35 +276,67 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Takes the newest line of each name that no chosen line has, with its neighbours.
+    /// Takes lines with their neighbours, those first whose names weigh most for what they cost, as
+    /// far as no chosen line has these names.
     fn take_names(&mut self) {
-        for at in 0..self.heaviest.len() {
-            if self.left < LEAST_ROOM {
-                break;
+        let all = (0..self.lines.len()).map(|line| self.worth(line));
+        let mut best: BinaryHeap<Worth> = all.filter(|line| line.worth > 0.0).collect();
+        while self.left >= LEAST_ROOM
+            && let Some(Worth { line, .. }) = best.pop()
+        {
+            // What was taken since may have its names.
+            let now = self.worth(line);
+            match best.peek() {
+                _ if now.worth <= 0.0 => {}
+                Some(next) if now < *next => best.push(now),
+                _ => self.take_lines(self.around(line), self.left),
             }
-            let name = self.names[self.heaviest[at] as usize];
-            let Some(line) = name.newest.filter(|_| !name.is_shown) else { continue };
-            let line = line as usize;
-            let of_message = self.lines_of[self.lines[line].message].clone();
-            let near = line.saturating_sub(AROUND).max(of_message.start)
-                ..(line + AROUND + 1).min(of_message.end);
-            self.take_lines(near, self.left);
         }
+    }
+
+    /// Returns the weight of the names of a line that no chosen line has, for what the line costs
+    /// with its neighbours, and for its age.
+    fn worth(&self, line: usize) -> Worth {
+        let Line { text, names, message, .. } = &self.lines[line];
+        let mentions = if can_stand(text) { &self.mentions[names.clone()] } else { &[] };
+        let mut weight = 0.0;
+        for (at, name) in mentions.iter().enumerate() {
+            let Name { weight: of_name, is_shown } = self.names[*name as usize];
+            if !is_shown && !mentions[..at].contains(name) {
+                weight += of_name;
+            }
+        }
+        let cost = if weight > 0.0 { self.cost_of(self.around(line)) } else { 1.0 };
+        Worth { worth: weight * self.freshness[*message] / cost, line }
+    }
+
+    /// Returns a line and its neighbours in the message.
+    fn around(&self, line: usize) -> Range<usize> {
+        let of_message = &self.lines_of[self.lines[line].message];
+        line.saturating_sub(AROUND).max(of_message.start)..(line + AROUND + 1).min(of_message.end)
+    }
+
+    /// Returns whether a line can still be added.
+    fn is_new(&self, line: usize) -> bool {
+        !self.is_kept[line] && self.lines[line].text.len() <= LONGEST_LINE
+    }
+
+    /// Returns the cost of those lines of one message that can still be added, and of a mark.
+    fn cost_of(&self, lines: Range<usize>) -> f64 {
+        let is_named = self.kept_of[self.lines[lines.start].message] > 0;
+        let head = if is_named { MARK } else { MARK + ID };
+        let new = lines.filter(|line| self.is_new(*line));
+        new.map(|line| self.lines[line].cost).sum::<f64>() + head
     }
 
     /// Takes lines of one message if they fit into `room` together.
     fn take_lines(&mut self, lines: Range<usize>, room: f64) {
-        let message = self.lines[lines.start].message;
-        let is_new =
-            |line: &usize| !self.is_kept[*line] && self.lines[*line].text.len() <= LONGEST_LINE;
-        let new: Vec<usize> = lines.filter(is_new).collect();
-        let is_named = self.lines_of[message].clone().any(|line| self.is_kept[line]);
-        let head = if is_named { MARK } else { MARK + ID };
-        let cost: f64 = new.iter().map(|line| self.lines[*line].cost).sum::<f64>() + head;
-        if new.is_empty() || cost > room {
+        let cost = self.cost_of(lines.clone());
+        if cost > room {
             return;
         }
-        self.left -= cost;
+        let new: Vec<usize> = lines.filter(|line| self.is_new(*line)).collect();
+        self.left -= if new.is_empty() { 0.0 } else { cost };
         for line in new {
             self.keep(line);
             self.order.push(line);
@@ -340,6 +363,11 @@ impl<'a, 'h> Choice<'a, 'h> {
         true
     }
 
+    pub(super) fn give_up(&mut self, line: usize) {
+        self.is_kept[line] = false;
+        self.kept_of[self.lines[line].message] -= 1;
+    }
+
     fn show_lines(&mut self, unit: usize) {
         let history = self.history;
         for member in &history.units[unit].members {
@@ -348,6 +376,7 @@ impl<'a, 'h> Choice<'a, 'h> {
     }
 
     fn keep(&mut self, line: usize) {
+        self.kept_of[self.lines[line].message] += u32::from(!self.is_kept[line]);
         self.is_kept[line] = true;
         if can_stand(self.lines[line].text) {
             for name in &self.mentions[self.lines[line].names.clone()] {
@@ -359,21 +388,4 @@ impl<'a, 'h> Choice<'a, 'h> {
 
 fn can_stand(line: &str) -> bool {
     (LEAST_LINE..=LONGEST_LINE).contains(&line.len())
-}
-
-/// Returns the beginning and the end of a large result, with a mark that names the message.
-fn ends(message: &Message) -> Option<String> {
-    let text = &*message.content;
-    let [head, tail] = ENDS;
-    if text.len() <= head + tail {
-        return None;
-    }
-    let (head, tail) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
-    Some(format!(
-        "{}\n[… {} bytes left out; `read` shows msg-{} in full …]\n{}",
-        &text[..head],
-        tail - head,
-        message.number,
-        &text[tail..]
-    ))
 }

@@ -7,9 +7,10 @@
 use crate::curation::unit::{History, Kept};
 use crate::session::message::Role;
 
-/// Share of the room that is filled when parts are chosen. The rest is for what comes: the more, the
-/// more rarely a cached prompt becomes invalid, and the less is shown on average.
-const FILL: f64 = 0.85;
+/// Share of the room that is filled when parts are chosen, unless no later window continues this one.
+/// The rest is for what comes: the more, the more rarely a cached prompt becomes invalid, and the less
+/// is shown on average.
+const FILL: f64 = 0.87;
 /// Minimum share to fill of what the units that cannot be left out leave of the room.
 const LEAST: f64 = 0.5;
 
@@ -23,6 +24,13 @@ pub(super) struct Refill {
 }
 
 impl Refill {
+    /// Chooses now, for the whole room; `None` if everything fits.
+    pub(super) fn whole(history: &History<'_>, budget: u64) -> Option<Self> {
+        let target = history.room(budget);
+        let now = history.messages.len().checked_sub(1)?;
+        (history.tokens() > target).then_some(Self { now, target })
+    }
+
     /// Finds the last choice; `None` if everything fits.
     pub(super) fn last(history: &History<'_>, budget: u64) -> Option<Self> {
         let unit_of = history.unit_of_each_message();

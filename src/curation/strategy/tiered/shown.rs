@@ -61,7 +61,7 @@ impl<'h> Choice<'_, 'h> {
         while self.tokens() > budget && !self.order.is_empty() {
             let less = self.order.len() - self.order.len().div_ceil(20);
             for line in self.order.split_off(less) {
-                self.is_kept[line] = false;
+                self.give_up(line);
             }
         }
         let mut shown = self.shown();

@@ -29,7 +29,7 @@ fn run(steps: u64, tokens: usize) -> Vec<Message> {
 fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u64) {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
-    let projection = Tiered.project(&history, &Aim { budget, query, similarity: None });
+    let projection = Tiered.project(&history, &Aim { budget, query, ..Aim::default() });
     let mut tokens = 0;
     let show = |shown: &Shown| match shown {
         Shown::Whole(index) => {
@@ -66,7 +66,7 @@ fn kept_words_change_no_window() {
     let (measure, words) = (measure(), crate::curation::unit::Words::default());
     for end in (2..=log.len()).step_by(2) {
         for query in [None, Some("what of parse_header_3 and read_part_2?")] {
-            let aim = Aim { budget: 1500, query, similarity: None };
+            let aim = Aim { budget: 1500, query, ..Aim::default() };
             let history = History::new(log[..end].iter().collect(), &measure);
             let fresh = Tiered.project(&history, &aim);
             let history = History { words: Some(&words), ..history };
@@ -93,7 +93,7 @@ fn run_with_lines() -> Vec<Message> {
 fn notes(log: &[Message], budget: u64) -> String {
     let measure = measure();
     let history = History::new(log.iter().collect(), &measure);
-    let aim = Aim { budget, query: None, similarity: None };
+    let aim = Aim { budget, ..Aim::default() };
     let note = |shown| match shown {
         Shown::Note { content, .. } => Some(content),
         _ => None,
@@ -171,7 +171,7 @@ fn project_summarized(log: &[Message], end: usize, budget: u64) -> (Vec<String>,
     folded.is_folded.resize(log.len(), false);
     let mut history = History::new(log.iter().collect(), &measure);
     history.folded = Some(folded);
-    let projection = Tiered.project(&history, &Aim { budget, query: None, similarity: None });
+    let projection = Tiered.project(&history, &Aim { budget, ..Aim::default() });
     let show = |shown: &Shown| match shown {
         Shown::Whole(index) | Shown::Shortened { index, .. } => log[*index].number.to_string(),
         Shown::Note { content, .. } => content.clone(),
@@ -232,7 +232,7 @@ proptest! {
             history.units.iter().filter(|unit| unit.kept.is_some()).map(|unit| unit.tokens).sum();
         let budget = never_lost + room;
         for strategy in ALL {
-            let aim = Aim { budget, query: asked.then_some("what must you do?"), similarity: None };
+            let aim = Aim { budget, query: asked.then_some("what must you do?"), ..Aim::default() };
             let projection = strategy.project(&history, &aim);
             prop_assert_eq!(&projection, &strategy.project(&history, &aim), "{}", strategy.name());
             keeps_its_promises(&history, &projection, budget)?;
