@@ -1448,7 +1448,10 @@ are further keywords and values.  Leave out what the server does not know."
                 (t '(:manage nil))))
          (params (append
                   (contexture--plist :session (contexture-conversation--session-id)
-                                     :content text :managers managers)
+                                     :content text :managers managers
+                                     :restore (contexture-count--restored
+                                               (plist-get contexture-conversation--session
+                                                          :session)))
                   (contexture-conversation--model-params) managing more)))
     (cl-loop for (key value) on params by #'cddr
              unless (memq key contexture-conversation--unknown)
@@ -1551,6 +1554,10 @@ If a slash command made the call, put that back at the prompt."
 (defun contexture-conversation--finish (turn result content)
   "End TURN, whose `chat' returned RESULT; CONTENT, the answer, is drawn."
   (contexture-conversation--end-turn turn)
+  (let ((session (plist-get contexture-conversation--session :session)))
+    ;; What was wanted back was there for this question.
+    (contexture-count--restore
+     session (contexture-count--restored session) nil))
   (setf (contexture-conversation--message-id (contexture-conversation--turn-question turn))
         (plist-get result :question))
   (contexture-conversation--note-length (plist-get result :id))

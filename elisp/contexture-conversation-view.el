@@ -1060,6 +1060,12 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                   "turn notes off; mouse-3: choose a kind"
                   'contexture-conversation-choose-notes)
                  "  "))
+         (when-let* ((id (plist-get contexture-conversation--session :id))
+                     (words (contexture-count--compaction id)))
+           (list (propertize (contexture-conversation--header-part
+                              words 'contexture-explain "see what the last window left out")
+                             'face 'warning)
+                 "  "))
          ;; The count of what would be sent now, last: it is the longest.
          (list (contexture-conversation--escape
                 (contexture-count--text

@@ -996,6 +996,8 @@ If there are more, only the text of the first is.")
     (define-key map (kbd "RET") #'contexture-explain-visit)
     (define-key map [mouse-2] #'contexture-explain-visit)
     (define-key map [follow-link] 'mouse-face)
+    (define-key map "r" #'contexture-explain-restore)
+    (define-key map "P" #'contexture-explain-pin)
     (define-key map "n" #'contexture-explain-next)
     (define-key map "p" #'contexture-explain-previous)
     (define-key map (kbd "M-n") #'outline-next-visible-heading)
@@ -1012,13 +1014,15 @@ If there are more, only the text of the first is.")
 \\<contexture-explain-mode-map>\
 \\[contexture-explain-toggle] opens a line to show its messages and their scores.
 \\[contexture-explain-visit] shows the text of the messages.
+\\[contexture-explain-restore] brings them back with the next question, and \\[contexture-explain-pin] keeps them for good.
 On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its section, and \\[outline-cycle-buffer] folds all;
 \\<contexture-explain-mode-map>\\[outline-next-visible-heading] and \\[outline-previous-visible-heading] go from heading to heading.
 \\[contexture-explain-older] and \\[contexture-explain-newer] go to the \
 previous and the next window,
 \\[revert-buffer] fetches the last window again.
 
-In front of each line, + means in the window, ~ shortened, and - left out.
+In front of each line, + means in the window, ~ shortened, - left out, and
+r that the next question brings the messages back.
 
 \\{contexture-explain-mode-map}"
   (contexture--choose-evil-state 'emacs)
@@ -1222,7 +1226,8 @@ name, has the item, the item's name."
 
 (defun contexture-explain--mark (part)
   "Return the mark for the outcome of PART."
-  (pcase (plist-get part :fate)
+  (pcase (if (contexture-explain--restored-p part) :restored (plist-get part :fate))
+    (:restored (propertize "r" 'face 'contexture-explain-shortened))
     (:kept (propertize "+" 'face 'contexture-explain-kept))
     (:shortened (propertize "~" 'face 'contexture-explain-shortened))
     (_ (propertize "-" 'face 'contexture-explain-dropped))))
@@ -1302,6 +1307,63 @@ name, has the item, the item's name."
                      (pcase (plist-get part :what)
                        ("note" "a note about what is left out")
                        (what (format "the text of %s" what))))))))
+
+;;;; Bringing back what was left out
+
+(defun contexture-explain--session ()
+  "Return the name of the conversation whose window is shown."
+  (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session))
+
+(defun contexture-explain--ids (part)
+  "Return the ids of the messages of PART, or nil if it has none."
+  (let ((messages (contexture-explain--messages part))
+        (number (lambda (id) (string-to-number (substring id (length "msg-"))))))
+    (or (plist-get messages :ids)
+        (when-let* ((from (plist-get messages :from)))
+          (mapcar (lambda (it) (format "msg-%d" it))
+                  (number-sequence (funcall number from)
+                                   (funcall number (plist-get messages :to))))))))
+
+(defun contexture-explain--restored-p (part)
+  "Return non-nil if the next question brings the messages of PART back."
+  (let ((restored (contexture-count--restored (contexture-explain--session)))
+        (ids (contexture-explain--ids part)))
+    (and ids (cl-subsetp ids restored :test #'equal))))
+
+(defun contexture-explain--ids-here ()
+  "Return the ids of the messages at point; signal an error if there are none."
+  (or (contexture-explain--ids (contexture-explain--part))
+      (user-error "This line shows no message")))
+
+(defun contexture-explain-restore ()
+  "Bring the messages at point back with the next question, or no longer.
+They come back whole, with the calls and results that belong to them, as far as
+they fit.  This is for one question; \\[contexture-explain-pin] keeps them for good."
+  (interactive)
+  (let* ((ids (contexture-explain--ids-here))
+         (part (contexture-explain--part))
+         (what (plist-get part :what))
+         (back (not (contexture-explain--restored-p part))))
+    (contexture-count--restore (contexture-explain--session) ids back)
+    (contexture-explain--show contexture-explain--back contexture-conversations--shown
+                              contexture-explain--reports)
+    (contexture--message (if back "%s comes back with the next question"
+                           "%s does not come back")
+                         what)))
+
+(defun contexture-explain-pin (&optional unpin)
+  "Pin the messages at point, so that no window leaves them out.
+With a prefix argument UNPIN, let them be left out again."
+  (interactive "P")
+  (let ((ids (contexture-explain--ids-here))
+        (what (plist-get (contexture-explain--part) :what)))
+    (contexture-conversations--call
+     'pin-message (list :session (contexture-explain--session) :ids ids
+                        :pinned (not unpin))
+     (lambda (result)
+       (contexture-conversations--announce result "pin-message")
+       (contexture--message (if unpin "%s is not pinned" "%s is pinned: no window leaves it out")
+                            what)))))
 
 (defun contexture-explain-toggle ()
   "Show or hide the messages and scores behind the line at point."

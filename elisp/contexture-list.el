@@ -80,6 +80,22 @@ COUNT is an answer of `count-window', of a dry run, or the report of a window."
          (format ", %s assumed" (contexture--number (plist-get count :limit)))
        ""))))
 
+(defun contexture-count--compaction (id)
+  "Return words for the compaction that the next question of ID makes, or nil.
+They say how much is left out, and what a prompt cache can no longer use."
+  (when-let* ((count (contexture-count--of id))
+              (sent (plist-get count :messages))
+              (stable (plist-get count :stable))
+              (tokens (plist-get count :tokens))
+              (cached (plist-get stable :tokens)))
+    ;; A window that only grows begins like the one before.
+    (when (and (< (plist-get sent :sent) (plist-get sent :of))
+               (plist-get stable :first-difference)
+               (< cached (/ tokens 2)))
+      (format "compacts next: %s not whole, %s of %s tokens read anew"
+              (contexture--count (- (plist-get sent :of) (plist-get sent :sent)) "message")
+              (contexture--number (- tokens cached)) (contexture--number tokens)))))
+
 (defun contexture-count--text (id)
   "Return a phrase for the count of the conversation ID, or \"\" before the first."
   (let* ((entry (gethash id contexture-count--entries))
@@ -106,6 +122,24 @@ A tilde says that the count is not the latest."
   "Return the last count of the conversation ID, or nil."
   (when-let* ((entry (gethash id contexture-count--entries)))
     (contexture-count--entry-count entry)))
+
+;;;; Messages to bring back
+
+(defvar contexture-count--restored nil
+  "Alist from the names of conversations to ids of messages to bring back.
+The next question of a conversation takes them along.")
+
+(defun contexture-count--restored (session)
+  "Return the ids of the messages that the next question of SESSION brings back."
+  (cdr (assoc session contexture-count--restored)))
+
+(defun contexture-count--restore (session ids back)
+  "Have the next question of SESSION bring back the messages IDS, or not.
+BACK is nil if it no longer should."
+  (let ((others (cl-set-difference (contexture-count--restored session) ids
+                                   :test #'equal)))
+    (setf (alist-get session contexture-count--restored nil t #'equal)
+          (if back (append others ids) others))))
 
 ;;;; Following conversations
 

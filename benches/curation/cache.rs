@@ -37,9 +37,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     let mut rows = vec![row("newest that fit, every turn", &log, newest_that_fit)];
     for strategy in ALL {
         rows.push(row(&format!("`{}`", strategy.name()), &log, |history| {
-            let shown = strategy
-                .project(history, &Aim { budget: WINDOW, ..Aim::default() })
-                .shown;
+            let shown = strategy.project(history, &Aim { budget: WINDOW, ..Aim::default() }).shown;
             shown.into_iter().map(|shown| part(history, shown)).collect()
         }));
     }

@@ -111,10 +111,8 @@ fn restored(messages: &[Message], wanted: &str) -> anyhow::Result<String> {
     let message = found.ok_or_else(|| {
         anyhow!("there is no message {id}; the session has msg-1 to msg-{}", messages.len())
     })?;
-    let text = in_full(
-        &message.content,
-        message.tool_calls.iter().map(ToolCall::name_and_arguments),
-    );
+    let text =
+        in_full(&message.content, message.tool_calls.iter().map(ToolCall::name_and_arguments));
     let Some(lines) = lines else { return Ok(text) };
     let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
     let range = first.parse().ok().zip(last.parse().ok());

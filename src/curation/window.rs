@@ -327,4 +327,6 @@ impl WindowUsage {
 }
 
 #[cfg(test)]
+mod exact_tests;
+#[cfg(test)]
 mod tests;

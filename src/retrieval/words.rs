@@ -1,5 +1,6 @@
-//! Splits a text into words. Identifiers are split too, so that `parse_line`, `parseLine` and
-//! "parse line" have words in common.
+//! Splits a text into words, in every script. Identifiers are split too, so that `parse_line`,
+//! `parseLine` and "parse line" have words in common. In scripts that put no spaces between words,
+//! or that join particles to them, each two neighbouring characters count as a word.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -19,7 +20,12 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 /// Passes the [`words`] of a text to `take`, one by one.
 pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut joined = String::new();
-    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs) {
+    let runs = text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs);
+    for run in runs.flat_map(of_one_kind) {
+        if run.starts_with(is_unspaced) {
+            pairs(run).for_each(&mut take);
+            continue;
+        }
         joined.clear();
         let mut count = 0;
         for part in parts(run) {
@@ -32,6 +38,38 @@ pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
             take(&joined);
         }
     }
+}
+
+/// Returns whether a character belongs to a script that puts no spaces between words, such as Chinese,
+/// Japanese and Thai, or that joins particles to words, such as Korean.
+fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0eff // Thai, Lao
+        | 0x1000..=0x109f // Burmese
+        | 0x1780..=0x17ff // Khmer
+        | 0x3040..=0x30ff // Japanese syllables
+        | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x2_0000..=0x3_ffff // Chinese characters
+        | 0xac00..=0xd7a3) // Korean syllables
+}
+
+/// Cuts a run where a script without spaces begins or ends.
+fn of_one_kind(run: &str) -> impl Iterator<Item = &str> {
+    let mut rest = run;
+    std::iter::from_fn(move || {
+        let kind = is_unspaced(rest.chars().next()?);
+        let end = rest.find(|c| is_unspaced(c) != kind).unwrap_or(rest.len());
+        let (piece, more) = rest.split_at(end);
+        rest = more;
+        Some(piece)
+    })
+}
+
+/// Returns each two neighbouring characters of a run, or the only one.
+fn pairs(run: &str) -> impl Iterator<Item = &str> {
+    let ends = || run.char_indices().map(|(at, c)| at + c.len_utf8());
+    let starts = run.char_indices().map(|(at, _)| at);
+    let only = (ends().count() == 1).then_some(run);
+    starts.zip(ends().skip(1)).map(|(start, end)| &run[start..end]).chain(only)
 }
 
 /// Returns the pieces in which a run of letters and digits is read.
@@ -109,6 +147,15 @@ mod tests {
         check("let fooBar = a.b;", "let foo bar foobar a b");
         check("__init__ déjàVu", "init déjà vu déjàvu");
         check("  ", "");
+        check("порт тестового сервера", "порт тестового сервера");
+    }
+
+    #[test]
+    fn words_are_found_where_there_are_no_spaces() {
+        check("测试服务器的port是5433。", "测试 试服 服务 务器 器的 port 是 5433");
+        check("ポートは8080", "ポー ート トは 8080");
+        check("포트를 바꾼다 水", "포트 트를 바꾼 꾼다 水");
+        check("parse行Line", "parse 行 line");
     }
 
     #[test]

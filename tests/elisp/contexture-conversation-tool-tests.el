@@ -240,6 +240,20 @@
     (contexture-conversation-refuse)
     (contexture-conversation-test-wait)))
 
+;;;; Messages that come back
+
+(ert-deftest contexture-conversation-brings-messages-back-with-one-question ()
+  (contexture-conversation-tool-tests--with '(("One.") ("Two."))
+    (let ((name (plist-get contexture-conversation--session :session))
+          (restore (lambda ()
+                     (plist-get (contexture-conversation--chat-params "x" nil) :restore))))
+      (contexture-conversation-test-send "First")
+      (contexture-count--restore name '("msg-1") t)
+      (should (equal '("msg-1") (funcall restore)))
+      (contexture-conversation-test-send "Second")
+      (should (string-search "Two." (contexture-conversation-test-shown)))
+      (should-not (funcall restore)))))
+
 ;;;; Lines
 
 (ert-deftest contexture-conversation-tool-lines-open-and-close ()

@@ -53,6 +53,21 @@
         (ert-fail (list place text phrase))))
     (plist-get count :tokens)))
 
+(ert-deftest contexture-count-tells-of-a-compaction ()
+  (let* ((count '(:tokens 9000 :max-tokens 10000 :messages (:sent 20 :of 120 :shortened 0)
+                  :stable (:bytes 400 :tokens 1000 :first-difference 400)))
+         (entry (make-contexture-count--entry :count count)))
+    (puthash "ses-x" entry contexture-count--entries)
+    (unwind-protect
+        (progn
+          (should (equal (contexture-count--compaction "ses-x")
+                         "compacts next: 100 messages not whole, 8,000 of 9,000 tokens read anew"))
+          ;; A window that goes on from the last one compacts nothing.
+          (setf (contexture-count--entry-count entry)
+                (append '(:stable (:bytes 30000 :tokens 8000 :first-difference 30000)) count))
+          (should-not (contexture-count--compaction "ses-x")))
+      (remhash "ses-x" contexture-count--entries))))
+
 (ert-deftest contexture-count-is-the-same-everywhere ()
   (contexture-conversation-test-with '(("A"))
     (contexture-conversation-mode-line-mode 1)

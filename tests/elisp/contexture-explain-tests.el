@@ -132,6 +132,35 @@ messages")))
                        (buffer-substring-no-properties (point-min) (point-max))))
         (should (looking-at "- msg-[0-9]+…"))))))
 
+(ert-deftest contexture-explain-brings-back-what-was-left-out ()
+  (contexture-explain-tests--with-window '(:max-tokens 600)
+    (contexture-explain)
+    (contexture-explain-tests--shows "\n- msg-")
+    (with-current-buffer contexture-explain-buffer
+      (contexture-explain-tests--goto "^- \\(msg-[0-9]+\\)…\\(msg-[0-9]+\\)")
+      (let ((first (match-string 1)) (last (match-string 2)))
+        (contexture-test-message "comes back with the next question"
+          (contexture-explain-restore))
+        (should (looking-at (concat "r " first "…" last)))
+        (let ((ids (contexture-count--restored "work")))
+          (should (equal first (car ids)))
+          (should (equal last (car (last ids))))
+          ;; The server shows them again.
+          (contexture-request 'build-context (list :max-tokens 600 :brief t
+                                                   :restore (seq-take ids 1))))
+        (contexture-test-message "does not come back" (contexture-explain-restore))
+        (should (looking-at "- msg-"))
+        (should-not (contexture-count--restored "work"))
+        (revert-buffer)
+        (contexture-explain-tests--shows (concat "\n\\+ " first " .*wanted back by the user"))
+        (contexture-explain-tests--goto "^- msg-")
+        (contexture-explain-pin)
+        (contexture-ert-wait-for
+            (seq-some (lambda (it) (plist-get it :pinned))
+                      (contexture-request 'get-messages '(:session "work")))))
+      (contexture-explain-tests--goto "^messages  ")
+      (contexture-test-user-error "shows no part" (contexture-explain-restore)))))
+
 (ert-deftest contexture-explain-opens-each-line-with-its-own-units ()
   (contexture-explain-tests--with-window
       '(:max-tokens 600 :query "file12" :sections (:system-prompt "Be terse."))

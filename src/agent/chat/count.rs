@@ -9,7 +9,7 @@ use super::{Chat, ChatRequest, TURN};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
-use crate::curation::report::Sent;
+use crate::curation::report::{Sent, Stable};
 use crate::engine::{Engine, Material, NewMessage, Summarizing};
 use crate::ids::SessionId;
 use crate::store::session::SessionRow;
@@ -38,6 +38,9 @@ pub(crate) struct Count {
     pub messages: Sent,
     /// Tokens of everything that was offered for the window.
     pub offered: u64,
+    /// Comparison with the window that was sent last; `nil` if there is none. What a prompt cache
+    /// can use ends where the two differ.
+    pub stable: Option<Stable>,
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
     /// True if the messages in view take more than 80 % of the model's limit.
@@ -79,6 +82,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
         needs_pruning: needs_pruning.await?,
         tokens: built.window.tokens,
         offered: report.tokens_before,
+        stable: report.stable,
         max_tokens: report.max_tokens,
         messages: report.messages,
         limit: model.limit,

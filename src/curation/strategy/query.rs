@@ -143,7 +143,12 @@ mod tests {
         let shown = |vectors: &[Option<[f32; 2]>]| {
             let vectors = (0..messages.len()).map(|at| vectors.get(at)?.as_ref());
             let similarity = Similarity::of(&[1.0, 0.0], vectors.map(|it| it.map(|it| &it[..])));
-            let aim = Aim { budget: 30, query: Some("the parser"), similarity: Some(&similarity), once: false };
+            let aim = Aim {
+                budget: 30,
+                query: Some("the parser"),
+                similarity: Some(&similarity),
+                once: false,
+            };
             Query.project(&history, &aim).shown
         };
         let by_words = shown(&[]);

@@ -275,7 +275,10 @@ fn check_receipt(window: &Window, history: &History<'_>, random: &mut Random) {
         let What::Messages(numbers) = &entry.what else { continue };
         for number in numbers {
             let message = history.messages.iter().find(|it| it.number == *number).unwrap();
-            let text = in_full(&message.content, message.tool_calls.iter().map(ToolCall::name_and_arguments));
+            let text = in_full(
+                &message.content,
+                message.tool_calls.iter().map(ToolCall::name_and_arguments),
+            );
             let (content, calls) = text.split_at(message.content.len());
             assert_eq!(content, &*message.content);
             let mut of_calls = message.tool_calls.iter();

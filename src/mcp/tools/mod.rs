@@ -100,8 +100,9 @@ impl Tool {
         },
         tool!(
             handoff,
-            "Returns the facts of a session: paths, commands, figures, decisions, constraints and \
-             open tasks. Use it to continue after your context was compacted."
+            "Returns the facts of a session: the user's words, newest first, and the paths and \
+             commands of the work, each with its message. Use it to continue after your context \
+             was compacted."
         ),
         tool!(explain, "Explains what `context` or a session's window left out, and why."),
         tool!(

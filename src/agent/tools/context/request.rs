@@ -196,12 +196,7 @@ impl Wanted {
     }
 
     /// Reads a message of the session's log, whether or not it is in view.
-    async fn message(
-        &self,
-        job: &Job,
-        session: &SessionRow,
-        number: u64,
-    ) -> Result<Value, String> {
+    async fn message(&self, job: &Job, session: &SessionRow, number: u64) -> Result<Value, String> {
         let id = session.id;
         let log = job.ask(move |engine| {
             let session = engine.session(id)?;
@@ -215,10 +210,12 @@ impl Wanted {
         let calls = found.tool_calls.iter().map(ToolCall::name_and_arguments);
         let text = in_full(&found.content, calls);
         let Some(first) = self.start_line else { return Ok(Value::Str(text)) };
-        lines(&text, first, self.end_line).map(|lines| Value::Str(lines.to_owned())).ok_or_else(|| {
-            let count = text.lines().count();
-            format!("{} has no such lines; ask for lines from 1 to {count}", self.id)
-        })
+        lines(&text, first, self.end_line).map(|lines| Value::Str(lines.to_owned())).ok_or_else(
+            || {
+                let count = text.lines().count();
+                format!("{} has no such lines; ask for lines from 1 to {count}", self.id)
+            },
+        )
     }
 }
 

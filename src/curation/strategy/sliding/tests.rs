@@ -60,8 +60,8 @@ fn a_note_that_does_not_fit_is_left_out() {
 #[test]
 fn each_unit_has_its_verdict() {
     let (messages, measure) = (messages("u a=99 a=99 u a"), plain());
-    let projection = Sliding
-        .project(&history(&messages, &measure), &Aim { budget: 20, ..Aim::default() });
+    let projection =
+        Sliding.project(&history(&messages, &measure), &Aim { budget: 20, ..Aim::default() });
     let reasons: Vec<_> = projection.verdicts.iter().map(|v| (v.fate, v.reason)).collect();
     let expected = [
         (Fate::Kept, "the first user message"),
