@@ -35,7 +35,7 @@ const HITS_LOOKED_AT: u64 = 200;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Request {
     ListContext {},
-    Read(Wanted),
+    Read(Named),
     AddFile(AddFile),
     AddText { content: String },
     DropContext { ids: Vec<ItemId> },
@@ -46,7 +46,7 @@ pub(super) enum Request {
 
 /// What to read: an item, or a message with its calls.
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct Named {
     id: String,
     start_line: Option<u64>,
     end_line: Option<u64>,
@@ -73,7 +73,7 @@ impl Request {
         let request = Value::Map(vec![(tool.into(), given)]);
         match request.decode().map_err(|error| error.to_string())? {
             Self::AddFile(AddFile { start_line: None, end_line: Some(_), .. })
-            | Self::Read(Wanted { start_line: None, end_line: Some(_), .. }) => {
+            | Self::Read(Named { start_line: None, end_line: Some(_), .. }) => {
                 Err("end_line requires start_line".to_owned())
             }
             Self::DropContext { ids } if ids.is_empty() => {
@@ -180,7 +180,7 @@ async fn shown(
     job.aside("a tool", show).await
 }
 
-impl Wanted {
+impl Named {
     async fn read(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         if let Ok(MessageId(number)) = self.id.parse() {
             return self.message(job, session, number).await;
