@@ -828,7 +828,11 @@ fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
     }
     // A part of a text may be a text.
     let is_list = was.is_array() || (was.is_object() && !within("content"));
-    if harm == Harm::Other && value == json!("x") && is_list && name != "content" {
+    if harm == Harm::Other
+        && value == json!("x")
+        && is_list
+        && !["content", "summary"].contains(&&*name)
+    {
         harm = Harm::Impossible;
     }
     *target = value;
