@@ -111,6 +111,8 @@ impl Decoder for Decode {
                 self.more(index, said, true, out)
             }
             "response.function_call_arguments.delta" => {
+                // A part of the arguments is text; only all of them may be an object.
+                word("delta", &said["delta"])?;
                 self.more_arguments(index, said, &said["delta"], out)
             }
             "response.function_call_arguments.done" => {
