@@ -88,6 +88,7 @@ const NO_CLIENTS: &[&str] = &[
     "MAX_DESCRIPTION_BYTES",
     "MAX_FITTINGS",
     "MAX_NOTES_BYTES",
+    "MAX_PROJECTS",
     "MAX_QUOTED_BYTES",
     "MAX_RECENT_BYTES",
 ];

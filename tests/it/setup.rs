@@ -229,7 +229,7 @@ fn the_doctor_runs_what_is_set_up() {
     }
     let report = home.succeed(&["doctor"]);
     let works = |agent: &str, what: &str| {
-        let line = format!("ok  {agent} is set up and works: its server offers 6 tools{what}");
+        let line = format!("ok  {agent} is set up and works: its server offers 7 tools{what}");
         assert!(report.contains(&line), "{report}");
     };
     works("Claude Code", ", and 6 hooks answer");
@@ -318,7 +318,7 @@ fn the_doctor_runs_nothing_that_a_project_names() {
     let root = home.file("");
     let at = root.to_str().unwrap().trim_end_matches('/');
     let report = home.succeed(&["doctor"]);
-    let line = format!("ok  Claude Code is set up in {at} and works: its server offers 6 tools");
+    let line = format!("ok  Claude Code is set up in {at} and works: its server offers 7 tools");
     assert!(report.contains(&line), "{report}");
     let servers = home.file(".mcp.json");
     let entry = format!("{{\"command\": \"touch\", \"args\": [{:?}]}}", home.file("ran"));
