@@ -148,9 +148,33 @@ fn schema<T: JsonSchema>() -> JsonObject {
     all
 }
 
-fn arguments<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
+/// Reads the arguments of a call. Models write numbers as strings and the other way round, and whole
+/// numbers with a fraction of zero; these are taken as what the tool's schema asks for.
+fn arguments<T: DeserializeOwned + JsonSchema>(mut given: JsonObject) -> Result<T, Trouble> {
+    let asked = schema::<T>();
+    for (name, value) in &mut given {
+        let kind = asked["properties"][name.as_str()]["type"].as_str().unwrap_or_default();
+        let mended = match (kind, &*value) {
+            ("integer", Json::String(text)) => text.trim().parse().ok().and_then(whole),
+            ("integer", Json::Number(number)) if !number.is_i64() && !number.is_u64() => {
+                number.as_f64().and_then(whole)
+            }
+            ("string", Json::Number(number)) => Some(Json::String(number.to_string())),
+            _ => None,
+        };
+        if let Some(mended) = mended {
+            *value = mended;
+        }
+    }
     let wrong = |error| Trouble::Wrong(format!("the arguments are wrong: {error}"));
     serde_json::from_value(Json::Object(given)).map_err(wrong)
+}
+
+/// Returns a number as a JSON integer, if it is whole and not negative.
+fn whole(number: f64) -> Option<Json> {
+    // Larger numbers are not exact.
+    let is_whole = number.fract() == 0.0 && (0.0..=9e15).contains(&number);
+    is_whole.then(|| Json::from(number as u64))
 }
 
 impl Asked<'_> {
@@ -187,6 +211,19 @@ mod tests {
         let offered: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
         let tokens = Bpe::O200K.count(&serde_json::to_string(&offered).unwrap());
         assert!(offered.len() <= 7 && tokens <= 2_500, "{tokens} tokens");
+    }
+
+    #[test]
+    fn numbers_are_read_in_every_form_that_models_write() {
+        for limit in [json!(5), json!("5"), json!(" 5 "), json!(5.0), json!("5.0")] {
+            let given = json!({ "query": 42, "limit": limit });
+            let Json::Object(given) = given else { panic!() };
+            assert!(arguments::<search::Arguments>(given).is_ok(), "{limit}");
+        }
+        for limit in [json!(-1), json!("five"), json!(5.5), json!(true)] {
+            let Json::Object(given) = json!({ "query": "a", "limit": limit }) else { panic!() };
+            assert!(arguments::<search::Arguments>(given).is_err(), "{limit}");
+        }
     }
 
     #[test]

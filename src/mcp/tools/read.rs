@@ -18,7 +18,12 @@ pub(in crate::mcp) struct Arguments {
     what: String,
     /// Lines such as 10-20; all by default.
     lines: Option<String>,
+    /// First character to show of the first line, to read a long line in parts; 1 by default.
+    from: Option<u64>,
 }
+
+/// Maximum size of a file of which some lines are read, in bytes.
+const LARGEST_FILE: u64 = 256 << 20;
 
 #[derive(Deserialize)]
 struct Item {
@@ -60,6 +65,8 @@ pub(in crate::mcp) struct Text {
     head: String,
     pub(in crate::mcp) content: String,
     first_line: u64,
+    /// Number of the first character in the first line.
+    first_character: u64,
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
@@ -72,7 +79,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
         }
         Named::Place(path, named) => file(asked, &project, path, wanted.or(named)).await?,
     };
-    Ok(text.shown())
+    Ok(text.from(given.from.unwrap_or(1))?.shown())
 }
 
 /// Reads an item that is marked in the project.
@@ -92,7 +99,7 @@ pub(in crate::mcp) async fn item(
     let unsaved = if item.metadata["unsaved"] == true { " · unsaved text" } else { "" };
     let tokens = counted(item.tokens, "token");
     let head = format!("{id}{place} · {tokens} · {}{unsaved}", item.state);
-    Ok(Text { head, content: item.content, first_line })
+    Ok(Text { head, content: item.content, first_line, first_character: 1 })
 }
 
 async fn message(
@@ -111,7 +118,7 @@ async fn message(
     let tokens = counted(said.tokens, "token");
     let head = format!("{}/{message} · {} · {tokens}", session.id, said.role);
     let calls = said.tool_calls.iter().flatten().map(|call| (&*call.name, &*call.arguments));
-    Ok(Text { head, content: in_full(&said.content, calls), first_line: 1 })
+    Ok(Text { head, content: in_full(&said.content, calls), first_line: 1, first_character: 1 })
 }
 
 /// Fails for a folder that is no project, whose files are not read.
@@ -135,9 +142,18 @@ async fn file(
     check_project(project)?;
     let params = json!({
         "path": path, "root": project.directory(), "ask_editors": true,
+        "max_file_bytes": wanted.map(|_| LARGEST_FILE),
         "start_line": wanted.map(|(first, _)| first), "end_line": wanted.and_then(|(_, last)| last),
     });
-    let text: FileText = asked.link.call("read_file", params).await?;
+    let text: FileText = match asked.link.call("read_file", params).await {
+        Err(Trouble::Refused(why)) if wanted.is_none() && why.contains("limit") => {
+            // The rest of the reason is advice that only a person can follow.
+            let why = why.split(';').next().unwrap_or_default();
+            let advice = "read a part of it with `lines`, such as \"1-200\"";
+            return Err(Trouble::Wrong(format!("{why}; {advice}")));
+        }
+        read => read?,
+    };
     let name = project.relative(&text.path);
     let place = match (text.start_line, text.end_line) {
         (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
@@ -152,7 +168,8 @@ async fn file(
     let (lines, tokens) = (counted(text.total_lines, "line"), counted(text.tokens, "token"));
     // A name at the beginning of the line could make it a heading.
     let head = format!("file {place} of {lines} · {tokens} · {source}");
-    Ok(Text { head, content: text.content, first_line: text.start_line.unwrap_or(1) })
+    let first_line = text.start_line.unwrap_or(1);
+    Ok(Text { head, content: text.content, first_line, first_character: 1 })
 }
 
 impl Text {
@@ -178,16 +195,40 @@ impl Text {
         Ok(self)
     }
 
-    /// Formats the text, cut to the maximum size of an answer.
-    fn shown(&self) -> String {
-        match beginning(&self.content) {
-            None => format!("{}\n\n{}", self.head, self.content),
-            Some((shown, lines)) => format!(
-                "{}\n\n{shown}\nCut here; read on with `lines` \"{}-\".\n",
-                self.head,
-                self.first_line + lines
-            ),
+    /// Leaves out the characters of the first line before the one numbered `from`. Fails if the line
+    /// has no such character.
+    fn from(mut self, from: u64) -> Result<Self, Trouble> {
+        if from <= 1 {
+            return Ok(self);
         }
+        let line = self.content.lines().next().unwrap_or_default();
+        let at = usize::try_from(from - 1).ok().and_then(|at| line.char_indices().nth(at));
+        let Some((at, _)) = at else {
+            let (number, length) = (self.first_line, line.chars().count());
+            let message = format!("line {number} has only {length} characters");
+            return Err(Trouble::Wrong(message));
+        };
+        self.content.drain(..at);
+        self.head = format!("{} · from character {from} of line {}", self.head, self.first_line);
+        self.first_character = from;
+        Ok(self)
+    }
+
+    /// Formats the text, cut to the maximum size of an answer. Says how to read on: after the last
+    /// whole line, or within a line that does not fit.
+    fn shown(&self) -> String {
+        let Some((shown, lines)) = beginning(&self.content) else {
+            return format!("{}\n\n{}", self.head, self.content);
+        };
+        let advice = match shown.ends_with('\n') {
+            true => format!("`lines` \"{}-\"", self.first_line + lines),
+            false => format!(
+                "`lines` \"{}-\" and `from` {}",
+                self.first_line,
+                self.first_character + shown.chars().count() as u64
+            ),
+        };
+        format!("{}\n\n{shown}\nCut here; read on with {advice}.\n", self.head)
     }
 }
 
@@ -197,7 +238,12 @@ mod tests {
 
     #[test]
     fn lines_of_an_item_are_counted_as_in_its_file() {
-        let text = || Text { head: "ctx-1".into(), content: "a\nb\nc\n".into(), first_line: 10 };
+        let text = || Text {
+            head: "ctx-1".into(),
+            content: "a\nb\nc\n".into(),
+            first_line: 10,
+            first_character: 1,
+        };
         let only = |lines| text().only(Some(lines)).map(|text| (text.content, text.first_line));
         assert_eq!(only((11, Some(11))).unwrap(), ("b\n".into(), 11));
         assert_eq!(only((11, None)).unwrap(), ("b\nc\n".into(), 11));
@@ -205,5 +251,32 @@ mod tests {
         for lines in [(9, None), (13, Some(14))] {
             assert!(only(lines).unwrap_err().to_string().contains("lines from 10 to 12"));
         }
+    }
+
+    #[test]
+    fn a_long_line_is_read_in_parts_to_its_end() {
+        let content = "é".repeat(70_000) + "\nnext\n";
+        let (mut from, mut read) = (1, String::new());
+        loop {
+            let text = Text {
+                head: "file a".into(),
+                content: content.clone(),
+                first_line: 3,
+                first_character: 1,
+            };
+            let shown = text.from(from).unwrap().shown();
+            let part = shown.split("\n\n").nth(1).unwrap();
+            let Some((part, advice)) = part.split_once("\nCut here") else {
+                read += part;
+                break;
+            };
+            read += part;
+            assert!(advice.contains("`lines` \"3-\" and `from` "), "{advice}");
+            let number = advice.trim_end().trim_end_matches('.').rsplit(' ').next().unwrap();
+            from = number.parse().unwrap();
+        }
+        assert_eq!(read, content);
+        let text = Text { head: "f".into(), content, first_line: 3, first_character: 1 };
+        assert!(text.from(70_001).is_err());
     }
 }
