@@ -101,6 +101,45 @@ impl Edit {
     }
 }
 
+/// Beginning of a text that says that it is UTF-8.
+const MARK: char = '\u{feff}';
+
+/// Returns an edit of `text` that `make` makes of the text without a byte-order mark and with plain
+/// line ends. The mark and the line ends of the text stay, and new lines end as its first line does.
+///
+/// # Errors
+/// The error of `make`.
+pub(super) fn on_plain(
+    text: &str,
+    make: impl FnOnce(&str) -> Result<Edit, String>,
+) -> Result<Edit, String> {
+    // The place in `text` of each byte of the plain text, and of its end.
+    let (mut plain, mut places) = (String::with_capacity(text.len()), Vec::new());
+    for (at, character) in text.char_indices() {
+        let is_dropped = at == 0 && character == MARK || text[at..].starts_with("\r\n");
+        if !is_dropped {
+            let is_after = character == '\n' && text[..at].ends_with('\r');
+            let start = if is_after { at - 1 } else { at };
+            places.extend((0..character.len_utf8()).map(|byte| start + byte));
+            plain.push(character);
+        }
+    }
+    places.push(text.len());
+    let first = text.split_inclusive('\n').next().unwrap_or_default();
+    let end = if first.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
+    let moved = make(&plain)?.0.into_iter().map(|Splice { range, text }| Splice {
+        range: place(range.start)..place(range.end),
+        text: text.replace('\n', end),
+    });
+    Ok(Edit::new(moved.collect()))
+}
+
+/// Returns a text without its byte-order mark.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(MARK).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +155,25 @@ mod tests {
         assert_eq!(Edit::between(text, &after).apply(text).unwrap(), after);
         assert!(Edit::between(text, text).is_empty());
         assert_eq!(edit.apply("x"), None);
+    }
+
+    #[test]
+    fn marks_and_line_ends_stay() {
+        let check = |text: &str, expected: &str| {
+            let edit = on_plain(text, |plain| {
+                assert_eq!(plain, "one\ntwo\nthree\n");
+                let splice = |range, text: &str| Splice { range, text: text.to_owned() };
+                Ok(Edit::new(vec![splice(4..7, "2\n½"), splice(14..14, "four\n")]))
+            });
+            let edit = edit.unwrap();
+            let after = edit.apply(text).unwrap();
+            assert_eq!(after, expected);
+            assert_eq!(edit.inverse(text).apply(&after).unwrap(), text);
+        };
+        check("one\ntwo\nthree\n", "one\n2\n½\nthree\nfour\n");
+        check("\u{feff}one\ntwo\nthree\n", "\u{feff}one\n2\n½\nthree\nfour\n");
+        check("one\r\ntwo\r\nthree\r\n", "one\r\n2\r\n½\r\nthree\r\nfour\r\n");
+        check("\u{feff}one\r\ntwo\nthree\r\n", "\u{feff}one\r\n2\r\n½\nthree\r\nfour\r\n");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use jsonc_parser::ast::Value;
 
 use super::agent::{Agent, File, Place, Program, Wanted};
+use super::edit::without_mark;
 use super::file::Found;
 use super::json::find;
 use super::toml;
@@ -31,11 +32,13 @@ impl Entries {
         let mut entries = Self::default();
         for File { path, within, wanted } in agent.files(place, home, program) {
             let found = Found::read(&path, &within).with_context(|| visible_path(&path))?;
-            let Some(text) = found.text.filter(|text| !text.trim().is_empty()) else { continue };
+            let text =
+                found.text.as_deref().map(without_mark).filter(|text| !text.trim().is_empty());
+            let Some(text) = text else { continue };
             let read = match wanted {
-                Wanted::Toml(_) => toml::command(&text)
+                Wanted::Toml(_) => toml::command(text)
                     .map(|words| entries.server.extend(words.unwrap_or_default())),
-                Wanted::Json(_) => entries.read_json(agent, program, &text),
+                Wanted::Json(_) => entries.read_json(agent, program, text),
             };
             read.map_err(|wrong| anyhow!("{}: {wrong}", visible_path(&path)))?;
         }

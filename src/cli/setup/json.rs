@@ -80,8 +80,9 @@ pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>
     let mut value = Document::parse(text)?.root;
     for name in path {
         let Value::Object(mut object) = value else { return Ok(None) };
-        let Some(found) = object.take(name) else { return Ok(None) };
-        value = found.value;
+        let last = object.properties.iter().rposition(|it| it.name.as_str() == *name);
+        let Some(last) = last else { return Ok(None) };
+        value = object.properties.swap_remove(last).value;
     }
     Ok(Some(value))
 }
@@ -141,7 +142,9 @@ impl<'a> Document<'a> {
             (Value::Object(all), Value::Object(wanted)) => {
                 let mut missing = Vec::new();
                 for property in &wanted.properties {
-                    match all.get(property.name.as_str()) {
+                    // Of several values with one name, agents take the last.
+                    let name = property.name.as_str();
+                    match all.properties.iter().rfind(|it| it.name.as_str() == name) {
                         Some(it) => self.merge(&it.value, &property.value, splices)?,
                         None => missing.push(Child::Property(property)),
                     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 
 use super::agent::{File, Wanted};
-use super::edit::Edit;
+use super::edit::{Edit, on_plain, without_mark};
 use super::file::Found;
 use super::record::{Record, Records};
 use super::{json, toml};
@@ -100,7 +100,7 @@ impl Change {
             None => wanted.remove(text)?,
         };
         let after = applied(&edit, text)?;
-        Ok(match record.is_made && json::is_blank(&after) {
+        Ok(match record.is_made && json::is_blank(without_mark(&after)) {
             true => Self { edit, after: None, record },
             false => Self { edit, after: Some(after), record: Record::default() },
         })
@@ -114,15 +114,15 @@ fn applied(edit: &Edit, text: &str) -> Result<String, String> {
 impl Wanted {
     fn add(&self, text: &str) -> Result<Edit, String> {
         match self {
-            Self::Json(wanted) => json::add(text, wanted),
-            Self::Toml(words) => toml::add(text, words),
+            Self::Json(wanted) => on_plain(text, |text| json::add(text, wanted)),
+            Self::Toml(words) => on_plain(text, |text| toml::add(text, words)),
         }
     }
 
     fn remove(&self, text: &str) -> Result<Edit, String> {
         match self {
-            Self::Json(wanted) => json::remove(text, wanted),
-            Self::Toml(_) => toml::remove(text),
+            Self::Json(wanted) => on_plain(text, |text| json::remove(text, wanted)),
+            Self::Toml(_) => on_plain(text, toml::remove),
         }
     }
 
