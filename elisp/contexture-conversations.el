@@ -356,6 +356,7 @@ CONVERSATION is its id or its name."
     (define-key map "t" #'contexture-conversation-transcript)
     (define-key map "x" #'contexture-conversation-export)
     (define-key map "i" #'contexture-import-sessions)
+    (define-key map "l" #'contexture-sessions)
     (define-key map "a" #'contexture-conversation-add-message)
     (define-key map "A" #'contexture-conversation-add-region)
     (define-key map "c" #'contexture-conversation-name-turn)

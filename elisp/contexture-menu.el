@@ -151,6 +151,7 @@ type a prefix argument before any of them."
     ("n o" "open" contexture-conversation-open)
     ("n v" "dashboard" contexture-dashboard)
     ("n e" "what was sent" contexture-explain)
+    ("n l" "all agents" contexture-sessions)
     ("n ?" "more" contexture-conversation-menu)]
    ["Server"
     ("J" "join another" contexture-connect)
@@ -208,7 +209,8 @@ You can type a prefix argument before any of them."
     ("t" "transcript" contexture-conversation-transcript)
     ("/" "search all" contexture-conversation-search)
     ("x" "export" contexture-conversation-export)
-    ("i" "import" contexture-import-sessions)]
+    ("i" "import" contexture-import-sessions)
+    ("l" "all agents" contexture-sessions)]
    ["Say"
     ("a" "add a message" contexture-conversation-add-message)
     ("A" "add the region" contexture-conversation-add-region)

@@ -1,0 +1,744 @@
+;;; contexture-sessions.el --- The sessions of all agents  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The Contexture authors
+
+;; Author: The Contexture authors
+;; Keywords: tools, convenience
+;; URL: https://github.com/contexture/contexture
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `contexture-sessions' lists the sessions of all agents: those that wait
+;; for you first, then those that run, each with its last words.  From there
+;; you read a session, go on with it in its agent, copy its facts into a new
+;; conversation, or hide it.
+;;
+;; The server reads what the agents record.  Their files are watched only
+;; while the list is open.  With the hooks of `contexture setup', an agent
+;; itself tells what it is doing; without them, the list says no more than
+;; the recording shows.
+
+;;; Code:
+
+(require 'contexture-conversations)
+(require 'filenotify)
+(require 'map)
+(eval-when-compile (require 'subr-x))
+
+(defvar contexture--page-bytes)
+
+(declare-function make-term "term" (name program &optional startfile &rest switches))
+(declare-function term-char-mode "term" ())
+(declare-function term-mode "term" ())
+
+(defgroup contexture-sessions nil
+  "The list of the sessions of all agents."
+  :group 'contexture
+  :prefix "contexture-sessions-")
+
+(defcustom contexture-sessions-programs
+  '(("claude" "claude" "--resume" id)
+    ("codex" "codex" "resume" id)
+    ("gemini" "gemini" "--resume" id)
+    ("qwen" "qwen" "--resume" id)
+    ("opencode" "opencode" "-s" id)
+    ("copilot" "copilot" "--resume" id)
+    ("cursor" "cursor-agent" "--resume" id))
+  "How agents go on with a session: the name of each, a program and arguments.
+The symbol `id' stands for the id that the agent gave the session.  No
+shell reads the arguments."
+  :type '(alist :key-type (string :tag "Agent")
+                :value-type (repeat (choice string (const id))))
+  :risky t
+  :package-version '(contexture . "0.1.0"))
+
+(defface contexture-sessions-waiting '((t :inherit warning :weight bold))
+  "Face of a session whose agent waits for you."
+  :group 'contexture-sessions)
+
+(defface contexture-sessions-working '((t :inherit success))
+  "Face of a session whose agent is at work."
+  :group 'contexture-sessions)
+
+(defconst contexture-sessions-buffer "*contexture: sessions*"
+  "Name of the buffer that lists the sessions of all agents.")
+
+(defconst contexture-sessions--lines 200
+  "Number of sessions that are shown at first, and of further ones at a time.")
+
+(defconst contexture-sessions--changed-most 50
+  "Number of sessions that are asked for after a change, the latest first.")
+
+(defconst contexture-sessions--soon 0.1
+  "Seconds to wait for further changes before the list is brought up to date.")
+
+(defconst contexture-sessions--watched-most 200
+  "Maximum number of folders that are watched.")
+
+(defconst contexture-sessions--fields
+  '("session" "id" "project" "tokens" "updated" "agent" "agent-session" "folder"
+    "branch" "last-words" "part-of" "state" "since")
+  "Members of sessions that the list shows.")
+
+(defconst contexture-sessions--states '(:waiting :working :call-open :idle :quiet :ended)
+  "States of sessions, in the order of the list.")
+
+;;; The sessions
+
+(defvar-local contexture-sessions--all nil
+  "Hash table from the id of each session to the server's entry.")
+
+(defvar-local contexture-sessions--order nil
+  "The sessions in their order as (SESSION . DEPTH), or nil if they changed.")
+
+(defvar-local contexture-sessions--texts nil
+  "Hash table from the id of a session to the text in which words are sought.")
+
+(defvar-local contexture-sessions--project nil
+  "Folder of the project whose sessions are listed, or nil for those of all.")
+
+(defvar-local contexture-sessions--query ""
+  "Words that the listed sessions have.")
+
+(defvar-local contexture-sessions--hits nil
+  "Ids of sessions whose messages have the words, as far as the server told.")
+
+(defvar-local contexture-sessions--most contexture-sessions--lines
+  "Number of sessions to show.")
+
+(defvar-local contexture-sessions--timer nil
+  "Timer after which the list is brought up to date, or nil.")
+
+(defun contexture-sessions--params (&rest more)
+  "Return parameters of `list-sessions' for this buffer, with MORE of them."
+  (append (contexture--plist :project contexture-sessions--project)
+          (list :fields contexture-sessions--fields)
+          more))
+
+(defun contexture-sessions--fetch ()
+  "Ask for all sessions in short pages, and show the first ones at once.
+Sessions that are shown stay until all have come."
+  (let ((buffer (current-buffer))
+        (anew (> (hash-table-count contexture-sessions--all) 0))
+        (fresh (make-hash-table :test #'equal)))
+    (cl-labels
+        ((ask (params)
+           (contexture-request-async
+            'list-sessions (append params (list :max-bytes contexture--page-bytes))
+            :success #'receive :error #'contexture-conversations--show-error))
+         (receive (page)
+           (when (buffer-live-p buffer)
+             (with-current-buffer buffer
+               (dolist (session (plist-get page :items))
+                 (puthash (plist-get session :id) session fresh))
+               (let ((next (plist-get page :next)))
+                 (unless (and next anew)
+                   (setq contexture-sessions--all fresh)
+                   (contexture-sessions--forget)
+                   (when (or (null next)
+                             (<= (hash-table-count fresh) contexture-sessions--lines))
+                     (contexture-sessions--show)))
+                 (when next
+                   (ask (list :cursor next))))))))
+      (ask (contexture-sessions--params)))))
+
+(defun contexture-sessions--forget ()
+  "Forget what was made of the sessions, since they changed."
+  (setq contexture-sessions--order nil)
+  (clrhash contexture-sessions--texts))
+
+(defun contexture-sessions--update ()
+  "Ask for the sessions that changed last, and show them."
+  (setq contexture-sessions--timer nil)
+  (let ((buffer (current-buffer)))
+    (contexture-request-async
+     'list-sessions
+     (contexture-sessions--params :limit contexture-sessions--changed-most)
+     :success
+     (lambda (sessions)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (dolist (session sessions)
+             (let ((id (plist-get session :id)))
+               (remhash id contexture-sessions--texts)
+               (puthash id session contexture-sessions--all)))
+           (setq contexture-sessions--order nil)
+           (contexture-sessions--show))))
+     :error #'ignore)))
+
+(defun contexture-sessions--told (method _params)
+  "Bring the list up to date soon if METHOD, a notification, is about sessions."
+  (when (memq method '(session-changed agents-changed))
+    (if-let* ((buffer (get-buffer contexture-sessions-buffer)))
+        (with-current-buffer buffer
+          (unless contexture-sessions--timer
+            (setq contexture-sessions--timer
+                  (run-with-timer contexture-sessions--soon nil
+                                  #'contexture-sessions--in buffer
+                                  #'contexture-sessions--update))))
+      (contexture-unwatch #'contexture-sessions--told))))
+
+(defun contexture-sessions--in (buffer function)
+  "Call FUNCTION in BUFFER if that is still there."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (funcall function))))
+
+;;;; Order and search
+
+(defun contexture-sessions--rank (session)
+  "Return the place of the state of SESSION in the list, a number."
+  (or (cl-position (plist-get session :state) contexture-sessions--states)
+      (length contexture-sessions--states)))
+
+(defun contexture-sessions--key (session)
+  "Return a number by which SESSION has its place: the lowest comes first.
+Those that wait for the user come first, then those that run, then the
+others by their last message.  Quiet ones and those that have ended are
+listed together."
+  (- (* 1e11 (min (contexture-sessions--rank session)
+                  (cl-position :quiet contexture-sessions--states)))
+     (plist-get session :updated)))
+
+(defun contexture-sessions--text (session)
+  "Return the text of SESSION in which words are sought, in lower case."
+  (let ((id (plist-get session :id)))
+    (or (gethash id contexture-sessions--texts)
+        (puthash id (downcase
+                     (mapconcat (lambda (key) (or (plist-get session key) ""))
+                                '(:session :agent :project :folder :branch :last-words) "\n"))
+                 contexture-sessions--texts))))
+
+(defun contexture-sessions--ordered ()
+  "Return all sessions as (SESSION . DEPTH), the first one first.
+The sessions of subagents come below those to which they belong."
+  (or contexture-sessions--order
+      (let ((parts (make-hash-table :test #'equal))
+            wholes ordered)
+        (maphash (lambda (_ session)
+                   (let ((whole (plist-get session :part-of))
+                         (keyed (cons (contexture-sessions--key session) session)))
+                     (if (and whole (gethash whole contexture-sessions--all))
+                         (push keyed (gethash whole parts))
+                       (push keyed wholes))))
+                 contexture-sessions--all)
+        (cl-labels
+            ((add (keyed depth)
+               (pcase-dolist (`(,_ . ,session) (sort keyed #'car-less-than-car))
+                 (let ((below (gethash (plist-get session :id) parts)))
+                   (push (cons session depth) ordered)
+                   (when below
+                     (remhash (plist-get session :id) parts)
+                     (add below (1+ depth)))))))
+          (add wholes 0))
+        (setq contexture-sessions--order (nreverse ordered)))))
+
+(defun contexture-sessions--matching ()
+  "Return those of the ordered sessions that have the sought words."
+  (let ((words (split-string (downcase contexture-sessions--query)))
+        (ordered (contexture-sessions--ordered)))
+    (if (null words) ordered
+      (cl-remove-if-not
+       (lambda (entry)
+         (or (member (plist-get (car entry) :id) contexture-sessions--hits)
+             (let ((text (contexture-sessions--text (car entry))))
+               (cl-every (lambda (word) (string-search word text)) words))))
+       ordered))))
+
+;;;; Lines
+
+(defun contexture-sessions--state (session)
+  "Return the state of SESSION as a short text with its face."
+  (pcase (plist-get session :state)
+    (:waiting (propertize "waits" 'face 'contexture-sessions-waiting
+                          'help-echo "The agent waits for your leave"))
+    (:working (propertize "working" 'face 'contexture-sessions-working))
+    (:call-open (propertize "call open" 'face 'contexture-sessions-working
+                            'help-echo "A call has no result yet; it runs, or \
+waits for your leave.\nThe hooks of contexture setup would tell"))
+    (:idle "idle")
+    (:ended (propertize "ended" 'face 'shadow))
+    (_ "")))
+
+(defun contexture-sessions--tokens (number)
+  "Return NUMBER of tokens as a short text."
+  (cond ((< number 1000) (number-to-string number))
+        ((< number 1000000) (format "%dk" (/ number 1000)))
+        (t (format "%.1fM" (/ number 1000000.0)))))
+
+(defun contexture-sessions--place (session)
+  "Return where SESSION worked, as text: its folder, and the branch."
+  (let ((project (plist-get session :project))
+        (folder (plist-get session :folder))
+        (branch (plist-get session :branch)))
+    (concat (if project (contexture--last-name project) "")
+            (if folder (concat "/" (contexture--last-name folder)) "")
+            (if branch (concat " " branch) ""))))
+
+(defun contexture-sessions--age (session)
+  "Return the age of SESSION as a short text."
+  (contexture-list--age (max 0 (- (truncate (float-time)) (plist-get session :updated)))))
+
+(defun contexture-sessions--words (session)
+  "Return the last words of SESSION, as text, and since when a call is open."
+  (concat (if (eq (plist-get session :state) :call-open)
+              (format "a call is open since %s; "
+                      (contexture-conversations--time (plist-get session :since)))
+            "")
+          (or (plist-get session :last-words) "")))
+
+(defun contexture-sessions--line (session depth)
+  "Return the line of SESSION, which DEPTH others stand above."
+  (let ((fit (lambda (text width)
+               (contexture-conversations--fit (contexture--visible text) width))))
+    (propertize
+     (concat (truncate-string-to-width (contexture-sessions--state session) 10 nil ?\s)
+             (funcall fit (or (plist-get session :agent) "contexture") 9) " "
+             (format "%5s %5s  " (contexture-sessions--age session)
+                     (contexture-sessions--tokens (plist-get session :tokens)))
+             (funcall fit (concat (make-string (* 2 depth) ?\s)
+                                  (if (> depth 0) "└ " "")
+                                  (plist-get session :session))
+                      34)
+             "  "
+             (propertize (funcall fit (contexture-sessions--place session) 22) 'face 'shadow)
+             "  "
+             (contexture--visible (contexture-sessions--words session))
+             "\n")
+     'contexture-session session)))
+
+(defun contexture-sessions--show ()
+  "Show the sessions, and stay at the one at point."
+  (let* ((inhibit-read-only t)
+         (id (plist-get (contexture-sessions--at-point) :id))
+         (line (line-number-at-pos))
+         (ordered (contexture-sessions--matching))
+         (more (- (length ordered) contexture-sessions--most))
+         (window (get-buffer-window nil t))
+         (start (and window (line-number-at-pos (window-start window)))))
+    (erase-buffer)
+    (pcase-dolist (`(,session . ,depth) (cl-subseq ordered 0 (min (length ordered)
+                                                                  contexture-sessions--most)))
+      (insert (contexture-sessions--line session depth)))
+    (cond ((null ordered)
+           (insert (if (string-blank-p contexture-sessions--query)
+                       "There is no session yet.\n"
+                     "No session has these words; s searches for others.\n")))
+          ((> more 0)
+           (insert (format "%s more; + shows further ones, s searches in all\n"
+                           (contexture--number more)))))
+    (contexture-sessions--head ordered)
+    (goto-char (point-min))
+    (unless (and id (contexture-sessions--goto id))
+      (forward-line (1- line)))
+    (when window
+      (set-window-point window (point))
+      (set-window-start window (save-excursion (goto-char (point-min))
+                                               (forward-line (1- start))
+                                               (point))
+                        t))))
+
+(defun contexture-sessions--head (ordered)
+  "Say in the header line what ORDERED, the listed sessions, are."
+  (let ((count (lambda (state)
+                 (cl-count state ordered :key (lambda (it) (plist-get (car it) :state))))))
+    (setq header-line-format
+          (contexture-conversations--header
+           (concat (contexture--count (length ordered) "session")
+                   (if contexture-sessions--project
+                       (format " of %s" (contexture--last-name contexture-sessions--project))
+                     " of all projects")
+                   (format "; %d waiting, %d working" (funcall count :waiting)
+                           (+ (funcall count :working) (funcall count :call-open)))
+                   (if (string-blank-p contexture-sessions--query) ""
+                     (format "; with \"%s\"" contexture-sessions--query)))))))
+
+(defun contexture-sessions--goto (id)
+  "Go to the session ID in this buffer; return nil if it is not shown."
+  (let (found)
+    (while (and (not found) (not (eobp)))
+      (if (equal id (plist-get (contexture-sessions--at-point) :id))
+          (setq found t)
+        (forward-line 1)))
+    (unless found
+      (goto-char (point-min)))
+    found))
+
+(defun contexture-sessions--at-point ()
+  "Return the session at point, or nil."
+  (get-text-property (line-beginning-position) 'contexture-session))
+
+(defun contexture-sessions--chosen ()
+  "Return the session at point, or signal an error."
+  (or (contexture-sessions--at-point)
+      (user-error "There is no session at point")))
+
+;;; The buffer
+
+(defvar contexture-sessions-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'contexture-sessions-read)
+    (define-key map [mouse-2] #'contexture-sessions-read)
+    (define-key map "r" #'contexture-sessions-resume)
+    (define-key map "c" #'contexture-sessions-copy-facts)
+    (define-key map "k" #'contexture-sessions-hide)
+    (define-key map "s" #'contexture-sessions-search)
+    (define-key map "/" #'contexture-sessions-search)
+    (define-key map "a" #'contexture-sessions-toggle-project)
+    (define-key map "+" #'contexture-sessions-show-more)
+    (define-key map "n" #'next-line)
+    (define-key map "p" #'previous-line)
+    (define-key map "q" #'contexture-sessions-quit)
+    (define-key map "?" #'describe-mode)
+    map)
+  "Keymap of `contexture-sessions-mode'.")
+
+(define-derived-mode contexture-sessions-mode special-mode "Sessions"
+  "Major mode for the list of the sessions of all agents.
+\\<contexture-sessions-mode-map>\
+\\[contexture-sessions-read] reads the session at point, \
+\\[contexture-sessions-resume] goes on with it in its agent,
+\\[contexture-sessions-copy-facts] copies its facts into a new conversation, and
+\\[contexture-sessions-hide] hides it.  \\[contexture-sessions-search] searches as you \
+type, and \\[contexture-sessions-toggle-project] lists the sessions
+of all projects, or of this one again.
+
+\\{contexture-sessions-mode-map}"
+  (contexture--choose-evil-state 'emacs)
+  (setq-local truncate-lines t
+              contexture-sessions--all (make-hash-table :test #'equal)
+              contexture-sessions--texts (make-hash-table :test #'equal)
+              revert-buffer-function #'contexture-sessions--revert)
+  (add-hook 'kill-buffer-hook #'contexture-sessions--end nil t))
+
+;;;###autoload
+(defun contexture-sessions (&optional all)
+  "List the sessions of all agents in this project, those that wait for you first.
+Without a project, or with a prefix argument ALL, list those of all projects."
+  (interactive "P")
+  (let ((project (and (not all) (contexture--project-root))))
+    (pop-to-buffer (get-buffer-create contexture-sessions-buffer))
+    (unless (derived-mode-p 'contexture-sessions-mode)
+      (contexture-sessions-mode)
+      (contexture-watch #'contexture-sessions--told '(session-changed agents-changed)))
+    (setq contexture-sessions--project project
+          contexture-sessions--query ""
+          contexture-sessions--most contexture-sessions--lines)
+    (clrhash contexture-sessions--all)
+    (contexture-sessions--forget)
+    (contexture-sessions--fetch)
+    (contexture-sessions--import-all)))
+
+(defun contexture-sessions--revert (&rest _)
+  "Look again at what agents recorded, and ask for all sessions."
+  (contexture-sessions--fetch)
+  (contexture-sessions--import-all))
+
+(defun contexture-sessions-quit ()
+  "Close the list, so that no file is watched any more."
+  (interactive)
+  (quit-window t))
+
+(defun contexture-sessions--end ()
+  "Stop following the server and the files."
+  (contexture-unwatch #'contexture-sessions--told)
+  (when (timerp contexture-sessions--timer)
+    (cancel-timer contexture-sessions--timer))
+  (contexture-sessions--watch-none))
+
+(defun contexture-sessions-show-more ()
+  "Show further sessions."
+  (interactive)
+  (setq contexture-sessions--most (+ contexture-sessions--most contexture-sessions--lines))
+  (contexture-sessions--show))
+
+(defun contexture-sessions-toggle-project ()
+  "List the sessions of all projects, or only those of the one at point again."
+  (interactive)
+  (setq contexture-sessions--project
+        (if contexture-sessions--project nil
+          (or (plist-get (contexture-sessions--at-point) :project)
+              (user-error "The session at point has no project"))))
+  (clrhash contexture-sessions--all)
+  (contexture-sessions--forget)
+  (contexture-sessions--fetch))
+
+;;;; Searching as one types
+
+(defvar contexture-sessions-history nil
+  "Minibuffer history of searches in the list of sessions.")
+
+(defvar contexture-sessions--asked nil
+  "Query that the server was asked for last.")
+
+(defun contexture-sessions-search ()
+  "List only sessions that have some words, and show them as you type.
+Words are sought in titles, agents, folders, branches and last words, and
+in all messages.  Empty input lists all sessions again."
+  (interactive)
+  (let ((buffer (current-buffer))
+        (before contexture-sessions--query)
+        (done nil))
+    (unwind-protect
+        (progn
+          (minibuffer-with-setup-hook
+              (lambda ()
+                (add-hook 'after-change-functions
+                          (lambda (&rest _)
+                            (let ((query (minibuffer-contents-no-properties)))
+                              (contexture-sessions--in
+                               buffer (lambda () (contexture-sessions--seek query)))))
+                          nil t))
+            (read-from-minibuffer "Sessions with: " nil nil nil 'contexture-sessions-history))
+          (setq done t))
+      (unless done
+        (contexture-sessions--in
+         buffer (lambda () (contexture-sessions--seek before)))))))
+
+(defun contexture-sessions--seek (query)
+  "List the sessions that have the words of QUERY."
+  (unless (equal query contexture-sessions--query)
+    (setq contexture-sessions--query query
+          contexture-sessions--hits nil
+          contexture-sessions--most contexture-sessions--lines)
+    (contexture-sessions--show)
+    (unless (string-blank-p query)
+      (contexture-sessions--ask-messages (current-buffer) query))))
+
+(defun contexture-sessions--ask-messages (buffer query)
+  "Ask the server in which messages the words of QUERY are, for BUFFER.
+During such a call, ask only for the last query."
+  (if contexture-sessions--asked
+      (setq contexture-sessions--asked query)
+    (setq contexture-sessions--asked query)
+    (let ((answered
+           (lambda (hits)
+             (let ((wanted contexture-sessions--asked))
+               (setq contexture-sessions--asked nil)
+               (contexture-sessions--in
+                buffer
+                (lambda ()
+                  (cond ((equal query contexture-sessions--query)
+                         (when hits
+                           (setq contexture-sessions--hits
+                                 (delete-dups (contexture--pluck :id hits)))
+                           (contexture-sessions--show)))
+                        ((equal wanted contexture-sessions--query)
+                         (contexture-sessions--ask-messages buffer wanted)))))))))
+      (contexture-request-async
+       'search-sessions (list :query query :limit contexture-sessions--changed-most)
+       :success answered :error (lambda (_) (funcall answered nil))))))
+
+;;; What to do with a session
+
+(defun contexture-sessions-read (&optional event)
+  "Read the session at point, or where EVENT, a click, is."
+  (interactive (list last-nonmenu-event))
+  (when (mouse-event-p event)
+    (mouse-set-point event))
+  (contexture-conversation-transcript (plist-get (contexture-sessions--chosen) :id)))
+
+(defun contexture-sessions-hide ()
+  "Hide the session at point; `contexture-conversation-bring-back' shows it again.
+What its agent recorded stays."
+  (interactive)
+  (let* ((session (contexture-sessions--chosen))
+         (id (plist-get session :id))
+         (buffer (current-buffer)))
+    (contexture-conversations--call
+     'delete-session (list :session id)
+     (lambda (_)
+       (contexture-sessions--in buffer (lambda ()
+                                         (remhash id contexture-sessions--all)
+                                         (setq contexture-sessions--order nil)
+                                         (contexture-sessions--show)))
+       (contexture--message "Hid %s; %s shows it again" (plist-get session :session)
+                            (contexture-conversations--key
+                             'contexture-conversation-bring-back))))))
+
+(defun contexture-sessions-copy-facts ()
+  "Start a conversation with the facts of the session at point, and go there."
+  (interactive)
+  (let* ((session (contexture-sessions--chosen))
+         (title (plist-get session :session)))
+    (contexture-conversations--call
+     'session-ledger (list :session (plist-get session :id))
+     (lambda (facts)
+       (let ((text (string-trim (concat (plist-get facts :ledger) "\n\n"
+                                        (plist-get facts :used)))))
+         (if (string-empty-p text)
+             (contexture--message "%s has no facts to copy" title)
+           (contexture-conversations--call
+            'open-session (contexture--plist :project (plist-get session :project))
+            (lambda (entry)
+              (contexture-conversations--call
+               'add-item (list :manager (plist-get entry :manager)
+                               :content text
+                               :metadata (list :title (concat "Facts of " title)))
+               (lambda (_)
+                 (contexture-conversation (plist-get entry :id))
+                 (contexture--message "The facts of %s are in conversation %s"
+                                      title (plist-get entry :session))))))))))))
+
+;;;; Going on in the agent
+
+(defun contexture-sessions--id (session)
+  "Return the id that its agent gave SESSION if it is plain, else nil.
+It comes from outside, and must not be taken for an option."
+  (let ((id (plist-get session :agent-session)))
+    (and (stringp id)
+         (let ((case-fold-search nil))
+           (string-match-p "\\`[A-Za-z0-9][A-Za-z0-9_.:-]\\{0,127\\}\\'" id))
+         id)))
+
+(defun contexture-sessions--command (session)
+  "Return the program and arguments that go on with SESSION, a list of strings."
+  (let* ((agent (plist-get session :agent))
+         (id (contexture-sessions--id session))
+         (command (cdr (assoc agent contexture-sessions-programs))))
+    (cond ((plist-get session :part-of)
+           (user-error "A subagent's session goes on only in the session above it"))
+          ((null agent) nil)
+          ((null command)
+           (contexture--user-error "Contexture cannot start %s; see the option \
+contexture-sessions-programs" agent))
+          ((null id)
+           (user-error "The recording has no id by which its agent could find it")))
+    (mapcar (lambda (word) (if (eq word 'id) id word)) command)))
+
+(defun contexture-sessions--agent-shell (id)
+  "Return the buffer of agent-shell that has the session ID, or nil."
+  (cl-find-if (lambda (buffer)
+                (equal id (ignore-errors
+                            (map-nested-elt (buffer-local-value 'agent-shell--state buffer)
+                                            '(:session :id)))))
+              (cl-remove-if-not (lambda (buffer)
+                                  (local-variable-p 'agent-shell--state buffer))
+                                (buffer-list))))
+
+(defun contexture-sessions-resume ()
+  "Go on with the session at point in its agent.
+If a buffer of agent-shell or a terminal of this command has it, go there.
+Otherwise start the agent in a terminal, in the folder of the session.  A
+conversation of Contexture's own goes on in its buffer."
+  (interactive)
+  (let* ((session (contexture-sessions--chosen))
+         (id (contexture-sessions--id session))
+         (shell (and id (contexture-sessions--agent-shell id))))
+    (cond (shell (pop-to-buffer shell))
+          ((null (plist-get session :agent))
+           (contexture-conversation (plist-get session :id)))
+          (t (contexture-sessions--run session)))))
+
+(defun contexture-sessions--run (session)
+  "Start the agent of SESSION in a terminal, or go to the one that runs."
+  (let* ((command (contexture-sessions--command session))
+         (named (or (plist-get session :folder) (plist-get session :project)))
+         (folder (and named (contexture--outside-folder named)))
+         (default-directory (or folder temporary-file-directory))
+         (name (format "contexture: %s %s" (plist-get session :agent)
+                       (contexture-sessions--id session)))
+         (program (executable-find (car command))))
+    (cond ((process-live-p (get-buffer-process (concat "*" name "*")))
+           (pop-to-buffer (concat "*" name "*")))
+          ((null folder)
+           (contexture--user-error "The folder of the session, %s, is not here"
+                                   (or named "which is not recorded")))
+          ((null program)
+           (contexture--user-error "The program %s is not installed" (car command)))
+          (t
+           (require 'term)
+           (with-current-buffer (apply #'make-term name program nil (cdr command))
+             (term-mode)
+             (term-char-mode)
+             (pop-to-buffer (current-buffer)))))))
+
+;;; What agents record
+
+;; The folders in which agents record are watched while the list is open.
+
+(defvar contexture-sessions--watches nil
+  "Alist of (FOLDER . DESCRIPTOR) of the folders that are watched.")
+
+(defvar contexture-sessions--files nil
+  "Recordings that changed and are still to be read.")
+
+(defvar contexture-sessions--reading nil
+  "Timer or t while recordings are to be read or are being read.")
+
+(defun contexture-sessions--import-all ()
+  "Have the server read what agents recorded, and watch where they do."
+  (contexture-request-async
+   'import-sessions nil
+   :success (lambda (done) (contexture-sessions--watch (plist-get done :folders)))
+   :error #'contexture-conversations--show-error))
+
+(defun contexture-sessions--watch (folders)
+  "Watch FOLDERS for changes, as long as the list is open."
+  (when (get-buffer contexture-sessions-buffer)
+    (dolist (name folders)
+      (when-let* ((file (contexture--outside-file name "/"))
+                  (folder (if (file-directory-p file) file (file-name-directory file))))
+        (unless (or (assoc folder contexture-sessions--watches)
+                    (>= (length contexture-sessions--watches)
+                        contexture-sessions--watched-most))
+          ;; A system may allow no further watches.
+          (when-let* ((watch (ignore-errors
+                               (file-notify-add-watch folder '(change)
+                                                      #'contexture-sessions--file-changed))))
+            (push (cons folder watch) contexture-sessions--watches)))))))
+
+(defun contexture-sessions--watch-none ()
+  "Watch no folder any more."
+  (pcase-dolist (`(,_ . ,watch) contexture-sessions--watches)
+    (ignore-errors (file-notify-rm-watch watch)))
+  (when (timerp contexture-sessions--reading)
+    (cancel-timer contexture-sessions--reading))
+  (setq contexture-sessions--watches nil
+        contexture-sessions--reading nil
+        contexture-sessions--files nil))
+
+(defun contexture-sessions--file-changed (event)
+  "Read the recording that EVENT, of a watched folder, is about.
+A new folder is looked at with all others."
+  (pcase event
+    (`(,watch stopped . ,_)
+     (setq contexture-sessions--watches
+           (cl-remove watch contexture-sessions--watches :key #'cdr :test #'equal)))
+    (`(,_ ,(or 'created 'changed 'renamed) . ,files)
+     (let* ((file (car (last files)))
+            (file (replace-regexp-in-string "-\\(?:wal\\|shm\\)\\'" "" file)))
+       (cond ((string-match-p "\\.\\(?:jsonl?\\|md\\|txt\\|db\\)\\'" file)
+              (contexture-sessions--read-soon file))
+             ((and (eq (cadr event) 'created) (file-directory-p file))
+              (contexture-sessions--read-soon t)))))))
+
+(defun contexture-sessions--read-soon (file)
+  "Have the server read FILE soon, together with others; t means all places."
+  (cl-pushnew file contexture-sessions--files :test #'equal)
+  (unless contexture-sessions--reading
+    (setq contexture-sessions--reading
+          (run-with-timer contexture-sessions--soon nil #'contexture-sessions--read-files))))
+
+(defun contexture-sessions--read-files ()
+  "Have the server read the recordings that changed."
+  (let* ((files contexture-sessions--files)
+         (all (memq t files))
+         (there (cl-remove-if-not #'file-exists-p (remq t files)))
+         (done (lambda (answer)
+                 (when contexture-sessions--reading
+                   (setq contexture-sessions--reading nil)
+                   (contexture-sessions--watch (plist-get answer :folders))
+                   (when-let* ((file (car contexture-sessions--files)))
+                     (contexture-sessions--read-soon file))))))
+    (setq contexture-sessions--files nil
+          contexture-sessions--reading t)
+    (if (or all there)
+        (contexture-request-async
+         'import-sessions (unless all (list :paths there))
+         :success done :error (lambda (_) (funcall done nil)))
+      (funcall done nil))))
+
+(provide 'contexture-sessions)
+;;; contexture-sessions.el ends here

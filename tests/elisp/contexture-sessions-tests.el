@@ -1,0 +1,279 @@
+;;; contexture-sessions-tests.el --- Tests of the list of agents' sessions  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The list of the sessions of all agents, with a real server that imports
+;; recordings from a folder of the test's own.
+
+;;; Code:
+
+(require 'contexture-test-helper)
+(require 'contexture-sessions)
+
+(defvar agent-shell--state)
+
+(defun contexture-sessions-tests--rollout (id question answer &rest more)
+  "Return a recording of Codex with ID, QUESTION and ANSWER, with MORE records."
+  (let ((said (lambda (role kind text)
+                (format "{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\
+\"role\":%S,\"content\":[{\"type\":%S,\"text\":%S}]}}\n" role kind text))))
+    (concat (format "{\"type\":\"session_meta\",\"payload\":{\"id\":%S,\"cwd\":%S,\
+\"git\":{\"branch\":\"main\"}}}\n"
+                    id (directory-file-name (expand-file-name default-directory)))
+            (funcall said "user" "input_text" question)
+            (funcall said "assistant" "output_text" answer)
+            (apply #'concat more))))
+
+(defun contexture-sessions-tests--record (name &rest contents)
+  "Write a recording NAME with CONTENTS, as for a rollout."
+  (let ((file (expand-file-name (concat "records/" name ".jsonl"))))
+    (make-directory (file-name-directory file) t)
+    (write-region (apply #'contexture-sessions-tests--rollout contents) nil file nil 'silent)
+    file))
+
+(defun contexture-sessions-tests--import ()
+  "Import all recordings of the test."
+  (contexture-request 'import-sessions
+                      (list :paths (list (expand-file-name "records")))))
+
+(defmacro contexture-sessions-tests--with (&rest body)
+  "Run BODY with a server and the list of sessions, which reads no other places."
+  (declare (indent 0) (debug t))
+  `(contexture-test-with-server
+     (cl-letf (((symbol-function 'contexture-sessions--import-all) #'ignore))
+       (save-window-excursion
+         (unwind-protect (progn ,@body)
+           (when (get-buffer contexture-sessions-buffer)
+             (kill-buffer contexture-sessions-buffer)))))))
+
+(defun contexture-sessions-tests--titles ()
+  "Return the titles of the sessions that are shown, in their order."
+  (save-excursion
+    (goto-char (point-min))
+    (let (titles)
+      (while (not (eobp))
+        (when-let* ((session (contexture-sessions--at-point)))
+          (push (plist-get session :session) titles))
+        (forward-line 1))
+      (nreverse titles))))
+
+(defun contexture-sessions-tests--wait (titles)
+  "Wait until the list shows TITLES."
+  (contexture-ert-wait-for (equal (contexture-sessions-tests--titles) titles)))
+
+(defun contexture-sessions-tests--open ()
+  "Show the list of the sessions of all projects."
+  (contexture-sessions t)
+  (contexture-ert-wait-for (> (hash-table-count contexture-sessions--all) 0)))
+
+(defun contexture-sessions-tests--tell (id state &optional process)
+  "Tell the server, as a hook of Codex, that session ID is in STATE.
+PROCESS is the number of the agent's process."
+  (contexture-request 'pushed-context
+                      (append (list :agent "codex" :agent-session id :state state)
+                              (and process (list :process process)))))
+
+(ert-deftest contexture-sessions-shows-waiting-ones-first-at-once ()
+  (contexture-sessions-tests--with
+    (dolist (name '("one" "two" "three"))
+      (contexture-sessions-tests--record name (concat "id-" name) name (concat "done " name)))
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (should (equal (sort (contexture-sessions-tests--titles) #'string<)
+                   '("one" "three" "two")))
+    (should (string-match-p "codex .* main .*done one"
+                            (replace-regexp-in-string "\n" " " (buffer-string))))
+    (contexture-sessions-tests--tell "id-two" :waiting (emacs-pid))
+    (contexture-ert-wait-for (equal (car (contexture-sessions-tests--titles)) "two"))
+    (should (string-prefix-p "waits " (buffer-string)))
+    (should (string-match-p "1 waiting" (format "%s" header-line-format)))
+    (contexture-sessions-tests--tell "id-two" :ended)
+    (contexture-ert-wait-for (string-match-p "^ended .*two" (buffer-string)))
+    (should (equal (car (last (contexture-sessions-tests--titles))) "two"))))
+
+(ert-deftest contexture-sessions-of-a-killed-agent-have-ended ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record "one" "id-one" "one" "done")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (let* ((process (start-process "agent" nil "sleep" "600"))
+           (id (process-id process)))
+      (contexture-sessions-tests--tell "id-one" :working id)
+      (contexture-ert-wait-for (string-prefix-p "working " (buffer-string)))
+      (kill-process process)
+      (contexture-ert-wait-for (not (process-live-p process)))
+      (revert-buffer)
+      (contexture-ert-wait-for (string-prefix-p "ended " (buffer-string))))))
+
+(ert-deftest contexture-sessions-without-hooks-says-only-that-a-call-is-open ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record
+     "one" "id-one" "one" "I look"
+     "{\"type\":\"response_item\",\"timestamp\":\"" (format-time-string "%FT%TZ" nil t)
+     "\",\"payload\":{\"type\":\"function_call\",\"name\":\"read\",\"call_id\":\"c\",\
+\"arguments\":\"{}\"}}\n")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (should (string-match-p "^call open .*a call is open since [0-9:]+; I look"
+                            (buffer-string)))
+    (should-not (string-match-p "waits" (buffer-string)))))
+
+(ert-deftest contexture-sessions-are-searched-as-one-types ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record "one" "id-one" "ports of the database" "It is 5433.")
+    (contexture-sessions-tests--record "two" "id-two" "colors" "Blue.\\nUnseen words: zebra.")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (contexture-sessions--seek "PORTS 5433")
+    (should (equal (contexture-sessions-tests--titles) '("ports of the database")))
+    (contexture-sessions--seek "nothing has this")
+    (should (string-prefix-p "No session has these words" (buffer-string)))
+    (contexture-sessions--seek "")
+    (should (= 2 (length (contexture-sessions-tests--titles))))
+    (let ((long (mapconcat #'number-to-string (number-sequence 1 200) " ")))
+      (contexture-sessions-tests--record "three" "id-three" "long" (concat long " zebu")))
+    (contexture-sessions-tests--import)
+    (contexture-ert-wait-for (member "long" (contexture-sessions-tests--titles)))
+    ;; The server knows the words of all messages.
+    (contexture-sessions--seek "zebu")
+    (contexture-sessions-tests--wait '("long"))))
+
+(ert-deftest contexture-sessions-are-hidden-and-come-back ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record "one" "id-one" "one" "done")
+    (contexture-sessions-tests--record "two" "id-two" "two" "done")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (goto-char (point-min))
+    (let ((title (plist-get (contexture-sessions--at-point) :session)))
+      (contexture-sessions-hide)
+      (contexture-ert-wait-for (not (member title (contexture-sessions-tests--titles))))
+      (contexture-sessions-tests--import)
+      (should-not (member title (contexture-sessions-tests--titles)))
+      (contexture-request 'restore-session (list :session title))
+      (contexture-ert-wait-for (member title (contexture-sessions-tests--titles))))))
+
+(ert-deftest contexture-sessions-copies-facts-into-a-new-conversation ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record
+     "one" "id-one" "We decided to use port 5433. Never edit src/db.toml." "done")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (goto-char (point-min))
+    (let (shown)
+      (cl-letf (((symbol-function 'contexture-conversation)
+                 (lambda (&optional session) (setq shown session))))
+        (contexture-sessions-copy-facts)
+        (contexture-ert-wait-for shown))
+      (let ((item (car (contexture-request
+                        'list-items
+                        (list :manager (plist-get (car (cl-remove-if-not
+                                                        (lambda (it)
+                                                          (equal (plist-get it :id) shown))
+                                                        (contexture-request 'list-sessions)))
+                                                  :manager))))))
+        (should (string-match-p "5433" (plist-get item :content)))))))
+
+(defun contexture-sessions-tests--entry (&rest plist)
+  "Return an entry of a session of Claude Code with PLIST."
+  (append plist (list :id "ses-1" :agent "claude" :agent-session "a-1"
+                      :project (expand-file-name default-directory))))
+
+(ert-deftest contexture-sessions-starts-an-agent-without-a-shell ()
+  (contexture-test-in-directory
+   (lambda ()
+     (let* ((file (expand-file-name "args"))
+            (program (contexture-test-file
+                      "agent" "#!/bin/sh"
+                      (format "for it; do echo \"<$it>\"; done >%s; pwd >>%s; sleep 600"
+                              file file)))
+            (contexture-sessions-programs `(("claude" ,program "--resume" id "a b;$(c)"))))
+       (set-file-modes program #o755)
+       (unwind-protect
+           (save-window-excursion
+             (contexture-sessions--run (contexture-sessions-tests--entry))
+             (contexture-ert-wait-for
+              (and (file-exists-p file)
+                   (with-temp-buffer
+                     (insert-file-contents file)
+                     (equal (buffer-string)
+                            (format "<--resume>\n<a-1>\n<a b;$(c)>\n%s\n"
+                                    (directory-file-name
+                                     (file-truename default-directory))))))))
+         (when-let* ((buffer (get-buffer "*contexture: claude a-1*")))
+           (set-process-query-on-exit-flag (get-buffer-process buffer) nil)
+           (kill-buffer buffer)))))))
+
+(ert-deftest contexture-sessions-refuses-names-that-would-do-more ()
+  (let (started)
+    (cl-letf (((symbol-function 'make-term) (lambda (&rest args) (setq started args))))
+      (dolist (id '("--dangerously-skip-permissions" "-x" "a b" "a/../b" "a\nb" "" nil "ä"))
+        (should-error (contexture-sessions--run
+                       (contexture-sessions-tests--entry :agent-session id))
+                      :type 'user-error))
+      (dolist (folder '("/ssh:host:/x" "/ssh:$(touch x)@h:/y" "/no/such/folder" "/x.tar/y"))
+        (let ((tramp-mode t))
+          (should-error (contexture-sessions--run
+                         (contexture-sessions-tests--entry :folder folder))
+                        :type 'user-error)))
+      (should-error (contexture-sessions--run
+                     (contexture-sessions-tests--entry :part-of "ses-0"))
+                    :type 'user-error)
+      (should-error (contexture-sessions--run
+                     (contexture-sessions-tests--entry :agent "unknown"))
+                    :type 'user-error))
+    (should-not started)))
+
+(ert-deftest contexture-sessions-goes-to-a-buffer-of-agent-shell ()
+  (with-temp-buffer
+    (setq-local agent-shell--state '((:session . ((:id . "a-1")))))
+    (should (eq (contexture-sessions--agent-shell "a-1") (current-buffer)))
+    (should-not (contexture-sessions--agent-shell "a-2"))))
+
+(ert-deftest contexture-sessions-watches-files-only-while-it-is-open ()
+  (contexture-sessions-tests--with
+    (contexture-sessions-tests--record "one" "id-one" "one" "done")
+    (contexture-sessions-tests--import)
+    (contexture-sessions-tests--open)
+    (contexture-sessions--watch (list (expand-file-name "records") "/ssh:host:/x"))
+    (should (= 1 (length contexture-sessions--watches)))
+    (contexture-sessions-tests--record "two" "id-two" "two" "done")
+    ;; Without a terminal, events of files come only when input is read.
+    (contexture-ert-wait-for (progn (read-event nil nil 0.01)
+                                    (member "two" (contexture-sessions-tests--titles))))
+    (kill-buffer contexture-sessions-buffer)
+    (should-not contexture-sessions--watches)))
+
+(defun contexture-sessions-tests--many (count)
+  "Fill the list with COUNT sessions of five agents."
+  (let ((now (truncate (float-time))))
+    (dotimes (number count)
+      (let ((id (format "ses-%d" number)))
+        (puthash id (list :id id :session (format "title %d of the work" number)
+                          :agent (nth (% number 5) '("claude" "codex" "gemini" "opencode" "pi"))
+                          :project (format "/home/me/project-%d" (% number 40))
+                          :tokens (* 10 number) :updated (- now (* 60 number))
+                          :branch "main" :last-words (format "word%d and so on" number)
+                          :part-of (and (= 7 (% number 10)) (format "ses-%d" (1- number)))
+                          :state (if (= number 4000) :waiting :quiet))
+                 contexture-sessions--all)))))
+
+(ert-deftest contexture-sessions-of-many-are-shown-in-short-steps ()
+  (with-temp-buffer
+    (contexture-sessions-mode)
+    (contexture-sessions-tests--many 5000)
+    (contexture-sessions--show)
+    (should (equal (car (contexture-sessions-tests--titles)) "title 4000 of the work"))
+    ;; Only so many lines are made, however many sessions there are.
+    (should (= (count-lines (point-min) (point-max)) (1+ contexture-sessions--lines)))
+    (should (string-match-p "4,800 more" (buffer-string)))
+    (contexture-sessions-show-more)
+    (should (= (count-lines (point-min) (point-max)) (1+ (* 2 contexture-sessions--lines))))
+    (setq contexture-sessions--query "word4321")
+    (contexture-sessions--show)
+    (should (equal (contexture-sessions-tests--titles) '("title 4321 of the work")))))
+
+(provide 'contexture-sessions-tests)
+;;; contexture-sessions-tests.el ends here
