@@ -23,8 +23,8 @@ use super::host::{Setup, runtime};
 use super::mcp::Reach;
 use super::receipt::Receipt;
 use super::serve::log_to_stderr;
-use super::setup::{claude_folder, codex_folder};
 use super::{Common, current_folder, write_out};
+use crate::files::{claude_folder, codex_folder};
 use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK};
 
 /// Maximum size of an event, in bytes.

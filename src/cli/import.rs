@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::call::Call;
-use super::places::{Kept, places};
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
-use crate::files::project_root;
+use crate::files::{Kept, places, project_root};
 use crate::value::Value;
 use crate::wording::counted;
 

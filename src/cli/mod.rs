@@ -18,7 +18,6 @@ mod mcp;
 mod methods;
 mod misspelt;
 mod owner;
-mod places;
 mod receipt;
 mod reference;
 mod render;

@@ -48,8 +48,9 @@ pub use self::run::Handle;
 pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
-    AskedWindow, Keep, Lacking, Material, ModelAnswer, NewMessage, NewTurn, NotesMaterial, Opened,
-    Portion, SessionContext, SessionStep, Summarizing, WORTH_PREPARING, quality_parts,
+    AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, NewMessage, NewTurn,
+    NotesMaterial, Opened, Portion, SessionContext, SessionStep, Summarizing, WORTH_PREPARING,
+    quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,

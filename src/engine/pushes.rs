@@ -53,8 +53,9 @@ impl Engine {
         session: &str,
         project: &str,
         number: Option<u64>,
-    ) -> Result<(PushState, Vec<NextPush>), EngineError> {
+    ) -> Result<(PushState, Vec<NextPush>, String), EngineError> {
         let row = self.store.read().push(agent, session)?;
+        let of = row.as_ref().map_or_else(String::new, |row| row.project.clone());
         let state = match (row, number) {
             (None, _) => PushState::default(),
             (Some(row), None) => row.latest,
@@ -62,7 +63,7 @@ impl Engine {
         };
         let received = number.unwrap_or(state.number);
         let due = self.store.read().due_pushes(agent, session, project, received)?;
-        Ok((state, self.existing(due)?))
+        Ok((state, self.existing(due)?, of))
     }
 
     /// Records a push that follows the push `after`. Returns its number, which is above those of

@@ -76,7 +76,7 @@ fn remote_name(line: &str) -> Option<&str> {
 }
 
 /// Removes user and password from a URL.
-fn without_user(address: &str) -> String {
+pub(crate) fn without_user(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let host = rest.find('/').unwrap_or(rest.len());
     let start = rest[..host].rfind('@').map_or(0, |at| at + 1);

@@ -20,12 +20,14 @@ mod looks;
 mod mapped;
 mod moved;
 mod path;
+mod places;
 mod project;
 mod read;
 mod recording;
 mod refresh;
 mod remote;
 mod renamed;
+mod repository;
 mod secrets;
 mod skipped;
 pub(crate) mod templates;
@@ -40,11 +42,12 @@ pub(crate) use chosen::walk_each;
 pub(crate) use error::{FileError, TreeError};
 pub(crate) use follow::Found;
 pub(crate) use freshness::{has_changed_since, states};
-pub(crate) use identity::Identity;
+pub(crate) use identity::{Identity, without_user};
 pub(crate) use listing::{ListedFile, listing};
 pub(crate) use looks::Looks;
 pub(crate) use mapped::Mapped;
 pub(crate) use path::{absolute, path_value};
+pub(crate) use places::{Kept, claude_folder, codex_folder, named_or, places};
 pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read};
 pub(crate) use recording::{
@@ -55,6 +58,7 @@ pub(crate) use refresh::{
     Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,
 };
 pub(crate) use remote::{remote_of, true_name};
+pub(crate) use repository::{project_of, repository_address};
 pub(crate) use secrets::{holds_secrets, is_secret};
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub(crate) use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};

@@ -74,6 +74,7 @@ pub(super) struct Pushed {
     number: u64,
     #[serde(deserialize_with = "digests")]
     items: Digests,
+    project: String,
     next: Vec<Due>,
     #[serde(rename = "marked")]
     pub(super) now: Now,
@@ -166,6 +167,10 @@ impl AgentSession<'_> {
         let had = if self.is_anew { &nothing } else { &before.items };
         let mut change = Change::between(had, &before.now.digests);
         change.changed.retain(|id| !sent.ids.contains(id));
+        // Items of another project are out of sight here, but nobody unmarked them.
+        if !before.project.is_empty() && before.project != project.directory() {
+            change.gone.clear();
+        }
         let room = room.saturating_sub(length(&sent.text));
         let (items, shown) = match change.is_nothing() {
             true => Default::default(),

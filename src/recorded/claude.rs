@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{Block, arguments, content, join};
-use super::report::{NO_PART, NOTICE, REASONING, UNKNOWN, clipped};
+use super::report::{NO_PART, NOTICE, REASONING, UNKNOWN, WENT_BACK, clipped};
 use crate::session::message::ToolCall;
 
 /// A record. Which members a record has depends on its kind.
@@ -21,6 +21,8 @@ struct Record<'a> {
     timestamp: Option<String>,
     is_sidechain: Option<bool>,
     agent_id: Option<String>,
+    git_branch: Option<String>,
+    forked_from: Option<Forked>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
@@ -30,6 +32,13 @@ struct Record<'a> {
     summary: Option<String>,
     custom_title: Option<String>,
     ai_title: Option<String>,
+}
+
+/// The session of which a record is a copy.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Forked {
+    session_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,9 +80,8 @@ const SYNTHETIC: &str = "<synthetic>";
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
+    note_session(&record, into);
     let about = &mut into.mark.about;
-    Gathered::note_once(&mut about.project, record.cwd.as_deref());
-    Gathered::note_once(&mut about.id, record.session_id.as_deref());
     // The user's own title wins over a model's title, and later titles win over earlier ones.
     let is_named = into.mark.title_is_given;
     match &*record.kind {
@@ -96,6 +104,25 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
     Ok(())
 }
 
+/// Notes which session a record belongs to. In a file of a subagent, every record belongs to a
+/// sidechain, and has the id of the session whose agent began it.
+fn note_session(record: &Record<'_>, into: &mut Gathered) {
+    let is_first = into.is_empty() && into.mark.about.id.is_none();
+    let about = &mut into.mark.about;
+    Gathered::note_once(&mut about.project, record.cwd.as_deref());
+    Gathered::note_last(&mut about.branch, record.git_branch.as_deref());
+    let forked = record.forked_from.as_ref().and_then(|forked| forked.session_id.as_deref());
+    Gathered::note_once(&mut about.forked_from, forked);
+    match (&record.session_id, &record.agent_id) {
+        (Some(session), Some(agent)) if is_first && record.is_sidechain == Some(true) => {
+            about.parent = Some(session.clone());
+            about.id = Some(format!("{session}/{agent}"));
+            into.mark.is_subagent = true;
+        }
+        (session, _) => Gathered::note_once(&mut about.id, session.as_deref()),
+    }
+}
+
 /// Sets the title, unless the record has none.
 fn retitle(title: &mut Option<String>, new: Option<String>) {
     *title = new.as_deref().map(clipped).or(title.take());
@@ -107,12 +134,12 @@ fn conversation(
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
-    // In a file of a subagent, every record belongs to a sidechain.
-    if into.is_empty() && record.is_sidechain == Some(true) && record.agent_id.is_some() {
-        into.mark.is_subagent = true;
-    }
     if record.is_sidechain == Some(true) && !into.mark.is_subagent {
         into.leave_out("sidechain", "the conversation of a subagent");
+        return Ok(());
+    }
+    if into.rewound.has(record.uuid.as_deref()) {
+        into.leave_out("record", WENT_BACK);
         return Ok(());
     }
     if !into.is_new_record(record.uuid.as_deref().unwrap_or(text)) {
@@ -159,7 +186,10 @@ fn user(
                 into.leave_out("meta", "text that the agent itself added");
             }
         }
-        () => into.user(&said, time),
+        () => {
+            into.user(&said, time);
+            into.note_prompt(record.uuid.as_deref().unwrap_or_default());
+        }
     }
     Ok(())
 }

@@ -32,6 +32,23 @@ struct Meta {
     model: Option<String>,
     thread_source: Option<String>,
     source: Option<serde_json::Value>,
+    parent_thread_id: Option<String>,
+    forked_from_id: Option<String>,
+    git: Option<Git>,
+}
+
+#[derive(Deserialize)]
+struct Git {
+    branch: Option<String>,
+    repository_url: Option<String>,
+}
+
+impl Meta {
+    /// Returns the id of the session whose agent began this one, if the source tells it.
+    fn spawned_by(&self) -> Option<&str> {
+        let spawned = self.source.as_ref()?.get("subagent")?.get("thread_spawn")?;
+        spawned.get("parent_thread_id")?.as_str()
+    }
 }
 
 #[derive(Deserialize)]
@@ -75,6 +92,16 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
     match (record.kind.as_deref(), record.payload) {
         (Some("session_meta" | "turn_context"), Some(payload)) => {
             let meta: Meta = serde_json::from_str(payload.get())?;
+            // A fork repeats the beginning of its parent, and that has a heading of its own.
+            if about.id.is_none() {
+                let parent = meta.spawned_by().or(meta.parent_thread_id.as_deref());
+                Gathered::note_once(&mut about.parent, parent);
+                Gathered::note_once(&mut about.forked_from, meta.forked_from_id.as_deref());
+            }
+            if let Some(Git { branch, repository_url }) = &meta.git {
+                Gathered::note_last(&mut about.branch, branch.as_deref());
+                Gathered::note_once(&mut about.remote, repository_url.as_deref());
+            }
             Gathered::note_once(&mut about.id, meta.id.as_deref());
             Gathered::note_once(&mut about.project, meta.cwd.as_deref());
             into.note_model(meta.model.as_deref());

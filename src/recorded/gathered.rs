@@ -2,8 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::hash::hash;
 use super::json::{compact, join};
+use super::mark::Counts;
 use super::report::{Report, clipped};
+use super::rewound::Rewound;
 use super::said::{Said, is_command, separated, title};
 use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
 use crate::session::message::{Role, ToolCall};
@@ -28,21 +31,38 @@ pub(super) struct Gathered {
     /// Usage of the turns that were read, until it is taken.
     pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
-    last: Option<RecordedMessage>,
+    pub(super) last: Option<RecordedMessage>,
     /// What the user said while calls waited for their results, which come first.
-    held: Vec<RecordedMessage>,
+    pub(super) held: Vec<RecordedMessage>,
     /// Number of messages with each hash so far, in a reading from the beginning; `None` in a
     /// reading that continues.
-    equal: Option<HashMap<u64, u64>>,
+    pub(super) equal: Option<HashMap<u64, u64>>,
     /// True if the recording was read before and is read from its beginning again.
-    is_anew: bool,
+    pub(super) is_anew: bool,
+    /// Messages that the recording had when it was last read.
+    pub(super) before: Counts,
+    /// Number of messages that earlier readings returned.
+    pub(super) returned: u64,
+    /// Number of messages of the recording up to here.
+    pub(super) position: u64,
+    /// True if a message differs before the last turn of the earlier reading.
+    pub(super) is_edited: bool,
+    /// First and last number of the messages that earlier readings returned and that are no longer
+    /// part of the session.
+    pub(super) gone: Option<(u64, u64)>,
+    /// True once such messages were told.
+    pub(super) is_telling_anew: bool,
+    /// Records before which the user went back.
+    pub(super) rewound: Rewound,
 }
 
 impl Gathered {
     pub(super) fn new(mark: Mark) -> Self {
         let is_anew = mark.offset == 0 && !mark.seen.is_empty();
         let equal = (mark.offset == 0).then(HashMap::new);
-        Self { mark, equal, is_anew, ..Self::default() }
+        let (before, returned) = (mark.counts, mark.messages);
+        let position = if mark.offset == 0 { 0 } else { mark.counts.live };
+        Self { mark, equal, is_anew, before, returned, position, ..Self::default() }
     }
 
     /// Counts the current line, or something in it, as left out. `kind` says what it is.
@@ -79,40 +99,16 @@ impl Gathered {
         }
     }
 
+    /// Sets a fact that may change within the recording, such as its branch.
+    pub(super) fn note_last(known: &mut Option<String>, found: Option<&str>) {
+        if let Some(text) = found.filter(|text| !text.trim().is_empty() && *text != "HEAD") {
+            *known = Some(clipped(text));
+        }
+    }
+
     /// Returns whether no message has been read yet, now or in an earlier reading.
     pub(super) fn is_empty(&self) -> bool {
         self.mark.messages == 0 && self.last.is_none()
-    }
-
-    /// Returns whether a record with this id is new. Another record with the same id is counted as
-    /// left out, unless the recording is read again from its beginning.
-    pub(super) fn is_new_record(&mut self, id: &str) -> bool {
-        let is_new = self.mark.seen.insert(hash(&["record", id]));
-        if !is_new && !self.is_anew {
-            self.leave_out("repeated record", "it has the id of an earlier record");
-        }
-        is_new
-    }
-
-    /// Returns whether a message is new, for formats whose records have no ids. In a reading from
-    /// the beginning, the n-th of several equal messages is not new if n of them were returned
-    /// before. In a reading that continues, all messages are new.
-    pub(super) fn is_new_message(&mut self, message: &RecordedMessage) -> bool {
-        let time = message.timestamp.map_or(String::new(), |time| time.to_string());
-        let mut parts = vec![message.role.name(), &message.content, &time];
-        parts.extend(message.tool_calls.iter().flat_map(|it| [&*it.name, &*it.arguments]));
-        let own = hash(&parts);
-        match &mut self.equal {
-            Some(equal) => {
-                let before = equal.entry(own).or_default();
-                *before += 1;
-                self.mark.seen.insert(nth(own, *before))
-            }
-            None => {
-                // Most messages are unlike any other, so this loop is short.
-                (1..u64::MAX).any(|before| self.mark.seen.insert(nth(own, before)))
-            }
-        }
     }
 
     /// Adds what the user said in a turn. What a program put into the turn is left out. What a
@@ -315,7 +311,7 @@ impl Gathered {
             self.report.note(last.role.name(), "longer than the limit; cut off", self.line);
         }
         let by_content = self.mark.format.is_some_and(|format| format != super::Format::ClaudeCode);
-        if by_content && !self.is_new_message(&last) {
+        if by_content && !self.is_wanted(&last) {
             return;
         }
         self.mark.messages += 1;
@@ -325,24 +321,4 @@ impl Gathered {
 
 fn message(role: Role, content: String, timestamp: Option<i64>) -> RecordedMessage {
     RecordedMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, timestamp }
-}
-
-/// Returns a hash of texts that is the same in every run, since it is stored.
-fn hash(parts: &[&str]) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    first_bytes(&hasher.finalize())
-}
-
-/// Returns the hash of the `number`-th of several equal messages, which all have the hash `own`.
-fn nth(own: u64, number: u64) -> u64 {
-    let bytes = [own.to_le_bytes(), number.to_le_bytes()].concat();
-    first_bytes(&blake3::hash(&bytes))
-}
-
-fn first_bytes(hash: &blake3::Hash) -> u64 {
-    hash.as_bytes().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

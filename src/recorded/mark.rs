@@ -35,9 +35,25 @@ pub struct Mark {
     pub seen: HashSet<u64>,
     /// Hashes of the ids of the returned calls, so that no two calls get the same id.
     pub calls: HashSet<u64>,
+    /// The user's messages that an agent can go back to: for each, the hash of its record's id, and
+    /// the number of messages before it.
+    #[serde(default)]
+    pub prompts: Vec<(u64, u64)>,
+    /// Numbers of messages in the recording when it was last read from its beginning.
+    #[serde(default)]
+    pub counts: Counts,
     /// Cost that an agent has reported so far, in billionths of a currency unit.
     #[serde(default)]
     pub cost: u64,
+}
+
+/// Numbers of messages in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Messages in the recording.
+    pub live: u64,
+    /// Messages up to the user's last one.
+    pub turn: u64,
 }
 
 impl Mark {
@@ -51,6 +67,7 @@ impl Mark {
     /// the messages that were read before.
     #[must_use]
     pub fn anew(self) -> Self {
-        Self { seen: self.seen, messages: self.messages, ..Self::default() }
+        let Self { seen, messages, prompts, counts, .. } = self;
+        Self { seen, messages, prompts, counts, ..Self::default() }
     }
 }

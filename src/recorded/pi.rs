@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{Block, arguments, content, join};
-use super::records::{Record, parsed};
-use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN, WENT_BACK, clipped};
-use super::tree::on_branch;
+use super::records::Record;
+use super::report::{NO_PART, REASONING, UNKNOWN, clipped};
+use super::tree::{Place, tell_branch};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,20 +42,14 @@ struct Message<'a> {
 
 /// Adds what the records say to `into`.
 pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let entries = parsed::<Entry<'_>>(records, into);
-    // The heading has an id too, but it is the session's.
-    let id = |it: &Entry<'_>| it.id.clone().filter(|_| it.kind != "session");
-    let ids: Vec<_> = entries.iter().map(|(_, it)| (id(it), it.parent_id.clone())).collect();
-    let places: Vec<_> = ids.iter().map(|(id, to)| (id.as_deref(), to.as_deref())).collect();
-    let counts = on_branch(&places);
-    for ((line, entry), counts) in entries.into_iter().zip(counts) {
-        into.line = line;
-        if !counts {
-            into.leave_out("record", WENT_BACK);
-        } else if tell(entry, into).is_err() {
-            into.leave_out("record", UNEXPECTED);
-        }
-    }
+    tell_branch(records, into, place, tell);
+}
+
+/// Returns the ids of a record and of the one that it follows. The heading has an id too, but it is
+/// the session's.
+fn place<'b>(entry: &'b Entry<'_>) -> Place<'b> {
+    let id = entry.id.as_deref().filter(|_| entry.kind != "session");
+    (id, entry.parent_id.as_deref())
 }
 
 fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {

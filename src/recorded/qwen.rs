@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::parts::{Content, result_text};
-use super::records::{Record, parsed};
-use super::report::{NO_PART, NOTICE, UNEXPECTED, WENT_BACK, clipped};
-use super::tree::on_branch;
+use super::records::Record;
+use super::report::{NO_PART, NOTICE, clipped};
+use super::tree::{Place, tell_branch};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +17,7 @@ struct Entry<'a> {
     parent_uuid: Option<String>,
     session_id: Option<String>,
     cwd: Option<String>,
+    git_branch: Option<String>,
     timestamp: Option<String>,
     #[serde(rename = "type", default)]
     kind: String,
@@ -51,26 +52,20 @@ struct Payload {
 
 /// Adds what the records say to `into`.
 pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let entries = parsed::<Entry<'_>>(records, into);
-    let places: Vec<_> =
-        entries.iter().map(|(_, it)| (it.uuid.as_deref(), it.parent_uuid.as_deref())).collect();
-    let counts = on_branch(&places);
-    for ((line, entry), counts) in entries.into_iter().zip(counts) {
-        into.line = line;
-        let about = &mut into.mark.about;
-        Gathered::note_once(&mut about.id, entry.session_id.as_deref());
-        Gathered::note_once(&mut about.project, entry.cwd.as_deref());
-        if !counts {
-            into.leave_out("record", WENT_BACK);
-        } else if tell(entry, into).is_err() {
-            into.leave_out("record", UNEXPECTED);
-        }
-    }
+    tell_branch(records, into, place, tell);
+}
+
+fn place<'b>(entry: &'b Entry<'_>) -> Place<'b> {
+    (entry.uuid.as_deref(), entry.parent_uuid.as_deref())
 }
 
 fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     let time = into.time(entry.timestamp.as_deref());
     into.note_model(entry.model.as_deref());
+    let about = &mut into.mark.about;
+    Gathered::note_once(&mut about.id, entry.session_id.as_deref());
+    Gathered::note_once(&mut about.project, entry.cwd.as_deref());
+    Gathered::note_last(&mut about.branch, entry.git_branch.as_deref());
     let parts = entry.message.and_then(|message| message.parts);
     match &*entry.kind {
         "user" => {

@@ -11,7 +11,9 @@ use super::json::without_lone_surrogates;
 use super::lines::{Line, Lines};
 use super::recognize::{self, Sign};
 use super::report::UNEXPECTED;
-use super::{About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Usage};
+use super::{
+    About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Rewound, Usage,
+};
 use super::{acp, claude, codex};
 
 /// A reader that returns a recording message by message.
@@ -42,6 +44,18 @@ impl<R: BufRead> Reader<R> {
     /// tells none.
     pub fn set_file(&mut self, path: &str) {
         self.document.set_file(path);
+    }
+
+    /// Tells the reader the records of Claude Code before which the user went back.
+    pub fn set_rewound(&mut self, rewound: Rewound) {
+        self.gathered.set_rewound(rewound);
+    }
+
+    /// Returns the first and last number of messages that earlier readings returned and that are no
+    /// longer part of the session: the user went back before them, or an answer of which they were
+    /// a part has grown. Returns them once.
+    pub fn take_gone(&mut self) -> Option<(u64, u64)> {
+        self.gathered.gone.take().inspect(|_| self.gathered.note_gone())
     }
 
     /// Returns the format, once it is known.

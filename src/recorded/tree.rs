@@ -2,14 +2,40 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
+
+use super::gathered::Gathered;
+use super::records::{Record, parsed};
+use super::report::{UNEXPECTED, WENT_BACK};
+
 /// The place of a record: its own id, and that of the record that it follows. A record without an
 /// id belongs to every branch.
 pub(super) type Place<'a> = (Option<&'a str>, Option<&'a str>);
 
+/// Tells the records that are on the way to the last one, and counts the others as left out.
+pub(super) fn tell_branch<'a, T: Deserialize<'a>>(
+    records: &[Record<'a>],
+    into: &mut Gathered,
+    place: impl Fn(&T) -> Place<'_>,
+    tell: impl Fn(T, &mut Gathered) -> serde_json::Result<()>,
+) {
+    let entries = parsed::<T>(records, into);
+    let places: Vec<Place<'_>> = entries.iter().map(|(_, entry)| place(entry)).collect();
+    let counts = on_branch(&places);
+    for ((line, entry), counts) in entries.into_iter().zip(counts) {
+        into.line = line;
+        if !counts {
+            into.leave_out("record", WENT_BACK);
+        } else if tell(entry, into).is_err() {
+            into.leave_out("record", UNEXPECTED);
+        }
+    }
+}
+
 /// Returns for each record whether it is on the way from the beginning to the last record. What was
 /// rewound is not. If the way leads to an id that no record has, all records before its first one
 /// count.
-pub(super) fn on_branch(places: &[Place<'_>]) -> Vec<bool> {
+fn on_branch(places: &[Place<'_>]) -> Vec<bool> {
     // Early versions of programs name no record that another follows.
     if places.iter().all(|(_, parent)| parent.is_none()) {
         return vec![true; places.len()];

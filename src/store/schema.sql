@@ -171,6 +171,8 @@ CREATE TABLE recording (
     mark    TEXT NOT NULL       -- JSON of the importer's
 );
 
+CREATE INDEX recording_by_session ON recording (session);
+
 -- Every state that a session's view of its messages ever had; never updated. A rollback is one more.
 CREATE TABLE session_state (
     session INTEGER NOT NULL,

@@ -320,3 +320,218 @@ fn a_recording_is_compacted_with_a_receipt() {
     let wrong = home.fail(&["compact", &file, "--read", "msg-44"]);
     assert!(wrong.contains("msg-1 to msg-43"), "{wrong}");
 }
+
+/// Imports the folder `records`, and returns the sessions by their last words.
+fn sessions_after_import(client: &mut Client, home: &Home) -> Vec<Json> {
+    let folder = quoted(home.file("records").to_str().unwrap());
+    client.ok("import-sessions", &format!("(:paths ({folder}))"));
+    client.ok("list-sessions", "nil").as_array().cloned().unwrap_or_default()
+}
+
+/// Returns a rollout of Codex with these questions, each with an answer.
+fn rollout(meta: &str, questions: &[&str]) -> String {
+    let said = |role: &str, kind: &str, text: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}}}"#
+        )
+    };
+    let mut lines = vec![format!(r#"{{"type":"session_meta","payload":{{{meta}}}}}"#)];
+    for question in questions {
+        lines.push(said("user", "input_text", question));
+        lines.push(said("assistant", "output_text", &format!("answer to {question}")));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_fork_repeats_nothing_of_its_parent_in_whatever_order_they_are_found() {
+    for (fork, parent) in [("a", "b"), ("b", "a")] {
+        let home = Home::new();
+        let name = |name: &str| format!("records/{name}.jsonl");
+        home.write(&name(parent), rollout(r#""id":"c3""#, &["one", "two", "later"]));
+        let forked = rollout(r#""id":"c4","forked_from_id":"c3""#, &["one", "two", "three"]);
+        home.write(&name(fork), forked);
+        let mut client = home.stdio(&[]);
+        let listed = sessions_after_import(&mut client, &home);
+        let whole = listed.iter().find(|it| it["agent_session"] == "c3").unwrap();
+        let listed = listed.iter().find(|it| it["agent_session"] == "c4").unwrap();
+        assert_eq!(
+            (&listed["forked_from"], &listed["shared_messages"]),
+            (&whole["id"], &4.into()),
+            "{listed}"
+        );
+        assert_eq!(listed["last_words"], "answer to three");
+        let hits = client.ok("search-sessions", "(:query \"answer to one\")");
+        assert_eq!(hits.as_array().unwrap().len(), 1, "{hits}");
+        client.end();
+    }
+}
+
+#[test]
+fn a_subagents_session_belongs_to_its_parent_and_stands_below_it() {
+    let home = Home::new();
+    let spawned =
+        r#""id":"c5","source":{"subagent":{"thread_spawn":{"parent_thread_id":"c3","depth":1}}}"#;
+    home.write("records/a.jsonl", rollout(spawned, &["You review. Never edit."]));
+    home.write("records/b.jsonl", rollout(r#""id":"c3""#, &["one"]));
+    let said = |agent: &str, time: u8, role: &str| {
+        format!(
+            r#"{{"isSidechain":true,"sessionId":"s","agentId":"{agent}","type":"{role}","uuid":"{agent}{time}","timestamp":"2026-03-01T10:00:{time}Z","message":{{"role":"{role}","content":"{role} {agent}"}}}}"#
+        )
+    };
+    home.write("records/s.jsonl", FIRST.replace("s-1", "s"));
+    for agent in ["x", "y"] {
+        let lines = [said(agent, 10, "user"), said(agent, 11, "assistant")].join("\n");
+        home.write(&format!("records/s/subagents/agent-{agent}.jsonl"), lines);
+    }
+    let mut client = home.stdio(&[]);
+    let listed = sessions_after_import(&mut client, &home);
+    let line = |it: &Json| {
+        let whole = listed.iter().find(|other| other["id"] == it["part_of"]);
+        let whole = whole.map_or("", |it| it["agent_session"].as_str().unwrap());
+        format!("{} {whole}", it["agent_session"].as_str().unwrap())
+    };
+    let mut told: Vec<String> = listed.iter().map(line).collect();
+    // The order of sessions with the same time is open.
+    let mut groups: Vec<Vec<String>> =
+        told.chunk_by(|_, part| !part.ends_with(' ')).map(<[String]>::to_vec).collect();
+    groups.iter_mut().for_each(|group| group[1..].sort());
+    groups.sort();
+    assert_eq!(groups.concat(), ["c3 ", "c5 c3", "s ", "s/x s", "s/y s"]);
+    told.sort();
+    assert_eq!(told.len(), 5, "two subagents are two sessions: {told:?}");
+    let subagent = listed.iter().find(|it| it["agent_session"] == "c5").unwrap();
+    let id = subagent["id"].as_str().unwrap();
+    let messages = client.ok("get-messages", &format!("(:session \"{id}\" :view :log)"));
+    assert_eq!(messages[0]["role"], "assistant", "{messages}");
+    // The latest session is never a subagent's.
+    let current = client.ok("current-session", "nil");
+    assert!(is_nil(&current["part_of"]) && current["agent_session"] != "c5", "{current}");
+    client.end();
+}
+
+#[test]
+fn a_session_stays_one_when_its_file_is_renamed_or_copied() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    let mut client = home.stdio(&[]);
+    assert_eq!(sessions_after_import(&mut client, &home).len(), 1);
+    std::fs::rename(home.file("records/a.jsonl"), home.file("records/b.jsonl")).unwrap();
+    home.write("records/b.jsonl", format!("{FIRST}{MORE}"));
+    let listed = sessions_after_import(&mut client, &home);
+    assert_eq!((listed.len(), &listed[0]["messages"]), (1, &4.into()), "{listed:?}");
+    home.write("records/copy.jsonl", format!("{FIRST}{MORE}"));
+    let listed = sessions_after_import(&mut client, &home);
+    assert_eq!((listed.len(), &listed[0]["messages"]), (1, &4.into()), "{listed:?}");
+    client.end();
+}
+
+fn conversation(client: &mut Client, id: &str) -> Vec<String> {
+    let messages = client.ok("get-messages", &format!("(:session \"{id}\")"));
+    let content = |it: &Json| it["content"].as_str().unwrap().to_owned();
+    messages.as_array().unwrap().iter().map(content).collect()
+}
+
+#[test]
+fn an_answer_that_grew_is_one_answer() {
+    let home = Home::new();
+    let chat = |answer: &str| {
+        format!("\n# aider chat started at 2026-02-01 20:36:45\n\n#### one  \n\n{answer}\n")
+    };
+    let name = "records/app/.aider.chat.history.md";
+    let mut client = home.stdio(&[]);
+    for answer in ["The port", "The port is 5433", "The port is 5433.\n\n#### two  \n\nYes."] {
+        home.write(name, chat(answer));
+        sessions_after_import(&mut client, &home);
+    }
+    let expected = ["one", "The port is 5433.", "two", "Yes."];
+    assert_eq!(conversation(&mut client, "ses-1"), expected);
+    client.end();
+}
+
+#[test]
+fn what_the_user_went_back_before_is_not_part_of_the_session_also_if_it_was_imported() {
+    let said = |id: &str, after: &str, role: &str| {
+        let after = if after.is_empty() { "null".into() } else { format!("\"{after}\"") };
+        format!(
+            "{{\"type\":\"{role}\",\"uuid\":\"{id}\",\"parentUuid\":{after},\"sessionId\":\"s\",\
+             \"message\":{{\"id\":\"{id}\",\"role\":\"{role}\",\"content\":\"say {id}\"}}}}\n"
+        )
+    };
+    let (user, agent) = ("user", "assistant");
+    let begun = said("u1", "", user) + &said("a1", "u1", agent);
+    let left = said("u2", "a1", user) + &said("a2", "u2", agent);
+    let went_on = said("u3", "a1", user) + &said("a3", "u3", agent);
+    let expected = ["say u1", "say a1", "say u3", "say a3"];
+    // At once, and in two imports.
+    for first in [String::new(), begun.clone() + &left] {
+        let home = Home::new();
+        let mut client = home.stdio(&[]);
+        home.write("records/s.jsonl", &first);
+        sessions_after_import(&mut client, &home);
+        home.write("records/s.jsonl", [&*begun, &*left, &*went_on].concat());
+        sessions_after_import(&mut client, &home);
+        assert_eq!(conversation(&mut client, "ses-1"), expected, "{first}");
+        client.end();
+    }
+}
+
+#[test]
+fn sessions_of_subfolders_worktrees_and_moved_folders_belong_to_the_project() {
+    let home = Home::new();
+    let at = |name: &str| home.file(name).display().to_string();
+    home.write("main/.git/config", "[remote \"origin\"]\nurl = https://me:key@h/app.git\n");
+    home.write("main/src/a.rs", "");
+    for name in ["side", "gone"] {
+        home.write(&format!("main/.git/worktrees/{name}/gitdir"), at(name) + "/.git\n");
+        let described = at(&format!("main/.git/worktrees/{name}"));
+        home.write(&format!("{name}/.git"), format!("gitdir: {described}\n"));
+    }
+    std::fs::remove_dir_all(home.file("gone")).unwrap();
+    home.write("other/.git/config", "");
+    for (name, folder) in [("a", "main/src"), ("b", "side"), ("c", "gone"), ("d", "other")] {
+        let text = FIRST.replace("/srv/db", &at(folder)).replace("s-1", name);
+        home.write(&format!("records/{name}.jsonl"), text);
+    }
+    let mut client = home.stdio(&[]);
+    sessions_after_import(&mut client, &home);
+    let found = |client: &mut Client, folder: &str| {
+        let listed = client.ok("list-sessions", &format!("(:project {})", quoted(&at(folder))));
+        let ids = listed.as_array().unwrap().iter();
+        let mut ids: Vec<_> =
+            ids.map(|it| it["agent_session"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids.concat()
+    };
+    assert_eq!(found(&mut client, "main"), "abc");
+    assert_eq!(found(&mut client, "side"), "abc", "a worktree is the project, too");
+    assert_eq!(found(&mut client, "other"), "d");
+    let listed = client.ok("list-sessions", "nil");
+    let side = listed.as_array().unwrap().iter().find(|it| it["agent_session"] == "b").unwrap();
+    assert_eq!((&side["project"], &side["folder"]), (&at("main").into(), &at("side").into()));
+    std::fs::rename(home.file("main"), home.file("moved")).unwrap();
+    assert_eq!(found(&mut client, "moved"), "abc");
+    client.end();
+}
+
+#[test]
+fn without_paths_the_places_of_agents_are_imported_and_named_for_watching() {
+    let home = Home::new();
+    let chats = home.path("home").join(".qwen/projects/p/chats");
+    std::fs::create_dir_all(&chats).unwrap();
+    let line = r#"{"uuid":"1","parentUuid":null,"sessionId":"q","type":"user","message":{"role":"user","parts":[{"text":"Which port?"}]}}"#;
+    std::fs::write(chats.join("q.jsonl"), line).unwrap();
+    let mut client = home.stdio(&[]);
+    let done = client.ok("import-sessions", "nil");
+    let folders: Vec<&str> =
+        done["folders"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    for folder in ["projects", "p", "chats"] {
+        assert!(folders.iter().any(|it| it.ends_with(folder)), "{folder}: {folders:?}");
+    }
+    let listed = client.ok("list-sessions", "nil");
+    assert_eq!(
+        (&listed[0]["agent"], &listed[0]["last_words"]),
+        (&"qwen".into(), &"Which port?".into())
+    );
+    client.end();
+}

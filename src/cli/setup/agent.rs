@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use super::value::{ENTRY, quoted};
 use crate::cli::utf8;
+use crate::files::{claude_folder, codex_folder, named_or};
 
 /// Maximum time that an agent waits for a hook, in seconds. The hook itself ends earlier.
 const HOOK_SECONDS: u64 = 15;
@@ -264,27 +265,10 @@ fn shell_line(words: &[String]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the folder in which Claude Code keeps its settings and transcripts.
-pub(in crate::cli) fn claude_folder(home: &Path) -> PathBuf {
-    named_or("CLAUDE_CONFIG_DIR", home.join(".claude"))
-}
-
-/// Returns the folder in which Codex keeps its settings and sessions.
-pub(in crate::cli) fn codex_folder(home: &Path) -> PathBuf {
-    named_or("CODEX_HOME", home.join(".codex"))
-}
-
 /// Returns the file that lists the servers that Claude Code starts.
 fn claude_servers(place: &Place, home: &Path) -> PathBuf {
     match place {
         Place::User => named_or("CLAUDE_CONFIG_DIR", home).join(".claude.json"),
         Place::Project(root) => root.join(".mcp.json"),
     }
-}
-
-/// Returns the folder that an environment variable names, or `usual` if the variable is not set or
-/// empty.
-pub(in crate::cli) fn named_or(variable: &str, usual: impl Into<PathBuf>) -> PathBuf {
-    let named = std::env::var_os(variable).filter(|it| !it.is_empty());
-    named.map_or_else(|| usual.into(), PathBuf::from)
 }

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::{Value as Json, json};
 
-use super::agent::{Agent, Place, Program, codex_folder};
+use super::agent::{Agent, Place, Program};
 use super::entries::Entries;
 use super::toml;
+use crate::files::codex_folder;
 use crate::visible::{visible, visible_path};
 use crate::wording::counted;
 

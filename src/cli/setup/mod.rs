@@ -17,7 +17,6 @@ use std::fmt::Write;
 use anyhow::Context;
 
 use self::agent::{Agent, Place, Program};
-pub(super) use self::agent::{claude_folder, codex_folder, named_or};
 pub(super) use self::check::check_agents;
 use self::plan::Plan;
 use self::record::Records;

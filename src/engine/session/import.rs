@@ -5,7 +5,7 @@ use super::super::{Engine, EngineError};
 use super::{NewMessage, Opened};
 use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, Origin, RecordingRow, UsageRow};
+use crate::store::session::{NewSession, Origin, RecordingRow, SessionRow, UsageRow};
 
 /// A part of a recorded session, to be appended in one request.
 pub(crate) struct Portion {
@@ -19,6 +19,8 @@ pub(crate) struct Portion {
     /// Facts that the agent recorded about the session. Those of an earlier portion that are absent
     /// now stay, except for the time of an open call.
     pub origin: Origin,
+    /// First and last number of messages that are no longer part of the session.
+    pub gone: Option<(u64, u64)>,
     /// Messages; those without a time get the time of the previous message.
     pub messages: Vec<NewMessage>,
     /// Windows that the agent sent to its model, with the costs that it reported. A time in the
@@ -39,8 +41,13 @@ pub(crate) struct KnownRecording {
     pub name: String,
     /// True if the session was deleted.
     pub is_deleted: bool,
-    /// Place in the file up to which it was imported.
-    pub mark: String,
+    /// Place in the file up to which it was imported; `None` if the session is known from other
+    /// files only.
+    pub mark: Option<String>,
+    /// Places in other files from which the session was imported.
+    pub others: Vec<String>,
+    /// Number of messages of the session.
+    pub messages: u64,
 }
 
 impl Engine {
@@ -68,18 +75,60 @@ impl Engine {
         Ok(Opened { id, created: true })
     }
 
-    /// Returns the record of the file at `path`, which must be without symbolic links; `None` if
-    /// the file was not imported.
+    /// Returns the record of the file at `path`, which must be without symbolic links, or else that
+    /// of the session to which an agent gave an id; `None` if neither was imported. `agent` has the
+    /// agent and the id.
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub(crate) fn recording(&mut self, path: &str) -> Result<Option<KnownRecording>, EngineError> {
-        let Some(RecordingRow { session, mark }) = self.store.read().recording(path)? else {
-            return Ok(None);
+    pub(crate) fn recording(
+        &mut self,
+        path: &str,
+        agent: Option<(&str, &str)>,
+    ) -> Result<Option<KnownRecording>, EngineError> {
+        let (session, mark) = match self.store.read().recording(path)? {
+            Some(RecordingRow { session, mark }) => (session, Some(mark)),
+            None => match self.of_agent(agent)? {
+                Some(session) => (session, None),
+                None => return Ok(None),
+            },
         };
-        let row = self.row(session)?;
-        let is_deleted = row.deleted.is_some();
-        Ok(Some(KnownRecording { session, name: row.name, is_deleted, mark }))
+        let all = self.store.read().recordings_of(session)?.into_iter().map(|row| row.mark);
+        let others = all.filter(|other| Some(other) != mark.as_ref()).collect();
+        let SessionRow { name, deleted, messages, .. } = self.row(session)?;
+        let is_deleted = deleted.is_some();
+        Ok(Some(KnownRecording { session, name, is_deleted, mark, others, messages }))
+    }
+
+    /// Returns the number of the session to which an agent gave an id. `agent` has both.
+    fn of_agent(&mut self, agent: Option<(&str, &str)>) -> Result<Option<u64>, EngineError> {
+        let Some((agent, id)) = agent else { return Ok(None) };
+        Ok(self.store.read().session_of_agent(agent, id)?.map(|row| row.id))
+    }
+
+    /// Returns the project of the latest session whose agent worked in a folder that is not the
+    /// project's own.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn project_of_folder(
+        &mut self,
+        folder: &str,
+    ) -> Result<Option<String>, EngineError> {
+        Ok(self.store.read().project_of_folder(folder)?)
+    }
+
+    /// Returns the number and the messages of the session to which an agent gave an id.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn messages_of_agent(
+        &mut self,
+        agent: &str,
+        id: &str,
+    ) -> Result<Option<(u64, Vec<Message>)>, EngineError> {
+        let Some(session) = self.of_agent(Some((agent, id)))? else { return Ok(None) };
+        Ok(Some((session, self.store.read().messages(session, 1, u64::MAX)?)))
     }
 
     /// Appends a portion of a recorded session and notes how far the file was imported; does both
@@ -90,7 +139,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub(crate) fn import_portion(&mut self, portion: Portion) -> Result<Option<u64>, EngineError> {
-        let Portion { path, session, new, origin, messages, usages, before, mark } = portion;
+        let Portion { path, session, new, origin, gone, messages, usages, before, mark } = portion;
         let now = self.store.read().recording(&path)?;
         if now.map(|row| row.mark) != before {
             return Ok(None);
@@ -99,6 +148,11 @@ impl Engine {
             Some(id) => id,
             None => self.create_recorded(new)?,
         };
+        if let Some((first, last)) = gone {
+            self.change_view(id, "import-sessions", |state| {
+                (first..=last).for_each(|number| state.active.remove(number));
+            })?;
+        }
         self.append_recorded(id, messages)?;
         self.note_origin(id, origin)?;
         self.note_usages(id, usages)?;

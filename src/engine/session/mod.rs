@@ -19,7 +19,7 @@ pub(crate) use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
 pub(crate) use self::curate::{Keep, WORTH_PREPARING};
 pub use self::curate::{PrunedView, Summarized};
-pub(crate) use self::import::Portion;
+pub(crate) use self::import::{KnownRecording, Portion};
 pub(crate) use self::messages::NewMessage;
 pub(crate) use self::notes::NotesMaterial;
 pub(crate) use self::settings::SessionContext;

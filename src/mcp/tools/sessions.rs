@@ -1,7 +1,5 @@
 //! The sessions that an agent may see: those of its project, and those without a project.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,22 +12,24 @@ pub(super) struct Session {
     pub(super) id: String,
     pub(super) session: String,
     project: Option<String>,
+    part_of: Option<String>,
 }
 
-/// Returns the sessions that the agent may see, the one with the latest message first.
+/// Returns the sessions that the agent may see: those of its project, then those without a project,
+/// each the one with the latest message first.
 pub(super) async fn of(asked: &Asked<'_>, project: &Project) -> Result<Vec<Session>, Trouble> {
-    let fields = json!({ "fields": ["id", "session", "project"] });
-    let all: Option<Vec<Session>> = asked.link.call("list_sessions", fields).await?;
-    let folder = project.directory();
-    let is_ours = |session: &Session| {
-        // As paths, names with and without a slash at their end are equal.
-        session.project.as_deref().is_none_or(|name| Path::new(name) == Path::new(&folder))
-    };
-    Ok(all.into_iter().flatten().filter(is_ours).collect())
+    let fields = ["id", "session", "project", "part_of"];
+    let ours = json!({ "fields": fields, "project": project.directory() });
+    let ours: Option<Vec<Session>> = asked.link.call("list_sessions", ours).await?;
+    let all: Option<Vec<Session>> =
+        asked.link.call("list_sessions", json!({ "fields": fields })).await?;
+    let nobodys = all.into_iter().flatten().filter(|session| session.project.is_none());
+    Ok(ours.into_iter().flatten().chain(nobodys).collect())
 }
 
 /// Returns the session with this name or id. Without a name, returns the project's latest session,
-/// or, if the project has none, the latest session without a project.
+/// or, if the project has none, the latest session without a project. The sessions of subagents are
+/// only found by their names.
 pub(super) async fn find(
     asked: &Asked<'_>,
     project: &Project,
@@ -38,10 +38,7 @@ pub(super) async fn find(
     let sessions = of(asked, project).await?;
     let found = match name {
         Some(name) => sessions.into_iter().find(|it| it.id == name || it.session == name),
-        None => {
-            let latest = sessions.iter().position(|session| session.project.is_some());
-            sessions.into_iter().nth(latest.unwrap_or(0))
-        }
+        None => sessions.into_iter().find(|session| session.part_of.is_none()),
     };
     found.ok_or_else(|| match name {
         Some(name) => Trouble::Wrong(format!(

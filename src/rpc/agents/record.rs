@@ -77,6 +77,8 @@ pub(super) struct Pushed {
     number: u64,
     /// The items that the agent has.
     items: Vec<RecordedItem>,
+    /// Folder of the project of the latest push; empty if unknown.
+    project: String,
     /// Items to send once, with the next prompt.
     next: Vec<DueItem>,
     /// The marked items of the project; only if the call asks for them.
@@ -98,10 +100,11 @@ pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, Wire
             let signal = Signal { state, at: engine.now(), process };
             tools.agents.signal(engine, &given.agent, &given.agent_session, signal);
         }
-        let (state, due) = engine.pushed(&given.agent, &given.agent_session, &project, number)?;
+        let (state, due, of) =
+            engine.pushed(&given.agent, &given.agent_session, &project, number)?;
         let next = due.into_iter().map(DueItem::from).collect();
         let (number, items) = (state.number, items_of(&state.items));
-        Ok::<_, EngineError>(Pushed { number, items, next, marked: None, importing })
+        Ok::<_, EngineError>(Pushed { number, items, project: of, next, marked: None, importing })
     };
     if given.marked != Some(true) {
         return Step::state(pushed);
@@ -161,7 +164,7 @@ pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError>
     let project = text(given.project);
     let next = given.next.unwrap_or_default();
     Step::then(move |engine| {
-        let (before, _) = engine.pushed(&agent, &session, &project, Some(after))?;
+        let (before, ..) = engine.pushed(&agent, &session, &project, Some(after))?;
         let items = recorded(given.items, given.shown, items_of(&before.items), engine.now());
         let items = serde_json::to_string(&items).unwrap_or_default();
         let push = NewPush { agent, session, after, items, project, tokens, next };

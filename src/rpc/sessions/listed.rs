@@ -1,21 +1,24 @@
 //! The list of sessions, each with what its agent is doing.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{SessionShown, state};
+use crate::files;
 use crate::ids::SessionId;
-use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::params::not_negative;
+use crate::rpc::{Finish, Step};
 use crate::store::session::{SessionRow, bare_folder};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListSessions {
-    /// List only sessions of the project in this folder.
+    /// List only sessions of the project in this folder: those whose agent worked in its repository,
+    /// in a folder or worktree of it, or in its folder before it was moved.
     project: Option<String>,
     /// Include deleted sessions.
     deleted: Option<bool>,
@@ -25,28 +28,59 @@ pub(super) struct ListSessions {
 
 pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
-    Step::state(move |engine| {
+    let project = given.project.map(|folder| InProject::of(&folder));
+    Step::then(move |engine| {
         let current = engine.find_session(None).ok().map(|row| row.id);
         let rows = engine.read().sessions(given.deleted.unwrap_or(false))?;
-        let wanted = |row: &SessionRow| match &given.project {
-            None => true,
-            Some(folder) => row.project.as_deref().map(bare_folder) == Some(bare_folder(folder)),
-        };
         let (now, signals) = (engine.now(), call.tools.agents.signals());
-        let ids: HashMap<(String, String), u64> =
-            rows.iter().filter_map(|row| Some((of_agent(row)?, row.id))).collect();
-        let line = |row: SessionRow| {
-            let is_current = current == Some(row.id);
-            let signal = row.origin.session.as_deref().and_then(|id| signals.get(id));
-            let (state, since) = state::state(&row, engine.is_answering(row.id), signal, now);
-            let parent = row.origin.agent.clone().zip(row.origin.parent.clone());
-            let part_of = parent.and_then(|parent| ids.get(&parent)).copied().map(SessionId);
-            let shown = SessionShown::new(row, is_current);
-            SessionShown { state: Some(state), since: Some(since), part_of, ..shown }
-        };
-        let rows = rows.into_iter().filter(wanted).take(limit);
-        Ok(below_parents(rows.map(line).collect()))
+        let answering: HashSet<u64> =
+            rows.iter().map(|row| row.id).filter(|id| engine.is_answering(*id)).collect();
+        Ok(Finish::later(move || {
+            let ids: HashMap<(String, String), u64> =
+                rows.iter().filter_map(|row| Some((of_agent(row)?, row.id))).collect();
+            let line = |row: SessionRow| {
+                let signal = row.origin.session.as_deref().and_then(|id| signals.get(id));
+                let (state, since) = state::state(&row, answering.contains(&row.id), signal, now);
+                let parent = row.origin.agent.clone().zip(row.origin.parent.clone());
+                let part_of = parent.and_then(|parent| ids.get(&parent)).copied().map(SessionId);
+                let is_current = current == Some(row.id);
+                let shown = SessionShown::new(row, is_current);
+                SessionShown { state: Some(state), since: Some(since), part_of, ..shown }
+            };
+            let mut project = project;
+            let wanted = |row: &SessionRow| project.as_mut().is_none_or(|project| project.has(row));
+            let rows = rows.into_iter().filter(wanted).take(limit);
+            Ok(below_parents(rows.map(line).collect()))
+        }))
     })
+}
+
+/// A project, for choosing its sessions: those whose folder has the same repository, and those of
+/// a folder that is gone if the repository had the same remote.
+pub(super) struct InProject {
+    root: String,
+    remote: Option<String>,
+    /// Projects that sessions name, and whether they are this one.
+    known: HashMap<(String, Option<String>), bool>,
+}
+
+impl InProject {
+    /// Finds the project of a folder. Looks at the disk.
+    pub(super) fn of(folder: &str) -> Self {
+        let root = files::project_of(bare_folder(folder));
+        let remote = files::repository_address(Path::new(&root));
+        Self { root, remote, known: HashMap::new() }
+    }
+
+    fn has(&mut self, row: &SessionRow) -> bool {
+        let Some(project) = row.project.as_deref().map(bare_folder) else { return false };
+        let is_same = |remote: &Option<String>| remote.is_some() && *remote == self.remote;
+        let known = (project.to_owned(), row.origin.remote.clone());
+        *self.known.entry(known).or_insert_with_key(|(project, remote)| {
+            files::project_of(project) == self.root
+                || is_same(remote) && !Path::new(project).exists()
+        })
+    }
 }
 
 /// Returns the agent of a session and the id that the agent gave the session.

@@ -23,6 +23,7 @@ use super::params::{
 use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
+use crate::files;
 use crate::ids::SessionId;
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
@@ -197,8 +198,9 @@ pub(super) struct Search {
 pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
     let deleted = given.deleted.unwrap_or(false);
+    let project = given.project.as_deref().map(files::project_of);
     Step::state(move |engine| {
-        let project = given.project.as_ref().map(|Short(path)| &**path);
+        let project = project.as_deref();
         let limit = limit.unwrap_or(DEFAULT_HITS);
         let hits = engine.read().search_sessions(project, &given.query, limit, deleted)?;
         Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())

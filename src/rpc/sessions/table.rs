@@ -21,7 +21,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The session."),
     method!("session", "list-sessions", super::listed::list_sessions => Vec<SessionShown>)
         .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
-        .doc("Lists the sessions, the one with the latest message first.")
+        .pace(Pace::InOrder)
+        .doc(
+            "Lists the sessions, the one with the latest message first, and the sessions of \
+              subagents below those whose agents began them.",
+        )
         .result("A list of sessions."),
     method!("session", "current-session", super::current_session => SessionShown)
         .about_session(About::CurrentSession)
@@ -44,6 +48,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The session."),
     method!("session", "search-sessions", super::search_sessions => Vec<Hit>)
+        .pace(Pace::InOrder)
         .pages(&Paged {
             page: Some(super::DEFAULT_HITS as usize),
             most: Some(super::MAX_HITS),

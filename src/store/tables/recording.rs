@@ -15,6 +15,12 @@ impl Reading<'_> {
         let sql = "SELECT session, mark FROM recording WHERE path = ?1";
         self.db.row(sql, [path], RecordingRow::of)
     }
+
+    /// Returns how far each file was imported from which a session was imported.
+    pub fn recordings_of(&self, session: u64) -> Result<Vec<RecordingRow>, StoreError> {
+        let sql = "SELECT session, mark FROM recording WHERE session = ?1 ORDER BY path";
+        self.db.rows(sql, [session], RecordingRow::of)
+    }
 }
 
 impl Writing<'_> {

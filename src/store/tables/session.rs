@@ -67,6 +67,14 @@ impl Reading<'_> {
         self.db.row(&sql, [agent, id], row_of)
     }
 
+    /// Returns the project of the latest session whose agent worked in a folder that is not the
+    /// project's.
+    pub fn project_of_folder(&self, folder: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT project FROM session WHERE folder = ?1 AND project IS NOT NULL
+                   ORDER BY id DESC LIMIT 1";
+        self.db.value(sql, [folder])
+    }
+
     /// Returns the number of sessions, deleted ones included.
     pub fn session_count(&self) -> Result<u64, StoreError> {
         Ok(self.db.value("SELECT count(*) FROM session", [])?.unwrap_or_default())

@@ -4,17 +4,18 @@ use std::io::BufRead;
 use std::path::Path;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::known::{self, Shared, Stopped, Worked};
 use super::source::Source;
 use crate::engine::{NewMessage, Portion};
-use crate::files::{self, FileError, Recording};
+use crate::files::Recording;
 use crate::ids::SessionId;
-use crate::recorded::{LeftOut, Mark, ReadError, Reader, RecordedMessage, Usage};
+use crate::recorded::{Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound, Usage};
 use crate::rpc::call::Call;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
-use crate::store::session::{NewSession, Origin, Spent, UsageRow, bare_folder};
+use crate::store::session::{NewSession, Origin, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -74,66 +75,92 @@ impl ImportedFile {
     }
 }
 
-/// The place up to which a file was read, as it is stored.
-#[derive(Serialize, Deserialize)]
-struct Place {
-    mark: Mark,
-    /// Hash that shows whether the file is still the same.
-    ends: String,
+/// What a call wants imported.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Only sessions of the project with this root; `None` for those of all projects.
+    pub(super) project: Option<&'a str>,
+    /// True to examine only.
+    pub(super) is_dry: bool,
+    /// True if a fork of a session that is not known yet is to wait for it.
+    pub(super) is_patient: bool,
 }
 
-/// Imports a file, or only examines it if `is_dry`. Returns `None` for a file that belongs to a
-/// project other than `project`, and for one that is not a recording unless `is_named`. If another
-/// call imports the file meanwhile, continues from the place that the other call reached.
+/// What became of a file.
+pub(super) enum Outcome {
+    /// It is a recording.
+    File(Box<ImportedFile>),
+    /// It is no recording, although the call does not name it itself, or one of another project.
+    Other,
+    /// It is a fork of a session that is not known yet.
+    Later,
+}
+
+/// Imports a file, or only examines it. If another call imports the file meanwhile, continues from
+/// the place that the other call reached.
 pub(super) fn import_file(
     call: &Call,
     source: &Source,
-    project: Option<&str>,
-    is_dry: bool,
-) -> Result<Option<ImportedFile>, WireError> {
+    wanted: Wanted<'_>,
+) -> Result<Outcome, WireError> {
     let Source { path, is_named, .. } = source;
+    let failed = |error: &dyn ToString| {
+        Ok(Outcome::File(Box::new(ImportedFile::failed(path, &error.to_string()))))
+    };
     loop {
-        let tried = try_import(call, source, project, is_dry);
-        match tried {
+        match try_import(call, source, wanted) {
             Err(Stopped::Overtaken) => {}
             Err(Stopped::Read(ReadError::Unknown | ReadError::Other { .. })) if !*is_named => {
-                return Ok(None);
+                return Ok(Outcome::Other);
             }
-            Err(Stopped::Read(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
-            Err(Stopped::File(error)) => return Ok(Some(ImportedFile::failed(path, &error))),
+            Err(Stopped::Read(error)) => return failed(&error),
+            Err(Stopped::File(error)) => return failed(&error),
             Err(Stopped::Call(error)) => return Err(error),
-            Ok(file) => return Ok(file),
+            Ok(outcome) => return Ok(outcome),
         }
     }
 }
 
-fn try_import(
-    call: &Call,
-    source: &Source,
-    project: Option<&str>,
-    is_dry: bool,
-) -> Result<Option<ImportedFile>, Stopped> {
+fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcome, Stopped> {
     let path = &*source.path;
     let recording = source.open().map_err(Stopped::File)?;
     let is_json = path.extension().is_some_and(|end| end == "json");
     if is_json && !source.is_named && !recording.may_be_session().map_err(Stopped::File)? {
-        return Ok(None);
+        return Ok(Outcome::Other);
     }
     let name = source.name(&recording);
-    let looked_up = name.clone();
-    let engine = &call.tools.engine;
-    let known = engine.ask_blocking_for(call.caller, move |engine| engine.recording(&looked_up));
-    let known = known.map_err(|error| Stopped::Call(error.into()))?;
+    let mut known = known::session(call, &name, None).map_err(Stopped::Call)?;
+    let (mut shared, mut format) = (None, None);
+    if known.is_none() {
+        let about;
+        (format, about) = known::beginning(&recording)?;
+        let agent = format.map(|format| format.agent().to_owned());
+        known = known::session(call, &name, agent.clone().zip(about.id)).map_err(Stopped::Call)?;
+        if let (None, Some(fork)) = (&known, agent.zip(about.forked_from)) {
+            shared = Shared::of(call, fork).map_err(Stopped::Call)?;
+            if shared.is_none() && wanted.is_patient {
+                return Ok(Outcome::Later);
+            }
+        }
+    }
     let mark = match &known {
         None => Mark::default(),
-        Some(known) => place_in(&recording, &known.mark).map_err(Stopped::File)?,
+        Some(known) => known::place_in(&recording, known).map_err(Stopped::File)?,
     };
-    let session = known.as_ref().map(|known| (known.session, known.name.clone()));
     if let Some(known) = known.as_ref().filter(|known| known.is_deleted) {
         let (id, session) = (Some(SessionId(known.session)), Some(known.name.clone()));
-        return Ok(Some(ImportedFile { id, session, ..ImportedFile::of(path, "deleted") }));
+        let file = ImportedFile { id, session, ..ImportedFile::of(path, "deleted") };
+        return Ok(Outcome::File(Box::new(file)));
     }
+    let format = format.or(mark.format).or_else(|| known::format(known.as_ref()?));
+    // Readers of the file share its position, so this one has to be done before the next begins.
+    let rewound = match format {
+        Some(Format::ClaudeCode) => known::rewound(&recording)?,
+        _ => Rewound::default(),
+    };
     let content = recording.from(mark.offset).map_err(Stopped::File)?;
+    let is_whole = known.as_ref().is_none_or(|known| known.messages == mark.messages);
+    let session = known.as_ref().map(|known| (known.session, known.name.clone()));
     let mut import = Import {
         call,
         recording: &recording,
@@ -141,42 +168,25 @@ fn try_import(
         reader: Reader::new(content, mark),
         session: session.as_ref().map(|(id, _)| *id),
         path: name,
-        before: known.map(|known| known.mark),
-        is_dry,
+        before: known.and_then(|known| known.mark),
+        is_dry: wanted.is_dry,
+        is_whole,
+        shared,
+        place: None,
         portion: Vec::new(),
         bytes: 0,
         messages: 0,
         tokens: 0,
     };
     import.reader.set_file(&recording.path().to_string_lossy());
-    match import.run(project)? {
-        true => import.shown(session.map(|(_, name)| name)).map(Some).map_err(Stopped::Call),
-        false => Ok(None),
+    import.reader.set_rewound(rewound);
+    match import.run(wanted.project)? {
+        true => {
+            let shown = import.shown(session.map(|(_, name)| name)).map_err(Stopped::Call)?;
+            Ok(Outcome::File(Box::new(shown)))
+        }
+        false => Ok(Outcome::Other),
     }
-}
-
-/// Returns the mark from which to read a file: where the last import ended, or the beginning if the
-/// part that was read may have changed. SpecStory rewrites its files, so a change of their length
-/// may mean a change anywhere.
-fn place_in(recording: &Recording, stored: &str) -> Result<Mark, FileError> {
-    let Ok(Place { mark, ends }) = serde_json::from_str::<Place>(stored) else {
-        return Ok(Mark::default());
-    };
-    let is_same = recording.bytes() >= mark.offset && recording.ends(mark.offset)? == ends;
-    let is_as_it_was = is_same && recording.bytes() == mark.offset;
-    Ok(match is_as_it_was || (is_same && mark.only_grows()) {
-        true => mark,
-        false => mark.anew(),
-    })
-}
-
-/// Reasons why an import stops.
-enum Stopped {
-    /// Another call imported a part of the file meanwhile.
-    Overtaken,
-    Read(ReadError),
-    File(FileError),
-    Call(WireError),
 }
 
 /// A running import of one file.
@@ -189,6 +199,13 @@ struct Import<'a> {
     /// The stored [`Place`] up to which the file was read; `None` if nothing is stored.
     before: Option<String>,
     is_dry: bool,
+    /// True if the session has nothing but what was imported, so that its messages have the numbers
+    /// that the reader counts.
+    is_whole: bool,
+    /// The beginning that the session shares with the one of which it is a fork.
+    shared: Option<Shared>,
+    /// The folder, project and remote of the session, once they are known.
+    place: Option<Worked>,
     /// Offset in bytes at which this import began to read.
     start: u64,
     portion: Vec<NewMessage>,
@@ -227,6 +244,9 @@ impl Import<'_> {
     }
 
     fn take(&mut self, message: RecordedMessage) {
+        if self.shared.as_mut().is_some_and(|shared| shared.has(&message)) {
+            return;
+        }
         let RecordedMessage { role, content, tool_calls, tool_call_id, timestamp } = message;
         self.bytes += content.len() + tool_calls.iter().map(|it| it.arguments.len()).sum::<usize>();
         let counted = NewMessage::counted(role, &content, tool_calls, &self.call.counter());
@@ -244,20 +264,24 @@ impl Import<'_> {
             return Err(Stopped::Call(cancelled()));
         }
         self.bytes = 0;
-        let has_moved = is_last && self.session.is_some() && self.reader.offset() != self.start;
-        let is_worth_it = !self.portion.is_empty() || has_moved;
+        let gone = self.reader.take_gone().filter(|_| self.is_whole);
+        let is_other = self.reader.offset() != self.start || self.before.is_none();
+        let has_moved = is_last && self.session.is_some() && is_other;
+        let is_worth_it = !self.portion.is_empty() || gone.is_some() || has_moved;
         if self.is_dry || !is_worth_it {
             return Ok(());
         }
         let mark = self.reader.mark();
         let ends = self.recording.ends(mark.offset).map_err(Stopped::File)?;
         let open_since = mark.called.filter(|_| !mark.open.is_empty());
-        let place = serde_json::to_string(&Place { mark, ends });
+        let place = serde_json::to_string(&known::Place { mark, ends });
         let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
         let portion = Portion {
             path: self.path.clone(),
             session: self.session,
+            gone,
             new: NewSession {
+                parent: self.shared.as_ref().and_then(Shared::parent),
                 name: self.name(),
                 project: self.project(),
                 settings: super::super::NO_SETTINGS.to_owned(),
@@ -281,27 +305,34 @@ impl Import<'_> {
 
     /// Returns what the recording tells about the session. `open_since` is the time of a call that
     /// has no result yet.
-    fn origin(&self, open_since: Option<i64>) -> Origin {
+    fn origin(&mut self, open_since: Option<i64>) -> Origin {
         let about = self.reader.about().clone();
-        let project = self.project();
+        let Worked { folder, project, remote } = self.place().clone();
         Origin {
             agent: self.reader.format().map(|format| format.agent().to_owned()),
             session: about.id,
             parent: about.parent,
-            folder: about.project.filter(|folder| Some(bare_folder(folder)) != project.as_deref()),
+            folder: folder.filter(|folder| Some(folder) != project.as_ref()),
             branch: about.branch,
-            remote: about.remote,
+            remote,
             open_since,
         }
     }
 
-    fn project(&self) -> Option<String> {
-        let of_history = || files::project_of_history(self.recording.path());
-        let project = self.reader.about().project.clone();
-        let project = project.or_else(|| Some(of_history()?.to_string_lossy().into_owned()));
-        // A recording may name anything, and Emacs would connect to the host in a remote name.
-        let project = project.filter(|path| files::absolute(path).is_ok());
-        project.map(|path| bare_folder(&path).to_owned())
+    fn project(&mut self) -> Option<String> {
+        self.place().project.clone()
+    }
+
+    /// Returns where the agent worked. Looks at the disk only once.
+    fn place(&mut self) -> &Worked {
+        let known = self.place.take();
+        let about = self.reader.about();
+        let is_new = known.as_ref().is_none_or(|it| it.folder.is_none() && about.project.is_some());
+        let place = match known {
+            Some(known) if !is_new => known,
+            _ => Worked::of(self.call, about, self.recording.path()),
+        };
+        self.place.insert(place)
     }
 
     /// Returns the name of the session: its title, else its first question; [`NAMELESS`] if there
@@ -316,7 +347,7 @@ impl Import<'_> {
         }
     }
 
-    fn shown(self, known: Option<String>) -> Result<ImportedFile, WireError> {
+    fn shown(mut self, known: Option<String>) -> Result<ImportedFile, WireError> {
         let state = match (&known, self.messages) {
             (None, 0) => "empty",
             (None, _) => "new",
@@ -330,13 +361,14 @@ impl Import<'_> {
             (None, None) => Some(self.name()),
             _ => known,
         };
+        let project = self.project();
         let about = self.reader.about();
         Ok(ImportedFile {
             format: self.reader.format().map(|format| Keyword(format.name())),
             session,
             id: self.session.map(SessionId),
             question: about.question.clone(),
-            project: self.project(),
+            project,
             model: about.model.clone(),
             started: about.started,
             messages: self.messages,

@@ -2,15 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::setup::{claude_folder, codex_folder, named_or};
-
 /// An agent, and the files and folders in which it may keep sessions.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// Word for the agent on the command line.
-    pub(super) word: &'static str,
+    pub(crate) word: &'static str,
     /// Name of the agent.
-    pub(super) name: &'static str,
-    pub(super) places: Vec<PathBuf>,
+    pub(crate) name: &'static str,
+    pub(crate) places: Vec<PathBuf>,
 }
 
 /// Editors whose extensions keep tasks in the folder of the editor.
@@ -18,7 +16,7 @@ const EDITORS: &[&str] =
     &["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Antigravity"];
 
 /// Returns where agents keep sessions, for a user and a project.
-pub(super) fn places(home: &Path, project: &Path) -> Vec<Kept> {
+pub(crate) fn places(home: &Path, project: &Path) -> Vec<Kept> {
     let data = named_or("XDG_DATA_HOME", home.join(".local/share")).join("opencode");
     let gemini = named_or("GEMINI_CLI_HOME", home).join(".gemini");
     let qwen = home.join(".qwen");
@@ -49,7 +47,24 @@ pub(super) fn places(home: &Path, project: &Path) -> Vec<Kept> {
         kept("roo", "Roo Code", roo),
         kept("pi", "pi", vec![pi.join("sessions")]),
         kept("openclaw", "OpenClaw", vec![home.join(".openclaw/agents")]),
-        kept("aider", "aider", vec![project.join(crate::files::AIDER)]),
+        kept("aider", "aider", vec![project.join(super::recording::AIDER)]),
         kept("specstory", "SpecStory", vec![project.join(".specstory/history")]),
     ]
+}
+
+/// Returns the folder in which Claude Code keeps its settings and transcripts.
+pub(crate) fn claude_folder(home: &Path) -> PathBuf {
+    named_or("CLAUDE_CONFIG_DIR", home.join(".claude"))
+}
+
+/// Returns the folder in which Codex keeps its settings and sessions.
+pub(crate) fn codex_folder(home: &Path) -> PathBuf {
+    named_or("CODEX_HOME", home.join(".codex"))
+}
+
+/// Returns the folder that an environment variable names, or `usual` if the variable is not set or
+/// empty.
+pub(crate) fn named_or(variable: &str, usual: impl Into<PathBuf>) -> PathBuf {
+    let named = std::env::var_os(variable).filter(|it| !it.is_empty());
+    named.map_or_else(|| usual.into(), PathBuf::from)
 }
