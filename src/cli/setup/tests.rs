@@ -173,11 +173,10 @@ fn a_table_is_corrected_and_keeps_what_users_added() {
 
 #[test]
 fn of_several_values_with_one_name_the_one_that_counts_is_edited() {
-    let before =
-        r#"{"mcpServers": {"a": {"command":"1"}}, "x":1, "mcpServers": {"b": {"command":"2"}}}"#;
+    let before = r#"{"servers": {"a": {"command":"1"}}, "x":1, "servers": {"b": {"command":"2"}}}"#;
     let after = json::add(before, WANTED).unwrap().apply(before).unwrap();
     let read: serde_json::Value = serde_json::from_str(&after).unwrap();
-    assert!(read["mcpServers"]["contexture"].is_object(), "{after}");
-    assert_eq!(read["mcpServers"]["b"]["command"], "2");
+    assert!(read["servers"]["contexture"].is_object(), "{after}");
+    assert_eq!(read["servers"]["b"]["command"], "2");
     assert!(json::add(&after, WANTED).unwrap().is_empty(), "it is complete");
 }
