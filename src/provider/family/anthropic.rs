@@ -251,7 +251,7 @@ impl Decode {
                     input => calls::arguments(input)?,
                 };
                 let id = word("id", &block["id"])?;
-                self.call(place, id, calls::name(&block["name"])?, input, out)?;
+                out.calls.add_at(place, Piece::new(id, calls::name(&block["name"])?, input))?;
             }
             "thinking" => out.reasoning(&text("thinking", &block["thinking"])?),
             "text" => out.text(&text("text", &block["text"])?),
@@ -260,18 +260,6 @@ impl Decode {
             _ => {}
         }
         Ok(())
-    }
-
-    fn call(
-        &self,
-        place: usize,
-        id: String,
-        name: String,
-        arguments: Arguments,
-        out: &mut Gathered,
-    ) -> Read<()> {
-        let piece = Piece { index: Some(place as u64), id, name, arguments, extra: Value::Null };
-        out.calls.add(piece, Some(place))
     }
 
     fn go_on(&mut self, index: Option<u64>, delta: &Value, out: &mut Gathered) -> Read<()> {
@@ -299,7 +287,7 @@ impl Decode {
             // What is not for such a call is the input of a tool that the server itself runs.
             if self.blocks[place].said["type"] == "tool_use" {
                 let more = calls::arguments(&delta["partial_json"])?;
-                self.call(place, String::new(), String::new(), more, out)?;
+                out.calls.add_at(place, Piece::new(String::new(), String::new(), more))?;
             }
         }
         Ok(())

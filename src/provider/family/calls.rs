@@ -1,45 +1,17 @@
 //! Puts tool calls together from their pieces, and tells calls apart by what the server gives: ids,
 //! indices, names, and whether the arguments so far are whole.
 
+mod piece;
+
 use serde_json::Value;
 
+pub(super) use self::piece::{Arguments, Piece, arguments, name, piece};
 use super::Broken;
-use super::shape::{Read, first, has_one, index, kind, list, mended, mended_value, unknown, word};
+use super::shape::{Read, list, mended};
 use crate::session::message::ToolCall;
 
 /// Maximum number of calls in an answer, which bounds the time for finding a piece's call.
 const MOST_CALLS: usize = 1000;
-
-/// Arguments in a piece of a call.
-#[derive(Debug)]
-pub(super) enum Arguments {
-    /// More of the JSON text.
-    More(String),
-    /// All of them, as JSON.
-    Whole(Value),
-}
-
-/// A piece of a call.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) index: Option<u64>,
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) arguments: Arguments,
-    /// Data to send back with the call.
-    pub(super) extra: Value,
-}
-
-/// Reads arguments: JSON text, an object, or nothing. PHP writes an empty object as `[]`.
-pub(super) fn arguments(value: &Value) -> Read<Arguments> {
-    match value {
-        Value::Null => Ok(Arguments::More(String::new())),
-        Value::String(text) => Ok(Arguments::More(text.clone())),
-        Value::Object(_) => Ok(Arguments::Whole(value.clone())),
-        Value::Array(none) if none.is_empty() => Ok(Arguments::Whole(serde_json::json!({}))),
-        _ => Err(unknown("arguments", value)),
-    }
-}
 
 /// The calls of an answer so far.
 pub(super) struct Calls {
@@ -98,8 +70,12 @@ impl Calls {
 
     /// Adds a call that comes whole.
     pub(super) fn add_whole(&mut self, call: Piece) -> Read<()> {
-        let at = self.calls.len();
-        self.add(Piece { index: Some(at as u64), ..call }, Some(at))
+        self.add_at(self.calls.len(), call)
+    }
+
+    /// Adds a call, or more of it, that is at this place among the parts of the answer.
+    pub(super) fn add_at(&mut self, place: usize, piece: Piece) -> Read<()> {
+        self.add(Piece { index: Some(place as u64), ..piece }, Some(place))
     }
 
     /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
@@ -204,51 +180,6 @@ impl Calls {
             done.calls.push(ToolCall { id, name: call.name.clone(), arguments: call.arguments() });
         }
         done
-    }
-}
-
-/// Reads a piece of a call.
-pub(super) fn piece(part: &Value) -> Read<Piece> {
-    if !part.is_object() {
-        return Err(unknown("tool_calls", part));
-    }
-    const MEMBERS: &[&str] =
-        &["function", "function_call", "name", "arguments", "index", "id", "type"];
-    has_one("tool_calls", part, MEMBERS)?;
-    let function = match first(part, &["function", "function_call"]) {
-        Value::Null => part,
-        function @ Value::Object(_) => {
-            has_one("function", function, &["name", "arguments", "parameters", "args"])?;
-            function
-        }
-        other => return Err(unknown("function", other)),
-    };
-    Ok(Piece {
-        index: index("index", first(part, &["index"]))?,
-        id: word("id", first(part, &["id", "call_id", "tool_call_id"]))?,
-        name: name(&function["name"])?,
-        arguments: arguments(first(function, &["arguments", "parameters", "args"]))?,
-        extra: mended_value(&part["extra_content"]),
-    })
-}
-
-/// Reads the name of a tool.
-pub(super) fn name(value: &Value) -> Read<String> {
-    Ok(mended(kind("name", value)?))
-}
-
-impl Piece {
-    fn says_only_arguments(&self) -> bool {
-        let has_arguments = !matches!(&self.arguments, Arguments::More(more) if more.is_empty());
-        self.id.is_empty() && self.name.is_empty() && has_arguments
-    }
-
-    /// Returns whether this can only continue a call with arguments that began with `text`.
-    fn cannot_begin(&self, text: &str) -> bool {
-        let Arguments::More(more) = &self.arguments else { return self.name.is_empty() };
-        let more = more.trim_start();
-        let is_middle = !more.is_empty() && !more.starts_with(['{', '"']);
-        self.name.is_empty() || (is_middle && !text.trim().is_empty())
     }
 }
 

@@ -156,8 +156,7 @@ impl Decode {
             // Most calls have only a name, and each comes whole.
             let id = word("id", &call["id"])?;
             let (name, arguments) = (calls::name(&call["name"])?, calls::arguments(&call["args"])?);
-            let piece = Piece { index: None, id, name, arguments, extra: Value::Null };
-            out.calls.add_whole(piece)?;
+            out.calls.add_whole(Piece::new(id, name, arguments))?;
             part["functionCall"] = call.clone();
             if let Some(args) = call["args"].as_str() {
                 part["functionCall"]["args"] = super::arguments(args);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::calls::{self, Arguments, Piece};
+use super::calls::{self, Piece};
 use super::shape::{
     Read, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
@@ -220,7 +220,7 @@ impl Decode {
                 let id = if is_named { String::new() } else { id };
                 let (name, more) =
                     (calls::name(&item["name"])?, calls::arguments(&item["arguments"])?);
-                self.call(place, id, name, more, out)?;
+                out.calls.add_at(place, Piece::new(id, name, more))?;
             }
             "message" => {
                 let content = said("content", &item["content"])?;
@@ -288,19 +288,7 @@ impl Decode {
         let place = self.place(index, &id).filter(is_call).filter(|_| !is_ambiguous);
         let what = "the arguments of a call come without the call";
         let place = place.ok_or_else(|| Broken::malformed(what))?;
-        self.call(place, String::new(), String::new(), more, out)
-    }
-
-    fn call(
-        &self,
-        place: usize,
-        id: String,
-        name: String,
-        arguments: Arguments,
-        out: &mut Gathered,
-    ) -> Read<()> {
-        let piece = Piece { index: Some(place as u64), id, name, arguments, extra: Value::Null };
-        out.calls.add(piece, Some(place))
+        out.calls.add_at(place, Piece::new(String::new(), String::new(), more))
     }
 
     /// Reads the response at the end, which has all items again.
