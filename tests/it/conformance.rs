@@ -73,8 +73,17 @@ fn check(dialect: Dialect) {
     seen.compare(&document);
 }
 
+/// What a subagent of the session `s-2` recorded.
+const SUBAGENT: &str = r#"{"isSidechain":true,"sessionId":"s-2","agentId":"x","type":"user","uuid":"x1","timestamp":"2025-02-11T20:36:46Z","message":{"role":"user","content":"Look."}}
+{"isSidechain":true,"sessionId":"s-2","agentId":"x","type":"assistant","uuid":"x2","timestamp":"2025-02-11T20:36:47Z","message":{"id":"m9","content":[{"type":"text","text":"Seen."}]}}
+"#;
+
 /// Prepares a home: `full` has all that can be configured, `plain` nothing.
 fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
+    let folder = home.file("repository/folder");
+    let parent = crate::imports::FIRST
+        .replace("\"s-1\",", "\"s-2\",\"gitBranch\":\"main\",")
+        .replace("/srv/db", folder.to_str().unwrap());
     let files = [
         ("a.rs", "fn a() {}\nfn b() {}\n"),
         ("tree/b.rs", "fn c() {}\n"),
@@ -83,6 +92,10 @@ fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
         ("records/a.jsonl", crate::imports::FIRST),
         ("records/b.txt", "x"),
         ("records/c.md", "x"),
+        ("repository/.git/HEAD", ""),
+        ("repository/folder/a", ""),
+        ("agents/a.jsonl", &*parent),
+        ("agents/a/subagents/agent-x.jsonl", SUBAGENT),
         ("many/1.txt", &*"line\n".repeat(600)),
         ("many/2.txt", &*"line\n".repeat(600)),
         ("p/.env", "KEY=1\n"),
@@ -91,6 +104,7 @@ fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
     for (name, content) in files {
         home.write(name, content);
     }
+    std::fs::create_dir_all(home.path("home/.claude/projects")).unwrap();
     if !setting.starts_with("full") {
         return;
     }

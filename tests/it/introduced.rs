@@ -91,6 +91,7 @@ const NO_CLIENTS: &[&str] = &[
     "MAX_PROJECTS",
     "MAX_QUOTED_BYTES",
     "MAX_RECENT_BYTES",
+    "MOST_SIGNALS",
 ];
 
 #[test]

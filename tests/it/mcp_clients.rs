@@ -189,5 +189,5 @@ fn the_official_client_for_python_uses_every_tool_in_both_eras() {
     let mut python = Command::new(python);
     python.arg(script).arg(env!("CARGO_BIN_EXE_contexture")).arg(project(&home));
     python.arg(home.path("state")).env("HOME", home.path("home"));
-    assert!(run(&mut python).contains("MCP: 6 tools in 2 eras"));
+    assert!(run(&mut python).contains("MCP: 7 tools in 2 eras"));
 }
