@@ -1301,31 +1301,35 @@ Ask first if some of its new lines have not been shown."
   (let ((review (contexture-review--here)))
     (contexture-review--drop review (contexture-review--part review))))
 
-(defun contexture-review--places ()
-  "Return the places of all parts, as markers, those of a buffer in order."
-  (let (places)
-    (dolist (review (contexture-review--open))
-      (dolist (part (or (contexture-review--parts review)
-                        (list (contexture-review--place review))))
-        (push (set-marker (make-marker) (overlay-start part) (overlay-buffer part))
-              places)))
-    (sort (nreverse places)
-          (lambda (one other)
-            (and (eq (marker-buffer one) (marker-buffer other)) (< one other))))))
+(defun contexture--next-place (overlays position back)
+  "Return the place of the next of OVERLAYS after POSITION in this buffer.
+After the last one here, it is the first one of another buffer.  With BACK,
+return the place of the one before POSITION.  The value is a marker, or nil if
+there is none."
+  (let* ((places (mapcar (lambda (it)
+                           (set-marker (make-marker) (overlay-start it) (overlay-buffer it)))
+                         overlays))
+         (in (lambda (buffer)
+               (sort (cl-loop for place in places
+                              when (eq (marker-buffer place) buffer) collect place)
+                     #'<)))
+         (mine (funcall in (current-buffer)))
+         (other (cl-find-if-not (lambda (it) (memq it mine)) places)))
+    (cond ((if back (cl-find-if (lambda (it) (< it position)) (reverse mine))
+             (cl-find-if (lambda (it) (> it position)) mine)))
+          (other (car (funcall in (marker-buffer other))))
+          (t (car (if back (last mine) mine))))))
 
 (defun contexture-review-next (&optional back)
   "Go to the next part of a proposed change, also in another buffer.
 With BACK, go to the previous one."
   (interactive)
-  (let* ((places (contexture-review--places))
-         (mine (cl-remove-if-not (lambda (it) (eq (marker-buffer it) (current-buffer)))
-                                 places))
-         (place (or (if back (cl-find-if (lambda (it) (< it (point))) (reverse mine))
-                      (cl-find-if (lambda (it) (> it (point))) mine))
-                    (cl-find-if-not (lambda (it) (memq it mine)) places)
-                    (if back (car (last mine)) (car mine))
-                    (user-error "No change is proposed"))))
-    (contexture-review--go-to place)))
+  (let ((parts (cl-loop for review in (contexture-review--open)
+                        append (or (contexture-review--parts review)
+                                   (list (contexture-review--place review))))))
+    (contexture-review--go-to
+     (or (contexture--next-place parts (point) back)
+         (user-error "No change is proposed")))))
 
 (defun contexture-review-previous ()
   "Go to the previous part of a proposed change, also in another buffer."

@@ -1067,7 +1067,7 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                              'face 'warning)
                  "  "))
          ;; The count of what would be sent now, last: it is the longest.
-         (list (contexture-conversation--escape
+         (list (contexture--header-text
                 (contexture-count--text
                  (plist-get contexture-conversation--session :id))))))
   (force-mode-line-update))
@@ -1091,7 +1091,7 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
   "Return TEXT for the header line; a click on it runs COMMAND, as HELP says.
 OTHER, if given, is a command for a click with the third mouse button, which
 is called with the event."
-  (propertize (contexture-conversation--escape (or text ""))
+  (propertize (contexture--header-text (or text ""))
               'mouse-face 'mode-line-highlight
               'help-echo (concat "mouse-1: " help)
               'keymap (let ((map (make-sparse-keymap)))
@@ -1102,10 +1102,6 @@ is called with the event."
                             (call-interactively command)))
                         (when other (define-key map [header-line mouse-3] other))
                         map)))
-
-(defun contexture-conversation--escape (text)
-  "Return TEXT with its percent signs doubled, as the header line needs them."
-  (replace-regexp-in-string "%" "%%" (contexture--visible text)))
 
 (defun contexture-conversation--mode-line-state ()
   "Return the state of this buffer's turn for the mode line, or \"\".

@@ -625,7 +625,7 @@ buffer to update, or nil to pop to one."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (setq header-line-format
-          (contexture-conversations--header
+          (contexture--header-line
            (format "Conversation %s: %s, %s sent, %s%s" (plist-get stats :session)
                    (contexture-conversations--many (length messages) "message")
                    (contexture--number (plist-get stats :items))
@@ -639,10 +639,6 @@ buffer to update, or nil to pop to one."
       (insert "There is no message yet.  "
               (contexture-conversations--key 'contexture-conversation-add-message)
               " adds a message.\n"))))
-
-(defun contexture-conversations--header (text)
-  "Return TEXT as a header line, which takes percent signs doubled."
-  (concat " " (string-replace "%" "%%" (contexture--visible text))))
 
 (defun contexture-conversations-transcript--goto (id)
   "Go to the message ID, or to the last one if it is not there."
@@ -801,7 +797,7 @@ The best hits come first; RET shows one in its conversation."
     (contexture-conversation-search-mode))
   (setq contexture-conversations--query query
         header-line-format
-        (contexture-conversations--header
+        (contexture--header-line
          (format "%s for \"%s\", the best first" (contexture--count (length hits) "hit")
                  query)))
   (let* ((inhibit-read-only t)

@@ -135,7 +135,7 @@ heading of the section."
   "Return the header line for DATA.
 STALE, if non-nil, says why DATA may be out of date."
   (let ((session (plist-get data :session)))
-    (contexture-conversations--header
+    (contexture--header-line
      (concat
       (cond (session
              (format "Conversation %s: %s" (plist-get session :session)
@@ -1073,7 +1073,7 @@ server started; ask something first"))
           contexture-explain--reports reports
           contexture-conversations--shown session
           header-line-format
-          (contexture-conversations--header
+          (contexture--header-line
            (format "%s of conversation %s, %s"
                    (pcase back
                      (1 "The last window")

@@ -599,7 +599,7 @@ Case matters only if REGEXP has capital letters."
 (defun contexture-list--header (manager items capacity shown filters)
   "Return the header line for MANAGER with ITEMS, of at most CAPACITY.
 SHOWN is the number of items that pass FILTERS."
-  (contexture-list--header-line
+  (contexture--header-line
    (concat (format "%s: %s%s, %s"
                    (if (and (listp manager)
                             (cdr (delete-dups (contexture--pluck :manager items))))
@@ -619,10 +619,6 @@ SHOWN is the number of items that pass FILTERS."
                                               (format "%s %s" kind value))
                                             (reverse filters) ", "))
                          'face 'bold)))))
-
-(defun contexture-list--header-line (&rest texts)
-  "Return a header line that shows TEXTS."
-  (concat " " (string-replace "%" "%%" (contexture--visible (apply #'concat texts)))))
 
 ;;; Draw a list of items
 
@@ -706,7 +702,7 @@ It is the value of `contexture-agents--table'.")
                                      contexture-list--capacity
                                      (length (contexture-list--shown-items))
                                      contexture-list--filters)
-          (contexture-list--header-line
+          (contexture--header-line
            (contexture--capitalized (contexture--label contexture-context))
            ": the server has not answered yet"))))
 
@@ -1493,7 +1489,7 @@ If its source is gone, show the item's text."
     (let ((as-of (plist-get item :as-of))
           (reason (plist-get (plist-get item :metadata) :stale)))
       (setq header-line-format
-            (contexture-list--header-line
+            (contexture--header-line
              (contexture--description (plist-get item :metadata))
              (when as-of (format-time-string " as of %F %R" as-of))
              (when as-of (and reason (concat ": " reason))))))
@@ -1593,7 +1589,7 @@ Select it unless the user went elsewhere meanwhile."
             contexture-context manager
             contexture-list-item--edited item
             header-line-format
-            (contexture-list--header-line
+            (contexture--header-line
              "Editing " source
              (substitute-command-keys
               "\\<contexture-list-edit-mode-map>: \
@@ -2437,7 +2433,7 @@ a context.  If this buffer's context is empty, another one is offered.
     (goto-char (contexture--line-position line))
     (set-buffer-modified-p nil)
     (setq header-line-format
-          (contexture-list--header-line
+          (contexture--header-line
            (contexture--capitalized (contexture--label contexture-context)) ", "
            (contexture--rendered-size rendered)))))
 

@@ -207,21 +207,17 @@ the project."
     (mapc #'contexture-map--insert (plist-get map :entries))
     (goto-char (point-min))
     (forward-line (1- line))
-    (setq header-line-format
-          (concat " " (contexture--visible
-                       (contexture-map--heading map)))))
+    (setq header-line-format (contexture--header-line (contexture-map--heading map))))
   (set-buffer-modified-p nil))
 
 (defun contexture-map--heading (map)
   "Return a phrase about MAP: what it shows, and what it leaves out."
   (let ((query (plist-get contexture-map--params :query)))
-    (replace-regexp-in-string
-     "%" "%%"
-     (format "%s: %d of %d files, %d tokens%s%s"
-             (contexture--abbreviate (plist-get map :project))
-             (plist-get map :files) (plist-get map :total-files) (plist-get map :tokens)
-             (if (zerop (plist-get map :commits)) ", no history" "")
-             (if query (format ", for: %s" query) "")))))
+    (format "%s: %d of %d files, %d tokens%s%s"
+            (contexture--abbreviate (plist-get map :project))
+            (plist-get map :files) (plist-get map :total-files) (plist-get map :tokens)
+            (if (zerop (plist-get map :commits)) ", no history" "")
+            (if query (format ", for: %s" query) ""))))
 
 (defun contexture-map--insert (entry)
   "Insert ENTRY, a file of a map, with its definitions."

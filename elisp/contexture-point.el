@@ -52,7 +52,6 @@
 (declare-function smerge-match-conflict "smerge-mode" ())
 (declare-function vc-annotate-extract-revision-at-line "vc-annotate" ())
 (defvar comint-last-input-start)
-(defvar diff-file-header-re)
 (defvar eshell-last-input-start)
 (defvar eshell-last-output-end)
 (defvar eww-data)
@@ -620,16 +619,11 @@ The change is proposed as that of `contexture-rewrite' is."
   "Go to the next remark of a review, also in another buffer.
 With BACK, go to the previous one."
   (interactive)
-  (let* ((all (or (contexture-remark--open) (user-error "No review has remarks")))
-         (mine (sort (cl-loop for each in all
-                              when (eq (overlay-buffer each) (current-buffer)) collect each)
-                     (lambda (one other) (< (overlay-start one) (overlay-start other)))))
-         (remark (or (if back (cl-find-if (lambda (it) (< (overlay-end it) (1+ (point)))) (reverse mine))
-                       (cl-find-if (lambda (it) (> (overlay-start it) (point))) mine))
-                     (cl-find-if-not (lambda (it) (memq it mine)) all)
-                     (car (if back (last mine) mine)))))
-    (pop-to-buffer (overlay-buffer remark))
-    (goto-char (overlay-start remark))))
+  (let ((place (or (contexture--next-place (contexture-remark--open)
+                                           (line-beginning-position) back)
+                   (user-error "No review has remarks"))))
+    (pop-to-buffer (marker-buffer place))
+    (goto-char place)))
 
 (defun contexture-remark-previous ()
   "Go to the previous remark of a review, also in another buffer."

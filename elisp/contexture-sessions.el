@@ -344,7 +344,7 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
   (let ((count (lambda (state)
                  (cl-count state ordered :key (lambda (it) (plist-get (car it) :state))))))
     (setq header-line-format
-          (contexture-conversations--header
+          (contexture--header-line
            (concat (contexture--count (length ordered) "session")
                    (if contexture-sessions--project
                        (format " of %s" (contexture--last-name contexture-sessions--project))

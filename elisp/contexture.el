@@ -151,7 +151,7 @@
                     contexture-mention-at-point contexture-mention-in-string
                     contexture-mention--ask
                     contexture-mention--meanings contexture-mention--remarks)
-                   ("contexture-code" contexture-defun-at-point)
+                   ("contexture-code" contexture-defun-at-point contexture--next-place)
                    ("contexture-point"
                     contexture-point-code contexture-point-numbered
                     contexture-point-subjects contexture-point-with
@@ -348,6 +348,15 @@ non-nil, line ends and tabs stay."
 Emacs expands key descriptions and keymaps named in a tooltip, unless told
 not to."
   (propertize (contexture--visible text) 'help-echo-inhibit-substitution t))
+
+(defun contexture--header-text (text)
+  "Return TEXT as a header line needs it, with its percent signs doubled.
+Its hidden characters become escapes."
+  (string-replace "%" "%%" (contexture--visible text)))
+
+(defun contexture--header-line (&rest texts)
+  "Return a header line that shows TEXTS."
+  (concat " " (contexture--header-text (apply #'concat texts))))
 
 (defun contexture--visible-data (data)
   "Return DATA from the server with escapes in all its strings.
