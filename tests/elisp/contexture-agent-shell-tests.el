@@ -123,7 +123,7 @@
   "Send TEXT as a prompt from the buffer SHELL; return it as LOG has it."
   (let ((before (length (contexture-agent-shell-test-prompts log))))
     (agent-shell-insert :text text :submit t :shell-buffer shell)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (and (> (length (contexture-agent-shell-test-prompts log)) before)
              (not (with-current-buffer shell (shell-maker-busy)))))
     (car (last (contexture-agent-shell-test-prompts log)))))

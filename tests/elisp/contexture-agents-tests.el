@@ -34,7 +34,7 @@
 
 (defun contexture-agents-tests--root ()
   "Return the folder of the test's project as the server names it."
-  (directory-file-name (file-truename contexture-ert-directory)))
+  (directory-file-name (file-truename llm-ert-directory)))
 
 (defun contexture-agents-tests--ids ()
   "Return the ids of the items in the list."
@@ -50,11 +50,11 @@
     (should-not (member "Sent" (contexture-agents-tests--columns)))
     (let ((ids (contexture-agents-tests--ids)))
       (contexture-agents-tests--push (list (car ids) (nth 2 ids)))
-      (contexture-ert-wait-for (member "Sent" (contexture-agents-tests--columns)))
+      (llm-ert-wait-for (member "Sent" (contexture-agents-tests--columns)))
       (should (equal (contexture-list-tests--column 6) '("claude now" "" "claude now")))
       (should (equal (contexture-list-tests--column 7) '("current" "current" "current")))
       (contexture-request 'push-next (list :id (nth 1 ids) :manager "m"))
-      (contexture-ert-wait-for (equal (contexture-list-tests--column 6)
+      (llm-ert-wait-for (equal (contexture-list-tests--column 6)
                                       '("claude now" "next" "claude now")))
       (contexture-list-sort "Sent")
       (should (equal (car (contexture-list-tests--column 6)) "next")))))
@@ -86,7 +86,7 @@
       (contexture-test-message "goes with the next prompt of an agent"
         (contexture-send-to-agent))
       (should (equal (contexture-agents-tests--due) (list id)))
-      (contexture-ert-wait-for (equal (car (contexture-list-tests--column 6)) "next"))
+      (llm-ert-wait-for (equal (car (contexture-list-tests--column 6)) "next"))
       (contexture-test-message "no longer waits" (contexture-send-to-agent))
       (should-not (contexture-agents-tests--due))
       (contexture-list-mark)
@@ -136,7 +136,7 @@ tokens)$"
           (contexture-send-to-agent '(4))))
       (should-not (contexture-agents-tests--due "s-2"))
       (should (equal (contexture-agents-tests--due "s-1") (list id)))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (equal (car (contexture-list-tests--column 6)) "next claude")))))
 
 (ert-deftest contexture-agents-dashboard-shows-them ()
@@ -147,7 +147,7 @@ tokens)$"
     (save-window-excursion
       (contexture-dashboard)
       (with-current-buffer contexture-dashboard-buffer
-        (contexture-ert-wait-for (string-search "Connected: claude-code 2.1 (app)"
+        (llm-ert-wait-for (string-search "Connected: claude-code 2.1 (app)"
                                                 (buffer-string)))
         (should (string-match-p
                  "claude-code +s-1 +app +[0-9][0-9]:[0-9][0-9] +2 +1,234$"
@@ -156,10 +156,10 @@ tokens)$"
         (contexture-request
          'push-next (list :manager "m"
                           :id (plist-get (contexture-test-only-item "m") :id)))
-        (contexture-ert-wait-for (string-search "Waiting for the next prompt: 1 item"
+        (llm-ert-wait-for (string-search "Waiting for the next prompt: 1 item"
                                                 (buffer-string)))
         (contexture-request 'open-session '(:name "s"))
-        (contexture-ert-wait-for (string-search "Turns to go back to" (buffer-string)))
+        (llm-ert-wait-for (string-search "Turns to go back to" (buffer-string)))
         (should (string-search "Waiting for the next prompt: 1 item" (buffer-string)))))))
 
 (ert-deftest contexture-agents-dashboard-without-agents-says-nothing ()
@@ -191,7 +191,7 @@ tokens)$"
     (let ((mcp-server-wait-initial-time 0))
       (mcp-connect-server "contexture" :command contexture-test-binary :syncp t
                           :args (list "mcp" "--state"
-                                      (concat contexture-ert-directory "state"))))
+                                      (concat llm-ert-directory "state"))))
     (unwind-protect
         (let ((connection (gethash "contexture" mcp-server-connections)))
           (cl-flet ((answer (&rest arguments)

@@ -68,7 +68,7 @@
        `(,(contexture-batch-tests--add "one") (no-such-method))
        :success (lambda (it) (setq outcomes it)))
       (should-not outcomes)
-      (contexture-ert-wait-for outcomes)
+      (llm-ert-wait-for outcomes)
       (should (equal (plist-get (plist-get (car outcomes) :result) :content) "one"))
       (should (= (plist-get (plist-get (cadr outcomes) :error) :code) -32601)))))
 
@@ -80,7 +80,7 @@
        :atomic t
        :success (lambda (_) (error "Nothing should have succeeded"))
        :error (lambda (it) (setq problem it)))
-      (contexture-ert-wait-for problem)
+      (llm-ert-wait-for problem)
       (should (eq (plist-get (plist-get problem :data) :kind) :no-such-item))
       (should (= (plist-get (plist-get problem :data) :index) 1))
       (should-not (contexture-batch-tests--contents)))))
@@ -93,7 +93,7 @@
        (mapcar #'contexture-batch-tests--add '("one" "two"))
        :success (lambda (it) (setq outcomes it)))
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for outcomes)
+      (llm-ert-wait-for outcomes)
       (should (equal (contexture-batch-tests--contents) '("one" "two"))))))
 
 ;;;; Pages
@@ -109,7 +109,7 @@
   "Return the list that METHOD with PARAMS has, fetched in pages."
   (let ((list 'none))
     (contexture-request-pages method params :success (lambda (it) (setq list it)))
-    (contexture-ert-wait-for (listp list))
+    (llm-ert-wait-for (listp list))
     list))
 
 (ert-deftest contexture-pages-are-followed-to-the-end ()
@@ -145,7 +145,7 @@
     (let (problem)
       (contexture-request-pages 'get-messages '(:session "none")
                                 :error (lambda (it) (setq problem it)))
-      (contexture-ert-wait-for problem)
+      (llm-ert-wait-for problem)
       (should (eq (plist-get (plist-get problem :data) :kind) :no-such-session)))))
 
 (defun contexture-batch-tests--outdating (request method params &rest keys)
@@ -169,7 +169,7 @@ For that, eight other lists are begun first."
         (contexture-request-pages 'list-items '(:manager "m")
                                   :success (lambda (it) (setq list it))
                                   :error (lambda (it) (setq problem it)))
-        (contexture-ert-wait-for (or list problem)))
+        (llm-ert-wait-for (or list problem)))
       (should-not list)
       (should (eq (plist-get (plist-get problem :data) :kind) :no-such-cursor)))))
 

@@ -30,9 +30,9 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 (defun contexture-conversation-code-tests--asked ()
   "Wait until something was asked and answered, and return what it was."
-  (contexture-ert-wait-for (buffer-live-p (car contexture-conversation--recent)))
+  (llm-ert-wait-for (buffer-live-p (car contexture-conversation--recent)))
   (with-current-buffer (car contexture-conversation--recent)
-    (contexture-ert-wait-for (not (memq (contexture-conversation--last :user)
+    (llm-ert-wait-for (not (memq (contexture-conversation--last :user)
                                         (list nil contexture-conversation-code-tests--seen))))
     (contexture-conversation-test-wait)
     (setq contexture-conversation-code-tests--seen (contexture-conversation--last :user))
@@ -41,7 +41,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
 (defun contexture-conversation-code-tests--proposed ()
   "Wait for a change of this buffer that is ready; return it."
   (let (review)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (setq review (cl-find-if (lambda (it)
                                    (and (eq (contexture-review--state it) 'ready)
                                         (eq (contexture-review--buffer it) (current-buffer))))
@@ -83,7 +83,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
         (save-current-buffer (funcall ask))
         (contexture-conversation-code-tests--asked)
         (with-current-buffer talk
-          (contexture-ert-wait-for
+          (llm-ert-wait-for
               (string-match-p name (plist-get contexture-conversation--session :session))))))))
 
 (ert-deftest contexture-conversation-code-explains-with-a-question ()
@@ -156,7 +156,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
     (with-current-buffer session
       (should (string-match-p "\\`From .*\n```elisp\n(defun f (x)\n  (car x))\n```\n\n\\'"
                               (contexture-conversation--text))))
-    (contexture-ert-should-not-called 'chat)))
+    (llm-ert-should-not-called 'chat)))
 
 (ert-deftest contexture-conversation-code-fences-cannot-be-closed-from-inside ()
   (should (equal (contexture-conversation-code--fence "a ```` b ``` c") "`````"))
@@ -165,7 +165,7 @@ SESSION is the buffer of the conversation, and point is in the definition."
 (ert-deftest contexture-conversation-code-waits-for-no-answer-that-comes ()
   (contexture-conversation-code-tests--with '(("One" hang))
     (save-current-buffer (contexture-explain-code))
-    (contexture-ert-wait-for (with-current-buffer session (contexture-conversation--busy-p)))
+    (llm-ert-wait-for (with-current-buffer session (contexture-conversation--busy-p)))
     (contexture-test-user-error "still being answered"
       (save-current-buffer (contexture-explain-code nil "talk")))))
 
@@ -305,7 +305,7 @@ asked, and the question."
         (should (eq (save-window-excursion (contexture-conversation) (current-buffer)) talk)))
       ;; A buffer without a project.
       (with-temp-buffer
-        (setq default-directory contexture-ert-directory)
+        (setq default-directory llm-ert-directory)
         (should (eq (save-window-excursion (contexture-conversation) (current-buffer)) talk))))))
 
 (ert-deftest contexture-conversation-finds-the-conversation-of-the-project-on-the-server ()
@@ -319,7 +319,7 @@ asked, and the question."
       (contexture-conversation)
       (should (equal (contexture-conversation-code-tests--talk) (list "one" (concat "of " one)))))
     (with-temp-buffer
-      (setq default-directory contexture-ert-directory)
+      (setq default-directory llm-ert-directory)
       (contexture-conversation)
       (should (equal (contexture-conversation-code-tests--talk) '(nil "talk"))))
     ;; The root in Emacs ends in a slash.
@@ -521,14 +521,14 @@ asked, and the question."
       '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
     (let ((contexture-review--draw-seconds 0))
       (contexture-rewrite "rename x")
-      (contexture-ert-await-step 'middle)
+      (llm-ert-await-step 'middle)
       (let ((review (car contexture-review--all)))
-        (contexture-ert-wait-for (contexture-review--parts review))
+        (llm-ert-wait-for (contexture-review--parts review))
         (should (equal (mapcar (lambda (part) (overlay-get part 'after-string))
                                (contexture-review--parts review))
                        '("(defun f (y)\n")))
         (contexture-test-user-error "not complete yet" (contexture-review-accept)))
-      (contexture-ert-go-on 'middle)
+      (llm-ert-go-on 'middle)
       (contexture-conversation-code-tests--proposed)
       (contexture-review-accept)
       (should (string-search "(defun f (y)\n  (car y))\n\n;; end" (buffer-string))))))
@@ -537,10 +537,10 @@ asked, and the question."
   (contexture-conversation-code-tests--with
       '((("```elisp\n(defun f (y)\n  (ca" (step middle) "r y))\n```\n")))
     (contexture-rewrite "rename x")
-    (contexture-ert-await-step 'middle)
+    (llm-ert-await-step 'middle)
     (contexture-review-reject)
     (with-current-buffer (car contexture-conversation--recent)
-      (contexture-ert-wait-for (not contexture-conversation--turn))
+      (llm-ert-wait-for (not contexture-conversation--turn))
       (should (equal (contexture-conversation--text) "")))
     (should-not (contexture-review--open))))
 
@@ -609,13 +609,13 @@ asked, and the question."
     (contexture-test-user-error "already been proposed" (contexture-rewrite "again"))
     (goto-char (1- (point-max)))
     (contexture-rewrite "use list")
-    (contexture-ert-wait-for (= (cl-count 'ready contexture-review--all
+    (llm-ert-wait-for (= (cl-count 'ready contexture-review--all
                                           :key #'contexture-review--state)
                                 2))
     (goto-char (point-min))
     (search-forward "(car")
     (contexture-review-again "no cdr")
-    (contexture-ert-wait-for (= (cl-count 'ready contexture-review--all
+    (llm-ert-wait-for (= (cl-count 'ready contexture-review--all
                                           :key #'contexture-review--state)
                                 2))
     (contexture-review-accept)
@@ -873,7 +873,7 @@ asked, and the question."
   (contexture-conversation-code-tests--with (list (list contexture-conversation-code-tests--cdr))
     (contexture-mode)
     (contexture-add-defun)
-    (contexture-ert-wait-for (get-char-property (point) 'line-prefix))
+    (llm-ert-wait-for (get-char-property (point) 'line-prefix))
     (let ((mark (get-char-property (point) 'line-prefix)))
       (should-not (equal mark ""))
       (contexture-rewrite "use cdr")
@@ -903,7 +903,7 @@ asked, and the question."
           (should control)
           (with-current-buffer control
             (ediff-really-quit nil)))
-        (contexture-ert-wait-for answered))
+        (llm-ert-wait-for answered))
       (should (get-buffer-window session))
       (should (get-buffer-window))
       (should (equal (buffer-string) contexture-conversation-code-tests--changed)))))
@@ -1017,7 +1017,7 @@ PART is the only part of the change."
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-test-file "notes.txt" "a note")
     (contexture-test-file "decorated" "a wrapper")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-test-visiting (contexture-test-file "a.py" "@decorated" "def f(): pass")
       (push-mark (point-min) t t)
       (goto-char (point-max))

@@ -50,7 +50,7 @@
     (insert "two")
     (contexture-conversation-send)
     (contexture-conversation-test-wait)
-    (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :content) "one\ntwo"))))
+    (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :content) "one\ntwo"))))
 
 (ert-deftest contexture-conversation-what-is-said-cannot-be-edited ()
   (contexture-conversation-test-with '(("A"))
@@ -153,7 +153,7 @@
 (ert-deftest contexture-conversation-history-survives-a-file-that-is-none ()
   (contexture-conversation-test-with '(("A1"))
     (dolist (text '("" "(((" "42" "(1 2)" "#1=(#1#)"))
-      (contexture-ert-write-file "history" text)
+      (llm-ert-write-file "history" text)
       (contexture-conversation-input-tests--as-new-emacs
         (contexture-test-user-error "no older entry" (contexture-conversation-previous-input 1))))
     (contexture-conversation-test-send "Q1")
@@ -191,7 +191,7 @@
     (dolist (entry contexture-conversation--commands)
       (should (string-search (concat "/" (car entry)) (contexture-conversation-test-shown))))
     (should (equal (contexture-conversation--text) ""))
-    (contexture-ert-should-not-called 'chat)))
+    (llm-ert-should-not-called 'chat)))
 
 (ert-deftest contexture-conversation-command-that-is-none-stays ()
   (contexture-conversation-test-with nil
@@ -212,19 +212,19 @@
           (count (lambda () (length (contexture-test-items contexture-context)))))
       (contexture-conversation-test-type (concat "/add " file))
       (contexture-conversation-send)
-      (contexture-ert-wait-for (string-search "notes.txt" (contexture-conversation-test-context)))
+      (llm-ert-wait-for (string-search "notes.txt" (contexture-conversation-test-context)))
       (contexture-conversation-test-type "/drop nothing")
       (contexture-test-user-error "has no item called" (contexture-conversation-send))
       (should (equal (contexture-conversation--text) "/drop nothing"))
       (contexture-conversation--set-text "/drop notes.txt")
       (contexture-conversation-send)
-      (contexture-ert-wait-for (= (funcall count) 0))
+      (llm-ert-wait-for (= (funcall count) 0))
       (contexture-conversation-test-type "/undo")
       (contexture-conversation-send)
-      (contexture-ert-wait-for (= (funcall count) 1))
+      (llm-ert-wait-for (= (funcall count) 1))
       (contexture-conversation-test-type "/clear")
       (contexture-conversation-send)
-      (contexture-ert-wait-for (= (funcall count) 0)))))
+      (llm-ert-wait-for (= (funcall count) 0)))))
 
 (ert-deftest contexture-conversation-command-context-lists-the-items ()
   (contexture-conversation-test-with nil
@@ -247,7 +247,7 @@
       (contexture-conversation-test-send "Q2")
       (contexture-conversation-test-type (concat "/back " name))
       (contexture-conversation-send)
-      (contexture-ert-wait-for (not (string-search "Q2" (contexture-conversation-test-shown))))
+      (llm-ert-wait-for (not (string-search "Q2" (contexture-conversation-test-shown))))
       (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1"))))))
 
 (ert-deftest contexture-conversation-command-back-says-how-to-undo-it ()
@@ -274,13 +274,13 @@
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-conversation-test-send "Q1")
     (contexture-conversation-name-turn "before two")
-    (contexture-ert-wait-for (contexture--ask 'list-checkpoints '(:session "talk")))
+    (llm-ert-wait-for (contexture--ask 'list-checkpoints '(:session "talk")))
     (contexture-conversation-test-send "Q2")
     (contexture-conversation-test-type "/back before t")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("before two")))
     (insert "wo")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (not (string-search "Q2" (contexture-conversation-test-shown))))
+    (llm-ert-wait-for (not (string-search "Q2" (contexture-conversation-test-shown))))
     (should (equal (contexture-conversation--text) ""))
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1")))))
 
@@ -290,7 +290,7 @@
       (contexture-conversation--set-text text)
       (contexture-conversation-send)
       (should (equal (contexture-conversation--text) ""))
-      (contexture-ert-wait-for (equal (contexture-conversation--text) text)))
+      (llm-ert-wait-for (equal (contexture-conversation--text) text)))
     (should (string-search "Error: No turn is called nowhere;"
                            (contexture-conversation-test-shown)))
     (contexture-conversation--set-text "")
@@ -319,7 +319,7 @@
     (contexture-request 'build-context '(:session "talk"))
     (contexture-conversation-test-type "/explain")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (get-buffer "*contexture: explain*"))))
+    (llm-ert-wait-for (get-buffer "*contexture: explain*"))))
 
 (ert-deftest contexture-conversation-command-explain-is-about-this-session ()
   (contexture-conversation-test-with nil
@@ -329,7 +329,7 @@
                              (contexture-conversation-send))
                            (lambda () (call-interactively #'contexture-explain))))
       (funcall explain)
-      (contexture-ert-wait-for (get-buffer "*contexture: explain*"))
+      (llm-ert-wait-for (get-buffer "*contexture: explain*"))
       (with-current-buffer "*contexture: explain*"
         (should (string-match-p "conversation talk," header-line-format))
         (kill-buffer)))))
@@ -342,8 +342,8 @@
                          (:section :messages :role :user :tokens 2 :id "msg-1")))))
     (contexture-conversation-test-type "/preview Well?")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
-    (let ((asked (car (last (contexture-ert-calls 'chat)))))
+    (llm-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+    (let ((asked (car (last (llm-ert-calls 'chat)))))
       (should (plist-get asked :dry-run))
       (should (equal (plist-get asked :content) "Well?")))
     (with-current-buffer contexture-conversation-preview-buffer
@@ -356,7 +356,7 @@
   (contexture-conversation-test-with '(("A1"))
     (contexture-conversation-test-type "/preview Well?")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+    (llm-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
     (with-current-buffer contexture-conversation-preview-buffer
       (should (string-match-p "^ +\"content\": \"Well\\?\",?$" (buffer-string))))))
 
@@ -381,7 +381,7 @@
 
 (ert-deftest contexture-conversation-commands-complete-what-they-take ()
   (contexture-conversation-test-with nil
-    (contexture-ert-wait-for contexture-conversation--templates)
+    (llm-ert-wait-for contexture-conversation--templates)
     (contexture-conversation-test-type "/notes go")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("goal-oriented")))
     (should-not (member "explain" contexture-conversation--templates))
@@ -389,7 +389,7 @@
     (contexture-conversation--set-text "/drop ")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("a.el")))
     (contexture-test-file "notes.txt" "note")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-conversation--set-text "/add no")
     (should (member "notes.txt" (car (contexture-conversation-input-tests--completions))))
     (contexture-conversation--set-text "/hel")
@@ -414,7 +414,7 @@
     (contexture-conversation-test-type "my precious draft")
     (contexture-conversation-input-tests--elsewhere
       (contexture-request 'add-context (list :manager contexture-context :content "one"))
-      (contexture-ert-wait-for (string-search "1 item" (contexture-conversation-test-context)))
+      (llm-ert-wait-for (string-search "1 item" (contexture-conversation-test-context)))
       (contexture-conversation--resized (get-buffer-window session))
       (should (equal (contexture-conversation--text) "my precious draft"))
       (should (= (window-point (get-buffer-window session)) (point-max))))))

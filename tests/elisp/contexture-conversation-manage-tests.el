@@ -56,7 +56,7 @@
     (contexture-test-settle)
     (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
       (contexture-conversation-test-send "/notes nosuch")
-      (contexture-ert-wait-for (string-search "Error: no template \"nosuch\""
+      (llm-ert-wait-for (string-search "Error: no template \"nosuch\""
                                               (contexture-conversation-test-shown)))
       (contexture-test-settle)
       (should-not (contexture-test--message-after start "nosuch manages")))
@@ -74,7 +74,7 @@
 
 (ert-deftest contexture-conversation-manage-header-has-a-button-and-a-menu ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for contexture-conversation--templates)
+    (llm-ert-wait-for contexture-conversation--templates)
     (contexture-conversation-switch-notes "goal-oriented")
     (let* ((part (cl-find "notes: goal-oriented" header-line-format :test #'equal
                           :key (lambda (it) (substring-no-properties it))))
@@ -95,7 +95,7 @@
     (kill-buffer)
     (delete-file contexture-conversation-history-file)
     (contexture-conversation-test-open "talk")
-    (contexture-ert-wait-for (string-search "notes: debug-error"
+    (llm-ert-wait-for (string-search "notes: debug-error"
                                             (contexture-conversation-test-header)))))
 
 (ert-deftest contexture-conversation-manage-comes-back-after-the-server-was-killed ()
@@ -103,7 +103,7 @@
     (contexture-conversation-switch-notes "debug-error")
     (contexture-test-settle)
     (contexture-ert-kill-server t)
-    (contexture-ert-wait-for (not (contexture-running-p)))
+    (llm-ert-wait-for (not (contexture-running-p)))
     (should (equal (plist-get (contexture-conversation-manage-tests--settings) :template)
                    "debug-error"))
     (contexture-conversation-test-send "Q")
@@ -113,7 +113,7 @@
   (contexture-conversation-test-with '(("A"))
     (contexture-request 'configure-session
                         '(:session "talk" :manage t :template "goal-oriented"))
-    (contexture-ert-wait-for (string-search "notes: goal-oriented"
+    (llm-ert-wait-for (string-search "notes: goal-oriented"
                                             (contexture-conversation-test-header)))))
 
 (ert-deftest contexture-conversation-manage-is-switched-while-an-answer-comes ()
@@ -122,7 +122,7 @@
     (contexture-test-at-once
       (contexture-conversation-switch-notes "goal-oriented"))
     (should (string-search "notes: goal-oriented" (contexture-conversation-test-header)))
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (plist-get (contexture-request 'configure-session '(:session "talk")) :manage))
     (should (contexture-conversation--busy-p))
     (contexture-conversation-cancel)
@@ -203,7 +203,7 @@
 
 (ert-deftest contexture-conversation-manage-directive-completes ()
   (contexture-conversation-test-with '(("One"))
-    (contexture-ert-wait-for contexture-conversation--templates)
+    (llm-ert-wait-for contexture-conversation--templates)
     (contexture-conversation-test-type "@context-h")
     (completion-at-point)
     (should (equal (contexture-conversation--text) "@context-helper "))
@@ -303,7 +303,7 @@
     (contexture-conversation-test-send "Count")
     (let ((id (contexture-conversation--session-id)))
       (contexture-dashboard id)
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (string-match-p "Notes +\\[All notes\\]\n  Notes are taken of the kind goal-oriented\n\
   turn 1 +managed +goal-oriented +"
                           (buffer-substring-no-properties (point-min) (point-max)))))))
@@ -316,7 +316,7 @@
     (contexture-conversation-test-type "not sent")
     (contexture-conversation--keep-draft)
     (contexture-request 'rename-session '(:session "talk" :name "walk"))
-    (contexture-ert-wait-for (equal (buffer-name) "*contexture: walk*"))
+    (llm-ert-wait-for (equal (buffer-name) "*contexture: walk*"))
     (should (string-search " walk " (contexture-conversation-test-header)))
     (let ((kept (contexture-conversation--file-contents)))
       (should (equal (plist-get kept :drafts) '(("walk" . "not sent"))))
@@ -330,7 +330,7 @@
   (contexture-conversation-test-with '(("One"))
     (rename-buffer "mine")
     (contexture-request 'rename-session '(:session "talk" :name "walk"))
-    (contexture-ert-wait-for (string-search " walk " (contexture-conversation-test-header)))
+    (llm-ert-wait-for (string-search " walk " (contexture-conversation-test-header)))
     (should (equal (buffer-name) "mine"))))
 
 (provide 'contexture-conversation-manage-tests)

@@ -15,7 +15,7 @@
 
 (defmacro contexture-conversation-test-with (answers &rest body)
   "Run BODY in the buffer of the conversation \"talk\" with a model that says ANSWERS.
-They are lists of pieces, as in `contexture-ert-with-model'.  There is no
+They are lists of pieces, as in `llm-ert-with-model'.  There is no
 model if ANSWERS is nil."
   (declare (indent 1) (debug t))
   `(contexture-conversation-test--with-model ,answers
@@ -60,7 +60,7 @@ MORE, a property list, replaces parts of the result."
 
 (defun contexture-conversation-test--with-model (answers function)
   "Call FUNCTION with a server that keeps its state, whose model says ANSWERS."
-  (contexture-ert-with-model
+  (llm-ert-with-model
       (mapcar (lambda (answer)
                 (append answer '((usage :input 1200 :output 34))))
               answers)
@@ -79,7 +79,7 @@ MORE, a property list, replaces parts of the result."
 
 (defun contexture-conversation-test--afresh (function)
   "Call FUNCTION with no history and no conversations."
-  (let* ((contexture-conversation-history-file (concat contexture-ert-directory "history"))
+  (let* ((contexture-conversation-history-file (concat llm-ert-directory "history"))
          (contexture-conversation--history nil)
          (contexture-conversation--new-history nil)
          (contexture-conversation--read nil)
@@ -95,13 +95,13 @@ MORE, a property list, replaces parts of the result."
   "Open the conversation NAME, and wait until it is there; its buffer is current."
   (contexture-conversation name)
   (set-buffer (window-buffer))
-  (contexture-ert-wait-for (and contexture-conversation--stats
+  (llm-ert-wait-for (and contexture-conversation--stats
                                 (or contexture-conversation--messages
                                     (string-match-p "Write a question" (buffer-string))))))
 
 (defun contexture-conversation-test-project (name)
   "Make a project called NAME with the file a.el; return the file."
-  (make-directory (concat contexture-ert-directory name "/.git") t)
+  (make-directory (concat llm-ert-directory name "/.git") t)
   (contexture-test-file (concat name "/a.el") (format "(defun %s (x)" name) "  (car x))"))
 
 (defun contexture-conversation-test-type (text)
@@ -117,7 +117,7 @@ MORE, a property list, replaces parts of the result."
 
 (defun contexture-conversation-test-wait ()
   "Wait until no turn is being answered and nothing is on its way."
-  (contexture-ert-wait-for (not (contexture-conversation--busy-p)))
+  (llm-ert-wait-for (not (contexture-conversation--busy-p)))
   (contexture-test-settle)
   (contexture-test-settle))
 
@@ -144,14 +144,14 @@ MORE, a property list, replaces parts of the result."
 (defun contexture-conversation-test-settled-count ()
   "Wait until the server has counted what this conversation would send now."
   (let ((entry (gethash (plist-get contexture-conversation--session :id) contexture-count--entries)))
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (not (or (contexture-count--entry-timer entry) (contexture-count--entry-asking entry)
                  (contexture-count--entry-stale entry))))
     (contexture-test-settle)))
 
 (defun contexture-conversation-test-last-shown ()
   "Return the last request that the model got, as text."
-  (format "%s" (car (last (contexture-ert-shown)))))
+  (format "%s" (car (last (llm-ert-shown)))))
 
 (defun contexture-conversation-test-goto (text)
   "Go to TEXT, the last one above the prompt."
@@ -162,7 +162,7 @@ MORE, a property list, replaces parts of the result."
   "Ask TEXT, and wait until SHOWN is on the screen."
   (contexture-conversation-test-type text)
   (contexture-conversation-send)
-  (contexture-ert-wait-for (string-search shown (contexture-conversation-test-shown))))
+  (llm-ert-wait-for (string-search shown (contexture-conversation-test-shown))))
 
 (provide 'contexture-conversation-test-helper)
 ;;; contexture-conversation-test-helper.el ends here

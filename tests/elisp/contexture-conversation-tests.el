@@ -39,7 +39,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-test-type "Count")
     (contexture-conversation-send)
     (insert "and th")
-    (contexture-ert-wait-for (string-search "One, two" (contexture-conversation-test-shown)))
+    (llm-ert-wait-for (string-search "One, two" (contexture-conversation-test-shown)))
     (insert "en?")
     (should (equal (contexture-conversation--text) "and then?"))
     (should (= (point) (point-max)))))
@@ -198,7 +198,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-switch-model "large" "local")
     (contexture-conversation-switch-notes "goal-oriented")
     (contexture-conversation-test-send "One")
-    (let ((asked (car (last (contexture-ert-calls 'chat)))))
+    (let ((asked (car (last (llm-ert-calls 'chat)))))
       (should (equal (list (plist-get asked :content) (plist-get asked :model)
                            (plist-get asked :provider) (plist-get asked :template)
                            (plist-get asked :manage))
@@ -206,16 +206,16 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (should (plist-get asked :request-key)))
     (contexture-conversation-switch-notes "off")
     (contexture-conversation-test-send "Two")
-    (should (plist-member (car (last (contexture-ert-calls 'chat))) :manage))
-    (should-not (plist-get (car (last (contexture-ert-calls 'chat))) :manage))
-    (should-not (plist-member (car (last (contexture-ert-calls 'chat))) :template))))
+    (should (plist-member (car (last (llm-ert-calls 'chat))) :manage))
+    (should-not (plist-get (car (last (llm-ert-calls 'chat))) :manage))
+    (should-not (plist-member (car (last (llm-ert-calls 'chat))) :template))))
 
 (ert-deftest contexture-conversation-uses-the-model-of-the-option ()
   (contexture-conversation-test-played (mapcar #'contexture-conversation-test-reply '("A" "B"))
     (let ((contexture-model "large"))
       (should (equal (contexture-conversation--model) "large"))
       (contexture-conversation-test-send "One")
-      (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :model) "large"))
+      (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :model) "large"))
       (setq contexture-conversation--providers '((:name "home" :model "small")))
       (setq contexture-model "home")
       (should (equal (contexture-conversation--model-params) '(:provider "home")))
@@ -299,7 +299,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-test-begin "All?" "Half")
     (dolist (text '("Third" "Fourth"))
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for (string-search text (contexture-conversation-test-shown))))
+      (llm-ert-wait-for (string-search text (contexture-conversation-test-shown))))
     (contexture-conversation-cancel)
     (contexture-conversation-test-wait)
     (should (string-search "Fourth\nCancelled" (contexture-conversation-test-shown)))
@@ -334,7 +334,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (setq contexture-conversation--history nil contexture-conversation--read nil)
     (contexture-conversation-test-open "talk")
     (should (string-match-p "\\`You\nQ1\n\nlarge\n# A1\n" (contexture-conversation-test-shown)))
-    (contexture-ert-wait-for contexture-conversation--items)
+    (llm-ert-wait-for contexture-conversation--items)
     (should (string-match-p "1 item, 1 token" (contexture-conversation-test-context)))
     (should (equal (contexture-conversation--text) "not sent"))
     (should (equal (plist-get contexture-conversation--settings :model) "large"))
@@ -352,7 +352,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (contexture-conversation-test-open "talk")
       (should (equal (contexture-conversation--text) (nth 2 case)))
       (when (car case)
-        (contexture-ert-wait-for (string-search "One" (contexture-conversation-test-shown)))
+        (llm-ert-wait-for (string-search "One" (contexture-conversation-test-shown)))
         (should (string-search "Count" (contexture-conversation-test-shown)))))))
 
 (defmacro contexture-conversation-tests--reopened (how &rest body)
@@ -378,7 +378,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
             (goto-char (point-min))
             (save-current-buffer (funcall ask)))
           (with-current-buffer "*contexture: talk*"
-            (contexture-ert-wait-for (string-search "Third." (contexture-conversation-test-shown)))
+            (llm-ert-wait-for (string-search "Third." (contexture-conversation-test-shown)))
             (contexture-conversation-test-wait)
             (let ((at 0))
               (dolist (message (contexture-conversation-test-log))
@@ -407,7 +407,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
       (contexture-request 'add-message '(:session "other" :content "by someone else"))
       (contexture-conversation-tests--reopened how
         (with-temp-buffer
-          (setq default-directory contexture-ert-directory)
+          (setq default-directory llm-ert-directory)
           (contexture-conversation)
           (should (equal "talk" (plist-get contexture-conversation--session :session))))))))
 
@@ -461,11 +461,11 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-test-send "Q1")
     (should (string-search "1200 tokens" (contexture-conversation-test-shown)))
     (contexture-request 'add-message '(:session "talk" :content "Said elsewhere"))
-    (contexture-ert-wait-for (string-search "Said elsewhere" (contexture-conversation-test-shown)))
+    (llm-ert-wait-for (string-search "Said elsewhere" (contexture-conversation-test-shown)))
     (contexture-request 'chat '(:session "talk" :content "Asked elsewhere"))
-    (contexture-ert-wait-for (string-search "Answered elsewhere" (contexture-conversation-test-shown)))
+    (llm-ert-wait-for (string-search "Answered elsewhere" (contexture-conversation-test-shown)))
     (contexture-request 'rollback '(:session "talk"))
-    (contexture-ert-wait-for (null contexture-conversation--messages))))
+    (llm-ert-wait-for (null contexture-conversation--messages))))
 
 (ert-deftest contexture-conversation-shows-the-last-of-a-long-session ()
   (let ((contexture-conversation-shown-messages 4))
@@ -475,19 +475,19 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
                                 :messages (cl-loop for number from 1 to 10 collect
                                                    (list :content (format "Q%d." number)))))
       (contexture-conversation-redraw)
-      (contexture-ert-wait-for contexture-conversation--messages)
+      (llm-ert-wait-for contexture-conversation--messages)
       (should (string-match-p "\\`Earlier messages are not shown; C-u C-c M-g shows them"
                               (contexture-conversation-test-shown)))
       (should-not (string-search "Q6." (contexture-conversation-test-shown)))
       (contexture-conversation-redraw t)
-      (contexture-ert-wait-for (string-search "Q1." (contexture-conversation-test-shown))))))
+      (llm-ert-wait-for (string-search "Q1." (contexture-conversation-test-shown))))))
 
 ;;;; What is around it
 
 (ert-deftest contexture-conversation-header-tells-session-model-template-tokens ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for contexture-conversation--providers)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for contexture-conversation--providers)
+    (llm-ert-wait-for
         (string-match-p
          "\\` talk  scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed\\'"
          (contexture-conversation-test-header)))
@@ -497,7 +497,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 
 (ert-deftest contexture-conversation-mode-has-a-plain-name-and-its-count-beside-it ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (equal " 0/96,000" (mapconcat (lambda (part) (eval (cadr part) t)) mode-line-process "")))
     (should (equal mode-name "Conversation"))))
 
@@ -506,7 +506,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-conversation-test-with '(("A"))
       (contexture-conversation-test-open (plist-get (contexture-request 'open-session) :session))
       (contexture-conversation-test-send name)
-      (contexture-ert-wait-for (equal (plist-get contexture-conversation--session :session) name))
+      (llm-ert-wait-for (equal (plist-get contexture-conversation--session :session) name))
       (should (equal (buffer-name) "*contexture: How does this funct…*"))
       (should (string-search "How does this function" (contexture-conversation-test-header))))))
 
@@ -517,7 +517,7 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
     (contexture-request 'add-context
                         (list :manager contexture-context :content "(car x)"
                               :metadata (list :filename "/x/a.el" :start-line 3 :end-line 3)))
-    (contexture-ert-wait-for (string-match-p "\\`Context: \\[a\\.el:3[^]]* [0-9]+\\]  1 item"
+    (llm-ert-wait-for (string-match-p "\\`Context: \\[a\\.el:3[^]]* [0-9]+\\]  1 item"
                                              (contexture-conversation-test-context)))))
 
 (ert-deftest contexture-conversation-context-line-fits-its-line ()
@@ -533,14 +533,14 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-conversation-mentions-are-shown-and-counted-before-they-are-sent ()
   (contexture-conversation-test-with '(("A1"))
     (contexture-test-file "notes.txt" "a note")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-conversation-test-type "See @notes.txt")
     (let ((completion (contexture-mention--begin (- (point) 9))))
-      (contexture-ert-wait-for (contexture-mention--file-p completion "notes.txt"))
+      (llm-ert-wait-for (contexture-mention--file-p completion "notes.txt"))
       (contexture-mention--accepted completion "notes.txt" 'finished))
-    (contexture-ert-wait-for (string-match-p "\\[@notes\\.txt[^]]* 3\\]  1 item, 3 tokens; @ goes"
+    (llm-ert-wait-for (string-match-p "\\[@notes\\.txt[^]]* 3\\]  1 item, 3 tokens; @ goes"
                                              (contexture-conversation-test-context)))
-    (contexture-ert-wait-for (not (string-search "counting" (contexture-conversation-test-header))))
+    (llm-ert-wait-for (not (string-search "counting" (contexture-conversation-test-header))))
     (let ((id (contexture-conversation--session-id)))
       (contexture-conversation-test-settled-count)
       (let ((counted (plist-get (contexture-count--of id) :tokens)))
@@ -555,14 +555,14 @@ scripted: 1200 tokens in, 34 out, cost 0.00094
 (ert-deftest contexture-conversation-mentions-go-with-one-question ()
   (contexture-conversation-test-with '(("A1") ("A2") ("A3") ("A4"))
     (contexture-test-file "sub/notes.txt" "a note")
-    (setq default-directory (concat contexture-ert-directory "sub/"))
+    (setq default-directory (concat llm-ert-directory "sub/"))
     (let ((shown (lambda () (string-search "a note" (contexture-conversation-test-last-shown))))
           (kept (contexture-request 'list-managers)))
       (contexture-test-message "^With this question only: .*notes\\.txt (3 tokens); \
 no file and no symbol known here matches @nix; it is only text"
         (contexture-conversation-test-send "See @notes.txt, @notes.txt and @nix"))
       (should (funcall shown))
-      (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :content)
+      (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :content)
                      "See @notes.txt, @notes.txt and @nix"))
       (contexture-conversation-test-send "And the next?")
       (should-not (funcall shown))
@@ -580,11 +580,11 @@ no file and no symbol known here matches @nix; it is only text"
 (ert-deftest contexture-conversation-added-file-stays-with-later-questions ()
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-test-file "notes.txt" "a note")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-conversation-test-send "See @notes.txt")
     (contexture-conversation-test-type "/add notes.txt")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (string-match-p "\\[notes\\.txt" (contexture-conversation-test-context)))
+    (llm-ert-wait-for (string-match-p "\\[notes\\.txt" (contexture-conversation-test-context)))
     (contexture-conversation-test-send "And @notes.txt now?")
     (should (string-search "a note" (contexture-conversation-test-last-shown)))
     (should (contexture-test-only-item contexture-context))))
@@ -593,7 +593,7 @@ no file and no symbol known here matches @nix; it is only text"
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-test-file "one.txt" "the first")
     (contexture-test-file "two.txt" "the second")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-conversation-test-type "See @one.txt")
     (contexture-conversation-send)
     (contexture-conversation-test-type "See @two.txt")
@@ -611,7 +611,7 @@ no file and no symbol known here matches @nix; it is only text"
 (ert-deftest contexture-conversation-question-is-sent-although-its-mention-cannot-be-read ()
   (contexture-conversation-test-with '(("A1"))
     (contexture-test-file "picture.txt" "\0\0")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (contexture-test-message "picture\\.txt"
       (contexture-conversation-test-send "See @picture.txt"))
     (should (string-search "A1" (contexture-conversation-test-shown)))))
@@ -633,7 +633,7 @@ no file and no symbol known here matches @nix; it is only text"
       (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))
     (kill-buffer)
     (with-temp-buffer
-      (setq default-directory contexture-ert-directory)
+      (setq default-directory llm-ert-directory)
       (contexture-conversation)
       (should (equal (buffer-name (window-buffer)) "*contexture: talk*")))))
 
@@ -653,7 +653,7 @@ no file and no symbol known here matches @nix; it is only text"
 
 (ert-deftest contexture-conversation-says-at-once-that-no-model-is-set-up ()
   (contexture-conversation-test-with nil
-    (contexture-ert-wait-for (string-search "No model is set up yet: use M-x contexture-conf"
+    (llm-ert-wait-for (string-search "No model is set up yet: use M-x contexture-conf"
                                             (contexture-conversation-test-shown)))
     (setq contexture-conversation--providers '((:name "play" :model "scripted")))
     (contexture-conversation--forget-no-model)
@@ -665,7 +665,7 @@ no file and no symbol known here matches @nix; it is only text"
     (contexture-conversation-switch-model "large")
     (contexture-conversation-test-send "Q")
     (should (string-search "does not know the parameter model" (contexture-conversation-test-shown)))
-    (should-not (plist-get (car (last (contexture-ert-calls 'chat))) :model))
+    (should-not (plist-get (car (last (llm-ert-calls 'chat))) :model))
     (should (equal (contexture-conversation--text) ""))))
 
 (ert-deftest contexture-conversation-model-may-be-the-name-of-a-provider ()
@@ -674,7 +674,7 @@ no file and no symbol known here matches @nix; it is only text"
     (contexture-conversation-switch-model "local")
     (should (equal (contexture-conversation--model) "llama"))
     (contexture-conversation-test-send "Q")
-    (should (equal (plist-get (car (last (contexture-ert-calls 'chat))) :provider) "local"))))
+    (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :provider) "local"))))
 
 (ert-deftest contexture-conversation-leaves-imported-sessions-to-their-agents ()
   (cl-letf (((symbol-function 'contexture--ask)
@@ -685,7 +685,7 @@ no file and no symbol known here matches @nix; it is only text"
 (ert-deftest contexture-conversation-says-once-that-there-is-no-model ()
   (contexture-conversation-test-with nil
     (contexture-conversation-test-wait)
-    (contexture-ert-wait-for (string-search "no model" (contexture-conversation-test-header)))
+    (llm-ert-wait-for (string-search "no model" (contexture-conversation-test-header)))
     (should (= 1 (cl-count-if (lambda (part) (string-search "no model" part))
                               (cl-remove-if-not #'stringp header-line-format))))))
 
@@ -714,7 +714,7 @@ no file and no symbol known here matches @nix; it is only text"
   (contexture-conversation-test-with '(("A"))
     (contexture-request 'add-message '(:session "talk" :content "Said before"))
     (call-interactively #'contexture-conversation-preview)
-    (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+    (llm-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
     (contexture-test-settle)
     (with-current-buffer contexture-conversation-preview-buffer
       (should (string-search "Said before" (buffer-string)))
@@ -728,7 +728,7 @@ no file and no symbol known here matches @nix; it is only text"
           (append contexture-providers
                   (list (list "second" :kind 'ollama :model "m2"
                               :base-url (llm-ert-url)))))
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (cl-find "second" (contexture-request 'list-providers) :test #'equal
                  :key (lambda (it) (plist-get it :name))))))
 
@@ -757,11 +757,11 @@ no file and no symbol known here matches @nix; it is only text"
       (save-window-excursion (funcall start))
       (contexture-conversation-test-open "new")
       (contexture-conversation-test-send "which port?")
-      (should-not (string-search "8080" (format "%S" (contexture-ert-shown))))
+      (should-not (string-search "8080" (format "%S" (llm-ert-shown))))
       (contexture-conversation-test-send "/memories port")
-      (contexture-ert-wait-for (string-search "8080" (contexture-conversation--text)))
+      (llm-ert-wait-for (string-search "8080" (contexture-conversation--text)))
       (contexture-conversation-test-send "which port?")
-      (should (string-search "8080" (format "%S" (contexture-ert-shown)))))))
+      (should (string-search "8080" (format "%S" (llm-ert-shown)))))))
 
 (ert-deftest contexture-conversation-tells-what-others-did-in-one-line ()
   (contexture-conversation-test-with '(("A"))
@@ -791,16 +791,16 @@ no file and no symbol known here matches @nix; it is only text"
       (cl-letf (((symbol-function 'contexture--message)
                  (lambda (&rest arguments) (push (apply #'format arguments) told))))
         (contexture-conversation-undo)
-        (contexture-ert-wait-for told)
+        (llm-ert-wait-for told)
         (contexture-conversation-test-wait))
       (should-not (cl-find-if (lambda (it) (string-search "Another client" it)) told)))))
 
 (ert-deftest contexture-conversation-line-forgets-what-went-with-the-question ()
   (contexture-conversation-test-with '(("A"))
     (contexture-test-file "notes.txt" "some notes")
-    (setq default-directory contexture-ert-directory)
-    (contexture-conversation-test-type (format "What is in @%snotes.txt ?" contexture-ert-directory))
-    (contexture-ert-wait-for
+    (setq default-directory llm-ert-directory)
+    (contexture-conversation-test-type (format "What is in @%snotes.txt ?" llm-ert-directory))
+    (llm-ert-wait-for
         (string-search "@ goes with this question only" (contexture-conversation-test-context)))
     (contexture-conversation-send)
     (should-not (string-search "notes.txt" (contexture-conversation-test-context)))

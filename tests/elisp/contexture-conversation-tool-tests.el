@@ -22,14 +22,14 @@
   (declare (indent 1) (debug t))
   `(contexture-conversation-test-with ,answers
      (contexture-conversation-tools 'on)
-     (contexture-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))
+     (llm-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))
      ,@body))
 
 (defun contexture-conversation-tool-tests--ask (text)
   "Ask TEXT, and wait until the model wants to use a tool."
   (contexture-conversation-test-type text)
   (contexture-conversation-send)
-  (contexture-ert-wait-for contexture-conversation--approvals)
+  (llm-ert-wait-for contexture-conversation--approvals)
   (goto-char (point-max)))
 
 (defun contexture-conversation-tool-tests--contents ()
@@ -76,7 +76,7 @@
     (contexture-conversation-tool-tests--ask "Note it")
     (contexture-conversation-approve-always)
     (contexture-conversation-test-wait)
-    (contexture-ert-wait-for (equal (plist-get contexture-conversation--tool-settings :allowed-tools)
+    (llm-ert-wait-for (equal (plist-get contexture-conversation--tool-settings :allowed-tools)
                                     '("add_text")))
     (contexture-conversation-test-send "Once more")
     (should (= (length (contexture-conversation-tool-tests--contents)) 2))
@@ -113,7 +113,7 @@
     (contexture-conversation-test-type "Note it")
     (contexture-conversation-send)
     (insert "mean")
-    (contexture-ert-wait-for contexture-conversation--approvals)
+    (llm-ert-wait-for contexture-conversation--approvals)
     (insert "while")
     (should (equal (contexture-conversation--text) "meanwhile"))
     (should (= (point) (point-max)))
@@ -169,13 +169,13 @@
   (contexture-conversation-test-played contexture-conversation-tool-tests--unknown
     (contexture-conversation-tool-tests--ask "Note it")
     (contexture-conversation-approve 'once)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (string-search "  add_text: not decided; the server no longer waits for a decision\n"
                        (contexture-conversation-test-shown)))
     (should-not contexture-conversation--approvals)
     (should-not (string-search "allowed" (contexture-conversation-test-shown)))
     (contexture-conversation-cancel)
-    (contexture-ert-go-on 'cancelled)
+    (llm-ert-go-on 'cancelled)
     (contexture-conversation-test-wait)))
 
 (ert-deftest contexture-conversation-tool-decision-that-cannot-be-told-is-asked-for-again ()
@@ -191,7 +191,7 @@
       (should (eq (key-binding "y") #'contexture-conversation-approve-once))
       (should (= (length contexture-conversation--approvals) 1)))
     (contexture-conversation-cancel)
-    (contexture-ert-go-on 'cancelled)
+    (llm-ert-go-on 'cancelled)
     (contexture-conversation-test-wait)
     (should (string-search "add_text: not decided\n" (contexture-conversation-test-shown)))))
 
@@ -201,7 +201,7 @@
     (contexture-conversation-tool-tests--ask "Note it")
     (let ((before (car contexture-conversation--approvals)))
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for (and contexture-conversation--approvals
+      (llm-ert-wait-for (and contexture-conversation--approvals
                                     (not (eq before (car contexture-conversation--approvals)))))
       (should (= (length contexture-conversation--approvals) 1))
       (contexture-test-user-error "have already decided"
@@ -218,7 +218,7 @@
         ("Done."))
     (contexture-conversation-tool-tests--ask "Note both")
     (contexture-conversation-approve 'refuse)
-    (contexture-ert-wait-for contexture-conversation--approvals)
+    (llm-ert-wait-for contexture-conversation--approvals)
     (contexture-conversation-approve 'once)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-tool-tests--contents) '("two")))))
@@ -354,21 +354,21 @@
     (should (string-search "Models are offered no tools" (contexture-conversation-test-shown)))
     (should-not (string-search "tools" (contexture-conversation-test-header)))
     (contexture-conversation-test-send "/tools on")
-    (contexture-ert-wait-for (string-search "tools" (contexture-conversation-test-header)))
+    (llm-ert-wait-for (string-search "tools" (contexture-conversation-test-header)))
     (contexture-conversation-test-send "/tools list")
     (should (string-match-p "  add_file +asks each time" (contexture-conversation-test-shown)))
     (contexture-conversation-test-send "/tools off")
-    (contexture-ert-wait-for (not (string-search "tools" (contexture-conversation-test-header))))))
+    (llm-ert-wait-for (not (string-search "tools" (contexture-conversation-test-header))))))
 
 (ert-deftest contexture-conversation-tools-allow-and-ask ()
   (contexture-conversation-test-with contexture-conversation-tool-tests--add
     (let ((allowed (lambda () (plist-get contexture-conversation--tool-settings :allowed-tools))))
       (contexture-conversation-test-send "/tools allow list_context")
-      (contexture-ert-wait-for (equal (funcall allowed) '("list_context")))
+      (llm-ert-wait-for (equal (funcall allowed) '("list_context")))
       (contexture-conversation-test-send "/tools allow read")
-      (contexture-ert-wait-for (= (length (funcall allowed)) 2))
+      (llm-ert-wait-for (= (length (funcall allowed)) 2))
       (contexture-conversation-test-send "/tools ask list_context")
-      (contexture-ert-wait-for (equal (funcall allowed) '("read"))))
+      (llm-ert-wait-for (equal (funcall allowed) '("read"))))
     (contexture-conversation-test-type "/tools allow rm")
     (contexture-test-user-error "no tool rm; the tools are list_context" (contexture-conversation-send))
     (contexture-conversation--set-text "/tools maybe")
@@ -389,9 +389,9 @@
     (contexture-test-settle)
     (contexture-ert-kill-server t)
     (setq contexture-conversation--tool-settings nil)
-    (contexture-ert-wait-for (not (contexture-running-p)))
+    (llm-ert-wait-for (not (contexture-running-p)))
     (contexture-request 'ping)
-    (contexture-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))))
+    (llm-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))))
 
 (ert-deftest contexture-conversation-tools-show-the-lines-of-an-argument ()
   (should (equal (contexture-conversation--pretty

@@ -70,7 +70,7 @@
 (ert-deftest contexture-conversation-has-the-server-forget-what-was-not-answered ()
   (contexture-conversation-test-with '(((error bad-request "no")) ("Yes"))
     (contexture-conversation-test-send "All?")
-    (contexture-ert-wait-for (null (contexture-conversation-test-log)))
+    (llm-ert-wait-for (null (contexture-conversation-test-log)))
     (contexture-conversation-send)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-test-log) '((:user "All?") (:assistant "Yes"))))))
@@ -100,13 +100,13 @@
   (contexture-conversation-test-with '((hang))
     (contexture-conversation-test-type "Count")
     (contexture-conversation-send)
-    (contexture-ert-wait-for (contexture-ert-shown))
+    (llm-ert-wait-for (llm-ert-shown))
     (contexture-conversation-cancel)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation--text) "Count"))
     (should (string-search "your question is back at the prompt"
                            (contexture-conversation-test-shown)))
-    (contexture-ert-wait-for (null (contexture-conversation-test-log)))))
+    (llm-ert-wait-for (null (contexture-conversation-test-log)))))
 
 (ert-deftest contexture-conversation-cancel-at-once-asks-nobody ()
   (contexture-conversation-test-with '(("One"))
@@ -114,7 +114,7 @@
     (contexture-conversation-send)
     (contexture-conversation-cancel)
     (contexture-conversation-test-wait)
-    (contexture-ert-should-not-called 'chat)
+    (llm-ert-should-not-called 'chat)
     (should (equal (contexture-conversation--text) "Count"))))
 
 (ert-deftest contexture-conversation-cancel-twice-forgets-a-silent-server ()
@@ -138,13 +138,13 @@
   (contexture-conversation-send)
   (pcase how
     ('failed nil)
-    ('cancelled (contexture-ert-wait-for (contexture-ert-shown))
+    ('cancelled (llm-ert-wait-for (llm-ert-shown))
                 (contexture-conversation-cancel))
-    ('killed (contexture-ert-wait-for (contexture-ert-shown))
+    ('killed (llm-ert-wait-for (llm-ert-shown))
              (contexture-ert-kill-server t)))
   (contexture-conversation-test-wait)
   (should (equal (contexture-conversation--text) "Count"))
-  (contexture-ert-wait-for (null (contexture-conversation-test-log))))
+  (llm-ert-wait-for (null (contexture-conversation-test-log))))
 
 (ert-deftest contexture-conversation-unanswered-question-is-free ()
   (dolist (how '(failed cancelled killed))
@@ -168,7 +168,7 @@
           ;; The model was sent the question once, and nothing that was taken back.
           (should (equal (mapcar (lambda (it) (plist-get it :content))
                                  (cl-remove "system"
-                                            (plist-get (car (last (contexture-ert-shown)))
+                                            (plist-get (car (last (llm-ert-shown)))
                                                        :messages)
                                             :key (lambda (it)
                                                    (format "%s" (plist-get it :role)))
@@ -260,9 +260,9 @@
     (contexture-conversation-test-send "Q2")
     (contexture-conversation-test-goto "A1")
     (contexture-conversation-branch "other")
-    (contexture-ert-wait-for (get-buffer "*contexture: other*"))
+    (llm-ert-wait-for (get-buffer "*contexture: other*"))
     (set-buffer "*contexture: other*")
-    (contexture-ert-wait-for contexture-conversation--messages)
+    (llm-ert-wait-for contexture-conversation--messages)
     (contexture-conversation-test-send "Q2b")
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1" "Q2b" "B2")))
     (set-buffer "*contexture: talk*")
@@ -274,9 +274,9 @@
     (contexture-conversation-test-send "Q2")
     (contexture-conversation-test-goto "Q2")
     (contexture-conversation-branch "other")
-    (contexture-ert-wait-for (get-buffer "*contexture: other*"))
+    (llm-ert-wait-for (get-buffer "*contexture: other*"))
     (set-buffer "*contexture: other*")
-    (contexture-ert-wait-for contexture-conversation--messages)
+    (llm-ert-wait-for contexture-conversation--messages)
     (should (equal (contexture-conversation--text) "Q2"))
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1")))))
 
@@ -286,9 +286,9 @@
     (contexture-conversation-test-send "Q1")
     (goto-char (point-max))
     (contexture-conversation-branch "other")
-    (contexture-ert-wait-for (get-buffer "*contexture: other*"))
+    (llm-ert-wait-for (get-buffer "*contexture: other*"))
     (set-buffer "*contexture: other*")
-    (contexture-ert-wait-for contexture-conversation--items)
+    (llm-ert-wait-for contexture-conversation--items)
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1")))))
 
 (ert-deftest contexture-conversation-branch-without-checkpoints-copies ()
@@ -298,7 +298,7 @@
     (contexture-conversation-test-send "Q2")
     (contexture-conversation-test-goto "A1")
     (contexture-conversation-branch "other")
-    (contexture-ert-wait-for (get-buffer "*contexture: other*"))
+    (llm-ert-wait-for (get-buffer "*contexture: other*"))
     (set-buffer "*contexture: other*")
     (should (equal (mapcar #'cadr (contexture-conversation-test-log)) '("Q1" "A1")))))
 
@@ -309,7 +309,7 @@
     (dolist (expected '("Why is it so?" "Why is it so? (2)"))
       (contexture-conversation-test-open (plist-get (contexture-request 'open-session) :session))
       (contexture-conversation-test-send "Why is\n  it so?")
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (equal (plist-get contexture-conversation--session :session) expected))
       (should (equal (buffer-name) (contexture-conversation--buffer-name expected)))
       (contexture-conversation-test-send "And then?")

@@ -114,7 +114,7 @@ An answer that is nil takes the default."
     (contexture-test-message "Added msg-1 to conversation Überblick 会話 🎉"
       (contexture-conversation-add-message "grüße"))
     (contexture-conversation-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation Überblick 会話 🎉*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation Überblick 会話 🎉*"))
     (with-current-buffer "*contexture: conversation Überblick 会話 🎉*"
       (should (string-match-p "grüße" (buffer-string))))))
 
@@ -216,7 +216,7 @@ An answer that is nil takes the default."
       (contexture-test-user-error "Mark a region"
         (call-interactively #'contexture-conversation-add-region))
       (contexture-conversation-add-region 5 8))
-    (contexture-ert-wait-for (contexture-request 'get-messages))
+    (llm-ert-wait-for (contexture-request 'get-messages))
     (should (equal (plist-get (car (contexture-request 'get-messages)) :content)
                    "two"))))
 
@@ -401,7 +401,7 @@ An answer that is nil takes the default."
         (call-interactively #'contexture-conversation-set)))
     (contexture-conversation-set :versioning nil)
     (contexture-test-settle)
-    (should (equal (car (last (contexture-ert-calls 'configure-session)))
+    (should (equal (car (last (llm-ert-calls 'configure-session)))
                    '(:versioning nil)))
     (contexture-test-message "model of conversation work: gpt-5"
       (contexture-conversation-set :model "gpt-5"))))
@@ -437,7 +437,7 @@ An answer that is nil takes the default."
     (contexture-request 'add-message
                         '(:role :tool :content "contents" :tool-call-id "c1"))
     (contexture-conversation-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation work*"))
     (with-current-buffer "*contexture: conversation work*"
       (should buffer-read-only)
       (should (string-match-p "4 messages, 4 sent" (format "%s" header-line-format)))
@@ -454,16 +454,16 @@ An answer that is nil takes the default."
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work" "first words" "an answer")
     (contexture-conversation-transcript nil "msg-1")
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation work*"))
     (with-current-buffer "*contexture: conversation work*"
       (contexture-conversation-transcript-copy)
       (should (equal (current-kill 0) "first words"))
       (contexture-conversation-transcript-pin)
-      (contexture-ert-wait-for (looking-at "user  msg-1.*, pinned"))
+      (llm-ert-wait-for (looking-at "user  msg-1.*, pinned"))
       (contexture-conversation-transcript-pin)
       (contexture-test-settle)
-      (should (plist-member (car (last (contexture-ert-calls 'pin-message))) :pinned))
-      (should-not (plist-get (car (last (contexture-ert-calls 'pin-message)))
+      (should (plist-member (car (last (llm-ert-calls 'pin-message))) :pinned))
+      (should-not (plist-get (car (last (llm-ert-calls 'pin-message)))
                              :pinned)))))
 
 (ert-deftest contexture-conversation-transcript-shows-what-was-rolled-back-when-asked ()
@@ -473,19 +473,19 @@ An answer that is nil takes the default."
     (contexture-conversations-tests--fill "work" "lost words")
     (contexture-request 'rollback)
     (contexture-conversation-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation work*"))
     (with-current-buffer "*contexture: conversation work*"
       (should-not (string-match-p "lost words" (buffer-string)))
       (contexture-conversation-transcript-toggle-log)
-      (contexture-ert-wait-for (string-match-p "lost words" (buffer-string)))
+      (llm-ert-wait-for (string-match-p "lost words" (buffer-string)))
       (contexture-conversation-transcript-toggle-log)
-      (contexture-ert-wait-for (not (string-match-p "lost words" (buffer-string)))))))
+      (llm-ert-wait-for (not (string-match-p "lost words" (buffer-string)))))))
 
 (ert-deftest contexture-conversation-transcript-of-an-empty-session-says-so ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work")
     (contexture-conversation-transcript nil)
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation work*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation work*"))
     (with-current-buffer "*contexture: conversation work*"
       (should (string-match-p "There is no message yet" (buffer-string)))
       (contexture-test-user-error "no message at point"
@@ -495,7 +495,7 @@ An answer that is nil takes the default."
   (contexture-conversations-tests--with
     (apply #'contexture-conversations-tests--fill "long" (contexture-conversations-tests--long 1000))
     (contexture-test-at-once (contexture-conversation-transcript nil "msg-500"))
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation long*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation long*"))
     (with-current-buffer "*contexture: conversation long*"
       (should (looking-at "assistant  msg-500"))
       (should (string-match-p "1,000 messages" (format "%s" header-line-format))))))
@@ -507,11 +507,11 @@ An answer that is nil takes the default."
     (contexture-test-message "No conversation matches zebra"
       (contexture-conversation-search "zebra"))
     (contexture-conversation-search "capacitor")
-    (contexture-ert-wait-for (get-buffer contexture-conversation-search-buffer))
+    (llm-ert-wait-for (get-buffer contexture-conversation-search-buffer))
     (with-current-buffer contexture-conversation-search-buffer
       (should (looking-at "one  assistant *the flux capacitor is broken"))
       (contexture-conversation-search-visit))
-    (contexture-ert-wait-for (get-buffer "*contexture: conversation one*"))
+    (llm-ert-wait-for (get-buffer "*contexture: conversation one*"))
     (with-current-buffer "*contexture: conversation one*"
       (should (looking-at "assistant  msg-2")))
     (contexture-test-user-error "words to search for" (contexture-conversation-search " "))))
@@ -520,7 +520,7 @@ An answer that is nil takes the default."
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "parser-rewrite" "a" "b")
     (contexture-conversation-search "parser")
-    (contexture-ert-wait-for (get-buffer contexture-conversation-search-buffer))
+    (llm-ert-wait-for (get-buffer contexture-conversation-search-buffer))
     (with-current-buffer contexture-conversation-search-buffer
       (should (looking-at "parser-rewrite  name"))
       (goto-char (point-max))
@@ -533,7 +533,7 @@ An answer that is nil takes the default."
     (contexture-conversations-tests--fill "work" "hello" "yes?")
     (contexture-conversations-tests--answering '(nil)
       (call-interactively #'contexture-conversation-export))
-    (contexture-ert-wait-for (get-buffer "*contexture: export of work*"))
+    (llm-ert-wait-for (get-buffer "*contexture: export of work*"))
     (with-current-buffer "*contexture: export of work*"
       (should (string-match-p "\\`# work\n" (buffer-string)))
       (should (string-match-p "hello" (buffer-string)))
@@ -541,7 +541,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-conversation-export-is-read-again ()
   (contexture-conversations-tests--with
-    (contexture-ert-with-files nil
+    (llm-ert-with-files nil
       (contexture-conversations-tests--fill "wörk" "grüße 🎉" "ja?")
       (let ((file (expand-file-name "work.json")))
         (contexture-test-message "Wrote conversation wörk (2 messages)"
@@ -559,7 +559,7 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-conversation-import-refuses-what-is-no-export ()
   (contexture-conversations-tests--with
-    (contexture-ert-with-files '(("a.json" . "{\"a\": 1}"))
+    (llm-ert-with-files '(("a.json" . "{\"a\": 1}"))
       (contexture-test-user-error "Cannot read the file"
         (contexture-import-sessions (expand-file-name "none.json")))
       (contexture-test-message "Contexture: "
@@ -577,11 +577,11 @@ An answer that is nil takes the default."
 
 (ert-deftest contexture-conversation-import-shows-recordings-and-then-imports-them ()
   (contexture-conversations-tests--with
-    (contexture-ert-with-files (list (cons "a.jsonl" contexture-conversations-tests--recording))
+    (llm-ert-with-files (list (cons "a.jsonl" contexture-conversations-tests--recording))
       (let ((asked nil))
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked) nil)))
           (contexture-import-sessions default-directory)
-          (contexture-ert-wait-for asked))
+          (llm-ert-wait-for asked))
         (should (equal (car asked) "Import 2 messages (1 new conversation)? "))
         (with-current-buffer contexture-import-buffer
           (should (looking-at "new +Which port\\?\n"))
@@ -596,7 +596,7 @@ An answer that is nil takes the default."
         (contexture-import-sessions default-directory)))))
 
 (ert-deftest contexture-conversation-import-offers-where-agents-keep-their-sessions ()
-  (contexture-ert-with-files '((".specstory/history/a.md" . "x"))
+  (llm-ert-with-files '((".specstory/history/a.md" . "x"))
     (let ((process-environment (cons "CODEX_HOME=/none" process-environment)))
       (should (equal (contexture-import--places)
                      (list (expand-file-name ".specstory/history"))))
@@ -605,7 +605,7 @@ An answer that is nil takes the default."
                            (directory-file-name (expand-file-name default-directory))))))))
 
 (ert-deftest contexture-conversation-import-shows-its-default-in-the-prompt ()
-  (contexture-ert-with-files '((".specstory/history/a.md" . "x"))
+  (llm-ert-with-files '((".specstory/history/a.md" . "x"))
     (let (asked)
       (cl-letf (((symbol-function 'read-file-name)
                  (lambda (_ directory default &rest _) (setq asked (list directory default)))))
@@ -635,25 +635,25 @@ An answer that is nil takes the default."
     (should-not contexture--connection) ; it starts no server
     (should-not (contexture-conversations-line--lighter))
     (contexture-request 'open-session '(:name "work"))
-    (contexture-ert-wait-for (equal (contexture-conversations-tests--lighter) " conv:idle"))
+    (llm-ert-wait-for (equal (contexture-conversations-tests--lighter) " conv:idle"))
     (contexture-request 'add-message '(:content "hello"))
-    (contexture-ert-wait-for (string-match-p "\\` conv:[1-9]/96,000\\'"
+    (llm-ert-wait-for (string-match-p "\\` conv:[1-9]/96,000\\'"
                                              (contexture-conversations-tests--lighter)))
     (contexture-request 'add-message (list :content (apply #'concat (make-list 90000 " word"))))
-    (contexture-ert-wait-for (string-match-p "\\` conv:90,0[0-9][0-9]/96,000!\\'"
+    (llm-ert-wait-for (string-match-p "\\` conv:90,0[0-9][0-9]/96,000!\\'"
                                              (contexture-conversations-tests--lighter)))
     (should (eq 'contexture-conversation-warning
                 (get-text-property 0 'face (cadr (contexture-conversations-line--lighter)))))
     (contexture-request 'delete-session '(:session "work"))
-    (contexture-ert-wait-for (null (contexture-conversations-line--lighter)))))
+    (llm-ert-wait-for (null (contexture-conversations-line--lighter)))))
 
 (ert-deftest contexture-conversation-mode-line-leaves-nothing-behind ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work" "a")
     (contexture-conversation-mode-line-mode 1)
-    (contexture-ert-wait-for (contexture-conversations-line--lighter))
+    (llm-ert-wait-for (contexture-conversations-line--lighter))
     (contexture-test-settle)
-    (should (equal (contexture-ert-calls 'subscribe)
+    (should (equal (llm-ert-calls 'subscribe)
                    '((:topics ("context-changed" "checkpoint-created" "context-pruned"
                                "context-summarized" "session-changed")))))
     (contexture-conversation-mode-line-mode -1)
@@ -661,7 +661,7 @@ An answer that is nil takes the default."
     (should-not contexture-connected-hook)
     (should-not contexture-disconnected-hook)
     (contexture-test-settle)
-    (should (equal (car (last (contexture-ert-calls 'subscribe))) '(:topics nil)))))
+    (should (equal (car (last (llm-ert-calls 'subscribe))) '(:topics nil)))))
 
 (ert-deftest contexture-conversation-map-is-behind-the-prefix ()
   (should (commandp (lookup-key contexture-command-map (kbd "n o"))))

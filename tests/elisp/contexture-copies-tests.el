@@ -92,20 +92,20 @@
   (contexture-test-with-state
     (let ((contexture-add-to 'project))
       (dolist (project '("api" "backend"))
-        (make-directory (concat contexture-ert-directory project "/.git") t)
+        (make-directory (concat llm-ert-directory project "/.git") t)
         (contexture-test-file (concat project "/src/users.rs") (concat "// " project)))
-      (make-directory (concat contexture-ert-directory "api/sub/.git") t)
+      (make-directory (concat llm-ert-directory "api/sub/.git") t)
       (contexture-test-file "api/sub/src/users.rs" "// sub")
-      (make-symbolic-link (concat contexture-ert-directory "api")
-                          (concat contexture-ert-directory "link"))
-      (contexture-test-visiting (concat contexture-ert-directory "api/src/users.rs")
+      (make-symbolic-link (concat llm-ert-directory "api")
+                          (concat llm-ert-directory "link"))
+      (contexture-test-visiting (concat llm-ert-directory "api/src/users.rs")
         (contexture-test-message "^Added src/users.rs to" (contexture-add-buffer))
         (contexture-test-message "^Added /.*backend/src/users.rs to"
-          (contexture-add-file (concat contexture-ert-directory "backend/src/users.rs")))
+          (contexture-add-file (concat llm-ert-directory "backend/src/users.rs")))
         (contexture-test-message "^Added .*sub/src/users.rs to"
-          (contexture-add-file (concat contexture-ert-directory "api/sub/src/users.rs")))
+          (contexture-add-file (concat llm-ert-directory "api/sub/src/users.rs")))
         (contexture-test-message "^Added src/users.rs to .*already there"
-          (contexture-add-file (concat contexture-ert-directory "link/src/users.rs")))
+          (contexture-add-file (concat llm-ert-directory "link/src/users.rs")))
         (let* ((items (contexture-request
                        'list-items (contexture--context-params (contexture-current-context))))
                (places (mapcar (lambda (item)

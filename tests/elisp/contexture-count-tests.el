@@ -39,7 +39,7 @@
          (phrase (contexture-count--phrase count))
          (short (format "%s/%s" (contexture--number (plist-get count :tokens))
                         (contexture--number (plist-get count :max-tokens)))))
-    (contexture-ert-wait-for (equal (contexture-count--text id) phrase))
+    (llm-ert-wait-for (equal (contexture-count--text id) phrase))
     (unless (string-blank-p (contexture-conversation--text))
       (should (equal (contexture-count-tests--dry-run) phrase)))
     (pcase-dolist (`(,place . ,text) (contexture-count-tests--places))
@@ -118,7 +118,7 @@
                :messages (cl-loop for n below 40
                                   collect (list :role (if (cl-evenp n) :user :assistant)
                                                 :content (format "%d %s" n said)))))
-        (contexture-ert-wait-for
+        (llm-ert-wait-for
             (string-match-p "of 600 .* of 40 messages" (contexture-count--text id)))
         (contexture-list contexture-context)
         (contexture-dashboard)
@@ -136,10 +136,10 @@
                 (contexture-conversation-send)
                 (contexture-conversation-test-wait)
                 (contexture-explain)
-                (contexture-ert-wait-for (get-buffer contexture-explain-buffer))
+                (llm-ert-wait-for (get-buffer contexture-explain-buffer))
                 (with-current-buffer contexture-explain-buffer
-                  (contexture-ert-wait-for (string-search sent (buffer-string))))
-                (contexture-ert-wait-for
+                  (llm-ert-wait-for (string-search sent (buffer-string))))
+                (llm-ert-wait-for
                     (with-current-buffer contexture-dashboard-buffer
                       (string-search sent (buffer-string))))))
           (contexture-conversation-mode-line-mode -1)
@@ -184,10 +184,10 @@ Return the figures of the first."
   (with-current-buffer conversation
     (contexture-conversation-test-settled-count)
     (let ((count (contexture-request 'count-window (contexture-conversation--count-params))))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (equal (contexture-count--text (plist-get contexture-conversation--session :id))
                  (contexture-count--phrase count)))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (with-current-buffer contexture-dashboard-buffer
             (string-search (contexture-count--phrase count) (buffer-string))))
       (append (list (cons 'count (contexture-count--phrase count))
@@ -204,7 +204,7 @@ Return the figures of the first."
   "Return what the preview of the text at the prompt says."
   (contexture-conversation-preview (string-trim (contexture-conversation--text)))
   (contexture-test-settle)
-  (contexture-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
+  (llm-ert-wait-for (get-buffer contexture-conversation-preview-buffer))
   (with-current-buffer contexture-conversation-preview-buffer
     (prog1 (buffer-substring-no-properties
             (point-min) (save-excursion (goto-char (point-min)) (line-end-position)))
@@ -223,7 +223,7 @@ Return the figures of the first."
                                          (last-window ,contexture-dashboard-buffer
                                                       "^Last window  .*$"))
              for text = nil
-             do (contexture-ert-wait-for
+             do (llm-ert-wait-for
                     (and (get-buffer buffer)
                          (with-current-buffer buffer
                            (let ((shown (buffer-substring-no-properties
@@ -239,7 +239,7 @@ Return the figures."
   (set-buffer conversation)
   (contexture-conversation-test-type question)
   (let* ((before (contexture-count-tests--before conversation))
-         (asked (length (contexture-ert-shown)))
+         (asked (length (llm-ert-shown)))
          figures)
     (contexture-count-tests--compare before)
     (contexture-conversation-send)
@@ -247,7 +247,7 @@ Return the figures."
     (let ((after (contexture-count-tests--after conversation)))
       ;; A server that refused has told a limit that nobody knew before.
       (setq figures (contexture-count-tests--compare
-                     (if (= (length (contexture-ert-shown)) (1+ asked))
+                     (if (= (length (llm-ert-shown)) (1+ asked))
                          (append before after)
                        after))))
     (should (equal (contexture-count-tests--sent)
@@ -258,7 +258,7 @@ Return the figures."
   "Return how many messages of the conversation the model was shown last.
 Each begins with a mark, which no note about what is left out has."
   (cl-count ?§ (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
-                          (plist-get (car (last (contexture-ert-shown))) :messages) "")))
+                          (plist-get (car (last (llm-ert-shown))) :messages) "")))
 
 (defun contexture-count-tests--with-server (telling function)
   "Call FUNCTION in a conversation with a server that tells a limit as TELLING says.
@@ -278,7 +278,7 @@ However, your messages resulted in 9000 tokens." limit)))
                  (if (eq telling 'told)
                      (format "{\"data\": [{\"id\": \"scripted\", \"context_length\": %s}]}" limit)
                    (funcall models path)))))
-      (contexture-ert-with-model say
+      (llm-ert-with-model say
         (contexture-test-with-args
          :state
          (lambda ()
@@ -348,13 +348,13 @@ BODY, with CONVERSATION bound to its buffer, returns the last figures."
 (ert-deftest contexture-count-says-when-it-is-an-old-one ()
   (contexture-conversation-test-with '(("A"))
     (let ((id (plist-get contexture-conversation--session :id)))
-      (contexture-ert-wait-for (string-prefix-p "0 of " (contexture-count--text id)))
-      (contexture-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
+      (llm-ert-wait-for (string-prefix-p "0 of " (contexture-count--text id)))
+      (llm-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
       (contexture-conversation-test-type "Something")
       (should (string-suffix-p ", counting..." (contexture-count--text id)))
       (should (string-prefix-p "~0/" (contexture-count--short id)))
       (should (string-search "counting..." (contexture-conversation-test-header)))
-      (contexture-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
+      (llm-ert-wait-for (not (string-search "counting" (contexture-count--text id))))
       (should-not (string-prefix-p "0 " (contexture-count--text id))))))
 
 (ert-deftest contexture-count-leaves-nothing-behind ()
@@ -362,7 +362,7 @@ BODY, with CONVERSATION bound to its buffer, returns the last figures."
     (should (> (hash-table-count contexture-count--entries) 0))
     (let ((conversation (current-buffer)))
       (save-window-excursion (contexture-list contexture-context))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (cl-loop for entry being the hash-values of contexture-count--entries
                    thereis (assq (get-buffer contexture-list-buffer)
                                  (contexture-count--entry-places entry))))

@@ -46,7 +46,7 @@
 
 (defmacro contexture-dashboard-tests--shows (regexp)
   "Wait until the dashboard shows what REGEXP matches."
-  `(contexture-ert-wait-for
+  `(llm-ert-wait-for
        (string-match-p ,regexp (contexture-dashboard-tests--text))
      :message (concat "not shown: " ,regexp)))
 
@@ -58,10 +58,10 @@
 
 (defun contexture-dashboard-tests--quiet ()
   "Wait until the dashboard has nothing more to ask."
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
       (with-current-buffer contexture-dashboard-buffer
         (not (or contexture-dashboard--updating contexture-dashboard--timer))))
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
       (cl-notany #'contexture-count--entry-stale
                  (hash-table-values contexture-count--entries)))
   (contexture-test-settle))
@@ -177,7 +177,7 @@
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "^Last windows")
     (contexture-explain)
-    (contexture-ert-wait-for (get-buffer contexture-explain-buffer))
+    (llm-ert-wait-for (get-buffer contexture-explain-buffer))
     (dolist (buffer (list contexture-dashboard-buffer contexture-explain-buffer))
       (with-current-buffer buffer
         (goto-char (point-min))
@@ -246,12 +246,12 @@
     (contexture-dashboard-tests--shows "Turns      2")))
 
 (ert-deftest contexture-dashboard-follows-what-others-do ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let ((contexture-ert-server-command contexture-test-binary)
           (window-state-change-hook nil) other)
       (contexture-ert-with-server
         :tokenizer nil
-        :state (concat contexture-ert-directory "state")
+        :state (concat llm-ert-directory "state")
         (save-window-excursion
           (contexture-request 'open-session '(:name "work"))
           (contexture-dashboard)
@@ -281,11 +281,11 @@
             (contexture-watch redraw '(session-changed window-built))
             (contexture-request 'add-message '(:content "hello"))
             (contexture-dashboard-tests--shows "Messages   3")
-            (contexture-ert-wait-for (memq 'window-built told))
+            (llm-ert-wait-for (memq 'window-built told))
             (dotimes (_ 3) ; each answer is one more round of whatever is going on
               (contexture-request 'build-context '(:brief t)))
             (contexture-request 'add-context '(:manager "mark" :content "x"))
-            (contexture-ert-wait-for marked)
+            (llm-ert-wait-for marked)
             (should (equal (delete-dups told) '(window-built session-changed)))
             (should (= built 2)))
         (contexture-unwatch redraw)))))
@@ -329,12 +329,12 @@
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
     (contexture-dashboard-tests--quiet)
-    (let ((before (length (contexture-ert-calls 'usage-log)))
+    (let ((before (length (llm-ert-calls 'usage-log)))
           (contexture-dashboard--pause 1000)) ; however long the burst takes
       (dotimes (_ 100)
         (contexture-request 'add-message '(:content "hello")))
       (contexture-test-settle)
-      (should (< (- (length (contexture-ert-calls 'usage-log)) before) 5))
+      (should (< (- (length (llm-ert-calls 'usage-log)) before) 5))
       (mapc #'cancel-timer (contexture-dashboard-tests--timers))
       (contexture-dashboard--pause-over (get-buffer contexture-dashboard-buffer))
       (contexture-dashboard-tests--shows "Messages   100"))))
@@ -344,9 +344,9 @@
     (contexture-dashboard-tests--fill "work" 3)
     (contexture-dashboard)
     (contexture-dashboard-tests--quiet)
-    (let ((calls (length (contexture-ert-calls))))
+    (let ((calls (length (llm-ert-calls))))
       (accept-process-output nil 0.3)
-      (should (= calls (length (contexture-ert-calls))))
+      (should (= calls (length (llm-ert-calls))))
       (should-not (contexture-dashboard-tests--timers)))))
 
 (defun contexture-dashboard-tests--show-checkpoint ()
@@ -452,11 +452,11 @@
     (run-hooks 'window-state-change-hook)
     (should-not (contexture-dashboard-tests--traces))
     (contexture-test-settle)
-    (should (equal (car (last (contexture-ert-calls 'subscribe))) '(:topics nil)))
-    (let ((calls (length (contexture-ert-calls 'context-stats))))
+    (should (equal (car (last (llm-ert-calls 'subscribe))) '(:topics nil)))
+    (let ((calls (length (llm-ert-calls 'context-stats))))
       (contexture-request 'add-message '(:session "work" :content "unseen"))
       (contexture-test-settle)
-      (should (= calls (length (contexture-ert-calls 'context-stats)))))))
+      (should (= calls (length (llm-ert-calls 'context-stats)))))))
 
 (ert-deftest contexture-dashboard-shown-again-is-up-to-date ()
   (contexture-dashboard-tests--with
@@ -495,7 +495,7 @@
       (contexture-dashboard)
       (contexture-dashboard-tests--shows "Messages   1")
       (contexture-request 'add-message '(:content "a"))
-      (contexture-ert-wait-for (contexture-dashboard-tests--timers))
+      (llm-ert-wait-for (contexture-dashboard-tests--timers))
       (kill-buffer contexture-dashboard-buffer)
       (should-not (contexture-dashboard-tests--timers)))))
 
@@ -507,12 +507,12 @@
     (should-not (contexture-dashboard-tests--traces))))
 
 (ert-deftest contexture-dashboard-comes-through-a-death-of-the-server ()
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let ((contexture-ert-server-command contexture-test-binary)
           (window-state-change-hook nil))
       (contexture-ert-with-server
         :tokenizer nil
-        :state (concat contexture-ert-directory "state")
+        :state (concat llm-ert-directory "state")
         (save-window-excursion
           (contexture-dashboard-tests--fill "work" 2)
           (contexture-dashboard)
@@ -615,10 +615,10 @@
       (unwind-protect
           (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url opened))))
             (contexture-dashboard-browse)
-            (contexture-ert-wait-for opened)
+            (llm-ert-wait-for opened)
             (let ((program contexture-dashboard--program))
               (contexture-dashboard-browse)
-              (contexture-ert-wait-for (cdr opened))
+              (llm-ert-wait-for (cdr opened))
               (should (eq program contexture-dashboard--program)))
             (should (= 2 (length (delete-dups (copy-sequence opened)))))
             (dolist (url opened)

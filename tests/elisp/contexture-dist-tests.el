@@ -40,15 +40,15 @@
 (defmacro contexture-dist-test-in-folder (&rest body)
   "Run BODY in a new folder that is home, too, with the server on PATH."
   (declare (indent 0) (debug t))
-  `(contexture-ert-with-files '(("bin/" . ""))
+  `(llm-ert-with-files '(("bin/" . ""))
      :project nil
      (dolist (program '("makeinfo" "install-info" "tar"))
        (unless (executable-find program) (ert-skip (concat program " is not installed"))))
      (make-symbolic-link contexture-test-binary "bin/contexture")
      (let ((process-environment
-            (append (list (concat "HOME=" contexture-ert-directory)
+            (append (list (concat "HOME=" llm-ert-directory)
                           (concat "EMACS=" (contexture-dist-test-emacs))
-                          (concat "PATH=" contexture-ert-directory "bin:" (getenv "PATH"))
+                          (concat "PATH=" llm-ert-directory "bin:" (getenv "PATH"))
                           "SOURCE_DATE_EPOCH=1700000000" "XDG_STATE_HOME"
                           "XDG_CONFIG_HOME" "CONTEXTURE_STATE" "EMACSLOADPATH")
                     process-environment)))
@@ -82,7 +82,7 @@ NAME is \"contexture\" by default."
    "--eval" (prin1-to-string
              `(progn (require 'cl-lib) (require 'package) (require 'info)
                      (setq package-user-dir
-                           ,(concat contexture-ert-directory "elpa"))))
+                           ,(concat llm-ert-directory "elpa"))))
    "--eval" (prin1-to-string form)))
 
 (defun contexture-dist-test-install (archive)
@@ -216,7 +216,7 @@ NAME is \"contexture\" by default."
                  "git" "-C" contexture-dist-test-root "ls-files")))
     (make-directory "packages" t)
     (make-symbolic-link (directory-file-name contexture-dist-test-root) place)
-    (contexture-ert-write-file
+    (llm-ert-write-file
      "list" (mapconcat (lambda (file) (concat place "/" file "\n")) (split-string files) ""))
     (apply #'contexture-dist-test-run "tar"
            `(,@(mapcar (lambda (ignored) (concat "--exclude=" place "/" ignored))

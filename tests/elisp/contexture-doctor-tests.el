@@ -12,7 +12,7 @@
   "Run the doctor, with ADDRESS, to the end, and return what it shows."
   (save-window-excursion
     (contexture-doctor address)
-    (contexture-ert-wait-for (null contexture-doctor--waiting))
+    (llm-ert-wait-for (null contexture-doctor--waiting))
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (defun contexture-doctor-test-says (text &rest regexps)
@@ -50,7 +50,7 @@
      "note  This Emacs is not connected" "note  The commands are not bound to a key")
     (should-not contexture--connection)
     (contexture-request 'ping)
-    (set-file-modes (concat contexture-ert-directory "state") #o700)
+    (set-file-modes (concat llm-ert-directory "state") #o700)
     (contexture-doctor-test-says
      (contexture-doctor-test-run)
      "everything is in order" "state is yours alone" "This Emacs is connected")))
@@ -148,17 +148,17 @@
 (ert-deftest contexture-doctor-sees-that-the-sockets-are-not-private ()
   (contexture-test-with-server
     (let ((process-environment
-           (cons (concat "XDG_RUNTIME_DIR=" contexture-ert-directory)
+           (cons (concat "XDG_RUNTIME_DIR=" llm-ert-directory)
                  process-environment)))
-      (make-directory (concat contexture-ert-directory "contexture"))
-      (set-file-modes (concat contexture-ert-directory "contexture") #o755)
+      (make-directory (concat llm-ert-directory "contexture"))
+      (set-file-modes (concat llm-ert-directory "contexture") #o755)
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
        "fail  the folder .*contexture must be yours and closed to other users; run chmod 700"))))
 
 (ert-deftest contexture-doctor-sees-that-the-state-is-open-to-others ()
   (contexture-test-with-server
-    (let ((folder (concat contexture-ert-directory "open")))
+    (let ((folder (concat llm-ert-directory "open")))
       (make-directory folder)
       (set-file-modes folder #o777)
       (contexture-doctor-test-says
@@ -176,7 +176,7 @@
 (ert-deftest contexture-doctor-sees-that-the-state-is-closed ()
   (skip-unless (/= 0 (user-uid)))       ; to root nothing is closed
   (contexture-test-with-server
-    (let ((folder (concat contexture-ert-directory "closed")))
+    (let ((folder (concat llm-ert-directory "closed")))
       (make-directory folder)
       (set-file-modes folder #o000)
       (unwind-protect
@@ -188,7 +188,7 @@
 (ert-deftest contexture-doctor-sees-that-the-state-is-of-another-user ()
   (skip-unless (= 0 (user-uid)))        ; only root may give things away
   (contexture-test-with-server
-    (let ((folder (concat contexture-ert-directory "theirs")))
+    (let ((folder (concat llm-ert-directory "theirs")))
       (make-directory folder)
       (call-process "chown" nil nil nil "65534" folder)
       (contexture-doctor-test-says
@@ -217,7 +217,7 @@
 
 (ert-deftest contexture-doctor-knows-a-socket-nobody-listens-at ()
   (contexture-test-with-server
-    (let ((path (concat contexture-ert-directory "s")))
+    (let ((path (concat llm-ert-directory "s")))
       (delete-process (make-network-process :name "gone" :server t :family 'local
                                             :service path))
       (unless (file-exists-p path) (ert-skip "Emacs removes sockets here"))
@@ -227,7 +227,7 @@
 
 (ert-deftest contexture-doctor-knows-a-server-that-is-not-ours ()
   (contexture-test-with-server
-    (let* ((path (concat contexture-ert-directory "s"))
+    (let* ((path (concat llm-ert-directory "s"))
            (other (make-network-process
                    :name "other" :server t :family 'local :service path :noquery t
                    :filter (lambda (process _)
@@ -253,7 +253,7 @@
     (contexture-request 'ping)
     (contexture-doctor-test-says
      (contexture-doctor-test-run
-      (cdr (contexture--server-note (concat contexture-ert-directory "state"))))
+      (cdr (contexture--server-note (concat llm-ert-directory "state"))))
      "ok    It answers; it is version" "This is the server that you named")))
 
 (ert-deftest contexture-doctor-names-no-process-that-a-note-does-not-tell ()
@@ -283,7 +283,7 @@
         (search-forward "[Resume process")
         (push-button (match-beginning 0)))
       (should (eq :pong (contexture-request 'ping)))
-      (let ((contexture-doctor-timeout contexture-ert-timeout))
+      (let ((contexture-doctor-timeout llm-ert-timeout))
         (contexture-doctor-test-says (contexture-doctor-test-run) "It answers")))))
 
 (ert-deftest contexture-doctor-knows-a-stopped-server-of-another-emacs ()
@@ -322,7 +322,7 @@
   "Return what `contexture-info' shows when it has its answers."
   (save-window-excursion
     (contexture-info)
-    (contexture-ert-wait-for (not (string-prefix-p "Asking" (buffer-string))))
+    (llm-ert-wait-for (not (string-prefix-p "Asking" (buffer-string))))
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (ert-deftest contexture-info-tells-what-is-connected ()

@@ -20,7 +20,7 @@
   "List the context MANAGER and return the list's buffer, with its items in it."
   (contexture-list manager)
   (with-current-buffer contexture-list-buffer
-    (contexture-ert-wait-for (and contexture-list--loaded
+    (llm-ert-wait-for (and contexture-list--loaded
                                   (not contexture-list--updating)))
     (current-buffer)))
 
@@ -73,7 +73,7 @@ The variable `file' is the name of that file."
 
 (ert-deftest contexture-edges-a-picture-is-refused-in-words ()
   (contexture-test-with-server
-    (let ((file (concat contexture-ert-directory "a.picture")))
+    (let ((file (concat llm-ert-directory "a.picture")))
       (let ((coding-system-for-write 'no-conversion))
         (write-region "\211PNG\r\n\32\n\0\0\0\15IHDR" nil file nil 'silent))
       (contexture-test-visiting file
@@ -131,7 +131,7 @@ The variable `file' is the name of that file."
   (contexture-edges--with-list
     (contexture-test-user-error "own buffers; add text" (contexture-add-buffer))
     (contexture-list-edit)
-    (with-current-buffer (contexture-ert-wait-for (contexture-edges--edit-buffer))
+    (with-current-buffer (llm-ert-wait-for (contexture-edges--edit-buffer))
       (contexture-test-user-error "own buffers; add text" (contexture-add-buffer)))))
 
 ;;;; Remote buffers
@@ -169,7 +169,7 @@ machine.  There, the server would find a file with another text."
         (should (equal (contexture-test-metadata item :filename :project)
                        (list remote nil)))
         (should (eq (plist-get item :state) :fresh)))
-      (should-not (contexture-ert-calls 'add-file)))))
+      (should-not (llm-ert-calls 'add-file)))))
 
 (ert-deftest contexture-edges-remote-items-are-never-compared-with-local-files ()
   (contexture-edges--visiting-remotely
@@ -208,7 +208,7 @@ machine.  There, the server would find a file with another text."
     (contexture-test-user-error
      "machine\\|remote"
      (contexture-add-directory (file-name-directory remote) "files"))
-    (should-not (contexture-ert-calls 'add-tree))
+    (should-not (llm-ert-calls 'add-tree))
     (contexture-test-user-error "other machines" (contexture-add-diff))))
 
 ;;;; Killed buffers
@@ -221,7 +221,7 @@ machine.  There, the server would find a file with another text."
       (should (equal (buffer-file-name) file))
       (should (= (line-number-at-pos) 2))
       (contexture-mode)
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (cl-find-if (lambda (overlay)
                         (and (= (overlay-start overlay) 5)
                              (overlay-get overlay 'contexture-mark)))
@@ -262,12 +262,12 @@ machine.  There, the server would find a file with another text."
     (kill-buffer "b.el")
     (delete-file file)
     (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
+    (llm-ert-wait-for (equal (contexture-edges--states) '("gone")))
     (contexture-test-message "b.el is gone; this is the text" (contexture-list-visit))
     (should (equal (with-current-buffer contexture-list--item-buffer (buffer-string))
                    "two\n"))
     (contexture-test-message "Removed 1 item" (contexture-list-remove))
-    (contexture-ert-wait-for (null (contexture-edges--states)))))
+    (llm-ert-wait-for (null (contexture-edges--states)))))
 
 (ert-deftest contexture-edges-a-deleted-file-that-is-still-open-is-visited ()
   (contexture-edges--with-list
@@ -281,10 +281,10 @@ machine.  There, the server would find a file with another text."
   (contexture-edges--with-list
     (rename-file file (concat file ".away"))
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
+    (llm-ert-wait-for (equal (contexture-edges--states) '("gone")))
     (rename-file (concat file ".away") file)
     (contexture-test-message "Read .* again" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("current")))))
+    (llm-ert-wait-for (equal (contexture-edges--states) '("current")))))
 
 (ert-deftest contexture-edges-a-renamed-file-is-missing-under-its-old-name ()
   (contexture-edges--with-list
@@ -294,7 +294,7 @@ machine.  There, the server would find a file with another text."
       (dired-rename-file file new nil)
       (should (equal (buffer-file-name (get-file-buffer new)) new))
       (contexture-test-message "the file of 1 item is gone" (contexture-list-refresh))
-      (contexture-ert-wait-for (equal (contexture-edges--states) '("gone")))
+      (llm-ert-wait-for (equal (contexture-edges--states) '("gone")))
       (contexture-test-message "b.el is gone; this is the text"
         (contexture-list-visit))
       (with-current-buffer (get-file-buffer new)
@@ -309,7 +309,7 @@ machine.  There, the server would find a file with another text."
     (delete-file file)
     (make-directory file)
     (contexture-test-message "could not be found" (contexture-list-refresh))
-    (contexture-ert-wait-for (equal (contexture-edges--states) '("changed")))))
+    (llm-ert-wait-for (equal (contexture-edges--states) '("changed")))))
 
 ;;;; Rectangles
 
@@ -360,7 +360,7 @@ machine.  There, the server would find a file with another text."
     (contexture-edges--select-rectangle 1 2 4 2)
     (contexture-test-user-error "rectangle is empty"
       (call-interactively #'contexture-add-region))
-    (should-not (contexture-ert-calls 'add-context))))
+    (should-not (llm-ert-calls 'add-context))))
 
 (ert-deftest contexture-edges-a-region-is-no-rectangle ()
   (contexture-edges--with-table
@@ -466,11 +466,11 @@ machine.  There, the server would find a file with another text."
           (contexture-test-as-other-emacs other
             (contexture-request 'remove-items
                                 (list :manager "m" :ids (list (nth 0 ids)))))
-          (contexture-ert-wait-for (= (length (contexture-edges--states)) 2))
+          (llm-ert-wait-for (= (length (contexture-edges--states)) 2))
           (should (equal (tabulated-list-get-id) (nth 2 ids)))
           (should (equal (contexture-list--tagged ?>) (list (nth 1 ids))))
           (contexture-list-remove)
-          (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))
+          (llm-ert-wait-for (= (length (contexture-edges--states)) 1))
           (contexture-test-as-other-emacs other
             (should (equal (mapcar (lambda (item) (plist-get item :content))
                                    (contexture-test-items "m"))
@@ -490,7 +490,7 @@ machine.  There, the server would find a file with another text."
             (contexture-request 'remove-items (list :manager "m" :ids (list id))))
           (goto-char (contexture-list--find id))
           (contexture-test-message "no item ctx-1" (contexture-list-remove))
-          (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))))
+          (llm-ert-wait-for (= (length (contexture-edges--states)) 1))))
       (contexture-test-as-other-emacs other (contexture-disconnect)))))
 
 ;;;; A server that is stopped
@@ -498,7 +498,7 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-a-stopped-server-holds-up-no-key-of-the-list ()
   (contexture-edges--with-list
     (contexture-request 'add-context '(:manager "b.el" :content "another"))
-    (contexture-ert-wait-for (= (length (contexture-edges--states)) 2))
+    (llm-ert-wait-for (= (length (contexture-edges--states)) 2))
     (let ((contexture--patience 0)
           (id (tabulated-list-get-id))
           (inhibit-message t))
@@ -519,10 +519,10 @@ machine.  There, the server would find a file with another text."
         (contexture-test-message "Waiting for the Contexture server"
           (contexture-list-move-up))
         (should (= (length (contexture-edges--states)) 2)))
-      (contexture-ert-wait-for (= (length (contexture-edges--states)) 1))
+      (llm-ert-wait-for (= (length (contexture-edges--states)) 1))
       ;; What looks at files is answered when it has done so.
-      (contexture-ert-wait-for (equal (car kill-ring) "two\n"))
-      (contexture-ert-wait-for (contexture-edges--edit-buffer)))))
+      (llm-ert-wait-for (equal (car kill-ring) "two\n"))
+      (llm-ert-wait-for (contexture-edges--edit-buffer)))))
 
 (ert-deftest contexture-edges-a-stopped-server-holds-up-no-opening-of-the-list ()
   (contexture-edges--with-list
@@ -540,7 +540,7 @@ machine.  There, the server would find a file with another text."
       (contexture-test-message "Waiting for the Contexture server"
         (let ((contexture--patience 0)) (contexture-list "a third"))))
     (contexture-list "another")
-    (contexture-ert-wait-for (string-match-p "no items yet" (buffer-string)))))
+    (llm-ert-wait-for (string-match-p "no items yet" (buffer-string)))))
 
 (ert-deftest contexture-edges-who-adds-is-told-that-the-server-is-stopped ()
   (contexture-edges--with-list

@@ -23,7 +23,7 @@
 
 (defmacro contexture-explain-tests--shows (regexp)
   "Wait until the account shows what REGEXP matches."
-  `(contexture-ert-wait-for
+  `(llm-ert-wait-for
        (string-match-p ,regexp (or (contexture-explain-tests--text) ""))
      :message (concat "not shown: " ,regexp)))
 
@@ -155,7 +155,7 @@ messages")))
         (contexture-explain-tests--shows (concat "\n\\+ " first " .*wanted back by the user"))
         (contexture-explain-tests--goto "^- msg-")
         (contexture-explain-pin)
-        (contexture-ert-wait-for
+        (llm-ert-wait-for
             (seq-some (lambda (it) (plist-get it :pinned))
                       (contexture-request 'get-messages '(:session "work")))))
       (contexture-explain-tests--goto "^messages  ")
@@ -174,7 +174,7 @@ messages")))
         (contexture-explain-tests--shows (concat "\n    [-+] " last " "))
         (forward-line)
         (contexture-explain-visit))
-      (contexture-ert-wait-for (get-buffer contexture-conversations--message-buffer)))))
+      (llm-ert-wait-for (get-buffer contexture-conversations--message-buffer)))))
 
 (ert-deftest contexture-explain-return-shows-the-text ()
   (contexture-explain-tests--with-window '(:max-tokens 600
@@ -184,7 +184,7 @@ messages")))
     (with-current-buffer contexture-explain-buffer
       (contexture-explain-tests--goto "^\\+ msg-1 ")
       (contexture-explain-visit)
-      (contexture-ert-wait-for (get-buffer contexture-conversations--message-buffer))
+      (llm-ert-wait-for (get-buffer contexture-conversations--message-buffer))
       (with-current-buffer contexture-conversations--message-buffer
         (should (string-match-p "\\`user  msg-1,.*\n  step 1 about" (buffer-string))))
       (contexture-explain-tests--goto "^\\+ instructions")

@@ -31,7 +31,7 @@
          (gptel-prompt-transform-functions (list #'ignore))
          (gptel-system-prompt "Be brief.")
          (gptel-use-context 'system)
-         (contexture-gptel-timeout contexture-ert-timeout)
+         (contexture-gptel-timeout llm-ert-timeout)
          (contexture-gptel-test-sent nil))
      (cl-letf (((symbol-function 'gptel-fsm-info) #'identity)
                ((symbol-function 'gptel-prompt-prefix-string) (lambda () "### ")))
@@ -67,7 +67,7 @@ done, what they left is sent."
 
 (defun contexture-gptel-test-sent ()
   "Wait until the stand-in has sent something, and return it."
-  (contexture-ert-wait-for contexture-gptel-test-sent)
+  (llm-ert-wait-for contexture-gptel-test-sent)
   (should (= 1 (length contexture-gptel-test-sent)))
   (pop contexture-gptel-test-sent))
 

@@ -36,12 +36,12 @@
   "Run REST where the address of the program answers with HEAD and BODY.
 `asked' has the questions that the user was asked and agreed to."
   (declare (indent 2) (debug t))
-  `(contexture-ert-with-files '(("bin/" . ""))
+  `(llm-ert-with-files '(("bin/" . ""))
      :project nil
      (let* ((listening (contexture-install-test-serve ,head ,body))
             (contexture-install--curl (butlast contexture-install--curl 2))
             (process-environment
-             `(,(concat "XDG_DATA_HOME=" contexture-ert-directory "data") "no_proxy=*"
+             `(,(concat "XDG_DATA_HOME=" llm-ert-directory "data") "no_proxy=*"
                ,@process-environment))
             (asked nil)
             (contexture-server-command nil)
@@ -61,7 +61,7 @@
   "Check that a download ends in a message like REGEXP, and installs nothing."
   (contexture-test-message (concat regexp ".*; nothing was installed")
     (contexture-install-server))
-  (should-not (directory-files-recursively contexture-ert-directory ""))
+  (should-not (directory-files-recursively llm-ert-directory ""))
   (should-not contexture-install--download))
 
 (ert-deftest contexture-install-puts-the-program-outside-of-the-package-by-version ()
@@ -74,14 +74,14 @@
                        "-[a-z0-9_]+-[a-z]+, .*install it as .*data/contexture/server-"
                        (regexp-quote contexture--version) "/contexture")
                (car asked)))
-      (should (equal (directory-files-recursively contexture-ert-directory "")
+      (should (equal (directory-files-recursively llm-ert-directory "")
                      (list (contexture--installed-server))))
       (should (equal (with-temp-buffer
                        (set-buffer-multibyte nil)
                        (insert-file-contents-literally (contexture--installed-server))
                        (buffer-string))
                      program))
-      (let ((contexture--directory (concat contexture-ert-directory "elisp/")))
+      (let ((contexture--directory (concat llm-ert-directory "elisp/")))
         (should (equal (contexture--find-server) (contexture--installed-server)))
         (should-not (string-prefix-p contexture--directory (contexture--installed-server)))
         (let ((contexture--version "9.9.9"))
@@ -131,10 +131,10 @@
         (contexture-install-test-length contexture-install-test-program)
         contexture-install-test-program
       (contexture-install-test-refuses "does not run here: 127")
-      (contexture-ert-write-file
-       (file-relative-name (contexture--installed-server) contexture-ert-directory) "old")
+      (llm-ert-write-file
+       (file-relative-name (contexture--installed-server) llm-ert-directory) "old")
       (contexture-test-message "does not run here: 127" (contexture-install-server))
-      (should (equal (directory-files-recursively contexture-ert-directory "")
+      (should (equal (directory-files-recursively llm-ert-directory "")
                      (list (contexture--installed-server)))))))
 
 (ert-deftest contexture-install-asks-before-it-does-anything ()
@@ -143,19 +143,19 @@
               ((symbol-function 'make-process) (lambda (&rest _) (ert-fail "fetched")))
               ((symbol-function 'compilation-start) (lambda (&rest _) (ert-fail "built"))))
       (contexture-install-server)
-      (let ((exec-path (list (concat contexture-ert-directory "bin"))))
-        (contexture-ert-write-file "bin/cargo" "")
+      (let ((exec-path (list (concat llm-ert-directory "bin"))))
+        (llm-ert-write-file "bin/cargo" "")
         (set-file-modes "bin/cargo" #o700)
         (contexture-install-server t)))))
 
 (ert-deftest contexture-install-offers-to-build-where-there-is-no-program ()
   (contexture-install-test-with "200 OK" ""
     (let ((contexture-install--checksums nil)
-          (exec-path (list (concat contexture-ert-directory "bin")))
+          (exec-path (list (concat llm-ert-directory "bin")))
           run)
       (contexture-test-user-error "No release has a program .*install Rust"
         (contexture-install-server))
-      (contexture-ert-write-file "bin/cargo" "")
+      (llm-ert-write-file "bin/cargo" "")
       (set-file-modes "bin/cargo" #o700)
       (cl-letf (((symbol-function 'compilation-start)
                  (lambda (command &rest _) (setq run command))))
@@ -184,11 +184,11 @@
   (let* ((source (locate-library "contexture-doctor.el"))
          (root contexture-test-root)
          (sum (make-string 64 ?a)))
-    (contexture-ert-with-files '(("sums" . ""))
+    (llm-ert-with-files '(("sums" . ""))
       :project nil
       (copy-file source "copy.el")
       (dotimes (_ 2)
-        (contexture-ert-write-file
+        (llm-ert-write-file
          "sums" (format "%s  contexture-%s-x86_64-linux\n%s  contexture-0.0.9-other\n"
                         sum contexture--version sum))
         (should (= 0 (call-process (expand-file-name "scripts/checksums" root) nil nil nil
@@ -198,7 +198,7 @@
           (search-forward "(defvar contexture-install--checksums")
           (should (equal (cadr (read (current-buffer)))
                          (list (cons "x86_64-linux" sum))))))
-      (contexture-ert-write-file "sums" "none\n")
+      (llm-ert-write-file "sums" "none\n")
       (should (= 1 (call-process (expand-file-name "scripts/checksums" root) nil nil nil
                                  "sums" "copy.el"))))))
 

@@ -32,7 +32,7 @@
 
 (defun contexture-layers-test-project (name &rest files)
   "Make a project called NAME with FILES, pairs of name and text; return it."
-  (let ((root (concat contexture-ert-directory name "/")))
+  (let ((root (concat llm-ert-directory name "/")))
     (make-directory (concat root ".git") t)
     (pcase-dolist (`(,file . ,text) files root)
       (with-temp-file (concat root file) (insert text)))))
@@ -100,7 +100,7 @@
            (gptel-prompt-transform-functions (list #'ignore))
            (gptel-system-prompt "Be brief.")
            (gptel-use-context 'system)
-           (contexture-gptel-timeout contexture-ert-timeout)
+           (contexture-gptel-timeout llm-ert-timeout)
            (prompt (generate-new-buffer " *prompt*"))
            done)
       (dolist (file '("one.el" "two.el"))
@@ -116,7 +116,7 @@
           (setq default-directory root)
           (contexture-gptel--transform (lambda () (setq done t))
                                        (list :data prompt :buffer (current-buffer)))
-          (contexture-ert-wait-for done)))
+          (llm-ert-wait-for done)))
       (with-current-buffer prompt
         (should (string-match-p "(one)\\(.\\|\n\\)*(two)" gptel-system-prompt)))
       (kill-buffer prompt))))
@@ -200,10 +200,10 @@
 (ert-deftest contexture-layers-of-a-buffer-go-along-to-its-file ()
   (contexture-layers-test
     (let ((contexture-add-to 'buffer)
-          (file (expand-file-name "saved.txt" contexture-ert-directory)))
+          (file (expand-file-name "saved.txt" llm-ert-directory)))
       (with-temp-buffer
         (rename-buffer "notes" t)
-        (setq default-directory contexture-ert-directory)
+        (setq default-directory llm-ert-directory)
         (insert "a")
         (contexture-layers-test-mark)
         (contexture-test-message "moved 1 item of buffer notes to the file"
@@ -212,7 +212,7 @@
         (should (memq :file (contexture-layers-test-kinds)))
         (should-not (memq :buffer (contexture-layers-test-kinds)))))
     ;; The next Emacs finds it with the file.
-    (contexture-test-visiting (expand-file-name "saved.txt" contexture-ert-directory)
+    (contexture-test-visiting (expand-file-name "saved.txt" llm-ert-directory)
       (should (member "a" (contexture-layers-test-contents))))))
 
 (ert-deftest contexture-layers-outside-of-projects-are-those-of-the-folder ()
@@ -313,7 +313,7 @@
         (save-window-excursion
           (call-interactively #'contexture-list)
           (with-current-buffer contexture-list-buffer
-            (contexture-ert-wait-for contexture-list--items)
+            (llm-ert-wait-for contexture-list--items)
             (should (string-match-p
                      "^  Project app (1 item.*\n.*\n  File one.el (1 item.*\n"
                      (buffer-substring-no-properties (point-min) (point-max))))
@@ -323,7 +323,7 @@
               (contexture-list-move-down))
             (contexture-test-message "Moved 1 item to file one.el"
               (contexture-list-to-special))
-            (contexture-ert-wait-for (= 1 (length (delete-dups
+            (llm-ert-wait-for (= 1 (length (delete-dups
                                                    (mapcar (lambda (it) (plist-get it :manager))
                                                            contexture-list--items)))))
             (goto-char (contexture-list--find "ctx-1"))
@@ -331,13 +331,13 @@
               (contexture-list-to-special))
             (contexture-test-message "Undid a transfer"
               (contexture-undo))
-            (contexture-ert-wait-for (equal (contexture--label
+            (llm-ert-wait-for (equal (contexture--label
                                              (contexture-list--manager-of "ctx-1"))
                                             "project app"))
             ;; Items of several layers are removed together.
             (contexture-list--tag '("ctx-1" "ctx-2") ?D)
             (contexture-test-message "Removed 2 items" (contexture-list-execute))
-            (contexture-ert-wait-for (null contexture-list--items))))
+            (llm-ert-wait-for (null contexture-list--items))))
         (should-not (contexture-layers-test-contents))))))
 
 (ert-deftest contexture-layers-are-counted-and-marked-in-buffers ()
@@ -351,7 +351,7 @@
         (let ((contexture-add-to 'buffer))
           (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
         (should (string-match-p "^ ctx:2/[0-9]+$" (contexture--lighter)))
-        (contexture-ert-wait-for (contexture-marks--overlays))
+        (llm-ert-wait-for (contexture-marks--overlays))
         (should (string-match-p "in context project app (ctx-1"
                                 (contexture-marks--eldoc)))
         (contexture-layers-test-visiting root "two.el"
@@ -359,7 +359,7 @@
           (cl-letf (((symbol-function 'project-current)
                      (lambda (&rest _) (ert-fail "asked"))))
             (contexture--lighter))
-          (contexture-ert-wait-for (contexture--known-context))
+          (llm-ert-wait-for (contexture--known-context))
           (contexture-test-settle)
           ;; It is in the layer of another file only.
           (should-not (contexture-marks--overlays)))))))

@@ -173,7 +173,7 @@ killed before.  Each test with a Lisp ends with this."
 
 (defun contexture-lisp-real-added (count)
   "Wait until this context has COUNT items, and return them."
-  (contexture-ert-wait-for (>= (length (contexture-test-items)) count))
+  (llm-ert-wait-for (>= (length (contexture-test-items)) count))
   (let ((items (contexture-test-items)))
     (should (= (length items) count))
     items))

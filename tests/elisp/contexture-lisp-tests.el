@@ -252,12 +252,12 @@
   (contexture-test-use-clients "SLIME, SBCL and tmux (Debian: slime, cl-swank, sbcl, tmux)"
                                (and (contexture-lisp-tests--slime) (executable-find "sbcl")
                                     (executable-find "tmux")))
-  (contexture-ert-with-files nil
+  (llm-ert-with-files nil
     (let ((script (expand-file-name "scripts/screens-slime" contexture-test-root))
           (process-environment (cons (concat "CONTEXTURE_BIN=" contexture-test-binary)
                                      process-environment)))
       (with-temp-buffer
-        (unless (equal 0 (call-process script nil t nil contexture-ert-directory))
+        (unless (equal 0 (call-process script nil t nil llm-ert-directory))
           (ert-fail (buffer-string)))))))
 
 (provide 'contexture-lisp-tests)

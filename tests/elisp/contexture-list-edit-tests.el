@@ -63,7 +63,7 @@
   (declare (indent 0) (debug t))
   `(contexture-list-tests--with-list
      (contexture-list-edit)
-     (with-current-buffer (contexture-ert-wait-for
+     (with-current-buffer (llm-ert-wait-for
                               (get-buffer "*contexture: edit a.el:2-3*"))
        ,@body)))
 
@@ -154,7 +154,7 @@
         (contexture-list-item--save item)
         (goto-char (point-max))
         (insert "later"))
-      (contexture-ert-wait-for (null contexture-list-item--saving))
+      (llm-ert-wait-for (null contexture-list-item--saving))
       (contexture-test-settle))
     (should (equal (buffer-string) "mine two\nthree\nlater"))
     (should (buffer-modified-p))

@@ -24,7 +24,7 @@
        (make-directory ".git")
        (contexture-list-tests--add "two\nthree\n" :filename file :start-line 2
                                    :end-line 3 :origin :region
-                                   :project contexture-ert-directory)
+                                   :project llm-ert-directory)
        (contexture-list-tests--add "some more words that cost more tokens"
                                    :buffer "notes" :start-line 10 :end-line 10)
        (contexture-list-tests--add "x" :buffer "notes" :symbol "my-symbol"))
@@ -36,7 +36,7 @@
   (save-window-excursion
     (contexture-list "m")
     (with-current-buffer contexture-list-buffer
-      (contexture-ert-wait-for contexture-list--items)
+      (llm-ert-wait-for contexture-list--items)
       (contexture-list-tests--go-to 1)
       (funcall function))))
 
@@ -70,7 +70,7 @@
 
 (defun contexture-list-tests--until-rows (number)
   "Wait until the list has NUMBER rows."
-  (contexture-ert-wait-for (= (length (contexture-list-tests--column 0)) number)))
+  (llm-ert-wait-for (= (length (contexture-list-tests--column 0)) number)))
 
 (provide 'contexture-list-test-helper)
 ;;; contexture-list-test-helper.el ends here

@@ -132,7 +132,7 @@
   (contexture-list-tests--with-list
     (contexture-list-tests--go-to 2)
     (contexture-list-show)
-    (with-current-buffer (contexture-ert-wait-for
+    (with-current-buffer (llm-ert-wait-for
                              (get-buffer contexture-list--item-buffer))
       (should (equal (buffer-string) "some more words that cost more tokens"))
       (should buffer-read-only))))
@@ -185,7 +185,7 @@
     (contexture-list-mark)
     (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
     (contexture-test-message "2 items pinned" (contexture-list-pin))
-    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))
+    (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))
     (should (equal (contexture-list-tests--tags) '(">" ">" " ")))
     (contexture-test-message "Copied .* of 2 items" (contexture-list-copy))
     (should (equal (car kill-ring)
@@ -198,11 +198,11 @@
 (ert-deftest contexture-list-pins-all-unless-all-are-pinned ()
   (contexture-list-tests--with-list
     (contexture-list-pin)
-    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
+    (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
     (contexture-list-mark)
     (contexture-list-mark)
     (contexture-list-pin)
-    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))))
+    (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "*" "")))))
 
 (ert-deftest contexture-list-unmarks ()
   (contexture-list-tests--with-list
@@ -228,14 +228,14 @@
   (contexture-list-tests--with-list
     (contexture-list-tests--add "a.el:2: bad" :filename (expand-file-name "a.el")
                                :start-line 2 :origin :diagnostic)
-    (contexture-ert-wait-for (= (length contexture-list--items) 4))
+    (llm-ert-wait-for (= (length contexture-list--items) 4))
     (contexture-list-tests--go-to 4)
     (contexture-test-user-error "no source to follow" (contexture-list-keep-copy))
     (contexture-test-user-error "no source to follow" (contexture-keep-copy (contexture-list--item) t))
     (contexture-list-tests--go-to 1)
     (dotimes (_ 4) (contexture-list-mark))
     (contexture-test-message "^1 item following" (contexture-list-keep-copy))
-    (contexture-ert-wait-for (cl-some (lambda (it) (plist-get it :live)) contexture-list--items))
+    (llm-ert-wait-for (cl-some (lambda (it) (plist-get it :live)) contexture-list--items))
     (contexture-test-message "^1 item kept" (contexture-list-keep-copy))))
 
 (ert-deftest contexture-list-marks-stay-when-lines-move ()
@@ -307,7 +307,7 @@
 (ert-deftest contexture-list-filters-by-contents ()
   (contexture-list-tests--with-list
     (contexture-list-filter-contents "WORDS\\|three")
-    (contexture-ert-wait-for (not contexture-list--updating))
+    (llm-ert-wait-for (not contexture-list--updating))
     (should (equal (contexture-list-tests--column 2) '("a.el")))
     (contexture-list-filter-contents "words\\|three")
     (contexture-list-tests--until-rows 2)
@@ -348,7 +348,7 @@
                     (apply line row arguments)))
                  (id (plist-get (nth 1 contexture-list--items) :id)))
         (contexture-request 'pin-items (list :manager "m" :id id))
-        (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("" "*" "")))
+        (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("" "*" "")))
         (should (member (delete-dups made) ; the minute may have ended
                         (list (list id)
                               (mapcar (lambda (item) (plist-get item :id))
@@ -375,7 +375,7 @@
   (contexture-test-with-server
     (contexture-list "m")
     (with-current-buffer contexture-list-buffer
-      (contexture-ert-wait-for (string-match-p "no items yet" (buffer-string)))
+      (llm-ert-wait-for (string-match-p "no items yet" (buffer-string)))
       (contexture-list-tests--add "x")
       (contexture-list-tests--until-rows 1)
       (should-not (string-match-p "no items yet" (buffer-string))))))
@@ -383,10 +383,10 @@
 (ert-deftest contexture-list-pins-and-unpins ()
   (contexture-list-tests--with-list
     (contexture-list-pin)
-    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
+    (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("*" "" "")))
     (contexture-list-tests--go-to 1)
     (contexture-list-pin)
-    (contexture-ert-wait-for (equal (contexture-list-tests--column 0) '("" "" "")))))
+    (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("" "" "")))))
 
 (ert-deftest contexture-list-commands-want-an-item ()
   (contexture-list-tests--with-list
@@ -414,8 +414,8 @@
     (contexture-list-tests--open
      (lambda ()
        (contexture-ert-kill-server t)
-       (contexture-ert-wait-for (not (contexture-running-p)))
-       (contexture-ert-wait-for (contexture-running-p))
+       (llm-ert-wait-for (not (contexture-running-p)))
+       (llm-ert-wait-for (contexture-running-p))
        (contexture-list-tests--add "new")
        (contexture-list-tests--until-rows 2)))))
 
@@ -447,14 +447,14 @@
   (contexture-list-tests--with-list
     (write-region "something\nelse\n" nil "a.el" nil 'silent)
     (contexture-list-refresh)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (equal (car (contexture-list-tests--column 6)) "changed"))
     (contexture-list-tests--go-to 1)
     (should (eq (get-text-property 0 'face (aref (tabulated-list-get-entry) 2))
                 'contexture-list-changed))
     (delete-file "a.el")
     (contexture-list-refresh)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (equal (car (contexture-list-tests--column 6)) "gone"))))
 
 (ert-deftest contexture-list-shows-unsaved-and-remote-items ()
@@ -476,7 +476,7 @@
          (contexture-test-file "a.el" "x")
          (set-file-times file (time-add nil 60))
          (contexture-list-refresh)
-         (contexture-ert-wait-for
+         (llm-ert-wait-for
              (equal (contexture-list-tests--column 6) '("current"))))))))
 
 (ert-deftest contexture-list-takes-saved-text-for-saved ()
@@ -495,7 +495,7 @@
     (unwind-protect
         (progn
           (contexture-request 'add-context '(:manager "m" :content "two"))
-          (contexture-ert-wait-for
+          (llm-ert-wait-for
               (with-current-buffer contexture-preview-buffer
                 (string-search "two" (buffer-string)))))
       (kill-buffer contexture-preview-buffer))
@@ -532,12 +532,12 @@
     (kill-buffer)
     (contexture-list "m")
     (with-current-buffer contexture-list-buffer
-      (contexture-ert-wait-for contexture-list--items)
+      (llm-ert-wait-for contexture-list--items)
       (should (equal (contexture-list--item) (car contexture-list--items)))
       (should (= (window-point (get-buffer-window)) (point)))
       (goto-char (point-max))
       (contexture-list--update)
-      (contexture-ert-wait-for (not contexture-list--updating))
+      (llm-ert-wait-for (not contexture-list--updating))
       (should (eobp)))))
 
 (ert-deftest contexture-list-has-room-for-the-dates-of-states ()
@@ -561,7 +561,7 @@
   (contexture-list-tests--with-list
     (write-region "new first line\none\ntwo\nthree\nfour\n" nil "a.el" nil 'silent)
     (contexture-list-refresh)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (equal (contexture-list-tests--column 3) '("3-4" "10" "")))))
 
 (ert-deftest contexture-list-leaves-nothing-behind ()

@@ -64,7 +64,7 @@
 
 (defun contexture-live-tests--updates ()
   "Return the number of calls that told the server of buffers."
-  (length (contexture-ert-calls 'update-items)))
+  (length (llm-ert-calls 'update-items)))
 
 ;;;; Typing
 
@@ -87,21 +87,21 @@
 (ert-deftest contexture-live-text-is-given-to-those-who-ask-for-it ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 3 4)
-    (contexture-ert-wait-for contexture--live-watching)
+    (llm-ert-wait-for contexture--live-watching)
     (contexture-live-tests--line 4)
     (insert "typed ")
     (let ((text (buffer-string))
           (read (list :path file :root (file-name-directory file) :ask-editors t)))
       ;; This Emacs does not wait for itself.
       (should-not (eq (plist-get (contexture-request 'read-file read) :unsaved) t))
-      (contexture-ert-wait-for (contexture-ert-calls 'give-text))
-      (should (equal (plist-get (car (contexture-ert-calls 'give-text)) :content) text))
+      (llm-ert-wait-for (llm-ert-calls 'give-text))
+      (should (equal (plist-get (car (llm-ert-calls 'give-text)) :content) text))
       (should (= (contexture-live-tests--updates) 1))
       (save-buffer)
       (contexture-request 'read-file read)
       (contexture-request 'ask-editors)
-      (contexture-ert-wait-for (= 3 (length (contexture-ert-calls 'give-text))))
-      (dolist (given (cdr (contexture-ert-calls 'give-text)))
+      (llm-ert-wait-for (= 3 (length (llm-ert-calls 'give-text))))
+      (dolist (given (cdr (llm-ert-calls 'give-text)))
         (should-not (plist-get given :content))))))
 
 (ert-deftest contexture-live-items-follow-with-and-without-the-mode ()
@@ -110,7 +110,7 @@
     (should (= (length (contexture-test-item-ids)) 1))
     (contexture-mode)
     (contexture-test-settle)
-    (contexture-ert-wait-for (get-char-property (contexture--line-position 3) 'help-echo))
+    (llm-ert-wait-for (get-char-property (contexture--line-position 3) 'help-echo))
     (contexture-mode -1)
     (should-not (get-char-property (contexture--line-position 3) 'help-echo))
     (contexture-live-tests--line 3)
@@ -170,7 +170,7 @@
     (contexture-request 'clear-manager '(:manager "a.txt"))
     (revert-buffer t t)
     (contexture-test-message "^Added" (contexture-add-file file))
-    (contexture-ert-wait-for (contexture-test-item-ids))
+    (llm-ert-wait-for (contexture-test-item-ids))
     (insert "zeroth\n")
     (contexture-live-tests--check (buffer-string))))
 
@@ -247,7 +247,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-ert-wait-for (contexture-test-item-ids))
+      (llm-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 4)
       (insert "new ")
       (contexture-live-tests--check "third\nnew fourth\n" '(3 4)))))
@@ -260,7 +260,7 @@
       (should-not (contexture-test-item-ids))
       (should-not (memq #'contexture-live--opened (default-value 'find-file-hook)))
       (contexture-request 'ping)
-      (contexture-ert-wait-for (contexture-test-item-ids))
+      (llm-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 3)
       (insert "new ")
       (contexture-live-tests--check "new third\nfourth\n"))))
@@ -288,7 +288,7 @@
     (revert-buffer t t)
     (contexture-live-tests--check "third\nfourth\n" '(4 5))
     (contexture-test-settle)
-    (contexture-ert-wait-for (contexture-test-item-ids))
+    (llm-ert-wait-for (contexture-test-item-ids))
     (contexture-live-tests--line 4)
     (insert "x")
     (contexture-live-tests--check "xthird\nfourth\n" '(4 5))))
@@ -367,7 +367,7 @@
     (contexture-live-tests--add 3 4)
     (kill-buffer)
     (with-current-buffer (find-file-noselect file)
-      (contexture-ert-wait-for (contexture-test-item-ids))
+      (llm-ert-wait-for (contexture-test-item-ids))
       (contexture-live-tests--line 3)
       (insert "x")
       (save-buffer)
@@ -398,13 +398,13 @@
     (contexture-request 'ping)
     (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
                                         :manager "of another"))
-    (contexture-ert-wait-for (contexture-test-item-ids))
+    (llm-ert-wait-for (contexture-test-item-ids))
     (contexture-live-tests--line 2)
     (insert "x")
     (should (equal (plist-get (contexture-test-only-item "of another") :content)
                    "xsecond\nthird\n"))
     (contexture-request 'clear-manager '(:manager "of another"))
-    (contexture-ert-wait-for (null (contexture-test-item-ids)))))
+    (llm-ert-wait-for (null (contexture-test-item-ids)))))
 
 (ert-deftest contexture-live-changes-of-which-an-answer-told-are-not-asked-about ()
   (let ((contexture-live--claimed (make-hash-table :test #'equal))
@@ -680,7 +680,7 @@ The last form of EDITS is what follows them."
     (insert "above\n")
     (contexture-request 'add-file (list :path file :start-line 2 :end-line 3 :live t
                                         :manager "of another"))
-    (contexture-ert-wait-for (contexture-test-item-ids))
+    (llm-ert-wait-for (contexture-test-item-ids))
     (let ((item (contexture-test-only-item "of another")))
       (should (equal (plist-get item :content) "xsecond\nthird\n"))
       (should (equal (contexture-test-metadata item :start-line :end-line) '(3 4))))))
@@ -726,14 +726,14 @@ The last form of EDITS is what follows them."
     (contexture-live-tests--line 3)
     (contexture-test-message "^Kept a copy of today: .*a.txt:3-4"
       (call-interactively #'contexture-keep-copy))
-    (contexture-ert-wait-for (null (contexture-test-item-ids)))
+    (llm-ert-wait-for (null (contexture-test-item-ids)))
     (insert "not sent ")
     (should (equal (plist-get (contexture-live-tests--item) :content) "third\nfourth\n"))
     (should (string-match-p "\\[as of 20" (plist-get (contexture--rendered "a.txt") :text)))
     (delete-region (point) (line-beginning-position))
     (contexture-test-message "^Following again: .*a.txt:3-4"
       (let ((current-prefix-arg '(4))) (call-interactively #'contexture-keep-copy)))
-    (contexture-ert-wait-for (contexture-test-item-ids))
+    (llm-ert-wait-for (contexture-test-item-ids))
     (insert "sent ")
     (contexture-live-tests--check "sent third\nfourth\n")))
 
@@ -798,7 +798,7 @@ The last form of EDITS is what follows them."
       (should (= (contexture--tokens-to-send items) whole))
       (should (string-search (format "2 items, %d tokens" whole)
                              (contexture-list--header "a.txt" items nil 2 nil)))
-      (contexture-ert-wait-for (equal (contexture--lighter) (format " ctx:2/%d" whole))))))
+      (llm-ert-wait-for (equal (contexture--lighter) (format " ctx:2/%d" whole))))))
 
 (ert-deftest contexture-live-covered-parts-count-in-no-message ()
   (dolist (scope '(buffer project))
@@ -864,7 +864,7 @@ The last form of EDITS is what follows them."
             (should (string-search reason (current-kill 0)))
             ;; Its mark stays where this buffer has the text.
             (contexture-marks--reverted)
-            (contexture-ert-wait-for
+            (llm-ert-wait-for
                 (string-search "stale" (or (get-char-property (contexture--line-position 3)
                                                               'help-echo)
                                            "")))
@@ -885,7 +885,7 @@ The last form of EDITS is what follows them."
               (should (equal (contexture-test-metadata item :start-line :unsaved :stale)
                              (list 4 nil reason)))))
         (contexture-live-tests--as-other other (contexture-disconnect)))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (eq :fresh (plist-get (contexture-live-tests--item) :state)))
       (contexture-live-tests--check "third\nfourth\n" '(4 5))))))
 
@@ -906,7 +906,7 @@ The last form of EDITS is what follows them."
                                 (get-text-property
                                  0 'display
                                  (aref (cadr (contexture-list--row item 0)) 6)))))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (member " 1 changed" (ensure-list (contexture--lighter)))))))
 
 (provide 'contexture-live-tests)

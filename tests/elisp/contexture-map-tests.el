@@ -25,7 +25,7 @@
 
 (defmacro contexture-map-tests--shows (regexp)
   "Wait until the map shows what REGEXP matches."
-  `(contexture-ert-wait-for
+  `(llm-ert-wait-for
        (string-match-p ,regexp (contexture-map-tests--text))
      :message (concat "not shown: " ,regexp)))
 
@@ -58,7 +58,7 @@
       (contexture-test-message "^Added .*b\\.el:2"
         (contexture-map-add)))
     (contexture-add-map)
-    (contexture-ert-wait-for (= 2 (length (contexture-test-items))))
+    (llm-ert-wait-for (= 2 (length (contexture-test-items))))
     (let ((contents (mapcar (lambda (item) (plist-get item :content)) (contexture-test-items))))
       (should (member "(defun map-beta () 1)" (mapcar #'string-trim contents)))
       (should (cl-some (lambda (content) (string-prefix-p "b.el\n" content)) contents)))))

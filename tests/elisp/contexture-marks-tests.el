@@ -36,7 +36,7 @@
 (defun contexture-marks-tests--settle ()
   "Wait until the marks are those of the server."
   (contexture-test-settle)
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
       (zerop (hash-table-count contexture-marks--fetching)))
   (contexture-test-settle))
 
@@ -369,8 +369,8 @@
       (insert "unsaved\n")
       (let ((process (contexture-test-process)))
         (contexture-ert-kill-server t)
-        (contexture-ert-wait-for (not (eq process (contexture-test-process))))
-        (contexture-ert-wait-for (contexture-running-p)))
+        (llm-ert-wait-for (not (eq process (contexture-test-process))))
+        (llm-ert-wait-for (contexture-running-p)))
       (contexture-marks-tests--settle)
       (contexture-marks-tests--should-mark (5 . 6)))))
 
@@ -379,7 +379,7 @@
     (contexture-marks-tests--add 4 5)
     (oset contexture--connection target '("/nonexistent/contexture"))
     (contexture-ert-kill-server t)
-    (contexture-ert-wait-for (null (contexture-marks--overlays)))
+    (llm-ert-wait-for (null (contexture-marks--overlays)))
     (should-not (local-variable-p 'left-margin-width))
     (should-not (contexture-marks-tests--help-at 4))))
 
@@ -436,7 +436,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-ert-wait-for (null (contexture-test-item-ids)))
+      (llm-ert-wait-for (null (contexture-test-item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)
@@ -454,7 +454,7 @@
       (should-not (contexture-marks--overlays))
       ;; What follows the text is the item's, and goes with that.
       (contexture-clear)
-      (contexture-ert-wait-for (null (contexture-test-item-ids)))
+      (llm-ert-wait-for (null (contexture-test-item-ids)))
       (contexture-test-settle)
       (cl-loop for (key value) on (contexture-marks-tests--state) by #'cddr
                do (should (equal (list key value)

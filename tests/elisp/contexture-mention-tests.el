@@ -43,7 +43,7 @@
   "Wait until the files of this buffer's project are known."
   (let ((list (contexture-files--of (contexture-mention--root)
                                     (not (contexture--project-root)))))
-    (contexture-ert-wait-for (contexture-files--list-done list))
+    (llm-ert-wait-for (contexture-files--list-done list))
     list))
 
 (defun contexture-mention-tests--offered (text)
@@ -506,7 +506,7 @@ M-x contexture-add-file adds it")
       (should (contexture-files--list-process list))
       (should (member "src/main.rs" (contexture-files--list-names list)))
       (should-not (member "src/new.rs" (contexture-files--list-names list)))
-      (contexture-ert-wait-for (member "src/new.rs" (contexture-files--list-names list))))))
+      (llm-ert-wait-for (member "src/new.rs" (contexture-files--list-names list))))))
 
 (ert-deftest contexture-files-gives-what-is-there-so-far ()
   (let ((list (contexture-files--make-list :root "/")))
@@ -538,7 +538,7 @@ M-x contexture-add-file adds it")
             (contexture-mention--patience 0.03))
         (contexture-mention-tests--offered "@")
         (should (< (- (float-time) start) contexture-mention-tests--wait)))
-      (contexture-ert-wait-for (equal (contexture-mention-tests--offered " @ear")
+      (llm-ert-wait-for (equal (contexture-mention-tests--offered " @ear")
                                       '("early")))
       ;; More may come, so it is not the only one yet.
       (should (string-suffix-p " @ear" (contexture-mention-tests--complete " @ear"))))))

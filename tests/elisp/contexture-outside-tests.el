@@ -193,7 +193,7 @@
           (with-current-buffer buffer
             (contexture-conversation--root)
             (contexture-conversation--code-buffers)
-            (contexture-conversation--trust-changed contexture-ert-directory)
+            (contexture-conversation--trust-changed llm-ert-directory)
             (contexture-trust--project-here)
             (contexture--project-root))
         (kill-buffer buffer)))))
@@ -205,13 +205,13 @@
 
 (defun contexture-outside-tests--tool (function name &rest arguments)
   "Call FUNCTION, of a tool, with NAME and ARGUMENTS in the test's project."
-  (let ((contexture-tool-project contexture-ert-directory))
+  (let ((contexture-tool-project llm-ert-directory))
     (apply function name arguments)))
 
 (defun contexture-outside-tests--typed (name then)
   "Call THEN in a buffer of the project with NAME typed as a mention."
   (with-temp-buffer
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (text-mode)
     (insert "see @\"" name)
     (funcall then)))
@@ -244,7 +244,7 @@
     (label . ,(lambda (name)
                 (contexture--project-label name)
                 (contexture--label name)
-                (contexture--same-project-p name contexture-ert-directory)))
+                (contexture--same-project-p name llm-ert-directory)))
     (agent . ,(lambda (name)
                 (contexture-agents--session-name
                  (list :agent "a" :agent-session "i" :project name))))
@@ -263,11 +263,11 @@
                   (let ((contexture-mention-action 'add))
                     (dolist (text (list (format "@\"%s\"" name) (concat "@" name)))
                       (pcase-dolist (`(,_ ,_ . ,target) (contexture-mention-in-string
-                                                         text contexture-ert-directory))
+                                                         text llm-ert-directory))
                         (unless (eq (car target) 'symbol)
                           (contexture-mention--meaning target nil)))))))
     (listed . ,(lambda (name)
-                 (contexture-mention--listed name contexture-ert-directory)))
+                 (contexture-mention--listed name llm-ert-directory)))
     (add . ,(lambda (name)
               (cl-letf (((symbol-function 'contexture-add-file) #'ignore)
                         ((symbol-function 'contexture-add-directory) #'ignore)
@@ -291,7 +291,7 @@
                            nil (list :buffer-and-file name name)))))
     (xref . ,(lambda (name)
                (let ((item (xref-make "x" (xref-make-file-location name 1 0)))
-                     (contexture-tool-project contexture-ert-directory))
+                     (contexture-tool-project llm-ert-directory))
                  (contexture-symbol--place item)
                  (contexture-tools-emacs--name name)
                  (when (contexture--remote-p name)
@@ -363,8 +363,8 @@
                      (save-window-excursion
                        (contexture-list "m")
                        (with-current-buffer contexture-list-buffer
-                         (contexture-ert-wait-for contexture-list--items)
-                         (contexture-ert-wait-for (nthcdr 300 contexture-list--items))
+                         (llm-ert-wait-for contexture-list--items)
+                         (llm-ert-wait-for (nthcdr 300 contexture-list--items))
                          (dolist (item contexture-list--items)
                            (ignore-errors
                              (funcall (alist-get 'visit-item contexture-outside-tests--ways)
@@ -602,7 +602,7 @@ Each is (NAME . PRIMITIVES).")
      (contexture-test-file "elsewhere/key" "hush")
      (make-directory "r")
      (let* ((default-directory (expand-file-name "r/"))
-            (contexture-ert-directory default-directory)
+            (llm-ert-directory default-directory)
             (trace (expand-file-name "../trace"))
             (script (expand-file-name "../script"))
             (contexture-tool-project default-directory))
@@ -634,7 +634,7 @@ Each is (NAME . PRIMITIVES).")
          (should-not (string-match-p "key" names)))
        (let ((buffer (generate-new-buffer " *diff*")))
          (contexture-sources--start-diff 'Git (expand-file-name "a.txt") buffer)
-         (contexture-ert-wait-for
+         (llm-ert-wait-for
           (with-current-buffer buffer (string-match-p "\\+hush two" (buffer-string))))
          (kill-buffer buffer))
        (should-not (file-exists-p trace))

@@ -104,12 +104,12 @@
 (contexture-packages-real-deftest company-capf completes-mentions
   (contexture-test-with-server
     (contexture-test-file "parser.el" "(defun parse ())")
-    (let ((default-directory contexture-ert-directory))
+    (let ((default-directory llm-ert-directory))
       (with-temp-buffer
-        (setq default-directory contexture-ert-directory)
+        (setq default-directory llm-ert-directory)
         (contexture-mention-mode)
         (insert "see @pars")
-        (contexture-ert-wait-for
+        (llm-ert-wait-for
             (member "parser.el" (mapcar #'substring-no-properties
                                         (contexture-packages-real-company))))))))
 
@@ -127,7 +127,7 @@
      (save-window-excursion
        (with-temp-buffer
          (switch-to-buffer (current-buffer))
-         (setq default-directory contexture-ert-directory)
+         (setq default-directory llm-ert-directory)
          (contexture-mention-mode)
          (insert "see @p")
          ,@body
@@ -145,7 +145,7 @@
               ((symbol-function 'corfu--popup-show) #'ignore)
               ((symbol-function 'corfu--popup-hide) #'ignore))
       (corfu-mode)
-      (contexture-ert-wait-for (progn (completion-at-point)
+      (llm-ert-wait-for (progn (completion-at-point)
                                       (ignore-errors (corfu--exhibit))
                                       (cdr corfu--candidates)))
       (corfu-next)
@@ -158,7 +158,7 @@
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt table &rest _)
                    (setq chosen (car (member "printer.el" (all-completions "" table)))))))
-        (contexture-ert-wait-for (progn (completion-at-point) chosen))))))
+        (llm-ert-wait-for (progn (completion-at-point) chosen))))))
 
 (defun contexture-packages-real--meant (regexp)
   "Return the texts of the subjects where REGEXP is next in this buffer."
@@ -170,13 +170,13 @@
      (contexture-point-subjects)
      (lambda (subjects)
        (setq found (mapcar (lambda (it) (plist-get (plist-get it :params) :content)) subjects))))
-    (contexture-ert-wait-for (not (eq found 'none)))
+    (llm-ert-wait-for (not (eq found 'none)))
     found))
 
 (contexture-packages-real-deftest magit adds-what-is-at-point
   (skip-unless (executable-find "git"))
   (contexture-test-with-server
-    (let ((default-directory contexture-ert-directory)
+    (let ((default-directory llm-ert-directory)
           (magit-save-repository-buffers nil)
           (git (lambda (&rest args)
                  (should (equal 0 (apply #'call-process "git" nil nil nil

@@ -38,25 +38,18 @@
   '(";; top" "(defun one ()" "  1)" "" "(defun two ()" "  (one)" "  2)" "" "(defun three ()" "  3)")
   "Lines of the file a.el.")
 
-(defun contexture-point-tests--git (&rest args)
-  "Run Git with ARGS here."
-  (with-temp-buffer
-    (unless (zerop (apply #'call-process "git" nil t nil
-                          "-c" "user.name=t" "-c" "user.email=t@example.org" args))
-      (ert-fail (buffer-string)))))
-
 (defun contexture-point-tests--in-repository (function)
   "Call FUNCTION in a repository with two commits and a change of a.el."
   (unless (executable-find "git") (ert-skip "Git is not there"))
   (contexture-test-with-server
-    (let ((default-directory contexture-ert-directory)
+    (let ((default-directory llm-ert-directory)
           (vc-handled-backends '(Git)))
       (apply #'contexture-test-file "a.el" (remove "  (one)" contexture-point-tests--code))
-      (contexture-point-tests--git "init" "-q")
-      (contexture-point-tests--git "add" ".")
-      (contexture-point-tests--git "commit" "-q" "-m" "Begin")
+      (contexture-test-git "init" "-q")
+      (contexture-test-git "add" ".")
+      (contexture-test-git "commit" "-q" "-m" "Begin")
       (apply #'contexture-test-file "a.el" contexture-point-tests--code)
-      (contexture-point-tests--git "commit" "-q" "-a" "-m" "Call one")
+      (contexture-test-git "commit" "-q" "-a" "-m" "Call one")
       (apply #'contexture-test-file "a.el"
              (cons ";; above" (append contexture-point-tests--code '(";; end"))))
       (save-window-excursion (funcall function)))))
@@ -70,7 +63,7 @@
   "Return the subjects at point once they have their texts."
   (let ((found 'none))
     (contexture-point-with (contexture-point-subjects) (lambda (it) (setq found it)))
-    (contexture-ert-wait-for (not (eq found 'none)))
+    (llm-ert-wait-for (not (eq found 'none)))
     found))
 
 (defun contexture-point-tests--texts ()
@@ -89,7 +82,7 @@ of one subject, in their order."
     (cl-loop for text in texts for regexp in regexps
              do (should (string-match-p regexp text)))
     (contexture-add-dwim)
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
       (< before (length (contexture-test-items (contexture-current-context)))))
     (let ((items (contexture-test-items (contexture-current-context))))
       (dolist (text texts)
@@ -102,7 +95,7 @@ of one subject, in their order."
 
 (defun contexture-point-tests--process-buffer (name)
   "Return the buffer NAME once its process has ended."
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
     (let ((process (get-buffer-process name))) (not (process-live-p process))))
   (get-buffer name))
 
@@ -111,7 +104,7 @@ of one subject, in their order."
 (ert-deftest contexture-point-hunk-and-file-of-a-diff ()
   (contexture-point-tests--with
    (with-temp-buffer
-     (setq default-directory contexture-ert-directory)
+     (setq default-directory llm-ert-directory)
      (call-process "git" nil t nil "diff" "-U1" "HEAD~1")
      (diff-mode)
      (goto-char (point-min))
@@ -129,7 +122,7 @@ of one subject, in their order."
 (ert-deftest contexture-point-hostile-names-in-a-diff-are-no-files ()
   (contexture-point-tests--with
    (with-temp-buffer
-     (setq default-directory contexture-ert-directory)
+     (setq default-directory llm-ert-directory)
      (insert "--- a/ssh:x:/b\n+++ b/../../../ssh:x:/b\n@@ -1,1 +1,1 @@\n-a\n+b\n")
      (diff-mode)
      (goto-char (point-min))
@@ -168,7 +161,7 @@ of one subject, in their order."
      (contexture-test-visiting file
        (vc-print-log-internal 'Git (list file) nil nil nil)
        (with-current-buffer (contexture-point-tests--process-buffer "*vc-change-log*")
-         (contexture-ert-wait-for (string-match-p "Begin" (buffer-string)))
+         (llm-ert-wait-for (string-match-p "Begin" (buffer-string)))
          (goto-char (point-min))
          (search-forward "Call one")
          (contexture-point-tests--check "the diff of commit [0-9a-f]\\{10\\} (Call one)"
@@ -222,7 +215,7 @@ of one subject, in their order."
          (contexture-point-tests--check "a\\.el:6-8" "\\`(defun two ()"))
        ;; grep
        (with-temp-buffer
-         (setq default-directory contexture-ert-directory)
+         (setq default-directory llm-ert-directory)
          (insert "-*- mode: grep -*-\n\na.el:7:  (one)\na.el:11:  3)\n")
          (grep-mode)
          (goto-char (point-min))
@@ -234,7 +227,7 @@ of one subject, in their order."
          (deactivate-mark))
        ;; compile
        (with-temp-buffer
-         (setq default-directory contexture-ert-directory)
+         (setq default-directory llm-ert-directory)
          (insert "make\na.el:7:3: error: one is not there\n")
          (compilation-mode)
          (goto-char (point-min))
@@ -251,10 +244,10 @@ of one subject, in their order."
                                                     :error "one is odd"))))))
          (flymake-mode 1)
          (flymake-start)
-         (contexture-ert-wait-for (flymake-diagnostics))
+         (llm-ert-wait-for (flymake-diagnostics))
          (flymake-show-buffer-diagnostics)
          (with-current-buffer (flymake--diagnostics-buffer-name)
-           (contexture-ert-wait-for (progn (revert-buffer) (tabulated-list-get-id)))
+           (llm-ert-wait-for (progn (revert-buffer) (tabulated-list-get-id)))
            (contexture-point-tests--check "the diagnostics of a\\.el:7" "one is odd" "\\`(defun two ()")
            (kill-buffer))
          (flymake-mode -1))))))
@@ -306,13 +299,13 @@ of one subject, in their order."
    (let ((explicit-shell-file-name "/bin/sh")
          (process-environment (append '("PS1=there$ " "ENV=") process-environment)))
      (with-current-buffer (shell "*contexture-point shell*")
-       (contexture-ert-wait-for (string-match-p "there\\$ \\'" (buffer-string)))
+       (llm-ert-wait-for (string-match-p "there\\$ \\'" (buffer-string)))
        (pcase-dolist (`(,command . ,output) '(("echo first" . "first")
                                               ("echo second; echo last" . "second\nlast")))
          (goto-char (point-max))
          (insert command)
          (comint-send-input)
-         (contexture-ert-wait-for
+         (llm-ert-wait-for
            (string-match-p (concat output "\nthere\\$ \\'") (buffer-string))))
        (contexture-point-tests--check "contexture-point shell"
                                       "\\`.*echo second; echo last\nsecond\nlast\n\\'")
@@ -338,7 +331,7 @@ of one subject, in their order."
 (ert-deftest contexture-point-questions-about-what-is-meant ()
   (contexture-point-tests--with
    (with-temp-buffer
-     (setq default-directory contexture-ert-directory)
+     (setq default-directory llm-ert-directory)
      (call-process "git" nil t nil "diff" "-U0")
      (diff-mode)
      (goto-char (point-min))

@@ -35,7 +35,7 @@
 (defun contexture-provider-tests--names ()
   "Return the names of the providers that the server knows."
   (contexture-request 'ping)
-  (contexture-ert-wait-for (null contexture-provider--pending))
+  (llm-ert-wait-for (null contexture-provider--pending))
   (contexture-test-settle)
   (mapcar (lambda (it) (plist-get it :name)) (contexture-request 'list-providers)))
 
@@ -48,7 +48,7 @@
                 '("local" :kind ollama :model "llama" :base-url "http://localhost:1")))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
     (contexture-ert-kill-server t)
-    (contexture-ert-wait-for (not (contexture-running-p)))
+    (llm-ert-wait-for (not (contexture-running-p)))
     (should (equal (contexture-provider-tests--names) '("play" "local")))
     (should-not contexture-provider--problems)))
 
@@ -121,7 +121,7 @@
                  (push (cons method params) told)))
               ((symbol-function 'jsonrpc-running-p) #'always))
       (contexture-provider--tell nil entry)
-      (contexture-ert-wait-for (null contexture-provider--pending)))
+      (llm-ert-wait-for (null contexture-provider--pending)))
     (cdr (assq 'configure-provider told))))
 
 (ert-deftest contexture-provider-key-comes-from-auth-source ()
@@ -154,7 +154,7 @@
           (let (went-on)
             (contexture-provider--when-ready (lambda () (setq went-on t)))
             (should-not went-on)
-            (contexture-ert-wait-for went-on))
+            (llm-ert-wait-for went-on))
           (should looked)
           ;; The next server is told at once.
           (contexture-provider--tell nil '("x" :kind anthropic :model "m" :auth-source t))
@@ -172,7 +172,7 @@
     (setq contexture-provider--pending '("x"))
     (contexture-conversation-test-type "Q")
     (contexture-conversation-send)
-    (contexture-ert-wait-for contexture-provider--waiting)
+    (llm-ert-wait-for contexture-provider--waiting)
     (should (contexture-conversation--busy-p))
     (setq contexture-provider--pending nil)
     (contexture-provider--go-on)
@@ -190,8 +190,8 @@
         (contexture-provider--when-ready (lambda () (error "Out of order")))
         (contexture-provider--when-ready (lambda () (push 2 went-on)))
         (contexture-test-message "Contexture: Out of order"
-          (contexture-ert-wait-for (null contexture-provider--pending)))
-        (contexture-ert-wait-for (equal went-on '(2 1)))
+          (llm-ert-wait-for (null contexture-provider--pending)))
+        (llm-ert-wait-for (equal went-on '(2 1)))
         (should-not contexture-provider--waiting)))))
 
 (ert-deftest contexture-provider-key-is-shown-nowhere ()
@@ -206,7 +206,7 @@
         (let ((lines (mapconcat (lambda (it) (format "%s" it)) llm-ert--said "")))
           (should (string-search "configure-provider" lines)))
         (contexture-doctor)
-        (contexture-ert-wait-for (string-search "contexture-mode" (buffer-string)))
+        (llm-ert-wait-for (string-search "contexture-mode" (buffer-string)))
         (dolist (buffer (buffer-list))
           (with-current-buffer buffer
             (should-not (save-excursion (goto-char (point-min))
@@ -267,12 +267,12 @@
 (ert-deftest contexture-provider-command-tells-the-server-at-once ()
   (contexture-provider-tests--with nil
     (contexture-conversation-test-open "talk")
-    (contexture-ert-wait-for (string-search "No model is set up"
+    (llm-ert-wait-for (string-search "No model is set up"
                                             (contexture-conversation-test-shown)))
     (add-hook 'contexture-providers-hook #'contexture-conversation--providers-changed)
-    (contexture-ert-with-model '("A")
+    (llm-ert-with-model '("A")
       (contexture-configure-provider "play" (contexture-conversation-test-provider))
-      (contexture-ert-wait-for (string-search "scripted" (contexture-conversation-test-header)))
+      (llm-ert-wait-for (string-search "scripted" (contexture-conversation-test-header)))
       (should-not (string-search "No model is set up" (contexture-conversation-test-shown)))
       (contexture-conversation-test-send "Q")
       (should (string-search "scripted\nA\n" (contexture-conversation-test-shown)))
@@ -286,17 +286,17 @@
         (contexture-configure-provider "local" '(:kind ollama :model "llama"))
         (accept-process-output nil 0.05)
         (should-not (contexture-test--message-after start "told of")))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
        (contexture-test--message-after
         start "^Added provider local (model llama), for this session of Emacs only$"))
       (contexture-configure-provider "odd" '(:kind magic :model "m"))
-      (contexture-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
+      (llm-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
       (should-not (contexture-test--message-after start "odd: the server was told"))
       (should-not contexture-provider--awaited)
       ;; It is said once, not to each server that comes later.
       (with-current-buffer (messages-buffer) (set-marker start (point-max)))
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for (not (contexture-running-p)))
+      (llm-ert-wait-for (not (contexture-running-p)))
       (contexture-provider-tests--names)
       (should-not (contexture-test--message-after start "told of")))))
 
@@ -327,7 +327,7 @@
     (let ((user-init-file nil))
       (contexture-test-message "(model scripted), not saved, since this Emacs"
         (contexture-configure-provider "play" (contexture-conversation-test-provider) t)))
-    (let* ((custom-file (concat contexture-ert-directory "custom.el"))
+    (let* ((custom-file (concat llm-ert-directory "custom.el"))
            (user-init-file custom-file))
       (contexture-test-message "(model scripted), saved in .*/custom\\.el for later sessions$"
         (contexture-configure-provider "play" (contexture-conversation-test-provider) t))
@@ -404,7 +404,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
 
 (ert-deftest contexture-provider-command-asks-for-as-little-as-it-can ()
   (contexture-provider-tests--with nil
-    (let* ((custom-file (concat contexture-ert-directory "custom.el"))
+    (let* ((custom-file (concat llm-ert-directory "custom.el"))
            (user-init-file custom-file)
            (limit "Limit of mystery in tokens, which its server does not tell: "))
       (unwind-protect
@@ -544,28 +544,28 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
       (setq contexture-providers (list one two))
       (should (equal (contexture-provider-tests--names) '("one" "two")))
       (setq contexture-providers (list two))
-      (contexture-ert-wait-for (equal (contexture-provider-tests--names) '("two")))
+      (llm-ert-wait-for (equal (contexture-provider-tests--names) '("two")))
       ;; Changed, and back again, each time it takes effect.
       (dolist (model '("c" "b"))
         (setq contexture-providers
               (list (cons "two" (plist-put (copy-sequence (cdr two)) :model model))))
-        (contexture-ert-wait-for
+        (llm-ert-wait-for
             (equal (plist-get (car (contexture-request 'list-providers)) :model) model)))
       (setq contexture-providers nil)
-      (contexture-ert-wait-for (null (contexture-provider-tests--names)))
+      (llm-ert-wait-for (null (contexture-provider-tests--names)))
       ;; What others told the server stays.
       (contexture-request 'configure-provider
                           '(:name "late" :kind :ollama :model "l" :base-url "http://localhost:1"))
       (setq contexture-providers (list one))
-      (contexture-ert-wait-for (member "one" (contexture-provider-tests--names)))
+      (llm-ert-wait-for (member "one" (contexture-provider-tests--names)))
       (setq contexture-providers nil)
-      (contexture-ert-wait-for (equal (contexture-provider-tests--names) '("late"))))))
+      (llm-ert-wait-for (equal (contexture-provider-tests--names) '("late"))))))
 
 ;;;; Models
 
 (ert-deftest contexture-provider-models-complete-in-a-conversation ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (llm-ert-wait-for (consp contexture-conversation--providers))
     (setq contexture-conversation--models '(("play" "scripted" "scripted-large")))
     (contexture-conversation-test-type "/model scripted-")
     (completion-at-point)
@@ -578,26 +578,26 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
 
 (ert-deftest contexture-provider-models-are-asked-for-once-and-by-need ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (llm-ert-wait-for (consp contexture-conversation--providers))
     (should-not contexture-conversation--models)
     (contexture-conversation--ask-models)
-    (contexture-ert-wait-for (equal contexture-conversation--models '(("play" "model"))))
+    (llm-ert-wait-for (equal contexture-conversation--models '(("play" "model"))))
     (cl-letf (((symbol-function 'contexture-conversation--request)
                (lambda (&rest _) (error "Must not be called"))))
       (contexture-conversation--ask-models))))
 
 (ert-deftest contexture-provider-that-another-client-adds-or-removes-is-followed ()
   (contexture-conversation-test-with '(("A"))
-    (contexture-ert-wait-for (consp contexture-conversation--providers))
+    (llm-ert-wait-for (consp contexture-conversation--providers))
     (cl-flet ((names () (and (listp contexture-conversation--providers)
                              (mapcar (lambda (it) (plist-get it :name))
                                      contexture-conversation--providers))))
       (contexture-request 'configure-provider
                           '(:name "late" :kind :ollama :model "llama"
                             :base-url "http://localhost:1"))
-      (contexture-ert-wait-for (member "late" (names)))
+      (llm-ert-wait-for (member "late" (names)))
       (contexture-request 'remove-provider '(:name "late"))
-      (contexture-ert-wait-for (equal (names) '("play"))))))
+      (llm-ert-wait-for (equal (names) '("play"))))))
 
 ;;;; The doctor
 
@@ -607,7 +607,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
   (contexture-test-settle)
   (let (findings)
     (contexture-doctor--check-models (lambda (them) (setq findings them)))
-    (contexture-ert-wait-for findings)
+    (llm-ert-wait-for findings)
     (mapcar (lambda (it) (list (car it) (nth 1 it) (or (nth 2 it) "")))
             findings)))
 

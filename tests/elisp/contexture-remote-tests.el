@@ -56,8 +56,8 @@ Return nil if there is no sshd."
 The variable `local' is the folder's name on the other machine."
   (declare (indent 0) (debug t))
   `(contexture-test-with-server
-     (let* ((folder (expand-file-name "ssh/" contexture-ert-directory))
-            (local (expand-file-name "p/" contexture-ert-directory))
+     (let* ((folder (expand-file-name "ssh/" llm-ert-directory))
+            (local (expand-file-name "p/" llm-ert-directory))
             (config (progn (make-directory folder)
                            (set-file-modes folder #o700)
                            (let ((default-directory folder))

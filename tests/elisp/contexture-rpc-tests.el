@@ -95,13 +95,13 @@ its watchers are told of."
       (dolist (text '("a" "b" "c"))
         (contexture--filter process (contexture-rpc-tests--piece 3 :text text)))
       (should (oref connection gather-timer))
-      (contexture-ert-wait-for heard)
+      (llm-ert-wait-for heard)
       (should (equal heard '("abc")))
       ;; What is no piece is handled at once, and all that came before it.
       (contexture--filter process (contexture-rpc-tests--piece 3 :text "d"))
       (contexture--filter process (contexture-rpc-tests--piece 3 :status "e"))
       (should-not (oref connection gather-timer))
-      (contexture-ert-wait-for (nthcdr 2 heard))
+      (llm-ert-wait-for (nthcdr 2 heard))
       (should (equal heard '("e" "d" "abc"))))))
 
 (ert-deftest contexture-rpc-leaves-no-inbox ()
@@ -134,7 +134,7 @@ its watchers are told of."
         (contexture-request-async
          'add-context (list :manager "m" :content (number-to-string n))
          :success (lambda (item) (push (plist-get item :content) answers))))
-      (contexture-ert-wait-for (= (length answers) 20))
+      (llm-ert-wait-for (= (length answers) 20))
       (should (equal (nreverse answers)
                      (mapcar #'number-to-string (number-sequence 0 19)))))))
 
@@ -144,7 +144,7 @@ its watchers are told of."
       (contexture-request-async 'no-such-thing nil
                                 :success #'ignore
                                 :error (lambda (it) (setq problem it)))
-      (contexture-ert-wait-for problem)
+      (llm-ert-wait-for problem)
       (should (= (plist-get problem :code) -32601)))))
 
 (ert-deftest contexture-rpc-shows-errors-that-nobody-handles ()
@@ -166,7 +166,7 @@ its watchers are told of."
       (dotimes (n 10)
         (contexture-request-async 'ping nil :success (lambda (_) (push n answers)))
         (should (eq (jsonrpc-request connection 'ping nil) :pong)))
-      (contexture-ert-wait-for (= (length answers) 10)))))
+      (llm-ert-wait-for (= (length answers) 10)))))
 
 (ert-deftest contexture-rpc-hands-on-notifications ()
   (contexture-test-with-server
@@ -174,7 +174,7 @@ its watchers are told of."
       (contexture-watch (lambda (&rest news) (push news heard)))
       (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
-      (contexture-ert-wait-for heard)
+      (llm-ert-wait-for heard)
       (pcase-let ((`(,method ,params) (car heard)))
         (should (eq method 'context-changed))
         (should (equal (plist-get params :manager) "m"))
@@ -337,7 +337,7 @@ done" (shell-quote-argument object)))))
         (should-error (contexture--open (oref connection target)) :type 'file-missing))
       (contexture-ert-kill-server t)
       (contexture-request-async 'ping)
-      (contexture-ert-wait-for (string-search "No such program" (or (oref connection reason) "")))
+      (llm-ert-wait-for (string-search "No such program" (or (oref connection reason) "")))
       (should-not (oref connection process)))))
 
 (ert-deftest contexture-rpc-finds-the-server-built-beside-it ()
@@ -361,7 +361,7 @@ done" (shell-quote-argument object)))))
       (let ((contexture-reconnect-delay 60)) ; it stays down
         (contexture-test-message "cannot reach the server (the disk is on fire); 1 call kept"
           (contexture-request-async 'ping nil :error #'ignore)
-          (contexture-ert-wait-for (oref contexture--connection reason)))
+          (llm-ert-wait-for (oref contexture--connection reason)))
         (should (string-match-p
                  "cannot reach the server: the disk is on fire"
                  (cadr (should-error (contexture-request 'ping nil :timeout 0.05)
@@ -372,7 +372,7 @@ done" (shell-quote-argument object)))))
     (contexture-test-with-server
       (let ((start (with-current-buffer (messages-buffer) (point-max-marker))))
         (contexture-request-async 'ping nil :error #'ignore)
-        (contexture-ert-wait-for (> (oref contexture--connection failures) 4))
+        (llm-ert-wait-for (> (oref contexture--connection failures) 4))
         (with-current-buffer (messages-buffer)
           (should (= 1 (count-matches "cannot reach the server" start (point-max)))))))))
 
@@ -392,7 +392,7 @@ done" (shell-quote-argument object)))))
         (contexture-rpc-tests--add content)
         (when (member content '("50" "120"))
           (contexture-ert-kill-server t)))
-      (contexture-ert-wait-for
+      (llm-ert-wait-for
           (zerop (hash-table-count (oref contexture--connection unanswered))))
       (should (equal (contexture-rpc-tests--contents) sent)))))
 
@@ -411,7 +411,7 @@ done" (shell-quote-argument object)))))
   (contexture-test-with-state
     (contexture-request 'add-context '(:manager "m" :content "kept"))
     (contexture-ert-kill-server t)
-    (contexture-ert-wait-for (eq (oref contexture--connection state) 'down))
+    (llm-ert-wait-for (eq (oref contexture--connection state) 'down))
     (should-not (oref contexture--connection retry-timer))
     (should (equal (contexture-rpc-tests--contents) '("kept")))))
 
@@ -421,7 +421,7 @@ done" (shell-quote-argument object)))))
            (contexture-disconnected-hook (list (lambda () (cl-incf lost)))))
       (contexture-request 'ping)
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for (= lost 1))
+      (llm-ert-wait-for (= lost 1))
       ;; One that is needed is made again at once, and not told.
       (contexture-request 'ping)
       (contexture-ert-kill-server t)
@@ -454,7 +454,7 @@ esac; done")))
       (let (problem answer)
         (contexture-request-async 'deadly nil :error (lambda (it) (setq problem it)))
         (contexture-request-async 'harmless nil :success (lambda (it) (setq answer it)))
-        (contexture-ert-wait-for (and problem answer))
+        (llm-ert-wait-for (and problem answer))
         (should (string-match-p "died 2 times.*deadly"
                                 (plist-get problem :message)))
         (should (eq answer :fine))))))
@@ -465,11 +465,11 @@ esac; done")))
       (contexture-watch (lambda (&rest news) (push news heard)))
       (contexture-request 'ping)
       (contexture-ert-kill-server t)
-      (contexture-ert-wait-for (and (not (contexture-running-p)) t))
-      (contexture-ert-wait-for (contexture-running-p))
+      (llm-ert-wait-for (and (not (contexture-running-p)) t))
+      (llm-ert-wait-for (contexture-running-p))
       (contexture-request 'ping)
       (contexture-rpc-tests--add "x")
-      (contexture-ert-wait-for heard))))
+      (llm-ert-wait-for heard))))
 
 ;;;; A server that does not read
 
@@ -517,7 +517,7 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
     (unwind-protect
         (contexture-test-with-server
           (contexture-rpc-tests--add "first")
-          (contexture-ert-wait-for (contexture-running-p))
+          (llm-ert-wait-for (contexture-running-p))
           (let ((megabyte (make-string 1000000 ?x)))
             (should (< (contexture-rpc-tests--duration
                          (contexture-rpc-tests--add megabyte))
@@ -602,12 +602,12 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 
 (ert-deftest contexture-rpc-joins-a-unix-socket ()
   (contexture-test-with-server
-    (let* ((path (concat contexture-ert-directory "socket"))
+    (let* ((path (concat llm-ert-directory "socket"))
            (server (contexture-rpc-tests--serve "--ephemeral" "--unix" path)))
       (unwind-protect
           (progn
             ;; The file is there a moment before anybody listens.
-            (contexture-ert-wait-for (condition-case nil
+            (llm-ert-wait-for (condition-case nil
                                          (progn (contexture-connect path) t)
                                        (user-error nil)))
             (contexture-rpc-tests--add (make-string 1000000 ?λ))
@@ -620,7 +620,7 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
   (contexture-test-with-server
     (let ((server (contexture-rpc-tests--serve "--ephemeral" "--tcp" "127.0.0.1:0")))
       (unwind-protect
-          (let ((port (contexture-ert-wait-for
+          (let ((port (llm-ert-wait-for
                           (with-current-buffer (process-buffer server)
                             (goto-char (point-min))
                             (and (re-search-forward "^\\([0-9]+\\)\n" nil t)
@@ -634,12 +634,12 @@ while test -e %s; do sleep 0.05; done; exec \"$0\" \"$@\"" (shell-quote-argument
 (ert-deftest contexture-rpc-says-that-nobody-listens ()
   (contexture-test-with-server
     (contexture-test-user-error "Cannot reach .*nowhere"
-      (contexture-connect (concat contexture-ert-directory "nowhere")))
+      (contexture-connect (concat llm-ert-directory "nowhere")))
     (should-not contexture--connection)))
 
 (ert-deftest contexture-rpc-offers-the-server-that-runs ()
   (contexture-test-with-server
-    (let ((process-environment (cons (concat "XDG_STATE_HOME=" contexture-ert-directory)
+    (let ((process-environment (cons (concat "XDG_STATE_HOME=" llm-ert-directory)
                                      process-environment)))
       (should-not (contexture--running-socket))
       (contexture-test-file "contexture/server" "123" "")

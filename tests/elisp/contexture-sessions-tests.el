@@ -61,12 +61,12 @@
 
 (defun contexture-sessions-tests--wait (titles)
   "Wait until the list shows TITLES."
-  (contexture-ert-wait-for (equal (contexture-sessions-tests--titles) titles)))
+  (llm-ert-wait-for (equal (contexture-sessions-tests--titles) titles)))
 
 (defun contexture-sessions-tests--open ()
   "Show the list of the sessions of all projects."
   (contexture-sessions t)
-  (contexture-ert-wait-for (> (hash-table-count contexture-sessions--all) 0)))
+  (llm-ert-wait-for (> (hash-table-count contexture-sessions--all) 0)))
 
 (defun contexture-sessions-tests--tell (id state &optional process)
   "Tell the server, as a hook of Codex, that session ID is in STATE.
@@ -86,11 +86,11 @@ PROCESS is the number of the agent's process."
     (should (string-match-p "codex .* main .*done one"
                             (replace-regexp-in-string "\n" " " (buffer-string))))
     (contexture-sessions-tests--tell "id-two" :waiting (emacs-pid))
-    (contexture-ert-wait-for (equal (car (contexture-sessions-tests--titles)) "two"))
+    (llm-ert-wait-for (equal (car (contexture-sessions-tests--titles)) "two"))
     (should (string-prefix-p "waits " (buffer-string)))
     (should (string-match-p "1 waiting" (format "%s" header-line-format)))
     (contexture-sessions-tests--tell "id-two" :ended)
-    (contexture-ert-wait-for (string-match-p "^ended .*two" (buffer-string)))
+    (llm-ert-wait-for (string-match-p "^ended .*two" (buffer-string)))
     (should (equal (car (last (contexture-sessions-tests--titles))) "two"))))
 
 (ert-deftest contexture-sessions-of-a-killed-agent-have-ended ()
@@ -101,11 +101,11 @@ PROCESS is the number of the agent's process."
     (let* ((process (start-process "agent" nil "sleep" "600"))
            (id (process-id process)))
       (contexture-sessions-tests--tell "id-one" :working id)
-      (contexture-ert-wait-for (string-prefix-p "working " (buffer-string)))
+      (llm-ert-wait-for (string-prefix-p "working " (buffer-string)))
       (kill-process process)
-      (contexture-ert-wait-for (not (process-live-p process)))
+      (llm-ert-wait-for (not (process-live-p process)))
       (revert-buffer)
-      (contexture-ert-wait-for (string-prefix-p "ended " (buffer-string))))))
+      (llm-ert-wait-for (string-prefix-p "ended " (buffer-string))))))
 
 (ert-deftest contexture-sessions-without-hooks-says-only-that-a-call-is-open ()
   (contexture-sessions-tests--with
@@ -135,7 +135,7 @@ PROCESS is the number of the agent's process."
     (let ((long (mapconcat #'number-to-string (number-sequence 1 200) " ")))
       (contexture-sessions-tests--record "three" "id-three" "long" (concat long " zebu")))
     (contexture-sessions-tests--import)
-    (contexture-ert-wait-for (member "long" (contexture-sessions-tests--titles)))
+    (llm-ert-wait-for (member "long" (contexture-sessions-tests--titles)))
     ;; The server knows the words of all messages.
     (contexture-sessions--seek "zebu")
     (contexture-sessions-tests--wait '("long"))))
@@ -149,11 +149,11 @@ PROCESS is the number of the agent's process."
     (goto-char (point-min))
     (let ((title (plist-get (contexture-sessions--at-point) :session)))
       (contexture-sessions-hide)
-      (contexture-ert-wait-for (not (member title (contexture-sessions-tests--titles))))
+      (llm-ert-wait-for (not (member title (contexture-sessions-tests--titles))))
       (contexture-sessions-tests--import)
       (should-not (member title (contexture-sessions-tests--titles)))
       (contexture-request 'restore-session (list :session title))
-      (contexture-ert-wait-for (member title (contexture-sessions-tests--titles))))))
+      (llm-ert-wait-for (member title (contexture-sessions-tests--titles))))))
 
 (ert-deftest contexture-sessions-copies-facts-into-a-new-conversation ()
   (contexture-sessions-tests--with
@@ -166,7 +166,7 @@ PROCESS is the number of the agent's process."
       (cl-letf (((symbol-function 'contexture-conversation)
                  (lambda (&optional session) (setq shown session))))
         (contexture-sessions-copy-facts)
-        (contexture-ert-wait-for shown))
+        (llm-ert-wait-for shown))
       (let ((item (car (contexture-request
                         'list-items
                         (list :manager (plist-get (car (cl-remove-if-not
@@ -194,7 +194,7 @@ PROCESS is the number of the agent's process."
        (unwind-protect
            (save-window-excursion
              (contexture-sessions--run (contexture-sessions-tests--entry))
-             (contexture-ert-wait-for
+             (llm-ert-wait-for
               (and (file-exists-p file)
                    (with-temp-buffer
                      (insert-file-contents file)
@@ -241,7 +241,7 @@ PROCESS is the number of the agent's process."
     (should (= 1 (length contexture-sessions--watches)))
     (contexture-sessions-tests--record "two" "id-two" "two" "done")
     ;; Without a terminal, events of files come only when input is read.
-    (contexture-ert-wait-for (progn (read-event nil nil 0.01)
+    (llm-ert-wait-for (progn (read-event nil nil 0.01)
                                     (member "two" (contexture-sessions-tests--titles))))
     (kill-buffer contexture-sessions-buffer)
     (should-not contexture-sessions--watches)))

@@ -12,7 +12,7 @@
   (declare (indent 0) (debug t))
   `(contexture-test-with-state
      (let ((process-environment
-            (append (list (concat "HOME=" (directory-file-name contexture-ert-directory))
+            (append (list (concat "HOME=" (directory-file-name llm-ert-directory))
                           "XDG_CONFIG_HOME" "CODEX_HOME" "GEMINI_CLI_HOME" "CLAUDE_CONFIG_DIR")
                     process-environment)))
        ,@body)))
@@ -27,7 +27,7 @@
 
 (ert-deftest contexture-setup-agent-shows-then-asks-then-writes ()
   (contexture-setup-tests--with
-    (let ((file (concat contexture-ert-directory ".gemini/settings.json")))
+    (let ((file (concat llm-ert-directory ".gemini/settings.json")))
       (should (equal (contexture-setup-tests--answering
                       nil (lambda ()
                             (contexture-test-message "nothing was changed"
@@ -52,13 +52,13 @@
 
 (ert-deftest contexture-setup-agent-says-why-it-cannot ()
   (contexture-setup-tests--with
-    (make-directory (concat contexture-ert-directory ".gemini/settings.json") t)
+    (make-directory (concat llm-ert-directory ".gemini/settings.json") t)
     (should (string-match-p
              "not a regular file"
              (cadr (should-error (contexture-setup-agent "gemini") :type 'user-error))))))
 
 (ert-deftest contexture-setup-agent-reads-an-agent-and-a-place ()
-  (contexture-ert-with-files '((".git/config" . ""))
+  (llm-ert-with-files '((".git/config" . ""))
     (dolist (case '(("Codex" "codex" nil)
                     ("Codex, only in this project" "codex" t)
                     ("OpenCode" "opencode" nil)))

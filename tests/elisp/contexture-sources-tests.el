@@ -38,13 +38,6 @@ If CHOICE is a function it is called with the candidates and the table."
   "Return the texts of MANAGER's items."
   (mapcar (lambda (item) (plist-get item :content)) (contexture-test-items manager)))
 
-(defun contexture-test-git (&rest args)
-  "Run git with ARGS in the test's directory."
-  (with-temp-buffer
-    (unless (zerop (apply #'call-process "git" nil t nil
-                          "-c" "user.name=t" "-c" "user.email=t@example.org" args))
-      (ert-fail (buffer-string)))))
-
 ;;;; What is most likely meant
 
 (ert-deftest contexture-sources-dwim-takes-the-active-region ()
@@ -78,8 +71,8 @@ If CHOICE is a function it is called with the candidates and the table."
     (contexture-test-file "a.txt" "a")
     (contexture-test-file "b.txt" "b")
     (contexture-test-file "c.txt" "c")
-    (write-region "\0\1\2" nil (concat contexture-ert-directory "d.bin") nil 'silent)
-    (with-current-buffer (dired-noselect contexture-ert-directory)
+    (write-region "\0\1\2" nil (concat llm-ert-directory "d.bin") nil 'silent)
+    (with-current-buffer (dired-noselect llm-ert-directory)
       (dired-mark-files-regexp "[abd]\\.")
       (let ((message (contexture-test-message "^Added" (contexture-add-dwim))))
         (should (string-match-p "Added 2 files (4 tokens) to .*(2 items, [0-9]+ tokens); \
@@ -89,7 +82,7 @@ left out 1 binary (d.bin)" message)))
 (ert-deftest contexture-sources-undo-takes-back-what-one-command-added ()
   (contexture-test-with-server
     (dolist (name '("a.txt" "b.txt" "c.txt")) (contexture-test-file name name))
-    (with-current-buffer (dired-noselect contexture-ert-directory)
+    (with-current-buffer (dired-noselect llm-ert-directory)
       (let ((names (lambda ()
                      (mapcar (lambda (item)
                                (file-name-nondirectory
@@ -124,7 +117,7 @@ left out 1 binary (d.bin)" message)))
   (contexture-test-with-server
     (contexture-test-file "a.txt" "a")
     (contexture-test-file "b.txt" "b")
-    (with-current-buffer (dired-noselect contexture-ert-directory)
+    (with-current-buffer (dired-noselect llm-ert-directory)
       (dired-goto-file (expand-file-name "b.txt"))
       (contexture-test-message "^Added .*b.txt to" (contexture-add-dwim))
       (should (equal (contexture-test-contents) '("b\n")))
@@ -134,7 +127,7 @@ left out 1 binary (d.bin)" message)))
 (ert-deftest contexture-sources-dwim-takes-directories-of-dired ()
   (contexture-test-with-server
     (contexture-test-file "sub/a.txt" "a")
-    (with-current-buffer (dired-noselect contexture-ert-directory)
+    (with-current-buffer (dired-noselect llm-ert-directory)
       (dired-goto-file (expand-file-name "sub"))
       (contexture-test-choosing "listing"
         (contexture-test-message "^Added a listing of 1 file of .*sub/ "
@@ -161,8 +154,8 @@ left out 1 binary (d.bin)" message)))
   (contexture-test-file "p/ignored.txt" "no")
   (contexture-test-file "p/a.txt" "alpha")
   (contexture-test-file "p/sub/b.txt" "beta")
-  (write-region "\0\1\2" nil (concat contexture-ert-directory "p/c.bin") nil 'silent)
-  (concat contexture-ert-directory "p/"))
+  (write-region "\0\1\2" nil (concat llm-ert-directory "p/c.bin") nil 'silent)
+  (concat llm-ert-directory "p/"))
 
 (ert-deftest contexture-tree-adds-files-and-tells-what-was-left-out ()
   (contexture-test-with-server
@@ -204,7 +197,7 @@ left out 1 binary (d.bin)" message)))
         (contexture-test-message "unsaved edits of 1 file are not included"
           (contexture-add-directory root 'listing))
         (contexture-test-message "^Added 2 files" (contexture-add-directory root))
-        (contexture-ert-wait-for contexture-live--items)
+        (llm-ert-wait-for contexture-live--items)
         (should (member "more alpha\n" (contexture-test-contents)))))))
 
 ;;;; What must not be sent, and what is sent in another form
@@ -224,11 +217,11 @@ left out 1 binary (d.bin)" message)))
 
 (ert-deftest contexture-sources-marks-of-dired-pass-the-filter ()
   (contexture-test-with-server
-    (make-directory (concat contexture-ert-directory ".git"))
+    (make-directory (concat llm-ert-directory ".git"))
     (contexture-test-file ".gitignore" "*.log")
     (dolist (name '("a.txt" "b.log" ".hidden" "c.txt~" ".env" "deep/d.log" "deep/e.txt"))
       (contexture-test-file name name))
-    (with-current-buffer (dired-noselect contexture-ert-directory "-la")
+    (with-current-buffer (dired-noselect llm-ert-directory "-la")
       (dired-mark-files-regexp "^\\(a\\.txt\\|b\\.log\\|\\.hidden\\|c\\.txt~\\|\\.env\\|deep\\)$")
       (let (asked)
         (contexture-test-choosing "files"
@@ -255,7 +248,7 @@ left out 1 binary (d.bin)" message)))
     (let ((contexture-add-to 'shared))
       (contexture-request 'configure-manager (list :manager contexture--shared :max-items 1000))
       (dotimes (n 230) (contexture-test-file (format "f%03d.txt" n) "x"))
-      (with-current-buffer (dired-noselect contexture-ert-directory)
+      (with-current-buffer (dired-noselect llm-ert-directory)
         (dired-mark-files-regexp "\\.txt")
         (contexture-test-message "^Added 230 files" (contexture-add-dwim))
         (should (= 230 (length (contexture-test-items))))
@@ -334,13 +327,13 @@ PRIVATE KEY-----" "abc"))
       (pcase-dolist (`(,coding . ,text)
                      `((latin-1-unix . "# \u00fc\n") (utf-16-unix . ,text)
                        (gbk-unix . "# \u65e5\u672c\n") (shift_jis-unix . "# \u65e5\u672c\n")))
-        (let ((file (concat contexture-ert-directory (symbol-name coding) ".txt")))
+        (let ((file (concat llm-ert-directory (symbol-name coding) ".txt")))
           (let ((coding-system-for-write coding)) (write-region text nil file nil 'silent))
           (let ((coding-system-for-read coding))
             (contexture-test-message "^Added" (contexture-add-file file)))
           (should (equal text (plist-get (car (last (contexture-test-items))) :content))))))
-    (let ((file (concat contexture-ert-directory "z.txt.gz"))
-          (image (concat contexture-ert-directory "p.png")))
+    (let ((file (concat llm-ert-directory "z.txt.gz"))
+          (image (concat llm-ert-directory "p.png")))
       (with-temp-buffer (insert "zipped\n") (write-region nil nil file nil 'silent))
       (contexture-test-message "^Added" (contexture-add-file file))
       (let ((item (car (last (contexture-test-items)))))
@@ -352,7 +345,7 @@ PRIVATE KEY-----" "abc"))
         (contexture-add-file image))
       ;; Marked together, they are one addition.
       (contexture-test-message "^Undid" (contexture-undo))
-      (with-current-buffer (dired-noselect contexture-ert-directory)
+      (with-current-buffer (dired-noselect llm-ert-directory)
         (dired-mark-files-regexp "gz\\'\\|png\\'\\|a.txt\\'")
         (contexture-test-message "^Added 1 file .*left out 1 binary (p.png)"
           (contexture-add-dwim))
@@ -360,7 +353,7 @@ PRIVATE KEY-----" "abc"))
 
 (ert-deftest contexture-sources-a-saved-and-killed-latin-1-buffer-is-no-doubt ()
   (contexture-test-with-server
-    (let ((file (concat contexture-ert-directory "l.txt"))
+    (let ((file (concat llm-ert-directory "l.txt"))
           (coding-system-for-write 'latin-1-unix))
       (write-region "caf\u00e9\n" nil file nil 'silent)
       (with-current-buffer (let ((coding-system-for-read 'latin-1-unix)) (find-file-noselect file))
@@ -380,7 +373,7 @@ PRIVATE KEY-----" "abc"))
 
 (ert-deftest contexture-sources-limits-are-told-in-words-of-emacs ()
   (contexture-test-with-server
-    (let ((file (concat contexture-ert-directory "big.txt")))
+    (let ((file (concat llm-ert-directory "big.txt")))
       (write-region (make-string 1200000 ?x) nil file nil 'silent)
       (contexture-test-message
           "^Nothing added .* has 1.1 MiB, and files of at most 1 MiB are added whole; visit it"
@@ -499,7 +492,7 @@ PRIVATE KEY-----" "abc"))
                                                    type text))))))
     (flymake-mode 1)
     (flymake-start)
-    (contexture-ert-wait-for reported)))
+    (llm-ert-wait-for reported)))
 
 (ert-deftest contexture-sources-adds-the-diagnostic-at-point ()
   (contexture-test-with-server
@@ -601,7 +594,7 @@ line 3: note: c\n    (three)\n"))))))
   "Show LINES in a new buffer of MODE, and return it."
   (with-current-buffer (generate-new-buffer "*compilation*")
     (insert (mapconcat #'identity lines "\n") "\n")
-    (setq default-directory contexture-ert-directory)
+    (setq default-directory llm-ert-directory)
     (funcall mode)
     (goto-char (point-min))
     (current-buffer)))
@@ -850,10 +843,10 @@ a.c:9:1: warning: unused\n"))))))
       (insert "one\n")
       (contexture-mode)
       (contexture-add-buffer)
-      (contexture-ert-wait-for (contexture-marks--overlays))
+      (llm-ert-wait-for (contexture-marks--overlays))
       (contexture-switch "elsewhere")
       (should contexture-mode)
-      (contexture-ert-wait-for (not (contexture-marks--overlays))))))
+      (llm-ert-wait-for (not (contexture-marks--overlays))))))
 
 (ert-deftest contexture-switch-is-not-for-the-list ()
   (contexture-test-with-server

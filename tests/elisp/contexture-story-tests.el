@@ -39,7 +39,7 @@
 (defmacro contexture-story-test-with-model (&rest body)
   "Run BODY with a server that keeps its state and asks a model in this Emacs."
   (declare (indent 0) (debug t))
-  `(contexture-ert-with-model (lambda (_) "Understood.")
+  `(llm-ert-with-model (lambda (_) "Understood.")
      (contexture-test-with-state
        (contexture-conversation-test--afresh
         (lambda ()
@@ -54,7 +54,7 @@
 
 (defun contexture-story-test-config ()
   "Write a configuration with the model; return the file's name."
-  (contexture-ert-write-file
+  (llm-ert-write-file
    "config.toml"
    (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
 base-url = \"%s/v1\"\n"
@@ -69,12 +69,12 @@ base-url = \"%s/v1\"\n"
   "Ask as one does from BUFFER; return the text that the model received."
   (with-current-buffer buffer
     (save-window-excursion
-      (let ((before (length (contexture-ert-shown))))
+      (let ((before (length (llm-ert-shown))))
         (pcase contexture-story-test-way
           ('conversation (contexture-story-test-ask-in-conversation))
           ('gptel (contexture-story-test-ask-with-gptel))
           (_ (contexture-story-test-ask-in-repl)))
-        (pcase-let ((`(,shown . ,others) (nthcdr before (contexture-ert-shown))))
+        (pcase-let ((`(,shown . ,others) (nthcdr before (llm-ert-shown))))
           (should (and shown (null others)))
           (mapconcat (lambda (message) (format "%s" (plist-get message :content)))
                      (plist-get (plist-get shown :body) :messages)
@@ -85,7 +85,7 @@ base-url = \"%s/v1\"\n"
   (contexture-conversation (concat "talk about " (file-name-nondirectory
                                                   (directory-file-name default-directory))))
   (set-buffer (window-buffer))
-  (contexture-ert-wait-for contexture-conversation--stats)
+  (llm-ert-wait-for contexture-conversation--stats)
   (contexture-conversation-test-send "What is this?"))
 
 (defun contexture-story-test-load (&rest variables)
@@ -114,7 +114,7 @@ Skip the test if the first is not set."
     (goto-char (point-max))
     (insert "What is this?")
     (funcall 'gptel-send)
-    (contexture-ert-wait-for answered)
+    (llm-ert-wait-for answered)
     (remove-hook 'gptel-post-response-functions note t)))
 
 (defvar contexture-story-test-server nil
@@ -137,7 +137,7 @@ Skip the test if the first is not set."
                     "serve" "--tcp" "127.0.0.1:0" ,@args)
          :stderr (make-pipe-process :name "terminal-log" :noquery t
                                     :filter #'ignore :sentinel #'ignore)))
-  (contexture-ert-wait-for (contexture-story-test-server-port)))
+  (llm-ert-wait-for (contexture-story-test-server-port)))
 
 (defun contexture-story-test-server-port ()
   "Return the port that the server in a terminal has printed, or nil."
@@ -163,7 +163,7 @@ Skip the test if the first is not set."
                           (contexture-lisp--agent-p client)
                           (contexture-lisp--prompt-before client (point-max)))))
                  (buffer-list))))
-      (contexture-ert-wait-for (repl)))))
+      (llm-ert-wait-for (repl)))))
 
 (defun contexture-story-test-ask-in-repl ()
   "Ask in the REPL that belongs to this buffer's folder."
@@ -174,7 +174,7 @@ Skip the test if the first is not set."
     (insert-and-inherit "What is this?") ; as keys do
     (funcall (if (eq contexture-story-test-way 'slime) 'slime-repl-return
                'sly-mrepl-return))
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (> (or (contexture-lisp--prompt-before client (point-max)) 0) before))))
 
 ;;;; Steps
@@ -190,7 +190,7 @@ Skip the test if the first is not set."
 
 (defun contexture-story-test-project (name)
   "Make a project NAME under Git, with three files; return its root."
-  (let ((root (concat contexture-ert-directory name "/")))
+  (let ((root (concat llm-ert-directory name "/")))
     (make-directory root)
     (pcase-dolist (`(,file . ,text)
                    `(("area.el" . ,(format "(defun area-of (r)\n  \"Area in %s.\"\n\
@@ -250,7 +250,7 @@ Each of the texts PRESENT is there once, and none of ABSENT."
   (when contexture-story-test-server
     (delete-process contexture-story-test-server)
     ;; A client cannot take that a REPL is killed while its connection closes.
-    (contexture-ert-wait-for
+    (llm-ert-wait-for
         (null (contexture-lisp--ask (contexture-story-test-client) 'connections)))
     (kill-buffer (process-buffer contexture-story-test-server))
     (setq contexture-story-test-server nil)))

@@ -19,15 +19,6 @@
 (require 'contexture-marks)
 (require 'contexture-sources)
 
-;; What the kit llm-ert has, by the names that suites know it by.
-(dolist (name '(wait-for wait-until with-files write-file leftovers with-model shown
-                await-step go-on messages calls should-called should-not-called await))
-  (defalias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
-(defalias 'contexture-ert-model-url #'llm-ert-url)
-(defalias 'contexture-ert-model-host #'llm-ert-host)
-(dolist (name '(timeout directory hooks record))
-  (defvaralias (intern (format "contexture-ert-%s" name)) (intern (format "llm-ert-%s" name))))
-
 (defvar contexture-doctor-timeout)
 ;; These suites run beside others, and with a server that was built to debug.
 (setq llm-ert-timeout 60)
@@ -89,6 +80,13 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
   "Write LINES to the file NAME in the test's directory; return its full name."
   (llm-ert-write-file
    name (mapconcat (lambda (line) (concat line "\n")) lines "")))
+
+(defun contexture-test-git (&rest args)
+  "Run git with ARGS in the test's directory."
+  (with-temp-buffer
+    (unless (zerop (apply #'call-process "git" nil t nil
+                          "-c" "user.name=t" "-c" "user.email=t@example.org" args))
+      (ert-fail (buffer-string)))))
 
 (defun contexture-test-use-clients (clients installed)
   "Skip the running test unless it may use CLIENTS, which others wrote.

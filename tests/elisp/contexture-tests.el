@@ -296,7 +296,7 @@
       (contexture-test-message "Nothing added to .*no-such-file"
         (contexture-add-file (concat file "-no-such-file")))
       (contexture-test-user-error "is a directory"
-        (contexture-add-file contexture-ert-directory)))))
+        (contexture-add-file llm-ert-directory)))))
 
 (ert-deftest contexture-add-file-takes-what-is-being-edited ()
   (contexture-tests--with-elisp
@@ -498,14 +498,14 @@
   (contexture-tests--with-elisp
     (make-directory ".git")
     (pcase-dolist (`(,scope ,manager ,label)
-                   `((buffer ,(concat "file:" (file-truename contexture-ert-directory)
+                   `((buffer ,(concat "file:" (file-truename llm-ert-directory)
                                       "a.el")
                              "file a.el")
                      (shared "*shared*" "the shared context")
-                     (project ,(concat "project:" (file-truename contexture-ert-directory))
+                     (project ,(concat "project:" (file-truename llm-ert-directory))
                               ,(concat "project " (file-name-nondirectory
                                                    (directory-file-name
-                                                    contexture-ert-directory))))
+                                                    llm-ert-directory))))
                      (,(lambda () "mine") "mine" "mine")))
       (let ((contexture-add-to scope))
         (should (equal (contexture-adding-context) manager))
@@ -518,7 +518,7 @@
   (contexture-tests--with-elisp
     (let ((contexture-add-to 'project))
       (should (equal (contexture-adding-context)
-                     (concat "folder:" (file-truename contexture-ert-directory)))))))
+                     (concat "folder:" (file-truename llm-ert-directory)))))))
 
 (ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
   (with-temp-buffer
@@ -702,21 +702,21 @@
     (contexture-mode)
     (should (equal (contexture--lighter) " ctx"))
     (contexture-tests--region 1 2)
-    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
+    (llm-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
     (contexture-request 'add-context (list :manager (contexture-adding-context)
                                             :content "from elsewhere"))
-    (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
+    (llm-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
     (contexture-mode -1)))
 
 (ert-deftest contexture-mode-believes-the-newest-size-whatever-arrives-last ()
   (contexture-tests--with-elisp
     (contexture-mode)
     (contexture-tests--region 1 2)
-    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
+    (llm-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))
     (let* ((manager (contexture-adding-context))
            (first (nth 2 (gethash manager contexture--totals))))
       (contexture-request 'add-context (list :manager manager :content "more"))
-      (contexture-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
+      (llm-ert-wait-for (string-prefix-p " ctx:2/" (contexture--lighter)))
       (contexture--note-totals manager `(:count 1 :tokens 1 :version ,first)) ; a late answer
       (should (string-prefix-p " ctx:2/" (contexture--lighter))))
     (contexture-mode -1)))
@@ -725,7 +725,7 @@
   (contexture-tests--with-item
     (clrhash contexture--totals)
     (contexture-mode)
-    (contexture-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))))
+    (llm-ert-wait-for (string-prefix-p " ctx:1/" (contexture--lighter)))))
 
 (ert-deftest contexture-mode-leaves-nothing-behind ()
   (contexture-test-with-server

@@ -93,7 +93,7 @@
       (funcall (contexture-tools-lisp--evaluate
                 (lambda (&rest result) (setq told result))
                 "(loop (handler-case (sleep 0.001) (serious-condition () nil)))" "CL-USER"))
-      (contexture-ert-wait-for told)
+      (llm-ert-wait-for told)
       (contexture-tools-lisp-real-see (cadr told) "It was stopped\\.\n"))
     (should (equal (contexture-lisp-real-eval '(cl:length contexture-tools::*calls*)) 0))))
 
@@ -210,9 +210,9 @@
 
 (defun contexture-tools-lisp-real-decide (decision)
   "Decide on the next question, as DECISION says."
-  (contexture-ert-wait-for contexture-conversation--approvals)
+  (llm-ert-wait-for contexture-conversation--approvals)
   (contexture-conversation-approve decision)
-  (contexture-ert-wait-for (null contexture-conversation--approvals)))
+  (llm-ert-wait-for (null contexture-conversation--approvals)))
 
 (ert-deftest contexture-tools-lisp-real-story ()
   (contexture-tools-lisp-real-with-model
@@ -258,10 +258,10 @@
     (contexture-lisp-real-connection)
     (contexture-tools-lisp-real-say "Look again")
     (contexture-tools-lisp-real-decide 'once)
-    (contexture-ert-wait-for contexture-tools-lisp--calls)
+    (llm-ert-wait-for contexture-tools-lisp--calls)
     (contexture-conversation-cancel)
     (contexture-conversation-test-wait)
-    (contexture-ert-wait-for (null contexture-tools-lisp--calls))
+    (llm-ert-wait-for (null contexture-tools-lisp--calls))
     (contexture-lisp-real-until
      (equal (contexture-lisp-real-eval
              '(cl:if (cl:find-package :contexture-tools)
@@ -283,7 +283,7 @@
 
 (defun contexture-tools-lisp-real-results ()
   "Return the results of tools that the model has seen, in order."
-  (cl-loop for message in (plist-get (car (last (contexture-ert-shown))) :messages)
+  (cl-loop for message in (plist-get (car (last (llm-ert-shown))) :messages)
            when (eq (plist-get message :role) 'tool)
            collect (plist-get message :content)))
 
@@ -298,9 +298,9 @@
 (defun contexture-tools-lisp-real-mend (talk)
   "Decide what the model asks in TALK until the tests are green."
   (mapc #'contexture-tools-lisp-real-decide '(once refuse once))
-  (contexture-ert-wait-for (contexture-review--open))
+  (llm-ert-wait-for (contexture-review--open))
   (with-current-buffer (find-buffer-visiting
-                        (expand-file-name "story.lisp" contexture-ert-directory))
+                        (expand-file-name "story.lisp" llm-ert-directory))
     (contexture-review-accept)
     (with-current-buffer talk
       (mapc #'contexture-tools-lisp-real-decide '(once once)))
@@ -417,7 +417,7 @@ Return what the model is told, and how many items the failures became."
            (contexture-review--begin (- (point-max) 3) (- (point-max) 2)) "7" t)
           (contexture-review-accept))
         (should (equal asked '("Compile seven? ")))
-        (contexture-ert-wait-for
+        (llm-ert-wait-for
             (equal (contexture-tools-lisp-real-evaluate "(and (fboundp 'seven) (seven))") "=> 7"))))))
 
 (ert-deftest contexture-tools-lisp-real-explains-the-error-of-the-debugger ()
@@ -427,9 +427,9 @@ Return what the model is told, and how many items the failures became."
       (unwind-protect
           (with-current-buffer (contexture-lisp-real-debugger)
             (contexture-lisp-explain-error)
-            (contexture-ert-wait-for (contexture-ert-shown)))
+            (llm-ert-wait-for (llm-ert-shown)))
         (contexture-lisp-real-abort))
-      (should (equal (plist-get (car (contexture-ert-shown)) :prompt)
+      (should (equal (plist-get (car (llm-ert-shown)) :prompt)
                      contexture-lisp--error-question))
       (contexture-tools-lisp-real-see (plist-get (car (contexture-test-items)) :content)
                                       "\\`The value\n  \"x\"" "SHAPES::MEAN"))))
@@ -444,12 +444,12 @@ Return what the model is told, and how many items the failures became."
        #'contexture-tools-lisp--look
        (lambda (text &optional _) (when (equal text "(NUMBERS)") (cl-incf answers)))
        "arglist" "total" "SHAPES"))
-    (contexture-ert-wait-for (= answers count))))
+    (llm-ert-wait-for (= answers count))))
 
 (ert-deftest contexture-tools-lisp-real-leaves-nothing-behind ()
   (contexture-tools-lisp-real-with
     (contexture-tools-lisp-real-many 1)
-    (should-not (contexture-ert-leftovers (dotimes (_ 20) (contexture-tools-lisp-real-many 50))))
+    (should-not (llm-ert-leftovers (dotimes (_ 20) (contexture-tools-lisp-real-many 50))))
     (should (equal (contexture-lisp-real-eval '(cl:length contexture-tools::*calls*)) 0))))
 
 ;;;; What a model writes

@@ -22,13 +22,13 @@ The tools that BODY defines are forgotten after it."
      (contexture-conversation-test--with-model ,answers
        (lambda ()
          (contexture-request 'open-session
-                             (list :name "talk" :project contexture-ert-directory))
+                             (list :name "talk" :project llm-ert-directory))
          (unwind-protect (progn ,@body)
            (contexture-unwatch #'contexture-tools--told))))))
 
 (defun contexture-tools-test-offered ()
   "Return the names of the tools that the server knows, once it knows what Emacs told."
-  (contexture-ert-wait-for (null contexture-tools--timer))
+  (llm-ert-wait-for (null contexture-tools--timer))
   (mapcar (lambda (tool) (plist-get tool :name)) (contexture-request 'list-tools)))
 
 (defun contexture-tools-test-on (&rest tools)
@@ -42,7 +42,7 @@ The tools that BODY defines are forgotten after it."
   (let (answer)
     (contexture-request-async 'chat `(:content "x" ,@params)
                               :success (lambda (result) (setq answer result)))
-    (contexture-ert-wait-for answer)
+    (llm-ert-wait-for answer)
     (mapcar (lambda (call)
               (list (contexture--name (plist-get call :outcome)) (plist-get call :text)))
             (plist-get answer :tool-calls))))
@@ -59,7 +59,7 @@ The tools that BODY defines are forgotten after it."
 
 (defun contexture-tools-test-seen (function &rest arguments)
   "Return what FUNCTION, a tool, returns for ARGUMENTS in the test's project."
-  (let ((contexture-tool-project contexture-ert-directory))
+  (let ((contexture-tool-project llm-ert-directory))
     (apply function arguments)))
 
 (defun contexture-tools-test-seen-later (function &rest arguments)
@@ -67,7 +67,7 @@ The tools that BODY defines are forgotten after it."
   (let (told)
     (apply #'contexture-tools-test-seen function
            (lambda (text &optional problem) (setq told (list text problem))) arguments)
-    (contexture-ert-wait-for told)
+    (llm-ert-wait-for told)
     (or (car told) (cadr told))))
 
 (provide 'contexture-tools-test-helper)

@@ -22,11 +22,11 @@
     (contexture-tools-on t (cons 'conversation "ses-1"))
     (should (member "read_buffer" (contexture-tools-test-offered)))
     (should-not (member "change_it" (contexture-tools-test-offered)))
-    (contexture-tools-on "change_it" (cons 'project contexture-ert-directory))
+    (contexture-tools-on "change_it" (cons 'project llm-ert-directory))
     (let ((tool (cl-find "change_it" (progn (contexture-tools-test-offered)
                                             (contexture-request 'list-tools))
                          :key (lambda (it) (plist-get it :name)) :test #'equal)))
-      (should (equal (plist-get tool :projects) (list contexture-ert-directory)))
+      (should (equal (plist-get tool :projects) (list llm-ert-directory)))
       (should-not (plist-get tool :sessions))
       (should-not (plist-get tool :everywhere)))
     (contexture-tools-off (list t (cons 'conversation "ses-1")))
@@ -46,7 +46,7 @@
   (contexture-tools-test-with nil
     (should (contexture-tools-test-on "read_buffer"))
     (contexture-ert-kill-server)
-    (contexture-ert-wait-for (equal (contexture-tools-test-offered) '("read_buffer")))))
+    (llm-ert-wait-for (equal (contexture-tools-test-offered) '("read_buffer")))))
 
 ;;;; Calls
 
@@ -89,7 +89,7 @@
       (dolist (decision '(refuse once))
         (contexture-conversation-test-type "Change it")
         (contexture-conversation-send)
-        (contexture-ert-wait-for contexture-conversation--approvals)
+        (llm-ert-wait-for contexture-conversation--approvals)
         (should (string-search "change_it" (contexture-conversation-test-shown)))
         (should (string-search "(reaches all of it)" (contexture-conversation-test-shown)))
         (should-not changed)
@@ -98,7 +98,7 @@
       (should (equal changed '("z")))
       ;; The conversation can allow it by its name.
       (contexture-conversation-tools 'allow "change_it")
-      (contexture-ert-wait-for (equal (contexture-conversation--allowed-tools) '("change_it")))
+      (llm-ert-wait-for (equal (contexture-conversation--allowed-tools) '("change_it")))
       (should (string-search "change_it everywhere" (contexture-conversation--tools-text)))
       (contexture-conversation-test-send "Change it")
       (should (equal changed '("z" "z")))
@@ -114,9 +114,9 @@
       (contexture-tools-test-on "wait")
       (let ((id (contexture-request-async 'chat '(:content "x")
                                           :error (lambda (problem) (setq done problem)))))
-        (contexture-ert-wait-for startedp)
+        (llm-ert-wait-for startedp)
         (contexture-request 'cancel (list :id id)))
-      (contexture-ert-wait-for (and done endedp))
+      (llm-ert-wait-for (and done endedp))
       (should (zerop (hash-table-count contexture-tools--calls)))
       ;; What comes too late goes nowhere.
       (funcall startedp "late")
@@ -136,7 +136,7 @@
         (contexture-tools--run call)
         (should (zerop calls))
         (should (contexture-tools--call-timer call)))
-      (contexture-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
+      (llm-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
       (should (= calls 1)))))
 
 (ert-deftest contexture-tools-leave-nothing-behind ()
@@ -154,16 +154,16 @@
                     (cl-loop for number from first repeat count
                              for (tool . arguments) = (nth (% number (length calls)) calls)
                              do (contexture-tools-test-call
-                                 number tool contexture-ert-directory arguments)
+                                 number tool llm-ert-directory arguments)
                              ;; Not all searches at the same time.
                              when (zerop (% number 20))
-                             do (contexture-ert-wait-for
+                             do (llm-ert-wait-for
                                     (zerop (hash-table-count contexture-tools--calls))))
-                    (contexture-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
+                    (llm-ert-wait-for (zerop (hash-table-count contexture-tools--calls)))
                     (contexture-test-settle)))
           ;; What is loaded for the first call of a tool may stay.
           (make-calls 0 10)
-          (should-not (contexture-ert-leftovers (make-calls 10 1000))))))))
+          (should-not (llm-ert-leftovers (make-calls 10 1000))))))))
 
 (ert-deftest contexture-tools-results-are-cut ()
   (should (equal (contexture-tools--cut (propertize "x" 'face 'bold)) "x"))
@@ -180,7 +180,7 @@
             (buffers (list (find-file-noselect outside)
                            (find-file-noselect (contexture-test-file "in/a.txt" "x")))))
        (unwind-protect
-           (let ((contexture-tool-project (concat contexture-ert-directory "in/")))
+           (let ((contexture-tool-project (concat llm-ert-directory "in/")))
              (should (equal (contexture-tools-emacs--list-buffers) "a.txt (text-mode)"))
              (should-error (contexture-tools-emacs--read-buffer outside nil nil))
              (should-error (contexture-tools-emacs--read-buffer "../b" nil nil))
@@ -234,7 +234,7 @@
              (setq-local flymake-mode nil)))
          (should-error (funcall seen #'contexture-tools-emacs--compilation))
          (with-temp-buffer
-           (setq default-directory contexture-ert-directory)
+           (setq default-directory llm-ert-directory)
            (insert "a.txt:2: wrong\n")
            (compilation-mode)
            (should (string-suffix-p ":\na.txt:2: wrong\n"
@@ -256,7 +256,7 @@
      (let ((before (process-list)))
        (funcall (contexture-tools-test-seen #'contexture-tools-emacs--search
                                               #'ignore "one"))
-       (contexture-ert-wait-for (equal (process-list) before))))))
+       (llm-ert-wait-for (equal (process-list) before))))))
 
 (ert-deftest contexture-tools-emacs-lists-files ()
   (dolist (git '(nil t))
@@ -428,7 +428,7 @@ What it was called with is in `changed', in an order that has the last first."
      (let (changed)
        (contexture-define-tool "change_it" (lambda (to) (push to changed) "ok")
          '((to "What it becomes")) ,effect :description "Changes it." :touches "all of it")
-       (contexture-tools-on "change_it" (cons 'agents contexture-ert-directory))
+       (contexture-tools-on "change_it" (cons 'agents llm-ert-directory))
        (contexture-tools-test-offered)
        ,@body)))
 
@@ -436,16 +436,16 @@ What it was called with is in `changed', in an order that has the last first."
   "Let an agent call change_it with TO; return a function that returns the result."
   (let (answer)
     (contexture-request-async
-     'call-tool (list :tool "change_it" :project contexture-ert-directory :agent "other\u202eagent"
+     'call-tool (list :tool "change_it" :project llm-ert-directory :agent "other\u202eagent"
                       :arguments (json-encode `((to . ,to))))
      :success (lambda (result) (setq answer result)) :error #'ignore)
     (lambda ()
-      (contexture-ert-wait-for answer)
+      (llm-ert-wait-for answer)
       (list (plist-get answer :content) (eq (plist-get answer :failed) t)))))
 
 (defun contexture-tools-test-question ()
   "Return the buffer that asks about an agent's call, once there is one."
-  (contexture-ert-wait-for
+  (llm-ert-wait-for
    (cl-find-if (lambda (buffer)
                  (buffer-local-value 'contexture-tools--asked buffer))
                (buffer-list))))
@@ -453,13 +453,13 @@ What it was called with is in `changed', in an order that has the last first."
 (ert-deftest contexture-tools-for-other-agents-are-no-tools-of-sessions ()
   (contexture-tools-test-with-agent :changes
     (let ((tool (car (contexture-request 'list-tools))))
-      (should (equal (plist-get tool :agent-projects) (list contexture-ert-directory)))
+      (should (equal (plist-get tool :agent-projects) (list llm-ert-directory)))
       (should-not (plist-get tool :everywhere))
       (should-not (plist-get tool :agents)))
     ;; What the server says is checked again, both ways.
     (pcase-dolist (`(,agent ,project ,onp)
-                   `(("a" ,contexture-ert-directory t) ("a" "/" nil) ("a" nil nil)
-                     (nil ,contexture-ert-directory nil)))
+                   `(("a" ,llm-ert-directory t) ("a" "/" nil) ("a" nil nil)
+                     (nil ,llm-ert-directory nil)))
       (should (eq onp (and (contexture-tools--onp (contexture-tools--named "change_it")
                                                   agent project)
                            t))))
@@ -491,12 +491,12 @@ What it was called with is in `changed', in an order that has the last first."
 (ert-deftest contexture-tools-withdraw-a-question-that-nobody-waits-for ()
   (contexture-tools-test-with-agent :changes
     (let* ((id (contexture-request-async
-                'call-tool (list :tool "change_it" :project contexture-ert-directory
+                'call-tool (list :tool "change_it" :project llm-ert-directory
                                  :agent "other" :arguments "{\"to\": \"z\"}")
                 :success #'ignore :error #'ignore))
            (buffer (contexture-tools-test-question)))
       (contexture-request 'cancel (list :id id))
-      (contexture-ert-wait-for (not (buffer-live-p buffer)))
+      (llm-ert-wait-for (not (buffer-live-p buffer)))
       (should-not changed)
       (should (zerop (hash-table-count contexture-tools--calls))))))
 
@@ -526,7 +526,7 @@ What it was called with is in `changed', in an order that has the last first."
                (dolist (name (list ".env" "./.env" "notes.txt" file ".ENV" (buffer-name)))
                  (setq given nil)
                  (contexture-tools--called
-                  (list :call 1 :tool "read_buffer" :project contexture-ert-directory
+                  (list :call 1 :tool "read_buffer" :project llm-ert-directory
                         :agent agent :arguments (json-encode (list :file name))))
                  (should-not given)
                  (with-current-buffer "*contexture: question*"
@@ -535,7 +535,7 @@ What it was called with is in `changed', in an order that has the last first."
                  (should (string-match-p "did not allow" (car given))))
                (setq given nil)
                (contexture-tools--called
-                (list :call 1 :tool "read_buffer" :project contexture-ert-directory
+                (list :call 1 :tool "read_buffer" :project llm-ert-directory
                       :agent agent :arguments (json-encode (list :file "a.el"))))
                (should (string-match-p "(car x)" (car given)))))))))))
 
@@ -569,8 +569,8 @@ What it was called with is in `changed', in an order that has the last first."
 (ert-deftest contexture-tools-say-that-the-conversation-is-not-of-the-project ()
   (contexture-tools-test-with nil
     (contexture-define-tool "read_it" (lambda () "it") nil :reads)
-    (dolist (case `((,contexture-ert-directory "none" "has no project")
-                    (,contexture-ert-directory "talk" nil)
+    (dolist (case `((,llm-ert-directory "none" "has no project")
+                    (,llm-ert-directory "talk" nil)
                     (,temporary-file-directory "talk" "is about")))
       (pcase-let ((`(,folder ,name ,said) case))
         (contexture-request 'open-session (list :name name))

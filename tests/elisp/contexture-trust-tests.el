@@ -17,7 +17,7 @@
 ANSWERS, a form, are the keys that are pressed in turn."
   (declare (indent 1) (debug t))
   `(contexture-conversation-test-with '(("A") ("B"))
-     (let* ((project (concat contexture-ert-directory "theirs"))
+     (let* ((project (concat llm-ert-directory "theirs"))
             (folder (concat project "/.contexture/templates/"))
             (contexture-trust--asked nil)
             (keys ,answers))
@@ -27,7 +27,7 @@ ANSWERS, a form, are the keys that are pressed in turn."
            (insert "Theirs. {{ code }}\n")))
        (contexture-request 'open-session (list :name "theirs" :project project))
        (contexture-conversation-test-open "theirs")
-       (contexture-ert-wait-for contexture-conversation--templates)
+       (llm-ert-wait-for contexture-conversation--templates)
        (cl-letf (((symbol-function 'read-multiple-choice)
                   (lambda (_prompt choices) (assq (pop keys) choices))))
          ,@body))))
@@ -53,31 +53,31 @@ ANSWERS, a form, are the keys that are pressed in turn."
     (contexture-conversation-switch-notes "ours")
     (should (string-search "Theirs. {{ code }}"
                            (with-current-buffer contexture-trust-buffer (buffer-string))))
-    (contexture-ert-wait-for (equal (contexture-trust-test-template) "ours"))
+    (llm-ert-wait-for (equal (contexture-trust-test-template) "ours"))
     (should (equal (contexture-trust-test-projects) (list (file-truename project))))
-    (contexture-ert-wait-for (member "ours" contexture-conversation--templates))
+    (llm-ert-wait-for (member "ours" contexture-conversation--templates))
     (should-not contexture-conversation--untrusted)
     (contexture-test-message "no longer trusted"
       (contexture-distrust-project project)
-      (contexture-ert-wait-for contexture-conversation--untrusted))
+      (llm-ert-wait-for contexture-conversation--untrusted))
     (should-not (contexture-trust-test-projects))
     (should-not keys)))
 
 (ert-deftest contexture-trust-that-is-refused-leaves-the-users-templates ()
   (contexture-trust-test-with (list ?n)
     (contexture-conversation-switch-notes "goal-oriented")
-    (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
+    (llm-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
     (contexture-conversation-switch-notes "ours")
-    (contexture-ert-wait-for (string-search "is not trusted; look at its"
+    (llm-ert-wait-for (string-search "is not trusted; look at its"
                                             (contexture-conversation-test-shown)))
-    (contexture-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
+    (llm-ert-wait-for (equal (contexture-trust-test-template) "goal-oriented"))
     (should-not keys)
     (should-not (contexture-trust-test-projects))))
 
 (ert-deftest contexture-trust-is-not-asked-for-without-need ()
   (contexture-trust-test-with nil
     (contexture-conversation-switch-notes "freeform-chat")
-    (contexture-ert-wait-for (equal (contexture-trust-test-template) "freeform-chat"))))
+    (llm-ert-wait-for (equal (contexture-trust-test-template) "freeform-chat"))))
 
 (ert-deftest contexture-trust-is-asked-for-by-questions-about-code ()
   (contexture-trust-test-with (list ?y)
@@ -89,24 +89,24 @@ ANSWERS, a form, are the keys that are pressed in turn."
                 ((symbol-function 'contexture-conversation-code--submit)
                  (lambda (said _) (setq text said))))
         (contexture-conversation-code--ask "explain" nil nil)
-        (contexture-ert-wait-for text))
+        (llm-ert-wait-for text))
       (should (equal text "Theirs. (+ 1 2)")))))
 
 (ert-deftest contexture-trust-is-told-by-the-doctor ()
   (contexture-trust-test-with nil
     (let (found)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
-      (contexture-ert-wait-for found)
+      (llm-ert-wait-for found)
       (should (string-search "No project is trusted" (nth 1 (car found))))
       (contexture-test-message "its templates explain, goal-oriented, ours are used"
         (contexture-trust-project project))
       (setq found nil)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
-      (contexture-ert-wait-for found)
+      (llm-ert-wait-for found)
       (should (string-match-p "theirs is trusted; its templates are used\\'"
                               (nth 1 (car found))))
       (funcall (cdar (nthcdr 3 (car found))))
-      (contexture-ert-wait-for (null (contexture-trust-test-projects))))))
+      (llm-ert-wait-for (null (contexture-trust-test-projects))))))
 
 (provide 'contexture-trust-tests)
 ;;; contexture-trust-tests.el ends here

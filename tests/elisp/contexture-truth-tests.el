@@ -86,7 +86,7 @@
 
 (defun contexture-truth-tests--root ()
   "Return the folder of the project."
-  (concat contexture-ert-directory "p/"))
+  (concat llm-ert-directory "p/"))
 
 (defun contexture-truth-tests--read (file)
   "Return the text of FILE, or nil if there is none."

@@ -176,7 +176,7 @@ That is the prompt and the candidates, with what stands behind them."
                         (push (apply #'format-message string arguments) messages))
                       (apply message string arguments))))
           (contexture-list name)
-          (contexture-ert-wait-for (buffer-local-value 'contexture-list--items
+          (llm-ert-wait-for (buffer-local-value 'contexture-list--items
                                                        (get-buffer contexture-list-buffer)))
           (contexture-preview name)
           (contexture-info)
@@ -266,7 +266,7 @@ That is the prompt and the candidates, with what stands behind them."
        t))))
 
 (ert-deftest contexture-visible-in-texts-that-are-looked-through ()
-  (contexture-ert-with-files '(("a.md" . "be \u202ekind\n"))
+  (llm-ert-with-files '(("a.md" . "be \u202ekind\n"))
     (save-window-excursion
       (let ((text "be \u202ekind"))
         (contexture-trust--show (list (expand-file-name "a.md")))
@@ -299,10 +299,10 @@ That is the prompt and the candidates, with what stands behind them."
          (arguments (json-encode (list (cons 'content (concat "rm \u202e" name))))))
     (contexture-conversation-test-with `(("Let me." (call "add_text" ,arguments)) ("Done."))
       (contexture-conversation-tools 'on)
-      (contexture-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))
+      (llm-ert-wait-for (plist-get contexture-conversation--tool-settings :tools))
       (contexture-conversation-test-type "Do it")
       (contexture-conversation-send)
-      (contexture-ert-wait-for contexture-conversation--approvals)
+      (llm-ert-wait-for contexture-conversation--approvals)
       (contexture-visible-tests--check 'block (buffer-string) t)
       (should (string-search "rm \\u{202e}" (buffer-string)))
       (contexture-conversation-view-approval)

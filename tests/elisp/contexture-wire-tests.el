@@ -196,7 +196,7 @@
       (should (eq (contexture-request 'ping) :pong))
       (contexture-test-message "the server is older than this package"
         (contexture-watch #'ignore '(stats))
-        (contexture-ert-wait-for (cdr subscribed)))
+        (llm-ert-wait-for (cdr subscribed)))
       (should (equal (car subscribed) '("context-changed"))))))
 
 (provide 'contexture-wire-tests)
