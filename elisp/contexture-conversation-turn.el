@@ -320,7 +320,7 @@ In that case, also count again what would be sent."
 
 (defconst contexture-conversation--tools
   '("list_context" "read" "add_file" "add_text" "drop_context"
-    "search_memory" "search_session")
+    "search_memory" "search_session" "map_project")
   "Tools that the server has for models.")
 
 (cl-defstruct (contexture-conversation--approval (:constructor contexture-conversation--make-approval)

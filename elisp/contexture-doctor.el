@@ -1460,7 +1460,7 @@ in each Emacs that uses it.")
          (stopped (and pid (equal "T" (alist-get 'state (process-attributes pid))))))
     `(fail
       ,(if stopped
-           (format "The server (process %d) is suspended" pid)
+           (format "The server (process %d) is stopped" pid)
          (format "The server%s does not answer within %s s"
                  (if pid (format " (process %d)" pid) "")
                  contexture-doctor-timeout))

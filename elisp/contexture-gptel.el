@@ -427,7 +427,7 @@ Return its name and a string, the reason, if it cannot be taken over."
      "Contexture: took over %s of gptel, %s%s" (contexture--count (length taken) "model")
      (contexture-provider--kept-text t)
      (if asked
-         (format "; for later sessions, put %s of %s into ~/.authinfo.gpg, with login apikey"
+         (format "; for later, put %s of %s into ~/.authinfo.gpg, with login apikey"
                  (if (cdr asked) "the keys" "the key") (string-join (nreverse asked) ", "))
        ""))))
 

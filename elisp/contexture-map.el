@@ -31,6 +31,9 @@
 (defconst contexture-map--longest-text (* 1024 1024)
   "Maximum number of characters of an unsaved buffer that counts.")
 
+(defvar contexture-map-history nil
+  "Minibuffer history of tasks and questions for maps.")
+
 (defvar-local contexture-map--params nil
   "Parameters of the map shown, a plist for `repo-map'.")
 
@@ -156,7 +159,8 @@ the project."
 (defun contexture-map--read-query ()
   "Return the task that the user names if a prefix argument is given, or nil."
   (and current-prefix-arg
-       (let ((query (read-string "Map for the task or question: ")))
+       (let ((query (read-string "Map for the task or question: " nil
+                                 'contexture-map-history)))
          (and (not (equal query "")) query))))
 
 (defun contexture-map--task (query)

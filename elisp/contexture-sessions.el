@@ -711,7 +711,7 @@ A new folder is looked at with all others."
             (file (replace-regexp-in-string "-\\(?:wal\\|shm\\)\\'" "" file)))
        (cond ((string-match-p "\\.\\(?:jsonl?\\|md\\|txt\\|db\\)\\'" file)
               (contexture-sessions--read-soon file))
-             ((and (eq (cadr event) 'created) (file-directory-p file))
+             ((and (eq (cadr event) 'created) (contexture--outside-folder file))
               (contexture-sessions--read-soon t)))))))
 
 (defun contexture-sessions--read-soon (file)
@@ -725,7 +725,11 @@ A new folder is looked at with all others."
   "Have the server read the recordings that changed."
   (let* ((files contexture-sessions--files)
          (all (memq t files))
-         (there (cl-remove-if-not #'file-exists-p (remq t files)))
+         (there (cl-remove-if-not
+                 (lambda (file)
+                   (when-let* ((file (contexture--outside-file file)))
+                     (file-exists-p file)))
+                 (remq t files)))
          (done (lambda (answer)
                  (when contexture-sessions--reading
                    (setq contexture-sessions--reading nil)

@@ -103,7 +103,7 @@
                    ("contexture-marks"
                     contexture-mode contexture-global-mode)
                    ("contexture-gptel"
-                    contexture-gptel-mode)
+                    contexture-gptel-mode contexture-import-gptel)
                    ("contexture-doctor"
                     contexture-configure-provider contexture-doctor contexture-info
                     contexture-install-server contexture-setup-agent
