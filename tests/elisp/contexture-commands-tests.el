@@ -226,11 +226,11 @@ KEYS are strings; each is a line."
             ((symbol-function 'contexture-provider--restore) #'ignore)
             ((symbol-function 'y-or-n-p) (lambda (prompt) (equal "n" (read-string prompt nil t)))))
     (should (contexture-commands-tests--type
-             '("openai" "https://me:hunter2@localhost/" "play" "command" "echo hunter2" "m" "n")
+             '("openai" "https://me:hunter2@localhost/" "play" "command" "echo hunter2" "" "m" "n")
              '(contexture-provider--read t)))
     (should-not (contexture-commands-tests--remembered "hunter2"))
     (contexture-commands-tests--type
-     '("openai" "https://localhost/" "play" "environment variable" "hunter3" "m" "n")
+     '("openai" "https://localhost/" "play" "environment variable" "hunter3" "" "m" "n")
      '(should (equal (plist-get (cadr (contexture-provider--read t)) :api-key-env) "hunter3")))
     (should-not (contexture-commands-tests--remembered "hunter3"))))
 

@@ -211,7 +211,7 @@
     (contexture-conversation-test-send "Well?")
     (contexture-conversation-retry)
     (contexture-conversation-test-wait)
-    (should (string-search "No checkpoint was taken" (contexture-conversation-test-shown)))
+    (should (string-search "Where that question began was not noted" (contexture-conversation-test-shown)))
     (should (= (length (contexture-conversation-test-log)) 4))))
 
 (ert-deftest contexture-conversation-retry-needs-a-question ()

@@ -196,7 +196,7 @@
                                          :sections (:system-prompt "Be terse.")))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows
-     "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 10 of 20 messages sent; [0-9]+ offered; [0-9]")
+     "Last window  [0-9]+ of 500 tokens ([0-9]+ %), 11 of 20 messages sent; [0-9]+ offered; [0-9]")
     (contexture-dashboard-tests--shows "  instructions +[0-9]+ +[0-9]+\n")
     (contexture-dashboard-tests--shows
      "  items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")

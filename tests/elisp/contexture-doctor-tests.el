@@ -275,7 +275,7 @@
       (contexture-ert-stop-server)
       (contexture-doctor-test-says
        (contexture-doctor-test-run)
-       (format "fail  The server (process %d) is suspended" pid)
+       (format "fail  The server (process %d) is stopped" pid)
        (format "kill -CONT %d" pid) (format "kill -KILL %d" pid)
        (format "\\[Resume process %d\\]" pid))
       (with-current-buffer contexture-doctor-buffer
@@ -296,7 +296,7 @@
       (contexture-test-as-other-emacs other
         (contexture-doctor-test-says
          (contexture-doctor-test-run)
-         (format "fail  The server (process %d) is suspended" pid)))
+         (format "fail  the server (process %d) is stopped" pid)))
       (contexture-ert-continue-server))))
 
 ;;;; What is around
@@ -334,7 +334,7 @@
      (format "Server +contexture %s" (regexp-quote contexture--version))
      (format "Process +%d, up " (contexture-ert-server-pid))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
-     "Capacity +50 items; 1000 for projects, files, buffers and conversations\n"
+     "Limit +50 items; 1000 for projects, files, buffers and conversations\n"
      "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
 
 (ert-deftest contexture-info-fits-in-80-columns ()
@@ -345,7 +345,7 @@
       (should-not truncate-lines)       ; long paths are wrapped
       (goto-char (point-min))
       (should (looking-at-p "Server"))
-      (while (re-search-forward "^Capacity .*$" nil t)
+      (while (re-search-forward "^Limit .*$" nil t)
         (should (< (string-width (match-string 0)) 80))))))
 
 (ert-deftest contexture-info-tells-of-a-server-of-another-emacs ()

@@ -223,7 +223,7 @@ done, what they left is sent."
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
       (let ((contexture-limit 20))
-        (contexture-test-message "(1 item, 1[0-9] tokens; 1 left out to fit the budget)"
+        (contexture-test-message "(1 item, 1[0-9] tokens; 1 left out to fit the limit)"
           (contexture-gptel-test-request "Why?")
           (should (equal (car (contexture-gptel-test-sent))
                          (concat "Be brief.\n\n" contexture-gptel-test-rendered))))))))

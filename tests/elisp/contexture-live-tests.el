@@ -858,20 +858,20 @@ The last form of EDITS is what follows them."
             (should (equal (plist-get item :content) "third\nfourth\n"))
             (should (equal (contexture-test-metadata item :start-line :end-line :stale)
                            (list 3 4 reason)))
-            (should (string-match-p "\\`stale" (contexture-list--state item)))
+            (should (string-match-p "\\`changed" (contexture-list--state item)))
             (contexture-copy (contexture-current-context))
             (should (string-search "third\nfourth\n" (current-kill 0)))
             (should (string-search reason (current-kill 0)))
             ;; Its mark stays where this buffer has the text.
             (contexture-marks--reverted)
             (llm-ert-wait-for
-                (string-search "stale" (or (get-char-property (contexture--line-position 3)
+                (string-search "changed" (or (get-char-property (contexture--line-position 3)
                                                               'help-echo)
                                            "")))
             (dolist (line '(2 5 6 7))
               (should-not (get-char-property (contexture--line-position line) 'contexture-mark)))
             ;; Marked again, the message says so.
-            (contexture-test-message (concat "stale: " reason)
+            (contexture-test-message (concat "changed: " reason)
               (contexture-live-tests--add 3 4))
             ;; Edits here do not take on the other's text.
             (goto-char (point-min))

@@ -288,7 +288,7 @@
         (should-not (contexture-test--message-after start "told of")))
       (llm-ert-wait-for
        (contexture-test--message-after
-        start "^Added provider local (model llama), for this session of Emacs only$"))
+        start "^Added provider local (model llama), for this Emacs only$"))
       (contexture-configure-provider "odd" '(:kind magic :model "m"))
       (llm-ert-wait-for (contexture-test--message-after start "provider odd: .*kind"))
       (should-not (contexture-test--message-after start "odd: the server was told"))
@@ -329,7 +329,7 @@
         (contexture-configure-provider "play" (contexture-conversation-test-provider) t)))
     (let* ((custom-file (concat llm-ert-directory "custom.el"))
            (user-init-file custom-file))
-      (contexture-test-message "(model scripted), saved in .*/custom\\.el for later sessions$"
+      (contexture-test-message "(model scripted), saved in .*/custom\\.el for later$"
         (contexture-configure-provider "play" (contexture-conversation-test-provider) t))
       (should (file-exists-p custom-file)))
     (put 'contexture-providers 'saved-value nil)))

@@ -98,12 +98,12 @@ ANSWERS, a form, are the keys that are pressed in turn."
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (llm-ert-wait-for found)
       (should (string-search "No project is trusted" (nth 1 (car found))))
-      (contexture-test-message "its templates explain, goal-oriented, ours are used"
+      (contexture-test-message "its texts explain, goal-oriented, ours are used"
         (contexture-trust-project project))
       (setq found nil)
       (contexture-doctor--check-trust (lambda (findings) (setq found findings)))
       (llm-ert-wait-for found)
-      (should (string-match-p "theirs is trusted; its templates are used\\'"
+      (should (string-match-p "theirs is trusted; its texts for models are used\\'"
                               (nth 1 (car found))))
       (funcall (cdar (nthcdr 3 (car found))))
       (llm-ert-wait-for (null (contexture-trust-test-projects))))))
