@@ -857,7 +857,7 @@ KEY is the event that the mode bound, and BINDING its former binding.")
 (defun contexture-lisp--before-message (message)
   "Tell Contexture what changed before a client sends it the question MESSAGE.
 These are changes in buffers and, after SLIME has connected again in
-the same REPL, its directory.  Return nil, so that the client then sends
+the same REPL, its project.  Return nil, so that the client then sends
 MESSAGE."
   (when (pcase message
           (`(:emacs-channel-send ,_ (:process . ,_)) t)
@@ -880,18 +880,23 @@ MESSAGE."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when-let* ((client (contexture-lisp--agent-client)))
-        (when (and (contexture-lisp--agent-p client)
-                   (not contexture-lisp--agent-mode))
+        (when (contexture-lisp--agent-p client)
           (contexture-lisp--tell-directory client)
-          (contexture-lisp--agent-mode))))))
+          (unless contexture-lisp--agent-mode
+            (contexture-lisp--agent-mode)))))))
 
 (defun contexture-lisp--tell-directory (client)
-  "Tell Contexture the directory of this REPL of CLIENT, once.
-The conversation shows the items of that directory's project."
-  (let ((connection (contexture-lisp--ask client 'buffer-connection)))
-    (unless (or (contexture--remote-p default-directory)
-                (process-get connection 'contexture-told))
+  "Make this REPL of CLIENT one of the project of the buffer that connected.
+Do so once for each connection: the client may use the REPL of an earlier one.
+The conversation is about the project, and shows its items."
+  (let* ((connection (contexture-lisp--ask client 'buffer-connection))
+         ;; It began where the user was.
+         (buffer (process-buffer connection))
+         (folder (if (buffer-live-p buffer) (buffer-local-value 'default-directory buffer)
+                   default-directory)))
+    (unless (or (contexture--remote-p folder) (process-get connection 'contexture-told))
       (process-put connection 'contexture-told t)
+      (setq default-directory folder)
       (contexture-lisp--ask
        client 'send connection
        (list (intern (format "%s:set-default-directory"
@@ -900,7 +905,9 @@ The conversation shows the items of that directory's project."
        "contexture" t #'ignore))))
 
 (defun contexture-lisp--connected (client)
-  "Give source buffers their Lisp back if CLIENT has just connected to Contexture."
+  "Give source buffers their Lisp back if CLIENT has just connected to Contexture.
+Also tell a REPL that SLIME uses again of its project."
+  (contexture-lisp--free-agents)
   (when-let* ((contexture-lisp-keep-default)
               ((contexture-lisp--to-agent-p
                 client (contexture-lisp--ask client 'current)))
@@ -959,8 +966,9 @@ agent-q itself tells nobody."
     (push (list client event (lookup-key prefix-map (vector event)))
           contexture-lisp--on)
     (define-key prefix-map (vector event) map)
+    ;; After the client has made its REPL.
     (add-hook (contexture-lisp--symbol client "connected-hook")
-              (contexture-lisp--client-connected client))
+              (contexture-lisp--client-connected client) 90)
     (when (eq (contexture-lisp--client-feature client) 'sly)
       (advice-add 'agent-q-cancel-request :before #'contexture-sly--cancelled))
     (add-hook (contexture-lisp--client-repl-hook client)
@@ -1152,34 +1160,35 @@ PLACE is a frame, or nil."
 (defun contexture-lisp--send-error (client facts frames more &optional then)
   "Add the error with FACTS and FRAMES from CLIENT; call THEN if it is non-nil.
 MORE non-nil means that there are more frames."
-  (let* ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames))
-         (definitions (contexture-lisp--definitions-text frames))
-         (connection (plist-get facts :connection))
-         (params
-          (contexture-sources--params
-           :error :debugger (concat (contexture-lisp--error-text facts frames more)
-                                    definitions)
-           (append
-            (contexture--plist
-             :filename (let ((file (plist-get place :file)))
-                         (and file (file-name-absolute-p file) file))
-             :start-line (plist-get place :line)
-             :end-line (plist-get place :line)
-             :condition (plist-get facts :message)
-             :condition-type (plist-get facts :type)
-             :restarts (plist-get facts :restarts)
-             :frames (mapcar #'contexture-lisp--frame-facts frames)
-             :lisp (contexture-lisp--implementation client connection)
-             :buffer (plist-get facts :buffer))
-            '(:language "text")))))
+  (let ((place (cl-find-if (lambda (frame) (plist-get frame :file)) frames)))
     (contexture-lisp--in-source
      client place
      (lambda ()
        (let ((buffer (current-buffer)))
          (contexture--add
-          params nil
+          (contexture-sources--params
+           :error :debugger (concat (contexture-lisp--error-text facts frames more)
+                                    (contexture-lisp--definitions-text frames))
+           (contexture--plist
+            :filename (let ((file (plist-get place :file)))
+                        (and file (file-name-absolute-p file) file))
+            :project (plist-get (contexture--buffer-metadata) :project)
+            :start-line (plist-get place :line)
+            :end-line (plist-get place :line)
+            :condition (plist-get facts :message)
+            :condition-type (plist-get facts :type)
+            :restarts (plist-get facts :restarts)
+            :frames (mapcar #'contexture-lisp--frame-facts frames)
+            :lisp (contexture-lisp--implementation client (plist-get facts :connection))
+            :buffer (plist-get facts :buffer)
+            :language "lisp"))
+          nil
           (and then (lambda (&rest _)
                       (contexture--with-live-buffer buffer (funcall then))))))))))
+
+(defun contexture-lisp--file-name (file)
+  "Return the name FILE relative to this buffer's project, or else its short form."
+  (or (contexture--relative file (contexture--project-root)) (contexture--abbreviate file)))
 
 (defun contexture-lisp--error-text (facts frames more)
   "Return the error with FACTS, a plist, and FRAMES as readable text.
@@ -1196,7 +1205,7 @@ MORE non-nil means that there are more frames."
                  (format "  %d: %s\n" (plist-get frame :number)
                          (plist-get frame :text))
                  (when-let* ((file (plist-get frame :file)))
-                   (format "       at %s:%d: %s\n" (contexture--abbreviate file)
+                   (format "       at %s:%d: %s\n" (contexture-lisp--file-name file)
                            (plist-get frame :line) (plist-get frame :source)))
                  (cl-loop for variable in (plist-get frame :locals)
                           concat (format "       %s\n" variable))))
@@ -1221,7 +1230,7 @@ first `contexture-lisp--definitions'."
                               (<= (length (split-string text "\n"))
                                   contexture-lisp--longest-definition))
                     collect (format "%s:%d\n%s\n"
-                                    (contexture--abbreviate (plist-get frame :file))
+                                    (contexture-lisp--file-name (plist-get frame :file))
                                     line text)))
           contexture-lisp--definitions)))
     (if definitions

@@ -1159,7 +1159,7 @@ Let the user choose if there are several definitions."
          (line (ignore-errors (xref-location-line location))))
     (format "%s%s"
             (if (file-name-absolute-p file)
-                (contexture--inertly (file-relative-name file root))
+                (or (contexture--relative file root) (contexture--abbreviate file))
               file)
             (if line (format ":%d" line) ""))))
 

@@ -709,9 +709,8 @@ the project visits it: Emacs has read that file already."
 (defun contexture-tools-emacs--name (file)
   "Return the name FILE, relative to the project's folder if it is below that.
 Hidden characters and line ends in it become escapes."
-  (let* ((project (contexture-tools-emacs--project))
-         (name (contexture--inertly (file-relative-name file project))))
-    (contexture--visible (if (string-prefix-p ".." name) file name))))
+  (contexture--visible
+   (or (contexture--relative file (contexture-tools-emacs--project)) file)))
 
 (defun contexture-tools-emacs--list (lines nothing)
   "Return LINES as one text, cut if there are too many or one is too long.

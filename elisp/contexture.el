@@ -476,6 +476,11 @@ with a name and returns its annotation."
   (if (string-search "\0" name) name
     (contexture--inertly (abbreviate-file-name name))))
 
+(defun contexture--relative (file root)
+  "Return the name FILE relative to ROOT, or nil if it is not below ROOT, or that is nil."
+  (let ((name (and root (contexture--inertly (file-relative-name file root)))))
+    (and name (not (string-prefix-p ".." name)) name)))
+
 (defun contexture--last-name (path)
   "Return the last name in PATH, of a file or folder, which may be empty."
   (contexture--inertly (file-name-nondirectory (directory-file-name path))))

@@ -114,7 +114,6 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
             Ok(list(rows.iter().map(meta)))
         }
         "agent-q-search-sessions" => search(shared, first).await,
-        "agent-q-get-session-info" => Ok(info(shared).await),
         "get-config-info" => {
             let mut described = shared.answerer().describe();
             if let (Some(provider), Value::Map(fields)) =
@@ -236,14 +235,16 @@ async fn search(shared: &Shared, query: Value) -> Outcome {
     Ok(list(rows.iter().filter(|row| found(row)).map(meta)))
 }
 
-async fn info(shared: &Shared) -> Value {
-    let Some(row) = shared.place.row(shared).await else { return Value::Nil };
+/// Describes the connection's session, as it was when it was last looked up: agent-q's package asks
+/// for it whenever it draws its mode line, and Emacs waits for the answer.
+pub(super) fn info(shared: &Shared) -> Value {
+    let Some(session) = shared.place.known() else { return Value::Nil };
     let described = shared.answerer().describe();
     plist([
-        ("id", value_at(&row, "id")),
-        ("name", value_at(&row, "session")),
-        ("message-count", value_at(&row, "messages")),
-        ("total-input-tokens", value_at(&row, "tokens")),
+        ("id", text(session.id)),
+        ("name", text(session.name)),
+        ("message-count", session.messages),
+        ("total-input-tokens", session.tokens),
         ("total-output-tokens", Value::Int(0)),
         ("model", value_at(&described, "model")),
         ("provider", value_at(&described, "provider")),

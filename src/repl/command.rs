@@ -4,6 +4,7 @@ use super::lisp::{items, refusal, string_at, text, texts};
 use super::session::{Place, Session};
 use super::{Shared, absolute, readable, talk};
 use crate::value::Value;
+use crate::visible::visible;
 use crate::wire::message::WireError;
 
 /// The commands, each with its name, arguments and description.
@@ -80,6 +81,7 @@ pub(super) async fn run(
         "/tools" => return talk::tools(shared, session, rest).await,
         _ => {}
     }
+    let about = session.project.as_deref().map_or("no project".into(), visible);
     let managers = ("managers", texts(session.managers.iter().map(String::as_str)));
     let manager = ("manager", text(session.manager));
     let session = ("session", text(session.name));
@@ -89,7 +91,7 @@ pub(super) async fn run(
             let lines = brief(shared, managers).await?;
             let lines = lines.iter().map(readable::item).collect::<String>();
             let preview = string_at(&summary, "preview").unwrap_or("No context");
-            Ok(format!("{preview}\n{lines}"))
+            Ok(format!("{preview}\n{lines}; this conversation is about {about}\n"))
         }
         "/add" => add(shared, rest, manager).await,
         "/drop" if rest.is_empty() => Err(refusal("name the items to remove, such as /drop ctx-3")),

@@ -53,9 +53,14 @@ impl Repls {
                     let slime = editor.starts_with("swank");
                     return self.editor_form(id, slime, &name, arguments, thread);
                 }
+                "agent-q" if &*name == "agent-q-get-session-info" => {
+                    Ok(agent_q::info(&self.shared))
+                }
                 "agent-q" => {
                     self.later(id, move |shared| async move {
-                        agent_q::call(&shared, &name, arguments).await
+                        let outcome = agent_q::call(&shared, &name, arguments).await;
+                        shared.place.row(&shared).await;
+                        outcome
                     });
                     return true;
                 }

@@ -132,6 +132,7 @@ impl ReplInput {
         if aborted && answer.is_none() {
             self.output.tell("evaluation-aborted", [super::text(INTERRUPT)]);
         }
+        self.place.row(&self.output.shared).await;
         self.prompt();
         if let Some(id) = answer {
             let outcome = if aborted { Err(refusal(INTERRUPT)) } else { Ok(Value::Nil) };

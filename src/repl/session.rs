@@ -16,6 +16,12 @@ pub(super) struct Session {
     pub(super) manager: String,
     /// All managers whose items the session shows; the session's own manager is the last.
     pub(super) managers: Vec<String>,
+    /// Folder of the project that the session is about.
+    pub(super) project: Option<String>,
+    /// Number of messages.
+    pub(super) messages: Value,
+    /// Tokens of the messages.
+    pub(super) tokens: Value,
 }
 
 /// Holds the session of a connection or a REPL. The session is opened when it is first needed.
@@ -35,7 +41,15 @@ impl Session {
         if managers.is_empty() {
             managers.push(field("manager"));
         }
-        Self { id: field("id"), name: field("session"), manager: field("manager"), managers }
+        Self {
+            id: field("id"),
+            name: field("session"),
+            manager: field("manager"),
+            managers,
+            project: string_at(row, "project").map(str::to_owned),
+            messages: value_at(row, "messages"),
+            tokens: value_at(row, "tokens"),
+        }
     }
 }
 
@@ -59,8 +73,8 @@ impl Place {
         }
     }
 
-    /// Returns the session like [`session`](Self::session). A new one also shows the items of the
-    /// project that the connection's directory belongs to.
+    /// Returns the session like [`session`](Self::session). A new one is about the project that the
+    /// connection's directory belongs to, and also shows its items.
     pub(super) async fn session_here(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         match self.looked_up(shared).await? {
@@ -69,8 +83,8 @@ impl Place {
         }
     }
 
-    /// Begins a session with this name, which also shows the items of the project that the
-    /// connection's directory belongs to.
+    /// Begins a session with this name, which is about the project that the connection's directory
+    /// belongs to, and also shows its items.
     pub(super) async fn begin_here(&self, shared: &Shared, name: &str) -> Result<(), WireError> {
         let _opening = self.opening.lock().await;
         self.opened_here(shared, text(name)).await.map(drop)
@@ -78,8 +92,13 @@ impl Place {
 
     async fn opened_here(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
         let directory = ("directory", text(shared.directory().to_string_lossy()));
-        let managers = ("managers", layers(shared, [directory]).await?);
-        let params = [("name", name), managers, ("current", Value::Nil)];
+        let open = shared.call("open-layers", [directory]).await?;
+        let params = [
+            ("name", name),
+            ("project", value_at(&open, "root")),
+            ("managers", managers_of(&open)),
+            ("current", Value::Nil),
+        ];
         let session = Session::of(&shared.call("open-session", params).await?);
         *locked(&self.known) = Some(session.clone());
         Ok(session)
@@ -130,7 +149,10 @@ impl Place {
                 }
                 Ok(Some(row))
             }
-            Err(error) if string_at(&error.data, "kind") == Some("no-such-session") => Ok(None),
+            Err(error) if string_at(&error.data, "kind") == Some("no-such-session") => {
+                *locked(&self.known) = None;
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -142,9 +164,13 @@ pub(super) async fn layers<const N: usize>(
     shared: &Shared,
     place: [(&str, Value); N],
 ) -> Result<Value, WireError> {
-    let open = shared.call("open-layers", place).await?;
-    let layers = items(value_at(&open, "layers"));
-    Ok(texts(layers.iter().filter_map(|layer| string_at(layer, "manager"))))
+    Ok(managers_of(&shared.call("open-layers", place).await?))
+}
+
+/// Returns the managers of the layers in an answer of the method `open-layers`.
+fn managers_of(open: &Value) -> Value {
+    let layers = items(value_at(open, "layers"));
+    texts(layers.iter().filter_map(|layer| string_at(layer, "manager")))
 }
 
 /// Opens the session of this name or id, or a new session if `name` is nil. Does not make it the

@@ -135,6 +135,17 @@ fn run(test: impl AsyncFnOnce(Client)) {
 }
 
 #[test]
+fn what_the_mode_line_of_agent_q_asks_waits_for_nothing() {
+    run(async |mut client| {
+        client.say("(:emacs-rex (agent-q:agent-q-create-session :name \"q\") nil t 1)");
+        client.expect(["(:return (:ok \"q\") 1)"]).await;
+        client.say("(:emacs-rex (agent-q:agent-q-get-session-info) nil t 2)");
+        // No task ran meanwhile.
+        assert!(client.told.try_recv().unwrap().contains(":name \"q\""));
+    });
+}
+
+#[test]
 fn a_repl_of_sly_takes_turns() {
     run(async |mut client| {
         client.say("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 4)");

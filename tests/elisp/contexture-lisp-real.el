@@ -540,6 +540,42 @@ killed before.  Each test with a Lisp ends with this."
 (ert-deftest contexture-lisp-real-mode-frees-agents-that-come-later ()
   (contexture-lisp-real-with-mode-and-agent))
 
+(ert-deftest contexture-lisp-real-agents-are-of-the-project-of-who-connected ()
+  (contexture-lisp-real-with-lisp
+    (contexture-lisp-real-do 'mode 1)
+    (unwind-protect
+        (dolist (name '("one" "two"))     ; SLIME uses the REPL of the first again
+          (contexture-test-file (concat name "/.git/config") "")
+          (let ((folder (expand-file-name (concat name "/"))))
+            (let ((default-directory folder))
+              (contexture-lisp-real-with-agent
+                (contexture-lisp-real-until (file-equal-p default-directory folder))
+                (should (equal (contexture-lisp-real-eval
+                                (list (intern (format "%s:default-directory"
+                                                      (contexture-lisp--client-prefix
+                                                       contexture-lisp-real-client)))))
+                               folder))))))
+      (contexture-lisp-real-do 'mode -1))))
+
+(ert-deftest contexture-lisp-real-errors-name-files-as-their-project-does ()
+  (contexture-lisp-real-with-lisp
+    (contexture-test-file "p/.git/config" "")
+    (let ((file (contexture-test-file "p/sub/broken.lisp" "(in-package :cl-user)"
+                                      "(defun broken (x)" "  (car x))")))
+      (contexture-lisp-real-eval
+       `(cl:load (cl:compile-file ,file :output-file ,(concat file ".fasl"))))
+      (contexture-lisp-real-type "(cl-user::broken 5)" #'contexture-lisp-real-debugger)
+      (unwind-protect
+          (contexture-test-visiting file
+            (contexture-lisp-real-do 'add-error)
+            (let* ((item (car (contexture-lisp-real-added 1)))
+                   (text (plist-get item :content)))
+              (should (string-match-p "^       at sub/broken\\.lisp:3: (car x))$" text))
+              (should (string-match-p "^sub/broken\\.lisp:2$" text))
+              (should (equal (contexture-test-metadata item :language :project)
+                             (list "lisp" (expand-file-name "p/" llm-ert-directory))))))
+        (contexture-lisp-real-abort)))))
+
 (ert-deftest contexture-lisp-real-source-buffers-keep-their-lisp ()
   (contexture-lisp-real-with-lisp
     (let ((lisp (contexture-lisp-real-connection))

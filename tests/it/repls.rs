@@ -236,8 +236,10 @@ fn a_repl_shows_the_items_of_the_project_that_its_directory_is_in() {
     sly.say("(:emacs-channel-send 1 (:process \"/context\"))");
     let shown = sly.hear("(:channel-send 7 (:write-string ");
     assert!(shown.contains("2 items"), "{shown}");
+    assert!(shown.contains(&format!("about {}", root.display())), "{shown}");
     let session = client.ok("list-sessions", "nil")[0].clone();
     assert_eq!(session["managers"][1], project.as_str());
+    assert_eq!(session["project"], root.to_str().unwrap());
     // What agent-q's package adds stays the only thing that its own conversations show.
     let mut other = Sly::new(&server);
     other.eval("(agent-q:agent-q-add-context \"x\")");
@@ -280,7 +282,8 @@ fn commands_choose_the_session_its_context_its_model_and_its_tools() {
     assert_eq!(said(&mut client, "mine"), ["two"]);
     // Another place's items are shown to the model in place of this one's.
     client.add(&format!("project:{}/", home.file("other").canonicalize().unwrap().display()), "x");
-    assert!(sly.shows("/context").contains("0 items"));
+    let shown = sly.shows("/context");
+    assert!(shown.contains("0 items") && shown.contains("about no project"), "{shown}");
     assert!(sly.shows("/use other/a.lisp").contains("other"));
     assert!(sly.shows("/context").contains("1 item"));
     assert!(sly.shows("/use").contains("other"));

@@ -61,6 +61,8 @@ struct Elsewhere {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenLayers")]
 pub(super) struct Opened {
+    /// Root of the project; `nil` outside of a project.
+    root: Option<String>,
     /// Layers from general to specific.
     layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer now.
@@ -77,7 +79,8 @@ pub(super) fn open_layers(_: Call, given: OpenLayersCall) -> Result<Step, WireEr
         session: given.session.map(|Name(name)| name),
         root: spot.folder.as_ref().map(|(_, root)| text(root)),
     };
-    Step::state(move |engine| Ok(shown(engine.open_layers(wanted)?)))
+    let root = spot.project().map(text);
+    Step::state(move |engine| Ok(shown(root, engine.open_layers(wanted)?)))
 }
 
 /// Returns the layers of a folder, or those that exist without a folder. Reads the disk.
@@ -87,7 +90,7 @@ pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, Wire
     Ok(Wanted { layers: spot.layers()?, session: None, root })
 }
 
-fn shown(open: OpenLayers) -> Opened {
+fn shown(root: Option<String>, open: OpenLayers) -> Opened {
     let taken = open.taken_over.into_iter().filter_map(|held| {
         Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
     });
@@ -96,7 +99,12 @@ fn shown(open: OpenLayers) -> Opened {
         manager: held.manager,
         items: held.items,
     });
-    Opened { layers: open.layers, taken_over: taken.collect(), elsewhere: elsewhere.collect() }
+    Opened {
+        root,
+        layers: open.layers,
+        taken_over: taken.collect(),
+        elsewhere: elsewhere.collect(),
+    }
 }
 
 /// The places that a call is about, as they are on the disk.
@@ -138,6 +146,11 @@ impl Spot {
             file: given.filename.as_deref().map(true_name).transpose()?,
             buffer,
         })
+    }
+
+    /// Returns the root of the project.
+    fn project(&self) -> Option<&Path> {
+        self.folder.as_ref().filter(|(kind, _)| *kind == Kind::Project).map(|(_, root)| &**root)
     }
 
     /// Returns the layers from general to specific.

@@ -199,8 +199,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               stored under former names.",
         )
         .result(
-            "`:layers`, from general to specific: for each its `:layer`, `:manager`, \
-                 `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
+            "`:root`, the project's; `:layers`, from general to specific: for each its `:layer`, \
+                 `:manager`, `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
                  whose items moved in; and `:elsewhere`, managers in no layer whose items the caller may \
                  expect.",
         )

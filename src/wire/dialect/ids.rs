@@ -14,7 +14,8 @@ use crate::wire::message::Id;
 pub(super) fn native(ends: &Ends) -> Option<Id> {
     native_first(&ends.first).or_else(|| {
         let inside = ends.last.trim_ascii_end().strip_suffix(b")")?;
-        let id = after_last(inside, b":id ", |before| before.is_ascii_whitespace())?;
+        let after = |name| after_last(inside, name, u8::is_ascii_whitespace);
+        let id = after(b":id ").or_else(|| after(b":ID "))?;
         id_in(sexp::read(id).ok()?)
     })
 }
@@ -23,7 +24,7 @@ pub(super) fn native(ends: &Ends) -> Option<Id> {
 pub(super) fn native_first(first: &[u8]) -> Option<Id> {
     let items = sexp::read_beginning(text_of(first));
     let mut pairs = items.chunks_exact(2);
-    let is_id = |pair: &&[Value]| matches!(&pair[0], Value::Keyword(name) if &**name == "id");
+    let is_id = |pair: &&[Value]| matches!(&pair[0], Value::Keyword(name) if name.eq_ignore_ascii_case("id"));
     id_in(pairs.find(is_id)?[1].clone())
 }
 

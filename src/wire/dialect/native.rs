@@ -10,7 +10,7 @@ const ONE_LINE: &str =
     "a message is one line: print newlines as \\n (print-escape-newlines in Emacs)";
 
 pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
-    sexp::read(text_of(line)?).map_err(|error| {
+    let mut value = sexp::read(text_of(line)?).map_err(|error| {
         let message = match error.kind {
             ReadErrorKind::IncompleteString
             | ReadErrorKind::IncompleteList
@@ -19,7 +19,35 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
             _ => error.to_string(),
         };
         parse_error(message, error.column)
-    })
+    })?;
+    if matches!(&value, Value::List(items) if items.first().is_some_and(is_loud)) {
+        lower(&mut value);
+    }
+    Ok(value)
+}
+
+/// Returns whether the datum is a symbol or keyword in upper case, as Common Lisp prints them.
+fn is_loud(value: &Value) -> bool {
+    matches!(value, Value::Keyword(name) | Value::Symbol(name)
+        if name.contains(char::is_uppercase) && !name.contains(char::is_lowercase))
+}
+
+/// Changes the symbols and keywords in upper case within a message of Common Lisp to lower case.
+fn lower(value: &mut Value) {
+    let is_loud = is_loud(value);
+    match value {
+        Value::Keyword(name) if is_loud => *name = name.to_lowercase().into(),
+        Value::Symbol(name) if is_loud => {
+            *value = match &**name {
+                "NIL" => Value::Nil,
+                "T" => Value::Bool(true),
+                name => Value::Symbol(name.to_lowercase().into()),
+            }
+        }
+        Value::List(items) | Value::Vector(items) => items.iter_mut().for_each(lower),
+        Value::Dotted(items, last) => items.iter_mut().chain([&mut **last]).for_each(lower),
+        _ => {}
+    }
 }
 
 /// Reads a message that may span several lines.

@@ -92,6 +92,24 @@ fn calls_in_plists() {
 }
 
 #[test]
+fn calls_of_common_lisp_are_in_upper_case() {
+    check(Native, "(:ID 1 :METHOD :PING)", "1 ping nil");
+    check(
+        Native,
+        "(:ID \"X\" :METHOD :ADD-ITEM :PARAMS (:CONTENT \"ONE T\" :TYPE :CODE :METADATA \
+         (:LINES [A B] :PAIR (C . D) :mixedCase |e|) :BRIEF T :MANAGER NIL))",
+        "\"X\" add-item (:content \"ONE T\" :type :code :metadata (:lines [a b] :pair (c . d) \
+         :mixedCase |e|) :brief t :manager nil)",
+    );
+    // In a message of another Lisp, names are as they are.
+    check(Native, "(:id 1 :method m :params (:A T :b NIL))", "1 m (:A T :b NIL)");
+    check(Native, "(:ID 7 :METHOD :ADD-ITEM :PARAMS (:CONTENT \"one", {
+        "7 -32700 column 48: the text ends inside the string that begins at column 44; a message \
+         is one line: print newlines as \\n (print-escape-newlines in Emacs) (:column 48)"
+    });
+}
+
+#[test]
 fn calls_in_json() {
     check(Json, r#"{"jsonrpc":"2.0","id":1,"method":"add_context","params":{"start_line":2}}"#, {
         "1 add-context (:start-line 2)"
