@@ -1392,8 +1392,7 @@ rest.  No file is saved."
         (proposal (generate-new-buffer
                    (format "*contexture: proposal for %s*" (buffer-name)))))
     (with-current-buffer proposal
-      (insert whole)
-      (ignore-errors (contexture--enter-mode mode))
+      (ignore-errors (contexture--enter-mode mode whole))
       (set-buffer-modified-p nil)
       (setq buffer-read-only t))
     proposal))

@@ -577,8 +577,8 @@ The link is to a file, perhaps at a line, or to a web page."
              (forward-line (1- (cdr place)))))
           ((string-match-p "\\`\\(?:https?://\\|mailto:\\)" target)
            (browse-url target))
-          (t (user-error "There is no file %s in %s" target
-                         (contexture--abbreviate default-directory))))))
+          (t (contexture--user-error "There is no file %s in %s" target
+                                     (contexture--abbreviate default-directory))))))
 
 ;;; What a conversation looks like
 

@@ -877,12 +877,11 @@ JSON if its name ends in \".json\"."
                  (contexture--format "*contexture: export of %s*" (plist-get result :session)))))
     (with-current-buffer buffer
       (let ((inhibit-read-only t))
-        (erase-buffer)
-        (insert (plist-get result :text))
+        (contexture--enter-mode
+         (cl-find-if #'fboundp (if (eq format 'json) '(js-json-mode js-mode)
+                                 '(markdown-mode text-mode)))
+         (plist-get result :text))
         (contexture--show-hidden))
-      (cond ((eq format 'json) (if (fboundp 'js-json-mode) (js-json-mode) (js-mode)))
-            ((fboundp 'markdown-mode) (contexture--enter-mode 'markdown-mode))
-            (t (text-mode)))
       (setq-local buffer-file-coding-system 'utf-8-unix)
       (set-buffer-modified-p nil)
       (goto-char (point-min)))

@@ -1499,10 +1499,8 @@ If its source is gone, show the item's text."
 
 (defun contexture-list-item--insert (item)
   "Replace this buffer's text with that of ITEM, in the major mode for it."
-  (erase-buffer)
-  (insert (plist-get item :content))
-  (goto-char (point-min))
-  (contexture--enter-mode (contexture-list-item--mode (plist-get item :metadata)))
+  (contexture--enter-mode (contexture-list-item--mode (plist-get item :metadata))
+                          (plist-get item :content))
   (set-buffer-modified-p nil))
 
 (defun contexture-list-item--mode (metadata)

@@ -89,7 +89,7 @@ git \"$@\" ls-files -z --others --exclude-standard
 git \"$@\" ls-files -z --cached --others --exclude-standard | xargs -0 sh -c '
 for name; do
   if [ -L \"$name\" ] && [ -d \"$name\" ]; then
-    find -L \"$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
+    find -L \"./$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
   fi
 done' sh"
   "Shell script that lists the files of a work tree for completion.

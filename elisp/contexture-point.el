@@ -263,7 +263,7 @@ Return nil if REVISION cannot be one."
               ((stringp revision))
               ((string-match-p "\\`[[:alnum:]][^[:space:][:cntrl:]:]*\\'" revision)))
     (list :root root :revision revision
-          :git `("show" "--no-color" "--no-ext-diff" "--no-textconv" "--format=medium"
+          :git `("show" ,@contexture--git-differences "--format=medium"
                  "--stat" "--patch" "-m" "--first-parent" ,revision
                  "--" ,@(and file (list file))))))
 

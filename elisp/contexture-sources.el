@@ -442,8 +442,7 @@ for Git, so this function starts Git itself."
           (make-process :name "contexture diff" :buffer buffer :noquery t
                         :connection-type 'pipe :sentinel #'ignore
                         :command `(,@git ,@(contexture-sources--without-filters git)
-                                   "diff" "--no-color" "--no-ext-diff" "--no-textconv"
-                                   "HEAD" "--" ,target)))
+                                   "diff" ,@contexture--git-differences "HEAD" "--" ,target)))
       (vc-call-backend backend 'diff (list target) nil nil buffer t))))
 
 (defun contexture-sources--without-filters (git)

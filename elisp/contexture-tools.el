@@ -943,13 +943,14 @@ Return a function that does nothing, since this cannot be stopped."
          'eldoc-documentation-functions
          (lambda (function)
            (let* ((told nil)
-                  (answer (funcall function
-                                   (lambda (text &rest plist)
-                                     (setq told t)
-                                     (when text
-                                       (push (contexture-tools-emacs--said text plist)
-                                             texts)
-                                       (when waiting (tell)))))))
+                  (answer (contexture--inertly
+                            (funcall function
+                                     (lambda (text &rest plist)
+                                       (setq told t)
+                                       (when text
+                                         (push (contexture-tools-emacs--said text plist)
+                                               texts)
+                                         (when waiting (tell))))))))
              (cond ((stringp answer) (push answer texts))
                    ((and answer (not told)) (setq waiting t))))
            nil)))
@@ -1517,7 +1518,9 @@ Signal an error if a command is still running there."
     (when (get-buffer-process name)
       (error "A command is still running in this project"))
     (contexture--message "The model runs %s in %s" command name)
-    (compilation-start command nil (lambda (_) name))))
+    ;; If the command begins with cd, Emacs goes to that folder, too: by TRAMP, to
+    ;; another machine, where no shell would.
+    (contexture--inertly (compilation-start command nil (lambda (_) name)))))
 
 (defun contexture-tools-change--forget-beginning ()
   "Delete the beginning of this buffer's output if there is too much output."

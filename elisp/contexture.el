@@ -583,6 +583,8 @@ and ask first."
         (and (equal name (contexture--visible name))
              (equal name (contexture--inertly (expand-file-name name "/")))
              (string-match-p "\\`/[][[:alnum:]_.@%#|:/+-]+\\'" name)
+             ;; Programs would take such a host or user for an option.
+             (not (string-match-p "[:@|]-" name))
              (contexture-outside--taken-p name)
              (y-or-n-p (format "%s is on another machine, or packed.  Visit it? " name))
              (find-file-noselect name)))))
@@ -603,6 +605,9 @@ those that are safe count, but not its mode."
                   (large-file-warning-threshold nil)
                   (inhibit-interaction t)
                   (magic-mode-alist nil)
+                  (magic-fallback-mode-alist
+                   (cl-remove-if (lambda (it) (memq (cdr it) contexture-outside--programs))
+                                 magic-fallback-mode-alist))
                   (rng-nxml-auto-validate-flag nil)
                   (buffer (let ((enable-local-variables nil))
                             (find-file-noselect file t))))
@@ -616,9 +621,11 @@ those that are safe count, but not its mode."
 ;;; Modes for texts that come from outside
 
 ;; A model names the language of its code.  That must not choose a function to
-;; call: so the modes are those of a list.  Some modes draw code in other
-;; languages within their text, by the modes that the text names, or look for
-;; the files that it names: they are told not to.
+;; call: so the modes are those of a list.  When some modes begin, they do what
+;; the text says: Org reads other files, runs LaTeX, shows pictures and changes
+;; tables.  So a mode begins in an empty buffer, and the text comes later.  Some
+;; modes draw code in other languages within their text, by the modes that the
+;; text names: they are told not to.
 
 (defconst contexture--code-modes
   '(asm-mode awk-mode bash-ts-mode bat-mode bibtex-mode c++-mode c-mode
@@ -644,28 +651,42 @@ those that are safe count, but not its mode."
 (defvar org-modules-loaded)
 (defvar org-src-fontify-natively)
 
-(defun contexture--enter-mode (mode)
-  "Call MODE, a major mode, for a text from outside in this buffer.
-The text chooses no other mode for its parts, and starts no program.  Users'
-hooks do not run, and no file of the project is looked at."
+(defun contexture--enter-mode (mode &optional text)
+  "Make TEXT, from outside, the text of this buffer, in the major mode MODE.
+TEXT is nil for none yet.  It chooses no other mode for its parts, and starts
+no program.  Users' hooks do not run, and no file of the project is looked at."
+  (erase-buffer)
   ;; Org would load its links to mail readers, which start programs.  To check
   ;; XML, Emacs would read whatever file the folder's schemas.xml names.
   (let ((org-modules-loaded t)
         (rng-nxml-auto-validate-flag nil)
         (default-directory "/"))
-    (contexture--inertly
-      (delay-mode-hooks (funcall mode))))
-  (setq-local org-src-fontify-natively nil
-              markdown-fontify-code-blocks-natively nil
-              diff-font-lock-syntax nil
-              diff-refine nil))
+    (unwind-protect
+        (contexture--inertly
+          (delay-mode-hooks (funcall mode)))
+      (setq-local org-src-fontify-natively nil
+                  markdown-fontify-code-blocks-natively nil
+                  diff-font-lock-syntax nil
+                  diff-refine nil)
+      (when text
+        (save-excursion (insert text))))))
 
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
 Git then runs no program that the repository names, and takes ROOT for the
 folder of its files, which the repository could say is another."
   (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root))
-        "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"))
+        "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"
+        ;; Git would run the program that checks signatures.
+        "-c" "log.showSignature=false"
+        ;; Git cannot search in submodules and in new files at once.
+        "-c" "submodule.recurse=false"))
+
+(defconst contexture--git-differences
+  '("--no-color" "--no-ext-diff" "--no-textconv" "--submodule=short" "--ignore-submodules=dirty")
+  "Options of the commands of Git that write differences.
+Git then runs no program that the repository names.  It does not look at the
+files of submodules: for that, it would do what each submodule says.")
 
 (defun contexture--git-environment ()
   "Return the environment in which Git fetches nothing, by no program."

@@ -594,37 +594,65 @@ Each is (NAME . PRIMITIVES).")
 
 ;;; Repositories
 
+(defun contexture-outside-tests--git (&rest arguments)
+  "Run Git with ARGUMENTS, undisturbed by the repository; return its output."
+  (with-temp-buffer
+    (should (eq 0 (apply #'call-process "git" nil '(t nil) nil
+                         "-c" "user.name=a" "-c" "user.email=a@b" "-c" "core.fsmonitor=" arguments)))
+    (string-trim (buffer-string))))
+
+(defun contexture-outside-tests--set-trap (script)
+  "Let each setting of this repository that can name a program name SCRIPT."
+  (write-region "* filter=evil diff=evil\n" nil ".gitattributes" nil 'silent)
+  (with-temp-buffer
+    (insert (format "[core]\n\tfsmonitor = %s\n\thooksPath = %s\n\tpager = %s\n"
+                    script (file-name-directory script) script)
+            (format "[filter \"evil\"]\n\tclean = %s\n\tsmudge = %s\n\tprocess = %s\n\trequired\n"
+                    script script script)
+            (format "[diff]\n\texternal = %s\n\tsubmodule = diff\n[diff \"evil\"]\n\ttextconv = %s\n\tcommand = %s\n"
+                    script script script)
+            (format "[log]\n\tshowSignature = true\n[gpg]\n\tprogram = %s\n" script)
+            (format "[remote \"o\"]\n\turl = %s\n\tuploadpack = %s\n\tpromisor = true\n"
+                    (expand-file-name "../elsewhere") script)
+            "[submodule]\n\trecurse = true\n[submodule \"sub\"]\n\tactive\n\tignore = none\n"
+            "[protocol \"file\"]\n\tallow = always\n")
+    (append-to-file nil nil ".git/config")))
+
+(defun contexture-outside-tests--sign ()
+  "Make a commit with a signature of the last one's files; return its name."
+  (let ((file (contexture-test-file
+               ".git/commit" (concat "tree " (contexture-outside-tests--git "rev-parse" "HEAD^{tree}"))
+               "author a <a@b> 1 +0000" "committer a <a@b> 1 +0000"
+               "gpgsig -----BEGIN PGP SIGNATURE-----" " " " abc" " -----END PGP SIGNATURE-----"
+               "" "signed")))
+    (contexture-outside-tests--git "hash-object" "-t" "commit" "-w" file)))
+
 (ert-deftest contexture-outside-repositories-run-nothing ()
   (skip-unless (executable-find "git"))
   (contexture-test-in-directory
    (lambda ()
      (make-directory "elsewhere")
      (contexture-test-file "elsewhere/key" "hush")
-     (make-directory "r")
+     (make-directory "r/sub" t)
      (let* ((default-directory (expand-file-name "r/"))
             (llm-ert-directory default-directory)
             (trace (expand-file-name "../trace"))
             (script (expand-file-name "../script"))
-            (contexture-tool-project default-directory))
+            (contexture-tool-project default-directory)
+            commit)
        (write-region (format "#!/bin/sh\necho ran >> %s\n" trace) nil script nil 'silent)
        (set-file-modes script #o755)
-       (write-region "hush one\n" nil "a.txt" nil 'silent)
-       (dolist (arguments '(("init" "-q") ("add" ".")
-                            ("-c" "user.name=a" "-c" "user.email=a@b" "commit" "-qm" "x")))
-         (should (eq 0 (apply #'call-process "git" nil nil nil arguments))))
-       (write-region "hush two\n" nil "a.txt" nil 'silent)
-       (write-region "* filter=evil diff=evil\n" nil ".gitattributes" nil 'silent)
+       (dolist (folder '("sub" "."))
+         (let ((default-directory (file-name-as-directory (expand-file-name folder))))
+           (write-region "hush one\n" nil "a.txt" nil 'silent)
+           (write-region "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n" nil ".gitmodules" nil 'silent)
+           (dolist (arguments '(("init" "-q") ("add" ".") ("commit" "-qm" "x")))
+             (apply #'contexture-outside-tests--git arguments))
+           (setq commit (contexture-outside-tests--sign))
+           (write-region "hush two\n" nil "a.txt" nil 'silent)
+           (contexture-outside-tests--set-trap script)))
        (with-temp-buffer
-         (insert (format "[core]\n\tworktree = %s\n\tfsmonitor = %s\n\thooksPath = %s\n\tpager = %s\n"
-                         (expand-file-name "../elsewhere") script
-                         (file-name-directory script) script)
-                 (format "[filter \"evil\"]\n\tclean = %s\n\tsmudge = %s\n\tprocess = %s\n\trequired\n"
-                         script script script)
-                 (format "[diff]\n\texternal = %s\n[diff \"evil\"]\n\ttextconv = %s\n\tcommand = %s\n"
-                         script script script)
-                 (format "[remote \"o\"]\n\turl = %s\n\tuploadpack = %s\n\tpromisor = true\n"
-                         (expand-file-name "../elsewhere") script)
-                 "[protocol \"file\"]\n\tallow = always\n")
+         (insert (format "[core]\n\tworktree = %s\n" (expand-file-name "../elsewhere")))
          (append-to-file nil nil ".git/config"))
        (let ((found (contexture-tools-test-seen-later #'contexture-tools-emacs--search "hush")))
          (should (string-match-p "a.txt:1:hush two" found))
@@ -632,15 +660,47 @@ Each is (NAME . PRIMITIVES).")
        (let ((names (contexture-tools-test-seen-later #'contexture-tools-emacs--files)))
          (should (string-match-p "a.txt" names))
          (should-not (string-match-p "key" names)))
-       (let ((buffer (generate-new-buffer " *diff*")))
-         (contexture-sources--start-diff 'Git (expand-file-name "a.txt") buffer)
-         (llm-ert-wait-for
-          (with-current-buffer buffer (string-match-p "\\+hush two" (buffer-string))))
-         (kill-buffer buffer))
+       (let ((list (contexture-files--of default-directory nil)))
+         (llm-ert-wait-for (contexture-files--list-done list))
+         (should (member "sub/a.txt" (contexture-files--list-names list))))
+       (dolist (target (list (expand-file-name "a.txt") default-directory))
+         (let ((buffer (generate-new-buffer " *diff*")) done)
+           (contexture-sources--start-diff 'Git target buffer)
+           (contexture-sources--when-finished buffer (lambda () (setq done t)))
+           (llm-ert-wait-for done)
+           (with-current-buffer buffer
+             (should (equal (list target (and (string-match "\\+hush two" (buffer-string)) t)) (list target t)))
+             (kill-buffer))))
+       (let (read)
+         (contexture-point-with (list (contexture-point--commit commit))
+                                (lambda (subjects) (setq read subjects)))
+         (llm-ert-wait-for read)
+         (should (string-search "hush one" (plist-get (plist-get (car read) :params) :content))))
        (should-not (file-exists-p trace))
-       ;; The trap works.
-       (call-process "git" nil nil nil "--work-tree=." "status")
-       (should (file-exists-p trace))))))
+       ;; The traps work.
+       (dolist (command (list '("--work-tree=." "status") '("--work-tree=sub" "--git-dir=sub/.git" "status")
+                              (list "-c" "core.fsmonitor=" "-c" "diff.external=" "-c" "diff.submodule=short"
+                                    "show" "--no-ext-diff" "--no-textconv" commit)))
+         (apply #'call-process "git" nil nil nil command)
+         (should (equal (list command (file-exists-p trace)) (list command t)))
+         (delete-file trace))))))
+
+(ert-deftest contexture-outside-names-of-files-are-no-options ()
+  "Names that begin with a dash are names, for all programs that list files."
+  (skip-unless (executable-find "git"))
+  (contexture-test-in-directory
+   (lambda ()
+     (make-directory "folder")
+     (contexture-test-file "folder/inside")
+     (dolist (name '("-fls" "-delete" "-ls" "-quit" "-L" "--version"))
+       (make-symbolic-link "folder" (expand-file-name name)))
+     (contexture-outside-tests--git "init" "-q")
+     (contexture-outside-tests--git "add" ".")
+     (let ((before (directory-files ".")) (list (contexture-files--of default-directory nil)))
+       (llm-ert-wait-for (contexture-files--list-done list))
+       (should (equal (directory-files ".") before))
+       (dolist (name '("-fls" "-delete" "-ls" "-quit" "-L" "--version"))
+         (should (member (concat name "/inside") (contexture-files--list-names list))))))))
 
 ;;; What is allowed
 
@@ -679,6 +739,9 @@ Each is (NAME . PRIMITIVES).")
       ;; A shell would read these.
       (should-not (contexture--visit-outside "/ssh:$(touch${IFS}X)@h:/x.el"))
       (should-not (contexture--visit-outside "/a/../ssh:h:/x.el"))
+      ;; Programs would take these for options.
+      (dolist (name '("/ssh:-Fx:/a.el" "/ssh:u@-Fx:/a.el" "/ssh:a|ssh:-Fx:/a.el"))
+        (should-not (contexture--visit-outside name)))
       (should-not asked)
       (should-not visited))))
 
@@ -722,8 +785,7 @@ Each is (NAME . PRIMITIVES).")
              (cl-incf entered)
              (with-temp-buffer
                (setq default-directory folder)
-               (insert xml)
-               (contexture--enter-mode mode)
+               (contexture--enter-mode mode xml)
                (ignore-errors (font-lock-ensure))
                (should-not (bound-and-true-p rng-validate-mode)))
              (should (equal (list mode seen) (list mode nil)))))
@@ -733,6 +795,72 @@ Each is (NAME . PRIMITIVES).")
            (should-not (bound-and-true-p rng-validate-mode))
            (kill-buffer))
          (should-not (cl-remove file seen :test #'equal)))))))
+
+(ert-deftest contexture-outside-modes-do-not-obey-the-text ()
+  "Emacs reads no file, runs no program and changes nothing because a text says so."
+  (contexture-test-in-directory
+   (lambda ()
+     (let* ((other (contexture-test-file "other" "#+STARTUP: align"))
+            (text (concat "#+SETUPFILE: " other "\n#+SETUPFILE: http://127.0.0.1:9/x\n"
+                          "#+STARTUP: align latexpreview inlineimages num\n* $x$ [[" other ".png]]\n"
+                          "|a|\n|long|\n#+INCLUDE: " other "\n`include \"" other "\"\n"
+                          "# -*- eval: (error) -*-\n# Local Variables:\n# eval: (error)\n# End:\n"))
+            (inhibit-message t)
+            (read-file (symbol-function 'insert-file-contents))
+            done)
+       (require 'org)
+       (cl-letf (((symbol-function 'insert-file-contents)
+                  (lambda (name &rest arguments)
+                    (when (string-prefix-p llm-ert-directory name) (push name done))
+                    (apply read-file name arguments))))
+         (dolist (function '(org-latex-preview org-display-inline-images org-num-mode
+                             url-retrieve url-retrieve-synchronously make-network-process))
+           (advice-add function :override (lambda (&rest _) (push function done))
+                       '((name . contexture-outside-tests))))
+         (unwind-protect
+             (dolist (mode contexture--code-modes)
+               (when (fboundp mode)
+                 (with-temp-buffer
+                   (contexture--enter-mode mode text)
+                   (should (equal (list mode done (buffer-string)) (list mode nil text))))))
+           (dolist (function '(org-latex-preview org-display-inline-images org-num-mode
+                               url-retrieve url-retrieve-synchronously make-network-process))
+             (advice-remove function 'contexture-outside-tests))))))))
+
+(ert-deftest contexture-outside-no-file-is-taken-to-pieces-because-of-its-text ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (dolist (beginning '("PK\003\004" "\211PNG\r\n\032\n" "%PDF-1.4" "\320\317\340\241\261\341\0"))
+       (let ((file (expand-file-name "nameless")) (coding-system-for-write 'binary))
+         (write-region (string-to-unibyte beginning) nil file nil 'silent)
+         (with-current-buffer (contexture--visit-quietly file)
+           (should-not (memq major-mode contexture-outside--programs))
+           (kill-buffer)))))))
+
+(ert-deftest contexture-outside-commands-that-change-folder-stay-on-this-machine ()
+  "What a shell would not do with a command, Emacs does not do either."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (require 'tramp-sh)
+     (let ((contexture-tool-project default-directory) (inhibit-message t) connected)
+       (cl-letf (((symbol-function 'tramp-maybe-open-connection)
+                  (lambda (&rest _) (setq connected t) (error "Connected"))))
+         (dolist (folder '("/ssh:u@h:/x" "'/ssh:$(touch${IFS}X)@localhost:/x'" "\"/sudo::/\""
+                           "/sudo:root@localhost:/" "/../ssh:u@h:" "//ssh:u@h:/x"))
+           (let (told)
+             (condition-case problem
+                 (progn (contexture-tools-change--run
+                         (lambda (text &optional problem) (setq told (or problem text)))
+                         (format "cd %s; exit 3" folder))
+                        (llm-ert-wait-for told))
+               (error (setq told (error-message-string problem))))
+             (should (equal (list folder connected) (list folder nil))))))
+       (should-not (file-exists-p "X"))
+       ;; Where a shell goes, Emacs looks for the files of the errors.
+       (let (told)
+         (contexture-tools-change--run (lambda (text &rest _) (setq told text)) "cd src; pwd")
+         (llm-ert-wait-for told)
+         (should (string-search (expand-file-name "src") told)))))))
 
 ;;; Tooltips
 
