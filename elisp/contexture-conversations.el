@@ -1514,8 +1514,7 @@ The request comes last."
 
 (defun contexture-import--project ()
   "Return the root of this buffer's project, or else the default directory."
-  (expand-file-name
-   (if-let* ((project (project-current))) (project-root project) default-directory)))
+  (expand-file-name (or (contexture--project-root) default-directory)))
 
 (defun contexture-import--places ()
   "Return the existing folders in which agents record sessions of this project."

@@ -868,7 +868,7 @@ the change.  You need not restart anything.")))
    (expand-file-name
     (or (contexture--outside-folder
          (plist-get (bound-and-true-p contexture-conversation--session) :project))
-        (when-let* ((project (project-current))) (project-root project))
+        (contexture--project-root)
         default-directory))))
 
 ;;;###autoload
@@ -969,8 +969,9 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
                             'face 'bold))
         (if (not (and (contexture--outside-file file) (file-regular-p file)))
             (insert "This is not a regular file.\n")
-          (goto-char (+ (point) (cadr (insert-file-contents
-                                       file nil 0 contexture-trust--longest))))
+          (goto-char (+ (point)
+                        (cadr (let ((coding-system-for-read 'utf-8-unix)) ; as the server reads it
+                                (contexture--insert-file file contexture-trust--longest)))))
           (unless (bolp) (insert "\n")))
         (insert "\n"))
       (contexture--show-hidden)
@@ -1708,8 +1709,7 @@ The managers with the newest items come first."
 The folder is this project's if the agent is to be set up only there, else
 nil."
   (let* ((names (mapcar #'car contexture-setup--names))
-         (project (when-let* ((project (project-current)))
-                    (expand-file-name (project-root project))))
+         (project (contexture--project-root))
          (here (and project
                     (mapcar (lambda (name) (concat name contexture-setup--here)) names)))
          (choice (completing-read prompt (append names here) nil t))
@@ -1737,10 +1737,7 @@ argument, or if REMOVE is non-nil, remove Contexture again."
         (contexture--message "Contexture: %s" (contexture-setup--brief difference))
       (with-current-buffer (get-buffer-create contexture-setup-buffer)
         (let ((inhibit-read-only t))
-          (erase-buffer)
-          (insert (contexture--visible difference t))
-          (goto-char (point-min)))
-        (diff-mode)
+          (contexture--enter-mode 'diff-mode (contexture--visible difference t)))
         (setq buffer-read-only t)
         (display-buffer (current-buffer)))
       (contexture--message

@@ -1425,7 +1425,7 @@ not read if that takes a handler, as on other machines."
       (ignore-errors
         (with-temp-buffer
           (let ((coding-system-for-read coding))
-            (insert-file-contents file))
+            (contexture--insert-file file))
           (buffer-string))))))
 
 (defun contexture-live--copied-p (text file-text)

@@ -1287,7 +1287,8 @@ This finds what no backend of xref knows, without a tags table or a language
 server, also in files that are neither open nor loaded."
   (when-let* ((root (contexture--project-root))
               (files (and (executable-find "xargs")
-                          (ignore-errors (project-files (project-current)))))
+                          (let ((enable-dir-local-variables nil))
+                            (ignore-errors (project-files (contexture--project))))))
               (found (contexture-symbol--grep name files)))
     (contexture-symbol--choose found)))
 

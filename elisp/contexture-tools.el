@@ -584,8 +584,11 @@ Return (result TEXT), (problem TEXT) or, if the work goes on, (started)."
          (project (contexture-tools--call-project call))
          (contexture-tool-project project)
          (function (contexture-tools--tool-function tool))
+         (reads (eq (contexture-tools--tool-effect tool) :reads))
          ;; A question would make the user wait for a model.
-         (inhibit-interaction (eq (contexture-tools--tool-effect tool) :reads)))
+         (inhibit-interaction reads)
+         ;; To find a project's files, Emacs would evaluate what a folder says.
+         (enable-dir-local-variables (and (not reads) enable-dir-local-variables)))
     (condition-case problem
         (with-temp-buffer
           (setq default-directory (or contexture-tool-project "/"))

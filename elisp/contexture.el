@@ -591,6 +591,14 @@ and ask first."
 
 (defvar rng-nxml-auto-validate-flag)
 
+(defun contexture--insert-file (file &optional end)
+  "Insert the text of FILE after point, as it is; return what Emacs returns.
+With END, insert at most as many bytes.  Emacs would decode formats such as
+enriched text, which can show other words than the file has."
+  (let ((format-alist nil)
+        (after-insert-file-functions nil))
+    (insert-file-contents file nil (and end 0) end)))
+
 (defun contexture--visit-quietly (file)
   "Return a buffer that visits FILE, a local one, or nil if it is no text.
 FILE need not exist.  The user did not ask for it, so this asks nothing and
@@ -602,6 +610,7 @@ those that are safe count, but not its mode."
            (not (memq (intern-soft (or (contexture--file-mode file) ""))
                       contexture-outside--programs))
            (let* ((vc-handled-backends nil)
+                  (format-alist nil)
                   (large-file-warning-threshold nil)
                   (inhibit-interaction t)
                   (magic-mode-alist nil)
@@ -1420,9 +1429,15 @@ Return nil if the layers are not known yet."
 Remote directories are not searched, since that may take long."
   (unless (contexture-outside--taken-p default-directory)
     (or (gethash default-directory contexture--project-roots)
-        (when-let* ((project (project-current)))
+        (when-let* ((project (contexture--project)))
           (puthash default-directory (expand-file-name (project-root project))
                    contexture--project-roots)))))
+
+(defun contexture--project ()
+  "Return the project around `default-directory', in the form of Emacs, or nil.
+Emacs would evaluate what the folder's .dir-locals.el says, without asking."
+  (let ((enable-dir-local-variables nil))
+    (project-current)))
 
 (defvar contexture--remote-roots (make-hash-table :test #'equal)
   "Hash table from folders on other machines to the roots of their projects.
@@ -1951,7 +1966,7 @@ SECRETS is the parameter of that name.  Signal an error if it is no text."
   "Return parameters of `add-item' for FILE, or its lines START to END.
 Emacs reads and decodes FILE."
   (with-temp-buffer
-    (insert-file-contents file)
+    (contexture--insert-file file)
     (when (save-excursion (goto-char (point-min)) (search-forward "\0" nil t))
       (contexture--user-error "%s is a picture or other binary data, which is not sent"
                               (contexture--abbreviate file)))
@@ -2187,7 +2202,7 @@ BUFFER has the text of a file."
   "Return parameters of `add-item' for FILE, or its lines START to END.
 Emacs reads FILE, which is on another machine, where the server cannot."
   (with-temp-buffer
-    (insert-file-contents file)
+    (contexture--insert-file file)
     (let ((params (contexture--capture-file (current-buffer) start end)))
       (plist-put params :metadata
                  (append (contexture--plist

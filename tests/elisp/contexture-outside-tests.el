@@ -384,7 +384,7 @@
     delete-directory set-file-modes make-process call-process call-process-region start-process
     start-file-process process-file shell-command expand-file-name file-name-directory
     file-name-nondirectory file-name-as-directory directory-file-name file-relative-name
-    file-remote-p file-local-name abbreviate-file-name project-current vc-backend vc-responsible-backend
+    file-remote-p file-local-name abbreviate-file-name project-current project-files vc-backend vc-responsible-backend
     substitute-in-file-name)
   "Functions that a file-name handler can take over, or that start a program.")
 
@@ -480,10 +480,9 @@ Those that take their names from the one place are left out."
      (contexture-point--files file-regular-p)
      (contexture-provider--read-script expand-file-name file-regular-p)
      (contexture-trust--trust directory-file-name expand-file-name)
-     (contexture-setup--read expand-file-name project-current)
      (contexture--parse-address expand-file-name)
      (contexture-conversation-export file-exists-p write-region)
-     (contexture-import--project expand-file-name project-current)
+     (contexture-import--project expand-file-name)
      (contexture-import--places directory-file-name expand-file-name file-directory-p)
      (contexture-import--read file-name-as-directory)
      (contexture-import-sessions expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
@@ -491,13 +490,11 @@ Those that take their names from the one place are left out."
      (contexture-sources--add-dired file-directory-p)
      (contexture-tree--add-files expand-file-name)
      (contexture--decoded-call file-attributes find-buffer-visiting)
-     (contexture--capture-decoded insert-file-contents)
      (contexture-add-directory expand-file-name file-directory-p file-name-as-directory)
      (contexture-tools--folders expand-file-name)
      (contexture-tools--onp file-name-as-directory)
      (contexture-add-file file-name-nondirectory)
      (contexture--file-call expand-file-name file-directory-p file-name-directory find-buffer-visiting)
-     (contexture--capture-remote insert-file-contents)
      (contexture-mention-in-string expand-file-name file-name-as-directory))
     (emacs
      "Names of the files of open buffers and of their folders and projects."
@@ -520,7 +517,6 @@ Those that take their names from the one place are left out."
      (contexture-sources--diff-of-file expand-file-name vc-backend)
      (contexture-sources--diff-of-project expand-file-name file-name-as-directory vc-responsible-backend)
      (contexture-tree--unsaved expand-file-name)
-     (contexture-symbol--in-project project-current)
      (contexture-tools-emacs--buffers expand-file-name file-name-as-directory file-truename)
      (contexture-tools-emacs--buffer expand-file-name)
      (contexture-tools-emacs--compilation file-in-directory-p)
@@ -528,7 +524,9 @@ Those that take their names from the one place are left out."
      (contexture-tools-change--compilers expand-file-name file-exists-p)
      (contexture-tools-change--result file-name-as-directory)
      (contexture--place-params expand-file-name file-name-directory)
-     (contexture--project-root expand-file-name project-current)
+     (contexture--project project-current)
+     (contexture-symbol--in-project project-files)
+     (contexture--project-root expand-file-name)
      (contexture--project-buffers file-in-directory-p)
      (contexture--buffer-metadata expand-file-name))
     (checked
@@ -539,6 +537,7 @@ Those that take their names from the one place are left out."
      (contexture-tools-change--named file-exists-p)
      (contexture-tools-change--open file-attributes file-directory-p file-exists-p file-name-directory file-regular-p)
      (contexture-tools-lisp--saved file-readable-p find-buffer-visiting)
+     (contexture--insert-file insert-file-contents)
      (contexture--visit-quietly file-exists-p file-readable-p file-regular-p find-buffer-visiting find-file-noselect))
     )
   "Definitions that use primitives on other names, with the reason.
@@ -684,6 +683,66 @@ Each is (NAME . PRIMITIVES).")
          (apply #'call-process "git" nil nil nil command)
          (should (equal (list command (file-exists-p trace)) (list command t)))
          (delete-file trace))))))
+
+(ert-deftest contexture-outside-folders-evaluate-nothing ()
+  "Whoever looks for a project evaluates nothing that its folder says."
+  (skip-unless (executable-find "git"))
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((trace (expand-file-name "trace")) (number 0) (inhibit-message t))
+       (dolist (way (list #'contexture--project-root #'contexture-import--project
+                          #'contexture-trust--project-here #'contexture-mention--root
+                          #'contexture--buffer-metadata
+                          (lambda () (contexture--root-of (expand-file-name "a.el")))
+                          (lambda () (contexture-symbol--in-project "f"))
+                          (lambda () (cl-letf (((symbol-function 'completing-read)
+                                                (lambda (&rest _) "Codex")))
+                                       (contexture-setup--read "")))
+                          (lambda ()
+                            (with-current-buffer (contexture--visit-quietly (expand-file-name "a.el"))
+                              (unwind-protect
+                                  (contexture-tools--outcome
+                                   (contexture-tools--make-call
+                                    :tool (contexture-tools--named "find_references")
+                                    :project default-directory :values '("f" "a.el" nil)))
+                                (kill-buffer))))))
+         ;; A new folder each time, since Emacs keeps what it finds.
+         (let ((default-directory (file-name-as-directory
+                                   (expand-file-name (format "r%d" (cl-incf number))))))
+           (make-directory default-directory)
+           (contexture-outside-tests--git "init" "-q")
+           (write-region (format "((nil . ((eval . (write-region \"\" nil %S)))))" trace)
+                         nil ".dir-locals.el" nil 'silent)
+           (write-region "(defun f () nil)\n" nil "a.el" nil 'silent)
+           (ignore-errors (funcall way))
+           (should (equal (list number (file-exists-p trace)) (list number nil)))))
+       ;; The trap works in some Emacsen, and then in this one.
+       (when (version< emacs-version "29")
+         (let ((default-directory (file-name-as-directory (expand-file-name "last"))))
+           (make-directory default-directory)
+           (contexture-outside-tests--git "init" "-q")
+           (copy-file "../r1/.dir-locals.el" ".dir-locals.el")
+           (project-current)
+           (should (file-exists-p trace))))))))
+
+(ert-deftest contexture-outside-texts-are-shown-as-they-are ()
+  "No file chooses a format in which other words are shown than it has."
+  (contexture-test-in-directory
+   (lambda ()
+     (dolist (text '("Content-Type: text/enriched\n\n<x-display><param>\"Nice.\"</param>Evil.</x-display> << \n"
+                     "<!-- -*- coding: rot13 -*- -->\nEvil.\n"))
+       (let ((file (contexture-test-file "t.md" text)) (inhibit-message t))
+         (when (string-prefix-p "Content" text)
+           (with-current-buffer (contexture--visit-quietly file)
+             (should (equal (concat text "\n") (buffer-string)))
+             (should-not (text-property-not-all (point-min) (point-max) 'display nil))
+             (kill-buffer))
+           (should (equal (plist-get (contexture--capture-decoded file nil nil) :content)
+                          (concat text "\n"))))
+         (contexture-trust--show (list file))
+         (with-current-buffer contexture-trust-buffer
+           (should (string-search text (buffer-string)))
+           (should-not (text-property-not-all (point-min) (point-max) 'display nil))))))))
 
 (ert-deftest contexture-outside-names-of-files-are-no-options ()
   "Names that begin with a dash are names, for all programs that list files."
