@@ -49,43 +49,36 @@ mod agent;
 mod cli;
 #[cfg(feature = "cli")]
 mod config;
-mod context;
 mod conversation;
-mod curation;
 #[cfg(feature = "mcp")]
 mod dashboard;
 mod engine;
 mod files;
-mod ids;
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod internals;
 #[cfg(feature = "mcp")]
 mod mcp;
-mod memory;
-mod names;
 pub mod provider;
-mod recorded;
 #[cfg(feature = "server")]
 mod repl;
-mod retrieval;
 #[cfg(feature = "server")]
 mod rpc;
 #[cfg(feature = "server")]
 mod server;
-mod session;
 mod store;
 mod system;
-mod template;
-mod tokens;
-mod value;
-mod visible;
 #[cfg(feature = "mcp")]
 mod web;
 mod whole_file;
 #[cfg(feature = "server")]
 mod wire;
-mod wording;
+
+use contexture_core::{
+    context, curation, ids, memory, names, recorded, retrieval, session, template, tokens, visible,
+    wording,
+};
+use contexture_value as value;
 
 pub use self::agent::tools::{CalledTool, Outcome};
 pub use self::agent::{Approval, Decision, Reply, TurnEvent};

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::template::SOURCES;
-use crate::value::{Keyword, Value};
+use crate::value::Keyword;
 
 /// A result of one of two forms.
 pub(super) struct Either<A, B>(PhantomData<(A, B)>);
@@ -49,8 +49,8 @@ pub(super) struct TemplateSource;
 
 /// Declares the schemas of types that cannot derive them.
 macro_rules! schemas {
-    ($(impl<$($generic:ident)?> $type:ty, $name:literal => $schema:tt;)*) => {$(
-        impl<$($generic)?> JsonSchema for $type {
+    ($($type:ty, $name:literal => $schema:tt;)*) => {$(
+        impl JsonSchema for $type {
             fn inline_schema() -> bool {
                 true
             }
@@ -67,9 +67,7 @@ macro_rules! schemas {
 }
 
 schemas! {
-    impl<> CallId, "CallId" => { "type": ["integer", "string"] };
-    impl<> TemplateSource, "TemplateSource" => { "type": "string", "enum": SOURCES };
-    impl<> ParamPath<'_>, "ParamPath" => { "type": "string", "format": "keyword or text" };
-    impl<T> Keyword<T>, "Keyword" => { "type": "string", "format": "keyword" };
-    impl<> Value, "Value" => true;
+    CallId, "CallId" => { "type": ["integer", "string"] };
+    TemplateSource, "TemplateSource" => { "type": "string", "enum": SOURCES };
+    ParamPath<'_>, "ParamPath" => { "type": "string", "format": "keyword or text" };
 }

@@ -58,7 +58,7 @@ pub struct MemoryRow {
 }
 
 /// Messages waiting to become memories.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToArchive {
     /// Number to pass to [`note_archived`](super::Writing::note_archived).
     pub id: u64,

@@ -1,21 +1,27 @@
 //! Rows for messages waiting to become memories.
 
 use rusqlite::params;
-use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 
 use super::super::StoreError;
 use super::super::memory::ToArchive;
-use super::sql::{Columns, Statements, columns, damaged};
+use super::sql::{Column, Columns, Statements, Stored, columns, damaged};
 use super::{Reading, Writing};
 use crate::session::spans::Spans;
 
-columns!(ToArchive { id, session, messages, done, created });
+columns!(ToArchive { id, session, done, created, ..Self::default() });
 
 impl Reading<'_> {
     /// Returns the messages that were queued first; `None` when none are queued.
     pub fn next_to_archive(&self) -> Result<Option<ToArchive>, StoreError> {
-        let sql = format!("SELECT {} FROM to_archive ORDER BY id LIMIT 1", ToArchive::list());
-        self.db.row(&sql, [], ToArchive::of)
+        let columns = ToArchive::list();
+        let sql = format!("SELECT {columns}, messages FROM to_archive ORDER BY id LIMIT 1");
+        self.db.row(&sql, [], |row| {
+            Ok(ToArchive {
+                messages: row.get::<_, Column<_>>("messages")?.0,
+                ..ToArchive::of(row)?
+            })
+        })
     }
 }
 
@@ -30,7 +36,7 @@ impl Writing<'_> {
     ) -> Result<(), StoreError> {
         let sql =
             "INSERT INTO to_archive (session, messages, done, created) VALUES (?1, ?2, 0, ?3)";
-        self.db.change(sql, params![session, messages, created]).map(drop)
+        self.db.change(sql, params![session, Column(messages), created]).map(drop)
     }
 
     /// Records that the messages of the queue's entry `id` have become memories, up to message
@@ -47,15 +53,13 @@ impl Writing<'_> {
 }
 
 /// Stores message numbers as JSON.
-impl ToSql for Spans {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+impl Stored for Spans {
+    fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let text = serde_json::to_string(self);
         Ok(text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?.into())
     }
-}
 
-impl FromSql for Spans {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+    fn restore(value: ValueRef<'_>) -> FromSqlResult<Self> {
         serde_json::from_str(value.as_str()?)
             .map_err(|error| damaged(format!("cannot parse the messages to archive: {error}")))
     }

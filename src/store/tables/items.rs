@@ -7,7 +7,7 @@ use rusqlite::types::{FromSqlError, ToSql};
 
 use super::super::{ManagerSummary, StoreError, counter_name, metadata};
 use super::Reading;
-use super::sql::{Columns, Statements, columns};
+use super::sql::{Column, Columns, Statements, columns};
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId};
 
@@ -72,7 +72,7 @@ pub(in crate::store) fn with_columns<T>(
 ) -> T {
     store([
         &item.id.0,
-        &item.kind,
+        &Column(&item.kind),
         &&*item.content,
         &metadata::print(&item.metadata),
         &item.timestamp,
@@ -98,7 +98,7 @@ pub(in crate::store) fn item_of(row: &Row<'_>) -> rusqlite::Result<Item> {
     let read = |text: &str| metadata::read(text).map_err(FromSqlError::other);
     Ok(Item {
         id: ItemId(row.get(0)?),
-        kind: row.get(1)?,
+        kind: row.get::<_, Column<_>>(1)?.0,
         content: row.get::<_, Arc<str>>(2)?,
         metadata: read(row.get_ref(3)?.as_str()?)?,
         timestamp: row.get(4)?,

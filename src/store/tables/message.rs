@@ -3,11 +3,11 @@
 //! A row's id combines the numbers of session and message. A fork (a session that continues
 //! another) only has rows for messages that it does not share with its parent.
 
-use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Row, params};
 
 use super::super::{StoreError, counter_name};
-use super::sql::{Columns, Statements, columns, damaged};
+use super::sql::{Column, Columns, Statements, Stored, columns, damaged};
 use super::{Reading, Writing, words};
 use crate::session::message::{Message, Role, Signals};
 
@@ -92,13 +92,13 @@ impl Writing<'_> {
             let opaque = message.opaque.as_ref().map(|opaque| opaque.to_string());
             insert.execute(params![
                 id,
-                message.role,
-                message.phase,
+                Column(&message.role),
+                message.phase.as_ref().map(Column),
                 message.timestamp,
                 message.pinned,
                 message.tokens,
                 message.counted_by,
-                message.signals,
+                Column(&message.signals),
                 message.tool_call_id,
                 calls,
                 &*message.content,
@@ -139,13 +139,13 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
         })?;
     Ok(Message {
         number: place(row.get(0)?).1,
-        role: row.get(1)?,
-        phase: row.get(2)?,
+        role: row.get::<_, Column<_>>(1)?.0,
+        phase: row.get::<_, Option<Column<_>>>(2)?.map(|phase| phase.0),
         timestamp: row.get(3)?,
         pinned: row.get(4)?,
         tokens: row.get(5)?,
         counted_by: counter_name(row.get_ref(6)?.as_str().map_err(not_text)?),
-        signals: row.get(7)?,
+        signals: row.get::<_, Column<_>>(7)?.0,
         tool_call_id: row.get(8)?,
         tool_calls,
         opaque,
@@ -154,16 +154,14 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// Stores signals as the bits of a number.
-impl ToSql for Signals {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+impl Stored for Signals {
+    fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let Self { error, success, operation, long } = *self;
         let bits = [error, success, operation, long].into_iter().rev();
         Ok(bits.fold(0, |bits, bit| bits << 1 | i64::from(bit)).into())
     }
-}
 
-impl FromSql for Signals {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+    fn restore(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let bits = value.as_i64()?;
         let has = |bit: i64| bits >> bit & 1 == 1;
         Ok(Self { error: has(0), success: has(1), operation: has(2), long: has(3) })

@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 
 use super::super::StoreError;
 use super::super::session::SearchHit;
-use super::sql::{Statements, limit};
+use super::sql::{Column, Statements, limit};
 use super::{Reading, message, words};
 use crate::retrieval::excerpt::excerpt;
 
@@ -122,7 +122,7 @@ impl Search<'_> {
             session,
             name: row.get(0)?,
             message: Some(number),
-            role: Some(row.get(1)?),
+            role: Some(row.get::<_, Column<_>>(1)?.0),
             timestamp: row.get(5)?,
             snippet: excerpt(row.get_ref(2)?.as_str()?, self.text),
             score: row.get(4)?,

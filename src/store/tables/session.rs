@@ -5,7 +5,7 @@ use rusqlite::{ErrorCode, Row, params};
 use super::super::StoreError;
 use super::super::session::{NewSession, Origin, SessionRow, last_said};
 use super::message::Figures;
-use super::sql::Statements;
+use super::sql::{Column, Statements};
 use super::{Reading, Writing, words};
 use crate::session::message::Message;
 
@@ -270,7 +270,7 @@ impl Writing<'_> {
                                 updated = max(updated, ?5), last_role = ?6,
                                 last_words = ifnull(?7, last_words)
              WHERE id = ?1",
-            params![session, messages, turns, tokens, newest, role, words],
+            params![session, messages, turns, tokens, newest, role.as_ref().map(Column), words],
         )?;
         Ok(())
     }
@@ -330,7 +330,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         learned: row.get(13)?,
         version: row.get(14)?,
         source: row.get(15)?,
-        last_role: row.get(16)?,
+        last_role: row.get::<_, Option<Column<_>>>(16)?.map(|role| role.0),
         last_words: row.get(17)?,
         origin: Origin {
             agent: row.get(18)?,

@@ -78,9 +78,9 @@ pub(in crate::store) trait Columns: Sized {
 }
 
 /// Lists the fields of a struct that are columns, and derives insertion, selection and reading from
-/// the list.
+/// the list. Other fields get their values from the struct after `..`.
 macro_rules! columns {
-    ($row:ident { $($field:ident),* $(,)? }) => {
+    ($row:ident { $($field:ident),* $(,)? $(..$rest:expr)? }) => {
         impl $crate::store::tables::Columns for $row {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
@@ -91,7 +91,7 @@ macro_rules! columns {
             fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
                 let mut columns = 0..;
                 let mut next = || columns.next().unwrap_or_default();
-                Ok(Self { $($field: row.get(next())?),* })
+                Ok(Self { $($field: row.get(next())?,)* $(..$rest)? })
             }
         }
     };
@@ -108,17 +108,39 @@ pub(super) fn damaged(what: impl Into<String>) -> FromSqlError {
     FromSqlError::other(StoreError::Damaged(what.into()))
 }
 
+/// A type of another crate whose values are stored in columns, as a [`Column`].
+pub(super) trait Stored: Sized {
+    /// Returns the value as the column holds it.
+    fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>>;
+
+    /// Reads the value of a column.
+    fn restore(value: ValueRef<'_>) -> FromSqlResult<Self>;
+}
+
+/// A value of a type of another crate, as a column holds it.
+pub(super) struct Column<T>(pub(super) T);
+
+impl<T: Stored> ToSql for Column<&T> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.store()
+    }
+}
+
+impl<T: Stored> FromSql for Column<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        T::restore(value).map(Self)
+    }
+}
+
 /// Lets the values of an enum be stored in columns, by their names.
 macro_rules! names_as_columns {
     ($($name:ident: $what:literal;)*) => {$(
-        impl ToSql for $name {
-            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        impl Stored for $name {
+            fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
                 Ok(self.name().into())
             }
-        }
 
-        impl FromSql for $name {
-            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+            fn restore(value: ValueRef<'_>) -> FromSqlResult<Self> {
                 let name = value.as_str().map_err(|error| damaged(format!("{}: {error}", $what)))?;
                 Self::from_name(name).ok_or_else(|| damaged(format!("{} {name:?}", $what)))
             }

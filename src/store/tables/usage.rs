@@ -2,11 +2,11 @@
 //! windows.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Row, params};
+use rusqlite::{Row, RowIndex, params};
 
 use super::super::StoreError;
 use super::super::session::{PhaseUsage, Spent, USAGE_KEPT, UsageRow};
-use super::sql::{Columns, Statements, columns, limit};
+use super::sql::{Column, Columns, Statements, columns, limit};
 use super::{Reading, Writing};
 use crate::session::message::Phase;
 
@@ -15,7 +15,6 @@ const SWEEP: u64 = 256;
 
 columns!(Spent { provider, model, input, output, cached, cost });
 columns!(PhaseUsage {
-    phase,
     windows,
     system,
     design,
@@ -29,7 +28,8 @@ columns!(PhaseUsage {
     output,
     cached,
     priced,
-    cost
+    cost,
+    ..Self::default()
 });
 
 impl Reading<'_> {
@@ -49,7 +49,11 @@ impl Reading<'_> {
              FROM usage WHERE {which} AND (?2 IS NULL OR phase = ?2) ORDER BY id DESC LIMIT ?3",
             Spent::list()
         );
-        let mut rows = self.db.rows(&sql, params![session, phase, limit(most)], usage_of)?;
+        let mut rows = self.db.rows(
+            &sql,
+            params![session, phase.as_ref().map(Column), limit(most)],
+            usage_of,
+        )?;
         rows.reverse();
         Ok(rows)
     }
@@ -58,13 +62,15 @@ impl Reading<'_> {
     /// the order of the phases. The sum of the windows without a phase comes last.
     pub fn usage_by_phase(&self, session: Option<u64>) -> Result<Vec<PhaseUsage>, StoreError> {
         let sums: Vec<String> =
-            PhaseUsage::NAMES[1..].iter().map(|name| format!("sum({name})")).collect();
+            PhaseUsage::NAMES.iter().map(|name| format!("sum({name})")).collect();
         let sql = format!(
-            "SELECT nullif(phase, ''), {} FROM usage_sum
+            "SELECT {}, nullif(phase, '') AS named FROM usage_sum
              WHERE ?1 IS NULL OR session = ?1 GROUP BY phase",
             sums.join(", ")
         );
-        let mut sums = self.db.rows(&sql, [session], PhaseUsage::of)?;
+        let mut sums = self.db.rows(&sql, [session], |row| {
+            Ok(PhaseUsage { phase: phase_of(row, "named")?, ..PhaseUsage::of(row)? })
+        })?;
         let place = |sum: &PhaseUsage| Phase::ALL.iter().position(|p| Some(*p) == sum.phase);
         sums.sort_by_key(|sum| place(sum).unwrap_or(usize::MAX));
         Ok(sums)
@@ -140,7 +146,7 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
     Ok(UsageRow {
         session: row.get(6)?,
         at: row.get(7)?,
-        phase: row.get(8)?,
+        phase: phase_of(row, 8)?,
         strategy: row.get(9)?,
         system: row.get(10)?,
         design: row.get(11)?,
@@ -151,4 +157,8 @@ fn usage_of(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
         budget: row.get(16)?,
         spent: is_spent.then(|| Spent::of(row)).transpose()?,
     })
+}
+
+fn phase_of(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<Phase>> {
+    Ok(row.get::<_, Option<Column<_>>>(column)?.map(|phase| phase.0))
 }
