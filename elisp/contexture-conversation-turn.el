@@ -1570,9 +1570,9 @@ If a slash command made the call, put that back at the prompt."
       (setq contexture-conversation--answered-by model)
       (contexture-conversation--retitle answer model))
     (contexture-conversation--add-results answer (plist-get result :tool-calls)))
-  (contexture-conversation--note (contexture-conversation--result-text result))
-  (contexture-conversation--keep-usage (plist-get result :id) (plist-get result :model)
-                                       (contexture-conversation--result-text result))
+  (let ((text (contexture-conversation--result-text result)))
+    (when text (contexture-conversation--note text))
+    (contexture-conversation--keep-usage (plist-get result :id) (plist-get result :model) text))
   (when-let* ((text (contexture-conversation--management-text result)))
     (contexture-conversation--note text))
   (contexture-conversation--fetch-stats t)
@@ -1680,20 +1680,21 @@ answered, notifications about new messages may be about that turn."
      "\\.?0+\\'" "" (format (format "%%.%df" (min 12 (1+ (- (floor (log cost 10)))))) cost))))
 
 (defun contexture-conversation--result-text (result)
-  "Return a phrase for model, tokens and cost of an answer, as far as known.
+  "Return a phrase for tokens, cost and ending of an answer, or nil if none is known.
 RESULT is that of `chat'."
   (let* ((usage (plist-get result :usage))
          (cached (plist-get usage :cached))
-         (cost (plist-get result :cost)))
-    (concat
-     (or (plist-get result :model) "model")
-     (if (and (plist-get usage :input) (plist-get usage :output))
-         (format ": %d tokens in%s, %d out" (plist-get usage :input)
-                 (if (and cached (> cached 0)) (format " (%d cached)" cached) "")
-                 (plist-get usage :output))
-       "")
-     (if cost (concat ", cost " (contexture-conversation--cost-text cost)) "")
-     (if-let* ((ending (plist-get result :ending))) (concat "; " ending) ""))))
+         (cost (plist-get result :cost))
+         (known (delq nil (list (and (plist-get usage :input) (plist-get usage :output)
+                                     (format "%d tokens in%s, %d out" (plist-get usage :input)
+                                             (if (and cached (> cached 0))
+                                                 (format " (%d cached)" cached)
+                                               "")
+                                             (plist-get usage :output)))
+                                (and cost (concat "cost "
+                                                  (contexture-conversation--cost-text cost)))
+                                (plist-get result :ending)))))
+    (and known (string-join known ", "))))
 
 (defconst contexture-conversation--cancelling "Cancelling..."
   "Message shown until the server has stopped an answer.")

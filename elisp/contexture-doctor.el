@@ -567,13 +567,25 @@ If MORE is non-nil, also ask for what is usually found."
                t)))
     settings))
 
+(defconst contexture-provider--header-name "\\`[-!#$%&'*+.^_`|~[:alnum:]]+\\'"
+  "Regexp for the name of a header, as RFC 9110 has it (section 5.6.2, token).")
+
+(defun contexture-provider--read-header-name ()
+  "Ask for the name of a header until it is one, or is blank.  No history keeps it."
+  (let (name)
+    (while (not (or (string-blank-p (setq name (read-string (format-prompt "Header" "no more")
+                                                            nil t)))
+                    (string-match-p contexture-provider--header-name name)))
+      (message "The name of a header has letters, digits and hyphens; its value is asked for next")
+      (sit-for 1.5))
+    name))
+
 (defun contexture-provider--read-headers ()
   "Ask for headers, until none is named; return them.  No history keeps them."
   (let (headers name)
-    (while (not (string-blank-p (setq name (read-string (format-prompt "Header" "no more")
-                                                        nil t))))
+    (while (not (string-blank-p (setq name (contexture-provider--read-header-name))))
       (push (list :name name
-                  (pcase (completing-read "Where is its value? "
+                  (pcase (completing-read (format-prompt "Where is its value" "here")
                                           '("here" "environment variable" "command")
                                           nil t nil nil "here")
                     ("environment variable" :env)
@@ -746,7 +758,7 @@ An address or a command may hold a secret, so no history keeps the text."
   "Ask for the place of a provider's key; return it as settings.
 Return nil if the provider needs no key.  No history keeps the answer, which
 may be the key by mistake."
-  (pcase (completing-read "Where is the key? "
+  (pcase (completing-read (format-prompt "Where is the key" "auth-source")
                           '("auth-source" "environment variable" "command" "none needed")
                           nil t nil nil "auth-source")
     ("auth-source" '(:auth-source t))

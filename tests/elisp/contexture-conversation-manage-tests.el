@@ -163,7 +163,7 @@
     (contexture-conversation-switch-notes "goal-oriented")
     (contexture-conversation-test-send "And on")
     (should (string-match-p
-             "scripted: 2400 tokens in, .*\nNotes with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
+             "2400 tokens in, .*\nNotes with goal-oriented: [0-9]+ → [0-9]+ tokens\n"
              (contexture-conversation-test-shown)))
     (should (equal (mapcar #'car (contexture-conversation-test-log))
                    '(:user :assistant :user :assistant)))))

@@ -275,7 +275,7 @@
       (llm-ert-wait-for (string-search "scripted" (contexture-conversation-test-header)))
       (should-not (string-search "No model is set up" (contexture-conversation-test-shown)))
       (contexture-conversation-test-send "Q")
-      (should (string-search "scripted\nA\n" (contexture-conversation-test-shown)))
+      (should (string-search "scripted\nA" (contexture-conversation-test-shown)))
       (should (equal (mapcar #'car contexture-providers) '("model" "play"))))))
 
 (ert-deftest contexture-provider-command-says-what-the-server-said ()
@@ -498,7 +498,7 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
       (should (equal (contexture-provider-tests--answering
                          `("openai" ,url "mine" "environment variable" "KEY"
                            "effort" "high" "temperature" 0.5
-                           "headers" "X-Org" "here" "acme" "X-Key" "command" "print it" ""
+                           "headers" "X-Org=acme" "X-Org" "here" "acme" "X-Key" "command" "print it" ""
                            "" "mystery" "n")
                        (should (equal (contexture-provider--read t)
                                       `("mine" ( :kind "openai" :model "mystery"
@@ -510,13 +510,14 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
                                         nil))))
                      (list "Kind of provider: " "Address (default https://api.openai.com/v1): "
                            (format "Name of the provider (default %s): " (substring url 7 -3))
-                           "Where is the key? " "Variable: "
+                           "Where is the key (default auth-source): " "Variable: "
                            "Further setting (default none): " "Effort: "
                            "Further setting (default none): " "Temperature: "
                            "Further setting (default none): "
-                           "Header (default no more): " "Where is its value? "
+                           "Header (default no more): " "Header (default no more): "
+                           "Where is its value (default here): "
                            "Value, variable or command: "
-                           "Header (default no more): " "Where is its value? "
+                           "Header (default no more): " "Where is its value (default here): "
                            "Value, variable or command: " "Header (default no more): "
                            "Further setting (default none): "
                            (concat "mine: the environment variable KEY is empty or not set; correct the "

@@ -1,12 +1,12 @@
-//! Conversations of sixty turns, with each kind of server, none of which refuses any of them.
+//! Long conversations with each kind of server, none of which refuses any of them.
 
 use contexture::internals::provider::Family;
 
 use crate::endpoint::Endpoint;
 use crate::model;
 use crate::support::*;
+use crate::tiers::rounds;
 
-const TURNS: usize = 60;
 /// Words of a question: so many that a small session is summarized several times, and fewer.
 const MANY: usize = 400;
 const FEW: usize = 10;
@@ -29,7 +29,7 @@ fn converse(
         client.ok("remember", "(:content \"the automobile is violet\")");
         client.ok("open-session", "(:name \"s\")");
         client.ok("configure-session", settings);
-        let answers: Vec<Json> = (0..TURNS)
+        let answers: Vec<Json> = (0..rounds(24, 60))
             .map(|turn| {
                 let text = format!("question {turn} {asks} {}", "word ".repeat(words));
                 client.ok("chat", &format!("(:content {})", quoted(&text)))

@@ -20,6 +20,7 @@ use self::families::{FAMILIES, Kind};
 use crate::endpoint::{Answer, Asked, Body, Endpoint};
 use crate::strict;
 use crate::support::*;
+use crate::tiers::rounds;
 
 const TIMES: Times = Times {
     begin: Duration::from_secs(20),
@@ -128,7 +129,7 @@ fn answers_are_whole_wherever_the_bytes_are_split() {
                 let bytes = bytes.clone();
                 // The first is cut at every byte, the others in two.
                 Endpoint::new(move |_, before| {
-                    let chunks = match before {
+                    let chunks = match before * rounds(7, 1) {
                         0 => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
                         cut => vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
                     };
@@ -137,7 +138,7 @@ fn answers_are_whole_wherever_the_bytes_are_split() {
             };
             let provider = provider(kind, &server);
             runtime().block_on(async {
-                for cut in 0..bytes.len() {
+                for cut in (0..bytes.len()).step_by(rounds(7, 1)) {
                     let (whole, failure) = asked(&provider).await;
                     assert_eq!(failure, None, "{:?} cut at {cut}", kind.family);
                     let mut whole = without_made_up_ids(whole);

@@ -6,6 +6,11 @@ use crate::skips::skipped;
 /// needs a client that others wrote runs if the client is installed.
 const TIER: &str = "CONTEXTURE_TESTS";
 
+/// Chooses the number of rounds of a long test: `all` in `make test-all`, else `few`.
+pub(crate) fn rounds(few: usize, all: usize) -> usize {
+    if std::env::var(TIER).as_deref() == Ok("all") { all } else { few }
+}
+
 /// Reports whether the calling test, which needs a client that others wrote, is to run. `make test-all`
 /// installs all of them, so there the test fails if its client is missing. The quicker tiers leave such
 /// tests to it.
