@@ -121,14 +121,19 @@ came."
             (or model llm-ert--model (error "There is no model in this test")))))
 
 (defun llm-ert--model-explanation (model)
-  "Return as text what MODEL was shown, for a test that failed."
-  (llm-ert--paragraph
-   "The model was shown"
-   (mapcar (lambda (shown)
-             (format "%S" (cl-loop for (key value) on shown by #'cddr
-                                   unless (memq key '(:body :headers))
-                                   nconc (list key value))))
-           (llm-ert-shown model))))
+  "Return as text what MODEL was shown and its problem, for a test that failed."
+  (concat
+   (llm-ert--paragraph
+    "The model was shown"
+    (mapcar (lambda (shown)
+              (format "%S" (cl-loop for (key value) on shown by #'cddr
+                                    unless (memq key '(:body :headers))
+                                    nconc (list key value))))
+            (llm-ert-shown model)))
+   (llm-ert--paragraph
+    "What went wrong in the model"
+    (when-let* ((problem (llm-ert--model-problem model)))
+      (list (format "%S" problem))))))
 
 ;;;; Answering
 
@@ -136,10 +141,17 @@ came."
   "Have MODEL answer the HTTP REQUEST."
   (pcase-let* ((path (plist-get request :path))
                (`(,api . ,kind) (llm-ert--api-of path))
-               (process (plist-get request :process)))
+               (process (plist-get request :process))
+               (body (and (memq kind '(chat embeddings))
+                          (condition-case nil (llm-ert--read-json (plist-get request :body))
+                            (error 'no-json)))))
     (pcase kind
-      ('chat (llm-ert--answer-chat model process api request))
-      ('embeddings (llm-ert--answer-embeddings model process request))
+      ((guard (eq body 'no-json))
+       (setf (llm-ert--model-problem model)
+             (list 'no-json :path path :body (plist-get request :body)))
+       (llm-ert--refuse process api '(error 400 "the body of the request is no JSON")))
+      ('chat (llm-ert--answer-chat model process api request body))
+      ('embeddings (llm-ert--answer-embeddings model process request body))
       ('models (llm-ert--http-answer process 200 (llm-ert--models-json path)))
       (_ (llm-ert--http-answer
           process 404
@@ -156,15 +168,14 @@ came."
     (push shown (llm-ert--model-shown model))
     shown))
 
-(defun llm-ert--answer-chat (model process api request)
-  "Have MODEL answer PROCESS, which sent REQUEST through the interface API."
+(defun llm-ert--answer-chat (model process api request body)
+  "Have MODEL answer PROCESS, which sent REQUEST with BODY through the interface API."
   (let ((refused (llm-ert--model-refused model))
         (asked (cons (plist-get request :path) (plist-get request :body))))
     (if (equal (car refused) asked)
         (llm-ert--refuse process api (cdr refused))
-      (let* ((body (llm-ert--read-json (plist-get request :body)))
-             (shown (llm-ert--shown-of model api request body))
-             (pieces (llm-ert--pieces (llm-ert--next-answer model shown)))
+      (let* ((shown (llm-ert--shown-of model api request body))
+             (pieces (llm-ert--next-pieces model shown))
              (piece (car pieces)))
         (setf (llm-ert--model-refused model)
               (and (eq (car-safe piece) 'error)
@@ -183,8 +194,8 @@ came."
                  nil))
           (llm-ert--http-close process))))))
 
-(defun llm-ert--next-answer (model shown)
-  "Return the next answer of MODEL to the request SHOWN; an error if none is left."
+(defun llm-ert--next-pieces (model shown)
+  "Return the pieces of MODEL's next answer to SHOWN; an error if none is left."
   (let* ((answers (llm-ert--model-answers model))
          (answer (cond ((functionp answers) answers)
                        (answers (pop (llm-ert--model-answers model)))
@@ -192,8 +203,16 @@ came."
                                 (list 'no-answer-left :shown (plist-get shown :prompt)
                                       :after (1- (plist-get shown :number))))
                           '(error 400 "the test's model has no answer left")))))
-    (llm-ert--judged model shown
-                     (lambda () (if (functionp answer) (funcall answer shown) answer)))))
+    (pcase (llm-ert--judged
+            model shown
+            (lambda ()
+              (let ((pieces (llm-ert--pieces
+                             (if (functionp answer) (funcall answer shown) answer))))
+                (dolist (piece pieces pieces)
+                  (when (eq (car-safe piece) 'error)
+                    (llm-ert--status piece))))))
+      ((and `(error . ,_) problem) (list problem))
+      (pieces pieces))))
 
 (defun llm-ert--judged (model shown function)
   "Return what FUNCTION does, or an error if it fails on MODEL's request SHOWN."
@@ -204,10 +223,9 @@ came."
            (list 'model-failed problem :shown (plist-get shown :prompt)))
      (list 'error 500 (format "the model's function failed: %S" problem)))))
 
-(defun llm-ert--answer-embeddings (model process request)
-  "Have MODEL answer PROCESS, which asks for vectors by REQUEST."
-  (let* ((body (llm-ert--read-json (plist-get request :body)))
-         (shown (llm-ert--shown-of model 'embeddings request body))
+(defun llm-ert--answer-embeddings (model process request body)
+  "Have MODEL answer PROCESS, which asks for vectors by REQUEST with BODY."
+  (let* ((shown (llm-ert--shown-of model 'embeddings request body))
          (vectors (mapcar (lambda (text)
                             (llm-ert--judged
                              model shown

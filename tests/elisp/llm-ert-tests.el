@@ -239,6 +239,22 @@ STREAM says that it is a stream."
     (llm-ert-with-model nil
       (llm-ert-tests--ask "/v1/messages" '(:messages [])))))
 
+(ert-deftest llm-ert-models-say-what-went-wrong-in-them ()
+  (dolist (path '("/v1/chat/completions" "/v1/messages" "/v1/embeddings" "/api/chat"))
+    (llm-ert-tests--should-fail "no-json"
+      (llm-ert-with-model '("One.")
+        (should (equal (car (llm-ert-tests--ask path "{\"model\":")) 400)))))
+  ;; Also if what came of it fails the test first.
+  (let ((explained
+         (catch 'explained
+           (cl-letf (((symbol-function 'llm-ert--explaining)
+                      (lambda (explain function)
+                        (funcall function)
+                        (throw 'explained (funcall explain)))))
+             (llm-ert-with-model '((error overloaded "x"))
+               (llm-ert-tests--ask "/v1/messages" '(:messages [])))))))
+    (should (string-match-p "went wrong in the model:\n.*cannot fail with overloaded" explained))))
+
 (ert-deftest llm-ert-models-make-vectors ()
   (let ((shown
          (llm-ert-with-model nil
