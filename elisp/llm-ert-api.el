@@ -41,7 +41,7 @@ KIND is `chat', `embeddings' or `models'."
                   ("/embeddings\\'" openai . embeddings)
                   (":\\(?:batchE\\|e\\)mbedContents?\\'" gemini . embeddings)
                   ("/api/embed\\'" ollama . embeddings)
-                  ("/\\(?:models\\|api/tags\\)\\'" openai . models))
+                  ("/\\(?:models/?\\|api/tags\\)\\'" openai . models))
              when (string-match-p regexp path) return (cons api kind))))
 
 (cl-defgeneric llm-ert--api-shown (api body path)

@@ -239,6 +239,15 @@ STREAM says that it is a stream."
     (llm-ert-with-model nil
       (llm-ert-tests--ask "/v1/messages" '(:messages [])))))
 
+(ert-deftest llm-ert-models-have-names ()
+  (llm-ert-with-model nil
+    (pcase-dolist (`(,path ,key) '(("/v1/models" :data) ("/api/tags" :models)
+                                   ("/v1beta/models/?key=k" :models)))
+      (pcase-let ((`(,status ,text . ,_)
+                   (llm-ert-tests--got (llm-ert-tests--send path "" nil "GET"))))
+        (should (equal status 200))
+        (should (plist-get (llm-ert--read-json (encode-coding-string text 'utf-8)) key))))))
+
 (ert-deftest llm-ert-models-say-what-went-wrong-in-them ()
   (dolist (path '("/v1/chat/completions" "/v1/messages" "/v1/embeddings" "/api/chat"))
     (llm-ert-tests--should-fail "no-json"
