@@ -14,6 +14,8 @@
 ;; shows the last known size; if a server runs, its answer updates the
 ;; heading.  The menu waits for that only a tenth of a second.
 ;;
+;; `contexture-help' shows the manual: the node about the current buffer.
+;;
 ;; Written for transient 0.3.7, which comes with Emacs 28, and later ones.
 
 ;;; Code:
@@ -21,6 +23,10 @@
 (require 'transient)
 (require 'contexture-marks)
 
+(defvar Info-file-list-for-emacs)
+(autoload 'Info-find-file "info")
+(autoload 'Info-toc-nodes "info")
+(autoload 'Info-index "info")
 (autoload 'contexture-conversations--change-name "contexture-conversations")
 (autoload 'contexture-conversations--params "contexture-conversations")
 (autoload 'contexture-sets--change-name "contexture-list")
@@ -159,7 +165,8 @@ type a prefix argument before any of them."
    [" "
     ("I" "about it" contexture-info)
     ("K" "set up a model" contexture-configure-provider)
-    ("H" "check set-up" contexture-doctor)]]
+    ("H" "check set-up" contexture-doctor)
+    ("h" "manual" contexture-help)]]
   [["Models"
     ("R" "conversation" contexture-conversation)
     ("A" "ask about code" contexture-send-region)
@@ -376,6 +383,59 @@ If the server is slow or refuses, the menu shows what is known already."
    (lambda ()
      (setq contexture-menu--session-changes
            (contexture-request 'next-session-changes (contexture-conversations--params))))))
+;;;; The manual
+
+(defconst contexture-help--nodes
+  '((contexture-list-mode . "The list")
+    (contexture-list-edit-mode . "The list")
+    (contexture-preview-mode . "Preview")
+    (contexture-map-mode . "The map")
+    (contexture-conversation-mode . "Asking")
+    (contexture-conversation-transcript-mode . "Keeping conversations")
+    (contexture-conversation-search-mode . "Keeping conversations")
+    (contexture-conversation-notes-mode . "Notes")
+    (contexture-dashboard-mode . "In Emacs")
+    (contexture-explain-mode . "Why sent")
+    (contexture-sessions-mode . "Sessions of agents")
+    (contexture-tools-question-mode . "Deciding")
+    (contexture-doctor-mode . "Troubleshooting")
+    (contexture-info-mode . "Troubleshooting"))
+  "The nodes of the manual about our buffers, by major or minor mode.")
+
+(defun contexture-help--file ()
+  "Return the file with the manual, or signal an error.
+It is where Info looks, beside the package, or where `make docs' puts it."
+  (let ((beside (list "contexture.info" "../build/contexture.info"))
+        (folder (file-name-directory (locate-library "contexture"))))
+    (or (and (Info-find-file "contexture" t) "contexture")
+        (cl-find-if #'file-readable-p
+                    (mapcar (lambda (name) (expand-file-name name folder)) beside))
+        (user-error "The manual is not installed; `make docs' in the sources makes it"))))
+
+(defun contexture-help--node ()
+  "Return the name of the manual's node about this buffer."
+  (or (cl-loop for (mode . node) in contexture-help--nodes
+               when (or (derived-mode-p mode) (and (boundp mode) (symbol-value mode)))
+               return node)
+      "Top"))
+
+;;;###autoload (autoload 'contexture-help "contexture-menu" nil t)
+(defun contexture-help (&optional topic)
+  "Show the manual at TOPIC, a node or what its index has.
+Without TOPIC, that is the node about this buffer.  With a prefix
+argument, ask for TOPIC."
+  (interactive
+   (list (and current-prefix-arg
+              (completing-read "Manual of Contexture, about: "
+                               (mapcar #'car (Info-toc-nodes (contexture-help--file)))
+                               nil nil nil 'contexture-help-history))))
+  (let* ((file (contexture-help--file))
+         (wanted (or topic (contexture-help--node)))
+         (node (car (assoc-string wanted (Info-toc-nodes file) t))))
+    (info (format "(%s)%s" file (or node "Top")))
+    ;; Then C-h F and C-h K find all commands in this manual.
+    (add-to-list 'Info-file-list-for-emacs "contexture")
+    (unless node (Info-index wanted))))
 
 (provide 'contexture-menu)
 ;;; contexture-menu.el ends here

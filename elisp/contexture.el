@@ -80,7 +80,7 @@
                     contexture-add-diagnostics contexture-add-compilation
                     contexture-add-directory contexture-add-project contexture-cancel)
                    ("contexture-menu"
-                    contexture-menu contexture-conversation-menu)
+                    contexture-menu contexture-conversation-menu contexture-help)
                    ("contexture-agents"
                     contexture-send-to-agent contexture-agent-shell-mode)
                    ("contexture-conversations"
@@ -130,6 +130,7 @@
                     contexture-switch contexture-save-set contexture-load-set
                     contexture-drop-set contexture-ediff)))
     (dolist (command (cdr entry))
+      (put command 'info-file "contexture") ; so C-h F and C-h K find the manual
       (autoload command (car entry) nil t)))
   ;; The first call loads jsonrpc.el, which takes longer than all the rest.
   (dolist (entry '(("contexture-rpc"
@@ -213,6 +214,7 @@
     (define-key map "Q" #'contexture-disconnect)
     (define-key map "I" #'contexture-info)
     (define-key map "H" #'contexture-doctor)
+    (define-key map "h" #'contexture-help)
     (define-key map "n" 'contexture-conversation-map)
     (define-key map "z" 'contexture-lisp-map)
     (define-key map "?" #'contexture-menu)

@@ -44,7 +44,7 @@ const SERVERS: &[(&str, &str, (&str, &str))] = &[
 /// Returns the examples of the manual on servers of models, as they are written into a file.
 fn snippets() -> Vec<String> {
     let manual = page("docs/contexture.texi");
-    let (_, rest) = manual.split_once("@anchor{Servers of models}").unwrap();
+    let (_, rest) = manual.split_once("\n@section Servers of models\n").unwrap();
     let (section, _) = rest.split_once("\n@section ").unwrap();
     let blocks = section.split("@example\n").skip(1);
     let blocks = blocks.map(|block| block.split("@end example").next().unwrap());
