@@ -1,0 +1,449 @@
+;;; contexture-manual-tests.el --- The documents against the package  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the manual says of keys, options, commands behind a slash, messages,
+;; tools and files is compared with what is; its examples are run; links
+;; lead somewhere; and sentences are short.
+
+;;; Code:
+
+(require 'info)
+(require 'contexture-test-helper)
+(require 'contexture-menu)
+(require 'contexture-conversation)
+(require 'contexture-tools)
+(load (expand-file-name "scripts/keys.el" contexture-test-root) nil t)
+(contexture-keys-load)
+
+(defconst contexture-manual-tests--file
+  (expand-file-name "docs/contexture.texi" contexture-test-root)
+  "The manual.")
+
+(defmacro contexture-manual-tests--in (&rest body)
+  "Run BODY in a buffer with the manual."
+  (declare (indent 0) (debug t))
+  `(with-temp-buffer
+     (insert-file-contents contexture-manual-tests--file)
+     (goto-char (point-min))
+     ,@body))
+
+(defun contexture-manual-tests--all (regexp &optional group)
+  "Return each match of REGEXP in the manual, or of its GROUP, in order."
+  (contexture-manual-tests--in
+    (let ((case-fold-search nil))
+      (cl-loop while (re-search-forward regexp nil t) collect (match-string (or group 0))))))
+
+(defun contexture-manual-tests--between (begin end)
+  "Return the text of the manual from the line BEGIN to the next line END."
+  (contexture-manual-tests--in
+    (search-forward (concat "\n" begin "\n"))
+    (let ((beg (point)))
+      (search-forward (concat "\n" end "\n"))
+      (buffer-substring beg (match-beginning 0)))))
+
+(defun contexture-manual-tests--plain (text)
+  "Return TEXT of Texinfo as what stands for itself there."
+  (replace-regexp-in-string "@\\([@{}]\\)" "\\1" text))
+
+;;;; Keys
+
+(defun contexture-manual-tests--entries ()
+  "Return (MAP KEY COMMAND) for each entry of the manual with a key.
+MAP is the symbol of the keymap that the last comment before it names."
+  (contexture-manual-tests--in
+    (let ((map 'contexture-command-map) entries)
+      (while (re-search-forward
+              "^@c map: \\(.*\\)$\\|^@cmdx?{\\(.*\\), \\([a-z-]+\\)}$\\|^@\\(?:node\\)" nil t)
+        (cond ((match-string 1) (setq map (intern (match-string 1))))
+              ((match-string 2)
+               (push (list map (contexture-manual-tests--plain (match-string 2))
+                           (intern (match-string 3)))
+                     entries))
+              (t (setq map 'contexture-command-map))))
+      (nreverse entries))))
+
+(defun contexture-manual-tests--binding (map key)
+  "Return the command of KEY, a description, in MAP, a symbol.
+Keys of the map of all commands begin with the example of a prefix."
+  (let ((keys (append (kbd key) nil)))
+    (when (eq map 'contexture-command-map)
+      (should (equal (seq-take keys 2) (append (kbd "C-c x") nil)))
+      (setq keys (nthcdr 2 keys)))
+    (lookup-key (symbol-value map) (vconcat keys))))
+
+(ert-deftest contexture-manual-keys-are-those-of-the-keymaps ()
+  (let ((entries (contexture-manual-tests--entries)))
+    (should (> (length entries) 150))
+    (pcase-dolist (`(,map ,key ,command) entries)
+      (ert-info ((format "%s: %s is %s" map key command))
+        (should (eq (contexture-manual-tests--binding map key) command))))))
+
+(ert-deftest contexture-manual-has-an-entry-for-each-key-after-the-prefix ()
+  (let ((entries (contexture-manual-tests--entries)))
+    (pcase-dolist (`(,key . ,command) (contexture-keys-of contexture-command-map))
+      (ert-info ((format "C-c x %s is %s" key command))
+        (should (member (list 'contexture-command-map (concat "C-c x " key) command) entries))))))
+
+(ert-deftest contexture-manual-has-an-entry-for-each-command-of-a-keymap ()
+  "A command may have several keys in a keymap, of which the entry shows one."
+  (let ((text (contexture-manual-tests--in
+                (delete-region (car (contexture-keys-written)) (point-max))
+                (buffer-string))))
+    (pcase-dolist (`(,map ,_) contexture-keys-maps)
+      (pcase-dolist (`(,key . ,command) (contexture-keys-of (symbol-value map)))
+        (ert-info ((format "%s: %s is %s" map key command))
+          (when (string-prefix-p "contexture-" (symbol-name command))
+            (should (string-match-p
+                     (format "^@cmdx?{.*, %s}$\\|(@code{%s})\\|@code{%s}[,.)]" command command command)
+                     text))))))))
+
+(ert-deftest contexture-manual-has-a-table-of-each-keymap ()
+  (let (left)
+    (mapatoms (lambda (symbol)
+                (when (and (string-match-p "\\`contexture-.*-map\\'" (symbol-name symbol))
+                           (boundp symbol) (keymapp (symbol-value symbol))
+                           (contexture-keys-of (symbol-value symbol))
+                           (not (memq symbol contexture-keys-same))
+                           (not (assq symbol contexture-keys-maps)))
+                  (push symbol left))))
+    (should-not left)))
+
+(ert-deftest contexture-manual-tables-of-keys-are-fresh ()
+  (contexture-manual-tests--in
+    (pcase-let ((`(,beg . ,end) (contexture-keys-written)))
+      (ert-info ("`make docs' writes them")
+        (should (equal (buffer-substring beg end) (contexture-keys-tables)))))))
+
+(ert-deftest contexture-manual-shows-no-command-without-its-key ()
+  "An entry by M-x is for a command that no key after the prefix runs."
+  (let ((names (contexture-manual-tests--all "^@mxx?{\\(.*\\)}$" 1))
+        (bound (mapcar #'cdr (contexture-keys-of contexture-command-map))))
+    (should (> (length names) 10))
+    (dolist (name names)
+      (ert-info (name)
+        (should (commandp (intern-soft name)))
+        (should-not (memq (intern name) bound))))))
+
+;;;; Options, commands behind a slash, messages, tools, files
+
+(ert-deftest contexture-manual-has-the-defaults-of-all-options ()
+  (let ((said (contexture-manual-tests--in
+                (cl-loop while (re-search-forward "^@opt{\\([^,]*\\), \\(.*\\)}$" nil t)
+                         collect (cons (intern (match-string 1))
+                                       (contexture-manual-tests--plain (match-string 2)))))))
+    (pcase-dolist (`(,option . ,text) said)
+      (let ((value (eval (car (get option 'standard-value)) t)))
+        (ert-info ((format "%s is %S, not %s" option value text))
+          (pcase text
+            ("a list" (should (consp value)))
+            ("a file" (should (file-name-absolute-p value)))
+            (_ (should (equal (car (read-from-string text)) value)))))))
+    (mapatoms
+     (lambda (symbol)
+       (when (and (get symbol 'standard-value)
+                  (string-prefix-p "contexture-" (symbol-name symbol))
+                  (not (string-match-p "-hook\\'\\|-mode\\'\\|\\`contexture-ert" (symbol-name symbol))))
+         (ert-info ((symbol-name symbol))
+           (should (assq symbol said))))))))
+
+(ert-deftest contexture-manual-has-the-slash-commands ()
+  (let ((text (contexture-manual-tests--between "@c slash commands" "@end table")) names)
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      (while (re-search-forward "^@itemx? /\\([a-z]+\\)" nil t)
+        (push (match-string 1) names)))
+    (should (equal (sort names #'string<)
+                   (sort (mapcar #'car contexture-conversation--commands) #'string<)))))
+
+(defun contexture-manual-tests--sources ()
+  "Return the text of the package and of the server, without continued lines."
+  (with-temp-buffer
+    (dolist (folder '("elisp" "src" "crates"))
+      (dolist (file (directory-files-recursively (expand-file-name folder contexture-test-root)
+                                                 "\\.\\(?:el\\|rs\\)\\'"))
+        (insert-file-contents file)
+        (goto-char (point-max))))
+    (replace-regexp-in-string "\\\\\n[ \t]*" "" (buffer-string))))
+
+(ert-deftest contexture-manual-quotes-messages-that-exist ()
+  (let ((sources (contexture-manual-tests--sources))
+        (messages (with-temp-buffer
+                    (insert (contexture-manual-tests--between "@c messages" "@end table"))
+                    (goto-char (point-min))
+                    (cl-loop while (re-search-forward "^@item @samp{\\(.*\\)}" nil t)
+                             collect (match-string 1)))))
+    (should (> (length messages) 7))
+    (dolist (message messages)
+      (ert-info (message)
+        (should (string-search message sources))))))
+
+(ert-deftest contexture-manual-names-each-tool ()
+  (let ((emacs (contexture-manual-tests--between "@c tools of Emacs" "@end multitable"))
+        (server (contexture-manual-tests--between "@c tools of the server" "@end multitable"))
+        (agents (contexture-manual-tests--between "@c tools of agents" "@end table")))
+    (dolist (tool contexture-tools--defined)
+      (let ((name (contexture-tools--tool-name tool)))
+        (ert-info (name) (should (string-search (format "@code{%s}" name) emacs)))))
+    (with-temp-buffer
+      (insert-file-contents (expand-file-name "docs/protocol.md" contexture-test-root))
+      (search-forward "\n| tool | arguments |")
+      (forward-line 2)
+      (let ((names (cl-loop while (looking-at "| `\\([a-z_]+\\)`")
+                            collect (match-string 1)
+                            do (forward-line))))
+        (should (> (length names) 5))
+        (dolist (name names)
+          (ert-info (name) (should (string-search (format "@code{%s}" name) server))))))
+    (with-temp-buffer
+      (insert "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\
+\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n\
+{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\
+{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n")
+      (call-process-region nil nil contexture-test-binary t t nil "--ephemeral" "mcp")
+      (goto-char (point-min))
+      (should (re-search-forward "\"id\":2" nil t))
+      (goto-char (line-beginning-position))
+      (let ((names (mapcar (lambda (tool) (gethash "name" tool))
+                           (gethash "tools" (gethash "result" (json-parse-buffer))))))
+        (should (= 7 (length names)))
+        (dolist (name names)
+          (should (string-match-p (format "^@item %s$" name) agents)))))))
+
+(ert-deftest contexture-manual-names-the-files-of-the-state-folder ()
+  (let ((text (contexture-manual-tests--between "@c the state folder" "@end table")))
+    (contexture-test-with-state
+      (contexture-request 'add-item '(:manager "notes" :content "x"))
+      (let ((folder (plist-get (contexture-request 'server-info) :state-directory)))
+        (dolist (name (directory-files (or folder (concat llm-ert-directory "state")) nil
+                                       directory-files-no-dot-files-regexp))
+          (ert-info (name)
+            (should (or (string-prefix-p "contexture." name)
+                        (string-match-p (format "^@itemx? %s$" (regexp-quote name)) text)))))))))
+
+(ert-deftest contexture-manual-explains-the-eight-words ()
+  (let ((text (contexture-manual-tests--between "@chapter Glossary" "@end table")))
+    (dolist (word '("item" "context" "conversation" "model" "limit" "note" "undo" "agent"))
+      (should (string-match-p (format "^@item %s$" word) text)))))
+
+(ert-deftest contexture-manual-answers-what-users-ask ()
+  (should (<= 20 (with-temp-buffer
+                   (insert (contexture-manual-tests--between "@chapter Questions" "@end table"))
+                   (goto-char (point-min))
+                   (how-many "^@item .*\\?$")))))
+
+;;;; Examples
+
+(defun contexture-manual-tests--blocks (kind)
+  "Return the blocks of KIND, lisp or example, each as (NOTE . TEXT).
+NOTE is the comment on the line before, or nil."
+  (contexture-manual-tests--in
+    (cl-loop while (re-search-forward
+                    (format "^\\(?:@c \\(.*\\)\n\\)?@%s\n\\(\\(?:.*\n\\)*?\\)@end %s$" kind kind)
+                    nil t)
+             collect (cons (match-string 1)
+                           (contexture-manual-tests--plain
+                            (replace-regexp-in-string
+                             " +# @r{.*}$" "" (match-string 2)))))))
+
+(defun contexture-manual-tests--to-run (kind)
+  "Return the blocks of KIND that are not marked as not to run."
+  (cl-remove-if (lambda (block) (string-prefix-p "not run: " (or (car block) "")))
+                (contexture-manual-tests--blocks kind)))
+
+(defvar mcp-hub-servers)
+(defvar sly-lisp-implementations)
+
+(ert-deftest contexture-manual-examples-in-lisp-run ()
+  (should (> (length (contexture-manual-tests--to-run "lisp")) 7))
+  (dolist (block (contexture-manual-tests--blocks "lisp"))
+    (unless (equal (car block) "not run: Common Lisp, which another test runs")
+      (with-temp-buffer                 ; those that are not run are read
+        (insert (cdr block))
+        (goto-char (point-min))
+        (ert-info ((cdr block))
+          (should (condition-case nil (while t (should (read (current-buffer))))
+                    (end-of-file (eobp))))))))
+  (contexture-test-with-server
+    (let (contexture-add-to contexture-providers contexture-tools mcp-hub-servers
+          sly-lisp-implementations (contexture-tools--defined contexture-tools--defined)
+          (after-load-alist (copy-tree after-load-alist)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (dolist (block (contexture-manual-tests--to-run "lisp"))
+          (ert-info ((cdr block))
+            (let ((contexture-add-to 'project))
+              (eval (read (concat "(progn " (cdr block) ")")) t))))))))
+
+(defun contexture-manual-tests--kind (block)
+  "Return of what kind BLOCK, an example, is."
+  (pcase block
+    (`("template" . ,_) 'template)
+    (`("script" . ,_) 'script)
+    (`(,_ . ,text)
+     (cond ((string-match-p "\\`\\(?:\\[\\[\\|max-items\\)" text) 'toml)
+           ((string-match-p "\\`\\(?:contexture\\|git\\) " text) 'shell)
+           ((string-match-p "\\`{" text) 'json)
+           (t 'text)))))
+
+(defun contexture-manual-tests--run (home &rest command)
+  "Run COMMAND with HOME as the home folder; return its status and what it says."
+  (with-temp-buffer
+    (let ((process-environment
+           (append (list (concat "HOME=" home) "XDG_STATE_HOME" "XDG_CONFIG_HOME" "XDG_CACHE_HOME"
+                         "XDG_RUNTIME_DIR" "CONTEXTURE_STATE" "CONTEXTURE_CONFIG"
+                         (concat "PATH=" home "bin:" (getenv "PATH")))
+                   process-environment)))
+      (cons (apply #'call-process "env" nil t nil command) (buffer-string)))))
+
+(ert-deftest contexture-manual-examples-run-or-parse ()
+  (let ((kinds (make-hash-table)))
+    (llm-ert-with-files `(("bin/") (".config/contexture/templates/")
+                          ("src/main.rs" . "fn main() {}\n") ("src/parse.rs" . "fn parse() {}\n")
+                          ("src/lib.rs" . ,(mapconcat (lambda (n) (format "// %d\n" n))
+                                                      (number-sequence 1 40) "")))
+      (make-symbolic-link contexture-test-binary "bin/contexture")
+      (pcase-dolist ((and block `(,note . ,text)) (contexture-manual-tests--to-run "example"))
+        (let ((kind (contexture-manual-tests--kind block)))
+          (cl-incf (gethash kind kinds 0))
+          (ert-info (text)
+            (pcase kind
+              ('text (should-not note))
+              ('json (should (json-parse-string text)))
+              ('shell
+               (pcase (contexture-manual-tests--run
+                       llm-ert-directory "bash" "-euc"
+                       (concat "claude() { :; }\n"
+                               ;; What would ask is only shown.
+                               (replace-regexp-in-string "^contexture setup .*" "\\& --dry-run" text)))
+                 (`(,status . ,said) (ert-info (said) (should (equal status 0))))))
+              ('template
+               (llm-ert-write-file ".config/contexture/templates/mine.md" text)
+               (let ((said (cdr (contexture-manual-tests--run
+                                 llm-ert-directory "contexture" "call" "list-templates"))))
+                 (should (string-search "Keeps what was decided" said))))
+              ((or 'toml 'script)
+               (llm-ert-write-file "script.toml" (if (eq kind 'script) text ""))
+               (llm-ert-write-file
+                "config.toml"
+                (if (eq kind 'toml) text
+                  "[[providers]]\nname = \"s\"\nkind = \"scripted\"\nmodel = \"m\"\nscript = \"script.toml\"\n"))
+               (pcase (contexture-manual-tests--run
+                       llm-ert-directory "contexture" "--config" "config.toml" "--ephemeral"
+                       "call" "list-providers")
+                 (`(,status . ,said) (ert-info (said) (should (equal status 0)))))))))))
+    (should (> (gethash 'toml kinds) 10))
+    (should (> (gethash 'shell kinds) 5))
+    (should (= 1 (gethash 'template kinds) (gethash 'script kinds)))))
+
+;;;; Links, and help
+
+(ert-deftest contexture-manual-links-lead-somewhere ()
+  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
+  (llm-ert-with-files nil
+    (dolist (name '("contexture" "llm-ert"))
+      (with-temp-buffer
+        (should (equal 0 (call-process "makeinfo" nil t nil "--no-split" "-o" (concat name ".info")
+                                       (expand-file-name (format "docs/%s.texi" name)
+                                                         contexture-test-root))))
+        (should (equal (buffer-string) ""))))
+    ;; What is shown about a buffer is there, and so are topics of the index.
+    (let ((Info-directory-list (list llm-ert-directory)) (Info-additional-directory-list nil))
+      (pcase-dolist (`(,mode . ,node) contexture-help--nodes)
+        (ert-info ((format "%s: %s" mode node))
+          (save-window-excursion
+            (contexture-help node)
+            (should (equal Info-current-node node)))))
+      (save-window-excursion
+        (contexture-help "contexture-add-defun")
+        (should (equal Info-current-node "Adding"))
+        (Info-goto-emacs-command-node 'contexture-sessions-resume)
+        (should (equal Info-current-node "Sessions of agents"))
+        (kill-buffer)))))
+
+(defun contexture-manual-tests--pages ()
+  "Return the pages that are written in Markdown."
+  (cl-remove-if-not
+   #'file-exists-p
+   (mapcar (lambda (name) (expand-file-name name contexture-test-root))
+           '("README.md" "SECURITY.md" "CHANGELOG.md" "ARCHITECTURE.md" "docs/benchmarks.md"
+             "docs/speed.md" "docs/compatibility.md" "docs/comparison.md" "docs/tools.md"
+             "docs/llm-ert.md" "docs/library.md" "docs/protocol.md"))))
+
+(ert-deftest contexture-manual-links-of-pages-lead-somewhere ()
+  (dolist (page (contexture-manual-tests--pages))
+    (with-temp-buffer
+      (insert-file-contents page)
+      (while (re-search-forward "](\\([^)#: ]+\\)\\(?:#[^)]*\\)?)" nil t)
+        (let ((name (match-string 1)))
+          (ert-info ((format "%s: %s" page name))
+            (should (file-exists-p (expand-file-name name (file-name-directory page))))))))))
+
+(ert-deftest contexture-manual-names-files-of-the-sources-that-exist ()
+  (dolist (name (contexture-manual-tests--all "@file{\\(docs/[^}]*\\|[A-Z]+\\.md\\)}" 1))
+    (ert-info (name) (should (file-exists-p (expand-file-name name contexture-test-root))))))
+
+(ert-deftest contexture-manual-tables-of-pages-are-whole ()
+  "Each row of a table has as many cells as its head."
+  (dolist (page (contexture-manual-tests--pages))
+    (with-temp-buffer
+      (insert-file-contents page)
+      (while (re-search-forward "^|.*|$" nil t)
+        (let ((cells (lambda ()
+                       (how-many "[^\\\\]|" (line-beginning-position) (line-end-position)))) head)
+          (goto-char (line-beginning-position))
+          (setq head (funcall cells))
+          (while (looking-at "|")
+            (ert-info ((format "%s:%d" page (line-number-at-pos)))
+              (should (= head (funcall cells))))
+            (forward-line)))))))
+
+;;;; Sentences
+
+(defconst contexture-manual-tests--longest-average 18
+  "The most words that the sentences of a document may have on average.")
+
+(defun contexture-manual-tests--prose (file)
+  "Return the paragraphs of FILE, without code, tables, headings and markup."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (dolist (block '("^```[^\0]*?^```.*$" "^@\\(lisp\\|example\\|multitable\\|menu\\|copying\\|titlepage\\|macro\\)\\b[^\0]*?^@end \\1.*$"
+                     "^\\(?: \\{4\\}\\||\\|#\\|<!--\\|\\*+ \\|@c \\|\\\\input\\).*$"))
+      (goto-char (point-min))
+      (while (re-search-forward block nil t) (replace-match "\n")))
+    (goto-char (point-min))
+    (while (re-search-forward "^@\\(?:item\\|cmd\\|mx\\|opt\\|def\\|end\\|node\\|[a-z]*section\\|chapter\\).*$\\|^ *[-*] \\|^ *[0-9]+\\. " nil t)
+      (replace-match "\n"))
+    (goto-char (point-min))
+    (while (re-search-forward "^@[a-z]+\\(?: .*\\)?$" nil t) (replace-match ""))
+    (goto-char (point-min))
+    ;; A name between quotes is one word.
+    (while (re-search-forward "`[^`]*`\\|@[a-z]+{[^{}]*}" nil t) (replace-match "x"))
+    (split-string (buffer-string) "\n[ \t]*\n" t "[ \t\n]+")))
+
+(defun contexture-manual-tests--sentences (file)
+  "Return the number of words of each sentence of FILE."
+  (cl-loop for paragraph in (contexture-manual-tests--prose file)
+           append (cl-loop for sentence in (split-string paragraph "[.:?!][\"')]*\\(?:[ \n]+\\|\\'\\)" t)
+                           for words = (length (split-string sentence "[ \n]+" t))
+                           when (> words 2) collect words)))
+
+(ert-deftest contexture-manual-sentences-are-short ()
+  (dolist (name '("docs/contexture.texi" "docs/llm-ert.texi" "README.md" "SECURITY.md" "NEWS"
+                  "docs/benchmarks.md" "docs/speed.md" "docs/compatibility.md" "docs/comparison.md"
+                  "docs/tools.md" "docs/llm-ert.md"))
+    (let* ((lengths (contexture-manual-tests--sentences (expand-file-name name contexture-test-root)))
+           (average (/ (apply #'+ lengths) (float (length lengths)))))
+      (message "%s: %d sentences, %.1f words on average, the longest has %d" name (length lengths)
+               average (apply #'max lengths))
+      (ert-info ((format "%s: %.1f words" name average))
+        (should (<= average contexture-manual-tests--longest-average))))))
+
+(ert-deftest contexture-manual-measures-sentences ()
+  (llm-ert-with-files '(("a.md" . "# A head\n\nOne two `three four` five.  Six seven eight!\n\n| a | b |\n"))
+    (should (equal (contexture-manual-tests--sentences "a.md") '(4 3)))))
+
+(provide 'contexture-manual-tests)
+;;; contexture-manual-tests.el ends here
