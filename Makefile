@@ -54,12 +54,17 @@ pictures: setup-pictures build ## take the pictures and screens of the documenta
 	@scripts/screens-slime
 	@scripts/screens-tools
 
-docs: setup build build/contexture.info ## make the Info manual and the method reference
+docs: setup build ## make the manuals for Info and browsers, and the reference of methods and keys
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"
+	@emacs -Q --batch -L elisp --load scripts/keys.el --funcall contexture-keys-update
+	@$(MAKE) --no-print-directory build/contexture.info build/llm-ert.info build/html/contexture.html
 
-build/contexture.info: docs/contexture.texi $(wildcard docs/*.texi)
+build/%.info: docs/%.texi
 	@mkdir -p build
-	makeinfo --no-split --output=$@ docs/contexture.texi
+	makeinfo --no-split --output=$@ $<
+
+build/html/contexture.html: $(wildcard docs/*.texi) docs/manual.css docs/manual.js docs/update-pages
+	docs/update-pages build/html
 
 dist: setup ## pack the Emacs package into dist/, for package-install-file
 	@scripts/dist
