@@ -479,7 +479,8 @@ with a name and returns its annotation."
     (contexture--inertly (abbreviate-file-name name))))
 
 (defun contexture--relative (file root)
-  "Return the name FILE relative to ROOT, or nil if it is not below ROOT, or that is nil."
+  "Return the name FILE relative to ROOT, or nil if it is not below ROOT.
+It is nil, too, if ROOT is."
   (let ((name (and root (contexture--inertly (file-relative-name file root)))))
     (and name (not (string-prefix-p ".." name)) name)))
 
