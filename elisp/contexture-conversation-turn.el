@@ -1210,7 +1210,7 @@ What is between code fences mentions nothing."
       (puthash manager "the question" contexture--labels)
       (let ((buffer (current-buffer)))
         (contexture-request-batch-async
-         `((drop-manager :manager ,manager)
+         `((remove-items :manager ,manager :all t :reset t)
            ,@(cl-loop for (method . params) in calls
                       collect `(,method :manager ,manager ,@params :brief t)))
          :success
@@ -1273,7 +1273,8 @@ nothing."
   "Have the server forget MENTIONED, whose question was answered or given up."
   (when (and mentioned (contexture-running-p))
     (contexture-conversation--request
-     'drop-manager (list :manager (contexture-conversation--mentioned-manager mentioned))
+     'remove-items (list :manager (contexture-conversation--mentioned-manager mentioned)
+                         :all t :reset t)
      #'ignore #'ignore)))
 
 ;;;; Asking

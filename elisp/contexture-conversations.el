@@ -117,9 +117,13 @@ Show an error, with a command that helps if there is one."
   "Return the message for PROBLEM, the error of a call.
 If no conversation is open, it names the command that opens one."
   (if (contexture-conversations--none-open-p problem)
-      (format "no conversation is open; %s opens one"
-              (contexture-conversations--key 'contexture-conversation-open))
+      (contexture-conversations--none-open-text)
     (contexture--error-text problem)))
+
+(defun contexture-conversations--none-open-text ()
+  "Return the message for when no conversation is open."
+  (format "no conversation is open; %s opens one"
+          (contexture-conversations--key 'contexture-conversation-open)))
 
 (defun contexture-conversations--none-open-p (problem)
   "Return non-nil if PROBLEM, an error, says that no conversation is open."
@@ -449,8 +453,9 @@ During such a call, only note to ask again."
         ((contexture-running-p)
          (setq contexture-conversations-line--asking t)
          (contexture-request-async
-          'current-session nil
-          :success #'contexture-conversations-line--answered
+          'list-sessions '(:current t)
+          :success (lambda (sessions)
+                     (contexture-conversations-line--answered (car sessions)))
           :error (lambda (_) (contexture-conversations-line--answered nil))))))
 
 (defun contexture-conversations-line--answered (session)
@@ -580,10 +585,12 @@ message."
   (if conversation
       (contexture-conversations-transcript--fetch conversation :conversation message)
     (contexture-conversations--call
-     'current-session nil
-     (lambda (entry)
-       (contexture-conversations-transcript--fetch (plist-get entry :id) :conversation
-                                                   message)))))
+     'list-sessions '(:current t)
+     (lambda (sessions)
+       (if sessions
+           (contexture-conversations-transcript--fetch (plist-get (car sessions) :id)
+                                                       :conversation message)
+         (contexture--message "Contexture: %s" (contexture-conversations--none-open-text)))))))
 
 (defun contexture-conversations-transcript--fetch (session view &optional message buffer)
   "Fetch the messages of SESSION, an id, in VIEW, and show the transcript.

@@ -804,19 +804,14 @@ During an update, or just after one, only note to update again."
   "Find the conversation that BUFFER shows, then ask the server about it."
   (let ((fixed contexture-dashboard--fixed))
     (contexture-request-async
-     (if fixed 'list-sessions 'current-session)
-     nil
+     'list-sessions (unless fixed '(:current t))
      :success
-     (lambda (result)
-       (contexture-dashboard--ask
-        buffer (if fixed
-                   (contexture--entry :id fixed result)
-                 result)))
-     :error
-     (lambda (problem)
-       (if (contexture-conversations--none-open-p problem)
-           (contexture-dashboard--ask-agents buffer)
-         (contexture-dashboard--fail buffer problem))))))
+     (lambda (sessions)
+       (cond (fixed (contexture-dashboard--ask
+                     buffer (contexture--entry :id fixed sessions)))
+             (sessions (contexture-dashboard--ask buffer (car sessions)))
+             (t (contexture-dashboard--ask-agents buffer))))
+     :error (lambda (problem) (contexture-dashboard--fail buffer problem)))))
 
 (defun contexture-dashboard--ask-agents (buffer)
   "Ask about agents alone, as no conversation is open; show the answer in BUFFER."

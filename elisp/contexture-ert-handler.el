@@ -15,7 +15,7 @@
 ;;     (contexture-ert-with-handler
 ;;         (lambda (method _params)
 ;;           (pcase method
-;;             ('count-items '(result (:count 3)))
+;;             ('list-items '(result nil))
 ;;             ('undo '(error 1 "there is nothing to undo"))
 ;;             ('ping '((raw "half a li") hang-up))))
 ;;       (my-command))

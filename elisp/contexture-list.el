@@ -1306,7 +1306,7 @@ them are copies, let those that come from files follow them again."
                        (cl-remove-if-not #'contexture-list--has-source-p items)
                        (user-error "There is no source to follow")))))
     (contexture-list--change
-     'freeze-items (list :ids ids :frozen (and live t))
+     'update-items (list :ids ids :live (if live :false t))
      (lambda (_)
        (unless live
          (dolist (item items)
@@ -1390,7 +1390,7 @@ Pinned items are never evicted.  If all of them are pinned, unpin them."
                                (plist-get (contexture-list--item-with id) :pinned))
                              ids))))
     (contexture-list--change
-     'pin-items (list :ids ids :pinned pin)
+     'update-items (list :ids ids :pinned (or pin :false))
      (lambda (_)
        (contexture--message "%s %s" (contexture--count (length ids) "item")
                 (if pin "pinned" "unpinned"))))
@@ -1645,17 +1645,19 @@ shows it, and \\[contexture-list-edit-finish] again overwrites it")))
         (text (contexture--widened
                 (buffer-substring-no-properties (point-min) (point-max)))))
     (contexture-list--call
-     'update-item
+     'update-items
      (list :id (plist-get contexture-list-item--edited :id) :content text :live :false)
-     (lambda (item)
-       (setq contexture-list-item--saving nil
-             contexture-list-item--edited item)
-       (if (/= tick (buffer-chars-modified-tick))
-           (message "Saved, except what you typed since")
-         (set-buffer-modified-p nil)
-         (contexture-list-item--leave)
-         (contexture--message "Changed %s (%s)" (contexture--source (plist-get item :metadata))
-                  (contexture--count (plist-get item :tokens) "token"))))
+     (lambda (result)
+       (let ((item (plist-get result :item)))
+         (setq contexture-list-item--saving nil
+               contexture-list-item--edited item)
+         (if (/= tick (buffer-chars-modified-tick))
+             (message "Saved, except what you typed since")
+           (set-buffer-modified-p nil)
+           (contexture-list-item--leave)
+           (contexture--message "Changed %s (%s)"
+                                (contexture--source (plist-get item :metadata))
+                                (contexture--count (plist-get item :tokens) "token")))))
      #'contexture-list-item--not-saved)))
 
 (defun contexture-list-item--leave ()
@@ -1759,7 +1761,7 @@ The list does not wait for the server, so you can type keys fast."
               if (eq each neighbour)
               append (if (> step 0) (list neighbour item) (list item neighbour))
               else unless (eq each item) collect each))
-    (contexture-list--change 'move-item
+    (contexture-list--change 'move-items
                              (list :id (plist-get item :id)
                                    (if (> step 0) :after :before)
                                    (plist-get neighbour :id)))))
@@ -1791,7 +1793,7 @@ Without any, move the item at point."
     (unless (cl-every (lambda (id) (equal from (contexture-list--manager-of id))) ids)
       (user-error "These items are in several sections; choose those of one"))
     (contexture-list--change
-     'transfer-items (list :ids ids :into into)
+     'move-items (list :ids ids :into into)
      (lambda (_)
        (setq contexture--last-changed into)
        (contexture-sets--tell "Moved %s to %s" (contexture--count (length ids) "item")
@@ -1992,8 +1994,8 @@ several, choose one."
       (contexture--user-error "%s has no source to follow" name))
     (setq contexture--last-changed manager)
     (contexture--request-patiently
-     'freeze-items (list :manager manager :id (plist-get item :id)
-                         :frozen (not follow))
+     'update-items (list :manager manager :id (plist-get item :id) :brief t
+                         :live (if follow t :false))
      :success (lambda (_)
                 (when follow (contexture-live--follow-copy manager item))
                 (contexture--message "%s %s in %s"
@@ -2022,7 +2024,7 @@ In a list of items, compare the buffer of the item at point."
   (let ((manager (contexture-adding-context)))
     (setq contexture--last-changed manager)
     (contexture--request-patiently
-     'clear-manager (list :manager manager)
+     'remove-items (list :manager manager :all t)
      :success
      (lambda (result)
        (let ((removed (or (plist-get result :removed) 0)))
@@ -2108,8 +2110,8 @@ CHANGE is the server's description of it, or nil."
     ((or "add-item" "add-file" "add-tree") "an addition")
     ("remove-items" "a removal")
     ("clear-manager" "the clearing")
-    ("update-item" "an edit")
-    ("move-item" "a move")
+    ("update-items" "an edit")
+    ("move-items" "a move")
     ("transfer-items" "a transfer")
     ("open-layers" "the move of items to other contexts")
     ("pin-items" "a pinning or unpinning")
@@ -2195,7 +2197,7 @@ If it holds more, the oldest items that are not pinned leave it;
 This replaces a set of that name; `contexture-undo' brings it back."
   (interactive
    (let ((manager (contexture-adding-context)))
-     (when (eql 0 (plist-get (contexture--ask 'count-items (list :manager manager))
+     (when (eql 0 (plist-get (contexture--ask 'list-items (list :manager manager :count-only t))
                              :count))
        (contexture--user-error "%s has no items to save"
                                (contexture--capitalized (contexture--label manager))))

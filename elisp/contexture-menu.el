@@ -364,7 +364,7 @@ If the server is slow or refuses, the menu shows what is known already."
                     (contexture-request-batch
                      `((next-changes :manager ,changing)
                        (list-items ,@(contexture--context-params context) :brief t)
-                       ,@(mapcar (lambda (manager) `(count-items :manager ,manager))
+                       ,@(mapcar (lambda (manager) `(list-items :manager ,manager :count-only t))
                                  managers)))))
          (setq contexture-menu--changes
                (plist-get changes :result))

@@ -47,9 +47,8 @@
   "Folder of this package.")
 
 (defconst contexture--changing-methods
-  '(add-item add-file add-tree update-item update-items freeze-items
-    remove-items move-item transfer-items pin-items open-layers
-    clear-manager undo redo refresh-items configure-manager drop-manager save-set
+  '(add-item add-file add-tree update-items remove-items move-items open-layers
+    undo redo refresh-items configure-manager save-set
     load-set drop-set open-session rename-session delete-session restore-session
     import-session import-sessions add-message pin-message checkpoint rollback
     undo-rollback record-push push-next cancel-push undo-session redo-session fork-session
@@ -63,9 +62,8 @@ contract's names for some.  `configure-session' is left out: it also
 reads settings, and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
-  '(list-items render-items context-to-string search-items read-file repo-map
-    count-items refresh-items freeze-items
-    add-item add-file add-tree update-item undo redo save-set transfer-items batch
+  '(list-items render-items context-to-string read-file repo-map refresh-items
+    add-item add-file add-tree update-items undo redo save-set move-items batch
     chat build-window count-window explain-window process-turn take-notes
     summarize-session session-stats get-context add-context build-context
     summarize-context auto-manage-context)

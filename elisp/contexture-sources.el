@@ -892,7 +892,7 @@ decode, which are then no longer among those left out."
 If some were left out that could be added, a key adds them."
   (let ((manager (contexture-tree--walk-manager walk)))
     (contexture-request-async
-     'count-items (list :manager manager)
+     'list-items (list :manager manager :count-only t)
      :success
      (lambda (summary)
        ;; The server does not say which items the files cover.

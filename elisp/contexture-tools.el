@@ -227,7 +227,9 @@ Otherwise nobody would say why its model does not call the tool."
                          "has no project")))))))
       (if-let* ((session (bound-and-true-p contexture-conversation--session)))
           (funcall tell session)
-        (contexture-request-async 'current-session nil :success tell :error #'ignore)))))
+        (contexture-request-async 'list-sessions '(:current t)
+                                  :success (lambda (sessions) (funcall tell (car sessions)))
+                                  :error #'ignore)))))
 
 ;;;###autoload
 (defun contexture-tools-off (&optional entry)
@@ -272,7 +274,7 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
     ("this conversation"
      (cons 'conversation
            (or (plist-get (bound-and-true-p contexture-conversation--session) :id)
-               (plist-get (contexture-request 'current-session) :id)
+               (plist-get (car (contexture-request 'list-sessions '(:current t))) :id)
                (user-error "No conversation is open; M-x contexture-conversation opens one"))))
     ("this project" (cons 'project (contexture-tools--root)))
     ("other agents in this project" (cons 'agents (contexture-tools--root)))

@@ -2302,9 +2302,10 @@ Their tokens are without those of covered items."
   "Return non-nil if CONTEXT, a name or a list of layers, has items.
 If the server does not answer at once, go by what it last reported."
   (< 0 (or (condition-case nil
-               (plist-get (contexture-request 'count-items
-                                              (contexture--context-params context)
-                                              :timeout 0.08)
+               (plist-get (contexture-request
+                           'list-items
+                           `(:count-only t ,@(contexture--context-params context))
+                           :timeout 0.08)
                           :count)
              (contexture-error (car (contexture--totals-of context))))
            0)))

@@ -219,8 +219,9 @@ model = \"scripted\"\nscript = %S\n" script)
 (defun contexture-demo--expect-count (count)
   "Expect this buffer's context to have COUNT items."
   (contexture-demo--expect
-   (equal count (plist-get (contexture-request 'count-items
-                                               (list :manager (contexture-adding-context)))
+   (equal count (plist-get (contexture-request 'list-items
+                                               (list :manager (contexture-adding-context)
+                                                     :count-only t))
                            :count))
    (format "the context has %d items" count)))
 

@@ -80,7 +80,8 @@ Each is followed by a deletion, and the time is that of one of both."
                      (format "%.1f us without" (bench-quantile bare 0.99))
                      (format "%.2f" (/ cost 10)) "<= 1, of 10 us"
                      (bench-verdict (<= cost 10)))))
-      (contexture-request 'clear-manager (list :manager (contexture-adding-context)))
+      (contexture-request 'remove-items
+                          (list :manager (contexture-adding-context) :all t))
       (set-buffer-modified-p nil)
       (kill-buffer buffer))))
 

@@ -69,7 +69,8 @@
   "Return the result of METHOD, which a client called."
   (pcase method
     ("server-info" '(:name "contexture" :version "bench"))
-    ((or "open-session" "current-session")
+    ("list-sessions" '((:session "bench" :id "ses-1" :manager "bench" :messages 200 :tokens 50000)))
+    ("open-session"
      '(:session "bench" :id "ses-1" :manager "bench" :messages 200 :tokens 50000))
     ("get-messages"
      (cl-loop for number from 1 to bench-repl-messages collect

@@ -249,7 +249,7 @@ pub(crate) const ALL: &[Input] = &[
         ask(client, "undo", "nil")
     }),
     input!("drop-manager of 1,000 items of 60 KB", full_manager, |client, _| {
-        ask(client, "drop-manager", "nil")
+        ask(client, "remove-items", "(:all t :reset t)")
     }),
     input!("list-managers of 5,000", many_managers, |client, _| ask(
         client,

@@ -46,6 +46,8 @@ pub struct Revision {
     pub metadata: Option<Metadata>,
     /// New value of [`Item::live`].
     pub live: Option<bool>,
+    /// True to exempt the item from eviction.
+    pub pinned: Option<bool>,
 }
 
 /// Ids of the items that were added, and of the items that were evicted to make room.
@@ -97,7 +99,8 @@ impl Engine {
         Ok(Added { ids, evicted })
     }
 
-    /// Changes the content, type or metadata of items, or whether they are live.
+    /// Changes the content, type or metadata of items, or whether they are live or pinned. `method`
+    /// is the name of the change.
     ///
     /// # Errors
     /// [`EngineError::NoSuchItem`], [`EngineError::Store`].
@@ -110,11 +113,17 @@ impl Engine {
         let mut updates = Vec::with_capacity(revisions.len());
         for (id, revision) in revisions {
             let slot = self.slot(manager, id)?;
+            let pinned = revision.pinned.unwrap_or(slot.pinned);
+            let is_of_item = !revision.is_only_pin();
             let item = Arc::new(revision.apply(&slot.item));
-            self.held.note_change(&slot.item, &item, self.sessions.caller);
+            if is_of_item {
+                self.held.note_change(&slot.item, &item, self.sessions.caller);
+            }
             if *item != *slot.item {
                 let version = self.counters.give_version();
-                updates.push(Arrival { item, version, pinned: slot.pinned });
+                updates.push(Arrival { item, version, pinned });
+            } else if pinned != slot.pinned {
+                updates.push(Arrival { item: slot.item, version: slot.version, pinned });
             }
         }
         let change = self.plan(manager, |m| m.plan_update(method, updates))?;
@@ -153,16 +162,6 @@ impl Engine {
         self.carry_out_removal(manager, change)
     }
 
-    /// Pins or unpins items. Pinned items are exempt from eviction.
-    ///
-    /// # Errors
-    /// [`EngineError::NoSuchItem`].
-    pub fn pin(&mut self, manager: &str, ids: &[ItemId], pinned: bool) -> Result<(), EngineError> {
-        self.check_items(manager, ids)?;
-        let change = self.plan(manager, |m| m.plan_pin("pin-items", ids, pinned))?;
-        self.carry_out(manager, change)
-    }
-
     /// Moves an item to another place.
     ///
     /// # Errors
@@ -178,7 +177,7 @@ impl Engine {
             named.push(neighbour);
         }
         self.check_items(manager, &named)?;
-        let change = self.plan(manager, |m| m.plan_move("move-item", id, place))?;
+        let change = self.plan(manager, |m| m.plan_move("move-items", id, place))?;
         self.carry_out(manager, change)
     }
 
@@ -326,6 +325,16 @@ impl NewItem {
 }
 
 impl Revision {
+    /// Returns whether the revision pins or unpins the item, and changes nothing else.
+    pub fn is_only_pin(&self) -> bool {
+        self.pinned.is_some() && *self == Self { pinned: self.pinned, ..Self::default() }
+    }
+
+    /// Returns whether the revision makes the item live or a copy, or changes nothing at all.
+    pub fn is_only_live(&self) -> bool {
+        *self == Self { live: self.live, ..Self::default() }
+    }
+
     fn apply(self, old: &Item) -> Item {
         let mut item = old.clone();
         if let Some((content, tokens, counted_by, taken_ms)) = self.content {

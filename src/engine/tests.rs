@@ -69,11 +69,12 @@ fn every_change_is_undone_in_turn() {
     for content in ["a", "b", "c"] {
         add(&mut engine, "m", content).unwrap();
     }
-    engine.run_alone(|e| e.pin("m", &[ItemId(1)], true)).unwrap();
+    let pin = Revision { pinned: Some(true), ..Revision::default() };
+    engine.run_alone(|e| e.update("pin-items", "m", vec![(ItemId(1), pin)])).unwrap();
     engine.run_alone(|e| e.move_item("m", ItemId(3), Place::Index(0))).unwrap();
     let content = Some(("B".into(), 1, "estimate", 5));
     let revision = Revision { content, ..Revision::default() };
-    engine.run_alone(|e| e.update("update-item", "m", vec![(ItemId(2), revision)])).unwrap();
+    engine.run_alone(|e| e.update("update-items", "m", vec![(ItemId(2), revision)])).unwrap();
     engine.run_alone(|e| e.configure("m", Settings { max_items: 2 })).unwrap();
     check(&mut engine, "m", &["a", "B"]);
     engine.run_alone(|e| e.save_set("m", "kept")).unwrap();
@@ -92,8 +93,8 @@ fn every_change_is_undone_in_turn() {
     undone("clear-manager", &["a", "B"]);
     undone("save-set", &["a", "B"]);
     undone("configure-manager", &["c", "a", "B"]);
-    undone("update-item", &["c", "a", "b"]);
-    undone("move-item", &["a", "b", "c"]);
+    undone("update-items", &["c", "a", "b"]);
+    undone("move-items", &["a", "b", "c"]);
     undone("pin-items", &["a", "b", "c"]);
     undone("add-item", &["a", "b"]);
     undone("add-item", &["a"]);

@@ -88,7 +88,10 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
         }
         "agent-q-clear-context" => {
             let Some(manager) = manager(shared).await else { return Ok(Value::Bool(true)) };
-            shared.call("clear-manager", [("manager", manager)]).await.map(done)
+            shared
+                .call("remove-items", [("manager", manager), ("all", Value::Bool(true))])
+                .await
+                .map(done)
         }
         "agent-q-get-context-summary" => summary(shared).await,
         "agent-q-new-conversation" => {
@@ -199,7 +202,10 @@ async fn summary(shared: &Shared) -> Outcome {
         let none = text("No context");
         return Ok(plist([("count", Value::Int(0)), ("types", Value::Nil), ("preview", none)]));
     };
-    let summary = shared.call("count-items", [("manager", manager)]).await?;
+    let summary = {
+        let count = ("count-only", Value::Bool(true));
+        shared.call("list-items", [("manager", manager), count]).await?
+    };
     let field = |name| value_at(&summary, name);
     let preview = match field("count") {
         Value::Int(0) => text("No context"),

@@ -87,7 +87,10 @@ pub(super) async fn run(
     let session = ("session", text(session.name));
     match name {
         "/context" => {
-            let summary = shared.call("count-items", [managers.clone()]).await?;
+            let summary = {
+                let count = ("count-only", Value::Bool(true));
+                shared.call("list-items", [managers.clone(), count]).await?
+            };
             let lines = brief(shared, managers).await?;
             let lines = lines.iter().map(readable::item).collect::<String>();
             let preview = string_at(&summary, "preview").unwrap_or("No context");
@@ -104,7 +107,9 @@ pub(super) async fn run(
             }
             Ok(answers)
         }
-        "/clear" => Ok(readable::answer(&shared.call("clear-manager", [manager]).await?)),
+        "/clear" => Ok(readable::answer(
+            &shared.call("remove-items", [manager, ("all", Value::Bool(true))]).await?,
+        )),
         "/undo" => Ok(readable::answer(&shared.call("undo", [manager]).await?)),
         "/redo" => Ok(readable::answer(&shared.call("redo", [manager]).await?)),
         "/stats" => Ok(readable::answer(&shared.call("session-stats", [session]).await?)),

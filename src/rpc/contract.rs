@@ -28,7 +28,7 @@ const KEPT_ITEMS: &[(&str, &str)] = &[("max-items", "keep-messages")];
 pub(crate) const CONTRACT: [Row; 13] = [
     row("add-context", "add-item"),
     row("get-context", "list-items"),
-    row("clear-context", "clear-manager"),
+    Row { given: Some(("all", true)), ..row("clear-context", "remove-items") },
     row("context-to-string", "context-to-string"),
     row("build-context", "build-window"),
     row("process-turn", "process-turn"),

@@ -14,7 +14,7 @@ use super::client::{Client, Rest};
 use super::error::{application, param_error};
 use super::error_data::ErrorData;
 use super::limits::{LISTS_KEPT, PAGE_BYTES};
-use super::params::not_negative;
+use super::params::{lacks, not_negative};
 use super::{Finish, Step};
 use crate::value::{Key, Value};
 use crate::wire::dialect::Dialect;
@@ -79,6 +79,8 @@ struct Asked {
     /// Size of the page; `None` if the client wants the whole list.
     max_bytes: Option<usize>,
     page: Option<usize>,
+    /// True if the newest entries are last; the hits of a query have the best first.
+    newest_last: bool,
 }
 
 /// Returns the schema of a page of a result. `whole` is the schema of the result itself: a list, or
@@ -138,15 +140,15 @@ pub(super) fn run(
     }
     let fields: Option<Vec<String>> = taken(&mut params, "fields")?;
     let fields = fields.map(|fields| fields::Chosen::new(&fields, paged.lists, result()));
+    let newest_last = paged.newest_last && lacks(&params, "query");
     let mut asked = Asked {
         fields: fields.transpose()?,
         is_brief: !paged.brief.is_empty() && taken(&mut params, "brief")?.unwrap_or(false),
         max_bytes,
         page: paged.page,
+        newest_last,
     };
-    if asked.max_bytes.is_some()
-        && (paged.page.is_some() || paged.newest_last || paged.most.is_some())
-    {
+    if asked.max_bytes.is_some() && (paged.page.is_some() || newest_last || paged.most.is_some()) {
         let limit = taken(&mut params, "limit")?;
         asked.page = not_negative("limit", limit)?.or(paged.page);
         if let Some(most) = paged.most {
@@ -227,6 +229,10 @@ impl Asked {
         most_bytes: usize,
     ) -> Result<Value, WireError> {
         let is_list = paged.lists.is_empty();
+        if is_list && !matches!(result, Value::List(_) | Value::Nil) {
+            // The call asked for something other than the list, such as the number of its entries.
+            return Ok(result);
+        }
         let mut whole = match is_list {
             true => Value::Map(vec![(ITEMS.into(), result)]),
             false => result,
@@ -255,7 +261,7 @@ impl Asked {
         let rest = Rest {
             method,
             lists,
-            newest_last: paged.newest_last,
+            newest_last: self.newest_last,
             page: self.page,
             is_clamped: paged.most.is_some_and(|most| entries as i64 >= most),
             bytes: 0,

@@ -163,7 +163,7 @@ pub(super) struct SessionStats<'a> {
     stats: HistoryStats,
     /// Number of messages in the log.
     log: u64,
-    /// Number of turns in the conversation, without those that were rolled back; `current-session`
+    /// Number of turns in the conversation, without those that were rolled back; `list-sessions`
     /// counts the turns of the log.
     turns: u64,
     /// Number of pruned messages.

@@ -150,9 +150,9 @@ fn bad_parameters_are_refused_by_name() {
         "answer-tokens must be 1 or more, got 0",
     );
     check(
-        "move-item",
+        "move-items",
         "(:id \"ctx-1\")",
-        "to is required unless before or after is given; give exactly one of the three",
+        "to is required unless into, before or after is given; give exactly one of the four",
     );
 }
 

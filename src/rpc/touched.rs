@@ -6,8 +6,8 @@ use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
 
-/// Method that takes the texts in a client's buffers. These do not depend on earlier calls, so the
-/// method need not wait for any.
+/// Method that takes the texts in a client's buffers as its `:items`. These do not depend on earlier
+/// calls, so the call need not wait for any.
 const OF_BUFFERS: &str = "update-items";
 
 /// The part of the state that a call is about, and whether the call may change that part.
@@ -57,11 +57,11 @@ impl Method {
     fn subject(&self, params: &Value) -> Subject {
         let takes = |name: &str| self.params().iter().any(|param| param.name == name);
         let given = |name: &str| named(params, name);
-        if ["calls", "into"].into_iter().any(takes) {
+        if takes("calls") || takes("into") && !lacks(params, "into") {
             // The calls of a batch may be about anything, and items may move between managers.
             return Subject::Everything;
         }
-        if self.name == OF_BUFFERS {
+        if self.name == OF_BUFFERS && !lacks(params, "items") {
             return Subject::Nothing;
         }
         // Sets belong to no manager, and some methods read several managers.
@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn only_the_texts_of_buffers_wait_for_nothing() {
-        check(OF_BUFFERS, "(:manager m :items nil)", Subject::Nothing);
+        check(OF_BUFFERS, "(:manager m :items [])", Subject::Nothing);
+        check(OF_BUFFERS, "(:manager m :id i)", Subject::Manager("m".to_owned()));
         let session = |name: &str| Subject::Session(Some(name.to_owned()));
         check("build-window", "(:session s :items nil)", session("s"));
         check("build-window", "(:session s)", session("s"));
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn a_name_may_have_text_properties() {
         let manager = Subject::Manager("m".to_owned());
-        check("clear-manager", "(:manager #(\"m\" 0 1 (face bold)))", manager);
+        check("clear-context", "(:manager #(\"m\" 0 1 (face bold)))", manager);
         let session = Subject::Session(Some("s".to_owned()));
         check("add-message", "(:session #(\"s\" 0 1 (face bold)))", session);
     }

@@ -61,7 +61,7 @@ An answer that is nil takes the default."
 
 (defun contexture-conversations-tests--current ()
   "Return the current conversation."
-  (contexture-request 'current-session))
+  (car (contexture-request 'list-sessions '(:current t))))
 
 (defun contexture-conversations-tests--in-view ()
   "Return how many messages of the current conversation are in view."

@@ -10,14 +10,14 @@
   (contexture-ert-with-handler
       (lambda (method params)
         (pcase method
-          ('count-items (list 'result (list :manager (plist-get params :manager))))
+          ('list-sets (list 'result (list :manager (plist-get params :manager))))
           ('undo '(error 7 "nothing to undo" (:kind :none)))))
-    (should (equal (contexture-request 'count-items '(:manager "λ")) '(:manager "λ")))
+    (should (equal (contexture-request 'list-sets '(:manager "λ")) '(:manager "λ")))
     (should (equal (should-error (contexture-request 'undo '(:manager "m")))
                    '(contexture-error "nothing to undo" 7 (:kind :none))))
     (should (string-search "has no method redo"
                            (cadr (should-error (contexture-request 'redo)))))
-    (llm-ert-should-called 'count-items '(:manager "λ"))))
+    (llm-ert-should-called 'list-sets '(:manager "λ"))))
 
 (ert-deftest contexture-ert-handler-notifies-and-waits-at-steps ()
   (let (told)

@@ -415,7 +415,7 @@ Fail unless that Emacs ends by itself."
     (let (answer)
       (contexture-request-async 'chat '(:session "s" :content "Why?")
                                 :success (lambda (it) (setq answer it)))
-      (contexture-request-async 'count-items '(:manager "m"))
+      (contexture-request-async 'list-items '(:count-only t :manager "m"))
       (llm-ert-wait-for answer))
     (llm-ert-wait-for (= left 0))))
 

@@ -72,7 +72,7 @@
 (ert-deftest contexture-explain-names-items-that-are-not-whole ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 2)
-    (let ((manager (plist-get (contexture-request 'current-session nil) :manager)))
+    (let ((manager (plist-get (car (contexture-request 'list-sessions '(:current t))) :manager)))
       (dotimes (_ 3)
         (contexture-request 'add-context (list :manager manager :brief t
                                                :content (apply #'concat (make-list 300 "word "))))))

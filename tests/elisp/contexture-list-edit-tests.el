@@ -98,7 +98,7 @@
 (ert-deftest contexture-list-edits-overwrite-nothing-unseen ()
   (contexture-list-tests--editing
     (insert "mine ")
-    (contexture-request 'update-item
+    (contexture-request 'update-items
                         (list :manager "m" :content "theirs"
                               :id (plist-get contexture-list-item--edited :id)))
     (contexture-test-message "changed elsewhere meanwhile.* again overwrites"

@@ -347,7 +347,7 @@
                     (push (car row) made)
                     (apply line row arguments)))
                  (id (plist-get (nth 1 contexture-list--items) :id)))
-        (contexture-request 'pin-items (list :manager "m" :id id))
+        (contexture-request 'update-items (list :manager "m" :id id :pinned t))
         (llm-ert-wait-for (equal (contexture-list-tests--column 0) '("" "*" "")))
         (should (member (delete-dups made) ; the minute may have ended
                         (list (list id)

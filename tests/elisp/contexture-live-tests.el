@@ -167,7 +167,7 @@
     (insert "ninth\n")
     (contexture-live-tests--check (buffer-string))
     (set-buffer-modified-p nil)
-    (contexture-request 'clear-manager '(:manager "a.txt"))
+    (contexture-request 'remove-items '(:all t :manager "a.txt"))
     (revert-buffer t t)
     (contexture-test-message "^Added" (contexture-add-file file))
     (llm-ert-wait-for (contexture-test-item-ids))
@@ -403,7 +403,7 @@
     (insert "x")
     (should (equal (plist-get (contexture-test-only-item "of another") :content)
                    "xsecond\nthird\n"))
-    (contexture-request 'clear-manager '(:manager "of another"))
+    (contexture-request 'remove-items '(:all t :manager "of another"))
     (llm-ert-wait-for (null (contexture-test-item-ids)))))
 
 (ert-deftest contexture-live-changes-of-which-an-answer-told-are-not-asked-about ()

@@ -255,7 +255,7 @@
   (contexture-menu-tests--in-buffer
     (contexture-set-limit 1)
     (contexture-add-file buffer-file-name 1 1)
-    (contexture-request 'pin-items '(:manager "a.txt" :id "ctx-1"))
+    (contexture-request 'update-items '(:pinned t :manager "a.txt" :id "ctx-1"))
     (contexture-test-message
         "^Nothing added to buffer a\\.txt: the context is full; it holds at most 1 (1 \
 pinned); unpin or remove some, or raise the limit with M-x contexture-set-limit$"

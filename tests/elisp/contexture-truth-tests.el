@@ -269,7 +269,7 @@
 
 (defun contexture-truth-tests--clear ()
   "Empty the context, so that there is room."
-  (contexture-request 'clear-manager '(:manager "*shared*"))
+  (contexture-request 'remove-items '(:all t :manager "*shared*"))
   (setq contexture-truth-tests--theirs nil)
   (contexture-test-settle)
   "clear")

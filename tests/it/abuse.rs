@@ -133,16 +133,16 @@ const CALLS: &[(&str, &str)] = &[
     ("context-to-string", r#"(:format :xml :max-tokens 200 :limit 3)"#),
     ("render-items", r#"(:managers ("m" "n") :max-tokens 50)"#),
     ("remove-items", r#"(:manager "m" :ids ("ctx-3" "ctx-4"))"#),
-    ("update-item", r#"(:manager "m" :id "ctx-2" :content "new")"#),
-    ("move-item", r#"(:manager "m" :id "ctx-2" :to 0)"#),
-    ("pin-items", r#"(:manager "m" :id "ctx-2" :pinned nil)"#),
+    ("update-items", r#"(:manager "m" :id "ctx-2" :content "new")"#),
+    ("move-items", r#"(:manager "m" :id "ctx-2" :to 0)"#),
+    ("update-items", r#"(:manager "m" :id "ctx-2" :pinned nil)"#),
     ("undo", r#"(:manager "m")"#),
     ("clear-context", r#"(:manager "m")"#),
     ("configure-manager", r#"(:manager "m" :max-items 40)"#),
     ("save-set", r#"(:name "s" :manager "m")"#),
     ("load-set", r#"(:name "s" :manager "n" :mode :append)"#),
     ("refresh-items", r#"(:manager "m")"#),
-    ("count-items", "nil"),
+    ("list-items", "(:count-only t)"),
     ("list-managers", "nil"),
     ("server-info", "nil"),
     ("subscribe", "(:topics (:context-changed :stats))"),
@@ -238,7 +238,7 @@ fn a_client_that_does_not_read_costs_little_and_harms_nobody() {
     for (method, params) in [
         ("get-context", "(:manager \"big\")"),
         ("context-to-string", "(:manager \"big\")"),
-        ("update-item", "(:manager \"big\" :id \"ctx-1\" :type :text)"),
+        ("update-items", "(:manager \"big\" :id \"ctx-1\" :type :text)"),
     ] {
         let mut deaf = UnixStream::connect(&server.socket).unwrap();
         let call = format!("(:id 1 :method {method} :params {params})\n");
@@ -249,7 +249,7 @@ fn a_client_that_does_not_read_costs_little_and_harms_nobody() {
         assert_eq!(&begin, b"(:id 1 :result");
         for _ in 0..50 {
             other.ok("ping", "nil");
-            other.ok("count-items", "(:manager \"big\")");
+            other.ok("list-items", "(:count-only t :manager \"big\")");
         }
     }
     assert!(server.process.is_running());

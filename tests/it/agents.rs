@@ -183,7 +183,7 @@ fn what_waits_can_be_cancelled_and_undone() {
     assert_eq!(waiting(&mut emacs), std::slice::from_ref(&id));
     // One that moves waits on.
     let there = format!("(:id {id:?} :manager {} :into \"there\")", quoted(&manager));
-    emacs.ok("transfer-items", &there);
+    emacs.ok("move-items", &there);
     assert_eq!(agents(&mut emacs)["waiting"][0]["manager"], "there");
     let refused =
         emacs.fails("push-next", &format!("(:id \"ctx-99\" :manager {})", quoted(&manager)));

@@ -189,7 +189,7 @@ fn messages_name_parameters_and_methods_as_the_dialect_spells_them() {
         ("list-items", "(:max-items 1)"),
         ("list-items", "(:fields (:no-such))"),
         ("list-items", "(:max-bytes 1)"),
-        ("current-session", "nil"),
+        ("get-messages", "nil"),
         ("chat", "(:content \"hi\")"),
         ("batch", "(:atomic t :calls ((:method remove-items :params (:id \"ctx-9\"))))"),
         ("batch", "(:atomic t :calls ((:method list-items :params (:max-items 1))))"),
@@ -280,7 +280,7 @@ fn turns_count_the_log_in_one_place_and_the_conversation_in_the_other() {
     client.ok("checkpoint", "nil");
     client.ok("add-message", "(:content \"2\")");
     client.ok("rollback", "nil");
-    assert_eq!(client.ok("current-session", "nil")["turns"], 2);
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["turns"], 2);
     assert_eq!(client.ok("session-stats", "nil")["turns"], 1);
 }
 
@@ -320,9 +320,9 @@ fn filters_pass_over_ids_that_do_not_exist_and_changes_fail() {
     }
     let changes = [
         ("remove-items", "(:ids (\"ctx-1\" \"ctx-9\"))", "no-such-item"),
-        ("pin-items", "(:ids (\"ctx-1\" \"ctx-9\"))", "no-such-item"),
+        ("update-items", "(:pinned t :ids (\"ctx-1\" \"ctx-9\"))", "no-such-item"),
         ("refresh-items", "(:ids (\"ctx-1\" \"ctx-9\"))", "no-such-item"),
-        ("move-item", "(:id \"ctx-1\" :before \"ctx-9\")", "no-such-item"),
+        ("move-items", "(:id \"ctx-1\" :before \"ctx-9\")", "no-such-item"),
         ("pin-message", "(:ids (\"msg-1\" \"msg-9\"))", "no-such-message"),
         ("forget", "(:id \"mem-9\")", "no-such-memory"),
         ("rollback", "(:checkpoint \"chk-9\")", "no-checkpoint"),
@@ -351,7 +351,7 @@ fn the_first_page_has_the_newest_and_says_that_a_limit_was_hit() {
     assert!(page["items"][0]["message"].as_str().unwrap().starts_with("2 "), "{page}");
     let moved = client.ok("add-item", "(:content \"1\")");
     client.ok("add-item", "(:content \"2\")");
-    let order = client.ok("move-item", &format!("(:id {} :to 99)", moved["id"]));
+    let order = client.ok("move-items", &format!("(:id {} :to 99)", moved["id"]));
     assert_eq!(order["ids"][1], moved["id"]);
 }
 

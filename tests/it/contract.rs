@@ -112,7 +112,7 @@ fn a_call_can_be_repeated_under_either_name() {
     let mut client = Home::new().ephemeral(&[]);
     let add = "(:content \"x\" :request-key \"k\")";
     assert_eq!(client.ok("add-item", add), client.ok("add-context", add));
-    assert_eq!(client.ok("count-items", "nil")["count"], 1);
+    assert_eq!(client.ok("list-items", "(:count-only t)")["count"], 1);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn mount(args: &[&str]) -> bool {
 fn read_everything(client: &mut Client) {
     for (method, params) in [
         ("get-context", "nil"),
-        ("count-items", "nil"),
+        ("list-items", "(:count-only t)"),
         ("list-managers", "nil"),
         ("render-items", "nil"),
         ("list-sets", "nil"),

@@ -110,7 +110,7 @@ fn null_leaves_a_parameter_out_in_json_whatever_it_is() {
     };
     let mut ok = |method: &str, params: &str| ask(&mut client, method, params).unwrap();
     ok("open_session", r#"{"name":"a","manage":true,"current":null}"#);
-    assert_eq!(ok("current_session", "{}")["session"], "a");
+    assert_eq!(ok("list_sessions", r#"{"current":true}"#)[0]["session"], "a");
     let settings = ok("configure_session", r#"{"manage":null,"tools":null,"versioning":null}"#);
     assert_eq!((&settings["manage"], &settings["versioning"]), (&true.into(), &true.into()));
     assert_eq!(ok("configure_session", r#"{"manage":false}"#)["manage"], false);
@@ -119,8 +119,13 @@ fn null_leaves_a_parameter_out_in_json_whatever_it_is() {
     let add = r#"{"content":"x","live":true,"metadata":{"filename":"/a"},"type":null}"#;
     let item = ok("add_context", add);
     let id = item["id"].as_str().unwrap();
-    assert_eq!(ok("update_item", &format!(r#"{{"id":"{id}","live":null}}"#))["live"], true);
-    assert_eq!(ok("pin_items", &format!(r#"{{"id":"{id}","pinned":null}}"#))["pinned"], true);
+    for (pinned, expected) in
+        [("true", Json::from(true)), ("null", true.into()), ("false", false.into())]
+    {
+        let update = format!(r#"{{"id":"{id}","live":null,"pinned":{pinned}}}"#);
+        let item = &ok("update_items", &update)["item"];
+        assert_eq!((&item["live"], &item["pinned"]), (&true.into(), &expected), "{pinned}");
+    }
     let missing = ask(&mut client, "add_context", r#"{"content":null}"#).unwrap_err();
     assert_eq!(missing.message, "content is required");
     let lists = ask(&mut client, "prune_context", r#"{"messages":null}"#).unwrap_err();

@@ -72,7 +72,7 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     check("a.txt", "", "not-absolute", "a.txt");
     check("/ssh:host:/x", "", "not-local", "another machine");
     client.ok("add-file", &at(&large, ":max-file-bytes 2000000 :brief t"));
-    assert_eq!(client.ok("count-items", "nil")["count"], 1);
+    assert_eq!(client.ok("list-items", "(:count-only t)")["count"], 1);
 }
 
 #[test]
@@ -171,8 +171,8 @@ fn a_directory_without_room_is_told_what_does_not_fit() {
     let mut client = home.ephemeral(&[]);
     client.ok("configure-manager", "(:max-items 2)");
     client.ok("add-tree", &at(&root, ":live t"));
-    client.ok("pin-items", "(:id \"ctx-1\")");
-    client.ok("pin-items", "(:id \"ctx-2\")");
+    client.ok("update-items", "(:pinned t :id \"ctx-1\")");
+    client.ok("update-items", "(:pinned t :id \"ctx-2\")");
     home.write("d/c.txt", "c\n");
     let live = client.fails("add-tree", &at(&root, ":live t")).message;
     assert!(live.starts_with("1 file ("), "{live}");
@@ -383,7 +383,7 @@ fn live_items_are_read_again_whenever_they_are_rendered() {
     let items = client.ok("get-context", "nil");
     assert_eq!((&items[0]["content"], &items[0]["live"]), (&"second\n".into(), &true.into()));
     assert_eq!((&items[1]["content"], &items[1]["state"]), (&"first\n".into(), &"stale".into()));
-    client.ok("update-item", "(:id \"ctx-1\" :live nil)");
+    client.ok("update-items", "(:id \"ctx-1\" :live nil)");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(states(&mut client)[0], "missing");
 }

@@ -15,7 +15,7 @@ const LISTS: [(&str, &str, &str); 11] = [
     ("get-context", "managers", ""),
     ("refresh-items", "ids", ""),
     ("remove-items", "ids", ""),
-    ("pin-items", "ids", ""),
+    ("update-items", "ids", ":pinned t"),
 ];
 
 fn with_a_session(home: &Home) -> Client {
@@ -63,12 +63,12 @@ fn false_and_empty_metadata_can_be_said_in_lisp() {
     let add = "(:content \"x\" :live t :metadata (:filename \"/a\" :k 1))";
     let id = client.ok("add-context", add)["id"].as_str().unwrap().to_owned();
     for no in [":false", ":json-false"] {
-        client.ok("update-item", &format!("(:id \"{id}\" :live t)"));
-        let now = client.ok("update-item", &format!("(:id \"{id}\" :live {no})"));
-        assert!(is_nil(&now["live"]), "{no}: {now}");
+        client.ok("update-items", &format!("(:id \"{id}\" :live t)"));
+        let now = client.ok("update-items", &format!("(:id \"{id}\" :live {no})"));
+        assert!(is_nil(&now["item"]["live"]), "{no}: {now}");
     }
-    let now = client.ok("update-item", &format!("(:id \"{id}\" :metadata nil)"));
-    assert_eq!(now["metadata"]["k"], 1, "nil leaves it as it is");
-    let now = client.ok("update-item", &format!("(:id \"{id}\" :metadata [])"));
-    assert!(is_nil(&now["metadata"]), "{now}");
+    let now = client.ok("update-items", &format!("(:id \"{id}\" :metadata nil)"));
+    assert_eq!(now["item"]["metadata"]["k"], 1, "nil leaves it as it is");
+    let now = client.ok("update-items", &format!("(:id \"{id}\" :metadata [])"));
+    assert!(is_nil(&now["item"]["metadata"]), "{now}");
 }

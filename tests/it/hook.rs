@@ -83,7 +83,7 @@ fn a_session_is_given_what_changed_and_nothing_twice() {
     let text = prompted(&home, "one");
     assert!(text.contains("the first mark") && text.contains("\\u{1b}[31msecond"), "{text}");
     assert_eq!(prompted(&home, "one"), "");
-    emacs.ok("update-item", &format!("(:id {first:?} :manager {manager:?} :content \"changed\")"));
+    emacs.ok("update-items", &format!("(:id {first:?} :manager {manager:?} :content \"changed\")"));
     let text = prompted(&home, "one");
     assert!(text.contains("changed") && !text.contains("second"), "{text}");
     emacs.ok("remove-items", &format!("(:ids ({first:?}) :manager {manager:?})"));

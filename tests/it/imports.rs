@@ -52,7 +52,7 @@ fn a_recording_becomes_a_session_that_grows_with_its_file() {
     );
     assert_eq!(imported["left_out"][0]["kind"], "progress");
     assert_eq!(imported["left_out"][0]["first_line"], 4);
-    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "mine");
     let listed = client.ok("list-sessions", "(:project \"/srv/db\")");
     assert!(listed[0]["source"].as_str().unwrap().ends_with("records/a.jsonl"), "{listed}");
     assert_eq!(
@@ -405,7 +405,7 @@ fn a_subagents_session_belongs_to_its_parent_and_stands_below_it() {
     let messages = client.ok("get-messages", &format!("(:session \"{id}\" :view :log)"));
     assert_eq!(messages[0]["role"], "assistant", "{messages}");
     // The latest session is never a subagent's.
-    let current = client.ok("current-session", "nil");
+    let current = client.ok("list-sessions", "(:current t)")[0].clone();
     assert!(is_nil(&current["part_of"]) && current["agent_session"] != "c5", "{current}");
     client.end();
 }

@@ -15,13 +15,13 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
     vec![
         ("add-context", of_m(":content \"one\" :metadata (:a_b (1 . 2) :origin :region)")),
         ("batch", ":calls ((:method add-item :params (:content \"in a batch\")))".to_owned()),
-        ("transfer-items", ":id \"ctx-2\" :into \"there\"".to_owned()),
+        ("move-items", ":id \"ctx-2\" :into \"there\"".to_owned()),
         ("add-file", of_m(&format!(":path {}", quoted(&format!("{folder}/a.txt"))))),
         ("add-tree", of_m(&format!(":path {project}"))),
-        ("update-item", of_m(":id \"ctx-1\" :content \"two\"")),
-        ("move-item", of_m(":id \"ctx-1\" :to 1")),
-        ("pin-items", of_m(":id \"ctx-1\"")),
-        ("freeze-items", of_m(":id \"ctx-1\"")),
+        ("update-items", of_m(":id \"ctx-1\" :content \"two\"")),
+        ("move-items", of_m(":id \"ctx-1\" :to 1")),
+        ("update-items", of_m(":pinned t :id \"ctx-1\"")),
+        ("update-items", of_m(":live :false :id \"ctx-1\"")),
         ("update-items", of_m(":items ((:id \"ctx-1\" :content \"z\"))")),
         ("refresh-items", of_m("")),
         ("push-next", of_m(":id \"ctx-1\"")),
@@ -34,7 +34,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("redo", of_m("")),
         ("configure-manager", of_m(":max-items 7")),
         ("clear-context", of_m("")),
-        ("drop-manager", of_m("")),
+        ("remove-items", of_m(":all t :reset t ")),
         ("process-turn", ":content \"which port?\"".to_owned()),
         ("add-message", ":content \"said\" :pinned t".to_owned()),
         ("configure-session", ":grounding-memories 3".to_owned()),
@@ -117,9 +117,9 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     let called: BTreeSet<&str> = called.map(now).collect();
     assert_eq!(called, taking);
     let mut answers = Vec::new();
-    for (method, params) in &calls {
+    for (number, (method, params)) in calls.iter().enumerate() {
         client.ok("open-session", "(:create nil :name \"a\")");
-        let call = format!("({params} :request-key \"k\")");
+        let call = format!("({params} :request-key \"k{number}\")");
         let first = client.ok(method, &call);
         let after = state(&mut client);
         assert_eq!(client.ok(method, &call), first, "{method}");
@@ -130,8 +130,9 @@ fn every_change_is_answered_alike_and_made_once_however_often_it_is_sent() {
     client.end();
     let mut client = home.stdio(&[]);
     client.ok("open-session", "(:create nil :name \"renamed\")");
-    for ((method, params), first) in calls.iter().zip(answers) {
-        assert_eq!(client.ok(method, &format!("({params} :request-key \"k\")")), first, "{method}");
+    for (number, ((method, params), first)) in calls.iter().zip(answers).enumerate() {
+        let call = format!("({params} :request-key \"k{number}\")");
+        assert_eq!(client.ok(method, &call), first, "{method}");
     }
     assert_eq!(state(&mut client), after);
 }
@@ -156,7 +157,7 @@ fn a_key_is_for_one_call_in_one_place() {
             "add-message",
             &format!("(:session {session:?} :content \"q\" :request-key \"k\")"),
         );
-        assert_eq!(client.ok("current-session", "nil")["messages"], 1);
+        assert_eq!(client.ok("list-sessions", "(:current t)")[0]["messages"], 1);
     }
 }
 

@@ -238,25 +238,26 @@ fn items_move_between_layers_and_back() {
     add(&mut client, "a", "1");
     let id = add(&mut client, "a", "2");
     add(&mut client, "b", "3");
-    let moved = client.ok("transfer-items", &format!("(:id {id:?} :manager \"a\" :into \"b\")"));
-    assert_eq!((&moved["ids"][0], &moved["count"]), (&id.as_str().into(), &2.into()));
+    let moved = client.ok("move-items", &format!("(:id {id:?} :manager \"a\" :into \"b\")"));
+    assert_eq!((&moved["ids"][1], &moved["count"]), (&id.as_str().into(), &2.into()));
+    assert_eq!(moved["manager"], "b");
     assert_eq!(client.contents("a"), ["1"]);
     assert_eq!(client.contents("b"), ["3", "2"]);
     // From either side.
     client.ok("undo", "(:manager \"b\")");
     assert_eq!((client.contents("a").len(), client.contents("b").len()), (2, 1));
-    client.ok("transfer-items", &format!("(:ids ({id:?}) :manager \"a\" :into \"b\")"));
+    client.ok("move-items", &format!("(:ids ({id:?}) :manager \"a\" :into \"b\")"));
     client.ok("undo", "(:manager \"a\")");
     assert_eq!((client.contents("a").len(), client.contents("b").len()), (2, 1));
     // After another change there, too, and that one can still be undone.
-    client.ok("transfer-items", &format!("(:ids ({id:?}) :manager \"a\" :into \"b\")"));
+    client.ok("move-items", &format!("(:ids ({id:?}) :manager \"a\" :into \"b\")"));
     add(&mut client, "b", "4");
     client.ok("undo", "(:manager \"a\")");
     assert_eq!(client.contents("a"), ["1", "2"]);
     assert_eq!(client.contents("b"), ["3", "4"]);
     client.ok("undo", "(:manager \"b\")");
     assert_eq!((client.contents("a"), client.contents("b").len()), (vec!["1".to_owned()], 3));
-    let error = client.fails("transfer-items", &format!("(:id {id:?} :into \"*shared*\")"));
+    let error = client.fails("move-items", &format!("(:id {id:?} :into \"*shared*\")"));
     assert_eq!(error.param(), "into");
     client.end();
     let mut client = home.stdio(&[]);
@@ -279,7 +280,7 @@ fn several_managers_are_sent_in_their_order_without_repeats() {
     let shown: Vec<_> = items.as_array().unwrap().iter().map(shown).collect();
     let pair = |content: &str, manager: &str| (Json::from(content), Json::from(manager));
     assert_eq!(shown, [pair("more", "middle"), pair("new", "special"), pair("note", "special")]);
-    assert_eq!(client.ok("count-items", layers)["count"], 3);
+    assert_eq!(client.ok("list-items", &layers.replace("(:", "(:count-only t :"))["count"], 3);
     let text = client.ok("context-to-string", layers);
     let text = text.as_str().unwrap();
     assert!(text.find("more") < text.find("new") && text.matches("note").count() == 1, "{text}");
@@ -302,7 +303,7 @@ fn windows_show_the_layers_of_their_session() {
     client.add("project:/p/", "of the project");
     client.add("other", "of another");
     client.ok("open-session", "(:name \"s\" :managers (\"*shared*\" \"project:/p/\"))");
-    let own = client.ok("current-session", "nil")["manager"].as_str().unwrap().to_owned();
+    let own = client.ok("list-sessions", "(:current t)")[0]["manager"].as_str().unwrap().to_owned();
     client.add(&own, "only here");
     client.ok("add-message", "(:role :user :content \"question\")");
     let mut window = |params: &str| {
@@ -317,7 +318,7 @@ fn windows_show_the_layers_of_their_session() {
     assert!(text.contains("of another") && !text.contains("only here"), "{text}");
     assert!(!window("(:items nil)").contains("only here"));
     client.ok("configure-session", "(:session \"s\" :managers (\"other\"))");
-    let row = client.ok("current-session", "nil");
+    let row = client.ok("list-sessions", "(:current t)")[0].clone();
     assert_eq!((&row["managers"][0], &row["managers"][1]), (&"other".into(), &own.as_str().into()));
     let fork = client.ok("fork-session", "(:session \"s\")");
     assert_eq!(fork["managers"][0], "other");

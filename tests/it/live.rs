@@ -238,19 +238,19 @@ fn a_frozen_item_stays_as_it_is_and_says_of_when() {
     let path = home.write("p/a.rs", text());
     let mut client = home.ephemeral(&[]);
     mark(&mut client, &path);
-    assert_eq!(client.ok("freeze-items", "(:id \"ctx-1\")")["frozen"], true);
+    assert_eq!(client.ok("update-items", "(:live :false :id \"ctx-1\")")["updated"], 1);
     home.write("p/a.rs", text().replace("b * 2", "b * 3"));
     let text = shown(&mut client);
     assert!(
         text.contains("b * 2") && text.contains(" UTC]\n") && !text.contains("stale"),
         "{text}"
     );
-    client.ok("freeze-items", "(:ids (\"ctx-1\") :frozen nil)");
+    client.ok("update-items", "(:ids (\"ctx-1\") :live t)");
     let text = shown(&mut client);
     assert!(text.contains("b * 3") && !text.contains("as of"), "{text}");
     client.add("*shared*", "no file");
-    let error = client.fails("freeze-items", "(:id \"ctx-2\" :frozen nil)");
-    assert!(error.message.contains("ctx-2 has no absolute metadata.filename"), "{error:?}");
+    let error = client.fails("update-items", "(:id \"ctx-2\" :live t)");
+    assert!(error.message.contains("live needs metadata.filename"), "{error:?}");
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn stale_items_and_snapshots_are_listed_with_their_date() {
     assert!(client.ok("list-items", "(:brief t)")[0].get("as_of").is_none());
     home.write("p/a.rs", "gone\n");
     assert!(client.ok("list-items", "(:brief t)")[0]["as_of"].is_i64());
-    client.ok("freeze-items", "(:id \"ctx-1\")");
+    client.ok("update-items", "(:live :false :id \"ctx-1\")");
     assert!(client.ok("list-items", "(:brief t)")[0]["as_of"].is_i64());
 }
 

@@ -191,7 +191,7 @@ fn a_rendering_never_exceeds_max_tokens_and_reports_what_went() {
         let content = format!("line {number} of code\n").repeat(1 + number);
         client.add("*shared*", &content);
     }
-    client.ok("pin-items", "(:id \"ctx-3\")");
+    client.ok("update-items", "(:pinned t :id \"ctx-3\")");
     let whole = client.ok("render-items", "nil");
     let all = whole["tokens"].as_u64().unwrap();
     assert_eq!(whole["text"], client.ok("context-to-string", "nil"));
@@ -228,7 +228,7 @@ fn the_oldest_unpinned_items_are_left_out_first() {
     for name in ["one", "two", "three"] {
         client.add("*shared*", &format!("{name}\n").repeat(20));
     }
-    client.ok("pin-items", "(:id \"ctx-1\")");
+    client.ok("update-items", "(:pinned t :id \"ctx-1\")");
     let all = client.ok("render-items", "nil")["tokens"].as_u64().unwrap();
     let rendered = client.ok("render-items", &format!("(:max-tokens {})", all - 1));
     let fates: Vec<_> = rendered["report"].as_array().unwrap().iter().map(|v| &v["fate"]).collect();

@@ -42,7 +42,7 @@ fn redraw(client: &mut Client) {
         ("list-managers", "nil"),
         ("list-checkpoints", "nil"),
         ("list-revisions", "nil"),
-        ("current-session", "nil"),
+        ("list-sessions", "(:current t)"),
         ("server-info", "nil"),
     ] {
         client.ok(method, params);
@@ -163,7 +163,7 @@ fn a_client_is_told_which_changes_are_its_own() {
     one.add("m", "x");
     assert_eq!(one.notification("context-changed")["own"], true);
     assert_eq!(other.notification("context-changed").get("own"), None);
-    other.ok("clear-manager", "(:manager \"m\")");
+    other.ok("remove-items", "(:all t :manager \"m\")");
     assert_eq!(other.notification("context-changed")["own"], true);
     assert_eq!(one.notification("context-changed").get("own"), None);
 }

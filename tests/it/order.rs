@@ -56,7 +56,7 @@ fn walks_refreshes_and_changes_of_one_manager_keep_their_order() {
     for _ in 0..6 {
         for (method, params) in [
             ("add-tree", &*add),
-            ("pin-items", "(:manager \"m\" :ids nil)"),
+            ("update-items", "(:pinned t :manager \"m\" :ids nil)"),
             ("add-item", "(:manager \"m\" :content \"x\")"),
             ("refresh-items", "(:manager \"m\")"),
         ] {

@@ -131,7 +131,7 @@ static FEATURES: &[Feature] = &[
     Feature {
         name: "items",
         prepared: |client| {
-            let manager = client.ok("current-session", "nil")["manager"].clone();
+            let manager = client.ok("list-sessions", "(:current t)")[0]["manager"].clone();
             client.add(manager.as_str().unwrap(), "the item of the context says pear");
         },
         missing: |_, sent| lacks(sent, "the item of the context says pear"),

@@ -148,14 +148,14 @@ fn pinned_items_are_exempt_and_a_manager_full_of_them_refuses() {
     client.ok("add-context", "(:content \"a\" :pinned t)");
     client.add("*shared*", "b");
     assert_eq!(ids(&client.ok("add-context", "(:content \"c\")")["evicted"]), ["ctx-2"]);
-    client.ok("pin-items", "(:ids (\"ctx-3\"))");
+    client.ok("update-items", "(:pinned t :ids (\"ctx-3\"))");
     let error = client.fails("add-context", "(:content \"d\")");
     assert_eq!((error.code, error.kind()), (1, "capacity-full"));
     assert_eq!((&error.data["capacity"], &error.data["pinned"]), (&2.into(), &2.into()));
     assert_eq!(client.contents("*shared*"), ["a", "c"]);
     let error = client.fails("configure-manager", "(:max-items 1)");
     assert_eq!(error.kind(), "pinned-exceed-capacity");
-    client.ok("pin-items", "(:id \"ctx-1\" :pinned nil)");
+    client.ok("update-items", "(:id \"ctx-1\" :pinned nil)");
     assert_eq!(ids(&client.ok("add-context", "(:content \"e\")")["evicted"]), ["ctx-1"]);
 }
 
@@ -172,7 +172,7 @@ fn sixty_steps_are_undone_across_a_restart() {
         assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], "add-item");
         let last = client.ok("get-context", "(:manager \"m\" :limit 1)");
         assert_eq!(last[0]["content"], (number - 1).to_string());
-        assert_eq!(client.ok("count-items", "(:manager \"m\")")["count"], 50);
+        assert_eq!(client.ok("list-items", "(:count-only t :manager \"m\")")["count"], 50);
     }
 }
 
@@ -184,21 +184,28 @@ fn every_change_can_be_undone_across_a_restart() {
     let mut client = home.stdio(&[]);
     let mut states = Vec::new();
     let state = |client: &mut Client| client.ok("get-context", "nil");
+    // Each with the name that `undo` has for the change, if that is not the method's.
+    let names = |method: &str, params: &str| match (method, params) {
+        ("update-items", params) if params.contains(":pinned") => "pin-items",
+        ("remove-items", "(:all t)") => "clear-manager",
+        ("remove-items", "(:all t :reset t)") => "drop-manager",
+        _ => "",
+    };
     let changes = [
         ("add-item", "(:content \"one\")".to_owned()),
         ("add-file", format!("(:path {})", quoted(&file))),
         ("add-tree", format!("(:path {})", quoted(home.file("").to_str().unwrap()))),
-        ("update-item", "(:id \"ctx-1\" :content \"uno\" :type :text)".to_owned()),
-        ("pin-items", "(:id \"ctx-1\")".to_owned()),
-        ("move-item", "(:id \"ctx-1\" :after \"ctx-3\")".to_owned()),
+        ("update-items", "(:id \"ctx-1\" :content \"uno\" :type :text)".to_owned()),
+        ("update-items", "(:pinned t :id \"ctx-1\")".to_owned()),
+        ("move-items", "(:id \"ctx-1\" :after \"ctx-3\")".to_owned()),
         ("configure-manager", "(:max-items 2)".to_owned()),
         ("save-set", "(:name \"s\")".to_owned()),
         ("remove-items", "(:id \"ctx-1\")".to_owned()),
         ("load-set", "(:name \"s\")".to_owned()),
         ("drop-set", "(:name \"s\")".to_owned()),
-        ("clear-manager", "nil".to_owned()),
+        ("remove-items", "(:all t)".to_owned()),
         ("add-item", "(:content \"two\")".to_owned()),
-        ("drop-manager", "nil".to_owned()),
+        ("remove-items", "(:all t :reset t)".to_owned()),
     ];
     for (method, params) in &changes {
         states.push(state(&mut client));
@@ -206,8 +213,9 @@ fn every_change_can_be_undone_across_a_restart() {
     }
     client.end();
     let mut client = home.stdio(&[]);
-    for ((method, _), before) in changes.iter().zip(&states).rev() {
-        assert_eq!(client.ok("undo", "nil")["undone"], *method);
+    for ((method, params), before) in changes.iter().zip(&states).rev() {
+        let name = Some(names(method, params)).filter(|name| !name.is_empty()).unwrap_or(method);
+        assert_eq!(client.ok("undo", "nil")["undone"], name);
         assert_eq!(state(&mut client), *before, "after undoing {method}");
     }
     let error = client.fails("undo", "nil");
@@ -220,7 +228,7 @@ fn a_clear_is_undone() {
     for content in ["a", "b", "c"] {
         client.add("m", content);
     }
-    client.ok("pin-items", "(:manager \"m\" :id \"ctx-2\")");
+    client.ok("update-items", "(:pinned t :manager \"m\" :id \"ctx-2\")");
     let before = client.ok("get-context", "(:manager \"m\")");
     assert_eq!(client.ok("clear-context", "(:manager \"m\")")["removed"], 3);
     assert!(client.contents("m").is_empty());
@@ -248,7 +256,8 @@ fn an_update_keeps_id_time_place_and_pin() {
     let mut client = Home::new().ephemeral(&["--fixed-time", "5"]);
     client.ok("add-context", "(:content \"a\" :pinned t :metadata (:x 1))");
     client.add("*shared*", "b");
-    let item = client.ok("update-item", "(:id \"ctx-1\" :content \"long text\" :type :text)");
+    let update = "(:id \"ctx-1\" :content \"long text\" :type :text)";
+    let item = client.ok("update-items", update)["item"].clone();
     assert_eq!((&item["id"], &item["timestamp"]), (&"ctx-1".into(), &5.into()));
     assert_eq!((&item["pinned"], &item["metadata"]["x"]), (&true.into(), &1.into()));
     assert_eq!((&item["type"], &item["bytes"]), (&"text".into(), &9.into()));
@@ -262,13 +271,13 @@ fn items_move() {
         client.add("*shared*", content);
     }
     let mut check = |params: &str, expected: [&str; 3]| {
-        assert_eq!(ids(&client.ok("move-item", params)["ids"]), expected, "{params}");
+        assert_eq!(ids(&client.ok("move-items", params)["ids"]), expected, "{params}");
     };
     check("(:id \"ctx-3\" :to 0)", ["ctx-3", "ctx-1", "ctx-2"]);
     check("(:id \"ctx-3\" :after \"ctx-1\")", ["ctx-1", "ctx-3", "ctx-2"]);
     check("(:id \"ctx-2\" :before \"ctx-1\")", ["ctx-2", "ctx-1", "ctx-3"]);
     check("(:id \"ctx-2\" :to 99)", ["ctx-1", "ctx-3", "ctx-2"]);
-    assert_eq!(client.fails("move-item", "(:id \"ctx-1\")").param(), "to");
+    assert_eq!(client.fails("move-items", "(:id \"ctx-1\")").param(), "to");
 }
 
 #[test]
@@ -402,7 +411,7 @@ fn parameters_are_checked_and_named() {
         ("get-context", "(:limit \"3\")", "limit"),
         ("get-context", "(:manager \"a\" :managers (\"b\"))", "managers"),
         ("add-file", "(:path \"/x\" :end-line 3)", "start-line"),
-        ("update-item", "(:id 7)", "id"),
+        ("update-items", "(:id 7)", "id"),
         ("load-set", "(:name \"\")", "name"),
     ] {
         let error = client.fails(method, params);
@@ -438,7 +447,7 @@ fn what_was_accepted_before_the_end_is_carried_out_and_answered() {
     let home = Home::new();
     let mut client = home.stdio(&[]);
     let add = client.send("add-context", "(:content \"last words\")");
-    let summary = client.send("count-items", "nil");
+    let summary = client.send("list-items", "(:count-only t)");
     let end = client.send("shutdown", "nil");
     assert_eq!(client.reply(add).unwrap()["content"], "last words");
     assert_eq!(client.reply(summary).unwrap()["count"], 1);
@@ -475,17 +484,17 @@ fn undoing_a_set_never_takes_what_another_manager_saved_since() {
 fn only_items_with_a_file_become_live() {
     let mut client = Home::new().ephemeral(&[]);
     let id = client.add("*shared*", "a");
-    assert_eq!(client.fails("update-item", &format!("(:id {id:?} :live t)")).param(), "live");
+    assert_eq!(client.fails("update-items", &format!("(:id {id:?} :live t)")).param(), "live");
 }
 
 #[test]
 fn a_summary_has_count_types_preview_and_tokens() {
     let mut client = Home::new().ephemeral(&[]);
-    assert_eq!(client.ok("count-items", "nil")["preview"], "0 items");
+    assert_eq!(client.ok("list-items", "(:count-only t)")["preview"], "0 items");
     for kind in ["code", "error", "code"] {
         client.ok("add-context", &format!("(:content \"x y z\" :type :{kind})"));
     }
-    let summary = client.ok("count-items", "nil");
+    let summary = client.ok("list-items", "(:count-only t)");
     assert_eq!(summary["preview"], "3 items: Code, Error");
     assert_eq!(summary["types"], serde_json::json!(["code", "error"]));
     assert_eq!(summary["count"], 3);
@@ -539,9 +548,9 @@ fn a_repeated_request_tells_of_items_that_have_left_since() {
     assert_eq!((&again["id"], &again["count"]), (&id, &1.into()), "as it was answered");
     let update = format!("(:id \"{}\" :content \"z\" :request-key \"u\")", client.add("m", "y"));
     let update = update.replacen('(', "(:manager \"m\" ", 1);
-    client.ok("update-item", &update);
+    client.ok("update-items", &update);
     client.ok("clear-context", "(:manager \"m\")");
-    assert!(client.call("update-item", &update).is_ok(), "it was applied and must say so");
+    assert!(client.call("update-items", &update).is_ok(), "it was applied and must say so");
 }
 
 #[test]
@@ -557,7 +566,7 @@ fn dropping_a_manager_forgets_its_configuration() {
     let mut client = Home::new().ephemeral(&[]);
     client.ok("configure-manager", "(:manager \"m\" :max-items 2)");
     client.add("m", "a");
-    assert_eq!(client.ok("drop-manager", "(:manager \"m\")")["removed"], 1);
+    assert_eq!(client.ok("remove-items", "(:all t :reset t :manager \"m\")")["removed"], 1);
     assert_eq!(client.ok("configure-manager", "(:manager \"m\")")["max_items"], 50);
     assert!(is_nil(&client.ok("list-managers", "nil")));
     client.ok("undo", "(:manager \"m\")");
@@ -593,20 +602,17 @@ fn every_method_of_the_contracts_context_and_server_rows_is_there() {
         "add-context",
         "add-file",
         "add-tree",
-        "update-item",
+        "update-items",
         "remove-items",
-        "move-item",
-        "pin-items",
+        "move-items",
         "clear-context",
         "undo",
         "get-context",
         "context-to-string",
         "render-items",
-        "count-items",
         "refresh-items",
         "list-managers",
         "configure-manager",
-        "drop-manager",
         "save-set",
         "load-set",
         "list-sets",

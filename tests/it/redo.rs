@@ -9,7 +9,7 @@ fn what_was_undone_is_redone_after_a_restart() {
     for content in ["a", "b", "c"] {
         client.add("m", content);
     }
-    client.ok("clear-manager", "(:manager \"m\")");
+    client.ok("remove-items", "(:all t :manager \"m\")");
     for undone in ["clear-manager", "add-item", "add-item"] {
         assert_eq!(client.ok("undo", "(:manager \"m\")")["undone"], undone);
     }

@@ -100,7 +100,7 @@ fn a_repl_moves_nobody_to_its_session() {
     assert_ne!(first, second);
     sly.repl(8);
     let third = sly.types([2, 8], "three");
-    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "mine");
     client.ok("add-message", "(:content \"for mine\")");
     assert_eq!(said(&mut client, "mine"), ["for mine"]);
     for (session, content) in [(&first, "one"), (&second, "two"), (&third, "three")] {
@@ -115,7 +115,7 @@ fn a_repl_moves_nobody_to_its_session() {
     client.ok("delete-session", "(:session \"renamed\")");
     let fourth = sly.types([1, 7], "six");
     assert_eq!(said(&mut client, &fourth), ["six"]);
-    assert_eq!(client.ok("current-session", "nil")["session"], Json::from(second));
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], Json::from(second));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_session_last_changed_stays_the_one_of_who_chose_none() {
     sly.repl(7);
     sly.types([1, 7], "one");
     let mut client = server.tcp(Dialect::Native);
-    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "mine");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn calls_of_agent_q_are_about_the_session_of_their_connection() {
     assert_eq!(sly.eval(&format!("(agent-q:agent-q-delete-session {id})")), ":ok t");
     assert_eq!(sly.eval("(agent-q:agent-q-get-session-info)"), ":ok nil");
     assert_eq!(said(&mut client, &own), ["hello", "typed", "again"]);
-    assert_eq!(client.ok("current-session", "nil")["session"], "mine");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "mine");
     assert!(said(&mut client, "mine").is_empty());
 }
 

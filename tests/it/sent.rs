@@ -130,7 +130,8 @@ fn each_connection_has_a_current_session_of_its_own() {
     let listening = home.listening(&[]);
     let connect = || listening.unix(Dialect::Native);
     let (mut one, mut other, mut third) = (connect(), connect(), connect());
-    let current = |client: &mut Client| client.ok("current-session", "nil")["session"].clone();
+    let current =
+        |client: &mut Client| client.ok("list-sessions", "(:current t)")[0]["session"].clone();
     one.ok("open-session", "(:name \"a\")");
     other.ok("open-session", "(:name \"b\")");
     third.ok("open-session", "(:name \"c\" :current nil)");

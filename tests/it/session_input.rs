@@ -262,7 +262,7 @@ fn names_may_be_anything_of_up_to_1024_bytes() {
         client.ok("remember", &format!("(:content {name} :session {name})"));
         client.ok("export-session", "nil");
         let id = format!("ses-{}", number + 1);
-        assert_eq!(client.ok("current-session", "nil")["id"], id);
+        assert_eq!(client.ok("list-sessions", "(:current t)")[0]["id"], id);
     }
     client.end();
     let mut client = home.stdio(&[]);
@@ -416,7 +416,7 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
     }
     // Reading goes on.
     client.ok("build-context", "nil");
-    assert_eq!(client.ok("current-session", "nil")["session"], "a");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "a");
     assert_eq!(client.ok("get-messages", "(:view :log)"), before);
     assert_eq!(client.ok("list-revisions", "nil"), revisions);
     limit_files(&mut client, None);

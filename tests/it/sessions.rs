@@ -32,13 +32,13 @@ fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_resta
     say(&mut client, "user", "hello");
     assert!(is_nil(&client.ok("open-session", "(:name \"a\")")["created_now"]));
     assert_eq!(client.ok("open-session", "(:name \"ses-2\")")["session"], "conversation-2");
-    assert_eq!(client.ok("current-session", "nil")["messages"], 1);
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["messages"], 1);
     client.ok("rename-session", "(:session \"ses-2\" :name \"b\")");
     assert_eq!(names(&client.ok("list-sessions", "(:project \"/srv/a\")")), ["a"]);
     client.ok("open-session", "(:create nil :name \"a\")");
     assert!(client.ok("delete-session", "(:session \"a\")")["deleted"].is_number());
     assert_eq!(names(&client.ok("list-sessions", "nil")), ["b"]);
-    assert_eq!(client.ok("current-session", "nil")["session"], "b");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "b");
     client.end();
     let mut client = home.stdio(&[]);
     assert_eq!(names(&client.ok("list-sessions", "(:deleted t)")).len(), 2);
@@ -57,7 +57,7 @@ fn deleting_and_restoring_tell_what_there_is() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     assert_eq!(
-        client.fails("current-session", "nil").message,
+        client.fails("get-messages", "nil").message,
         "no session is open; call open-session to create one"
     );
     client.ok("open-session", "(:name \"a\")");

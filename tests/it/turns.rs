@@ -204,7 +204,7 @@ fn crash(home: &Home, mut client: Client, known: &mut Known) -> Client {
     }
     assert!(acknowledged >= 7);
     let mut client = home.stdio(&[]);
-    assert_eq!(client.ok("current-session", "nil")["session"], "long");
+    assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "long");
     known.take_up(&mut client, &sent[acknowledged..]);
     client
 }

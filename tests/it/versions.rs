@@ -76,8 +76,8 @@ fn change(random: &mut Random, client: &mut Client) -> Result<Json, Failure> {
     let number = random.below(1000);
     let (method, params) = match random.below(20) {
         0..4 => ("add-item", format!("({manager} :content \"{number}\" :pinned nil)")),
-        4 => ("clear-manager", format!("({manager})")),
-        5 => ("drop-manager", format!("({manager})")),
+        4 => ("remove-items", format!("(:all t {manager})")),
+        5 => ("remove-items", format!("(:all t :reset t {manager})")),
         6 => ("save-set", format!("({manager} :name \"set\")")),
         7 => ("load-set", format!("({manager} :name \"set\")")),
         8 => ("configure-manager", format!("({manager} :max-items {})", 3 + number % 3)),
@@ -155,10 +155,9 @@ const READINGS: &[(&str, &str)] = &[
     ("list-items", "(:manager \"m\")"),
     ("context-to-string", "(:manager \"m\")"),
     ("render-items", "(:manager \"m\")"),
-    ("count-items", "(:manager \"m\")"),
-    ("search-items", "(:manager \"m\" :query \"long\")"),
+    ("list-items", "(:count-only t :manager \"m\")"),
+    ("list-items", "(:manager \"m\" :query \"long\")"),
     ("next-changes", "(:manager \"m\")"),
-    ("current-session", "()"),
     ("export-session", "(:session \"a\")"),
     ("get-messages", "(:session \"a\")"),
     ("list-checkpoints", "(:session \"a\")"),
@@ -205,8 +204,8 @@ fn every_reading_says_shortly_that_nothing_has_changed_and_raises_no_version() {
 
 /// Makes every reading for all there is, and for what has changed since.
 fn read_twice(client: &mut Client, document: &Json, pages: &str) {
-    let of_manager = version(&client.ok("count-items", "(:manager \"m\")"));
-    let of_session = version(&client.ok("current-session", "nil"));
+    let of_manager = version(&client.ok("list-items", "(:count-only t :manager \"m\")"));
+    let of_session = version(&client.ok("list-sessions", "(:current t)")[0]);
     for (method, params) in READINGS {
         let known = &document["methods"][*method]["params"]["properties"];
         let pages = if known.get("max_bytes").is_some() { pages } else { "" };
@@ -219,7 +218,7 @@ fn read_twice(client: &mut Client, document: &Json, pages: &str) {
         assert_eq!(version(&whole), now, "{method}");
         assert!(whole["unchanged"].is_null(), "{method} {whole}");
     }
-    let after = client.ok("current-session", "nil");
+    let after = client.ok("list-sessions", "(:current t)")[0].clone();
     assert_eq!(version(&after), of_session, "a reading raised the version");
     // A window was built since that version.
     let log = client.ok("usage-log", &format!("(:session \"a\" :since {of_session})"));
@@ -252,7 +251,7 @@ fn opening_a_session_does_not_change_it() {
     assert_eq!(version(&client.ok("open-session", "(:create nil :name \"a\")")), first);
     assert_eq!(version(&client.ok("open-session", "(:name \"a\")")), first);
     client.ok("build-window", "nil");
-    assert_eq!(version(&client.ok("current-session", "nil")), first);
+    assert_eq!(version(&client.ok("list-sessions", "(:current t)")[0]), first);
 }
 
 #[test]
@@ -261,14 +260,14 @@ fn a_change_of_another_version_is_a_conflict_and_does_nothing() {
         let mut client = Home::new().ephemeral(&[]);
         client.dialect = dialect;
         let id = client.add("m", "one");
-        let now = version(&client.ok("count-items", "(:manager \"m\")"));
+        let now = version(&client.ok("list-items", "(:count-only t :manager \"m\")"));
         let remove = |expected| format!("(:manager \"m\" :id {id:?} :if-version {expected})");
         let error = client.fails("remove-items", &remove(now - 1));
         assert_eq!((error.code, error.kind()), (1, "conflict"));
         let data = ["version", "expected", "manager"].map(|name| error.data[name].clone());
         assert_eq!(data, [Json::from(now), Json::from(now - 1), Json::from("m")]);
         assert!(error.message.contains("read it again"), "{}", error.message);
-        assert_eq!(version(&client.ok("count-items", "(:manager \"m\")")), now);
+        assert_eq!(version(&client.ok("list-items", "(:count-only t :manager \"m\")")), now);
         assert!(version(&client.ok("remove-items", &remove(now))) > now);
         // Nothing was ever in it.
         client.ok("add-item", "(:manager \"new\" :content \"x\" :if-version 0)");
@@ -295,7 +294,7 @@ fn a_change_of_another_version_is_a_conflict_and_does_nothing() {
 fn a_batch_compares_versions_and_an_atomic_one_fails_whole() {
     let mut client = Home::new().ephemeral(&[]);
     client.add("m", "one");
-    let now = version(&client.ok("count-items", "(:manager \"m\")"));
+    let now = version(&client.ok("list-items", "(:count-only t :manager \"m\")"));
     let call = |content: &str| {
         format!(
             "(:method add-item :params (:manager \"m\" :content {content:?} :if-version {now}))"
@@ -321,7 +320,7 @@ fn a_repeated_call_is_answered_with_the_version_of_then() {
     let first = client.ok("add-item", add);
     client.add("m", "later");
     assert_eq!(client.ok("add-item", add), first);
-    assert!(version(&client.ok("count-items", "(:manager \"m\")")) > version(&first));
+    assert!(version(&client.ok("list-items", "(:count-only t :manager \"m\")")) > version(&first));
 }
 
 #[test]
@@ -338,7 +337,7 @@ fn a_notification_has_the_version_that_a_reading_has() {
     assert_eq!(client.notification("session-changed")["version"], version(&said));
     let forked = client.ok("fork-session", "(:name \"b\")");
     assert_eq!(client.notification("session-changed")["version"], version(&forked));
-    assert_eq!(version(&client.ok("current-session", "nil")), version(&forked));
+    assert_eq!(version(&client.ok("list-sessions", "(:current t)")[0]), version(&forked));
 }
 
 #[test]
@@ -361,7 +360,7 @@ fn a_chat_compares_the_version_when_it_logs_the_question() {
     let home = Home::new();
     let answers = "[[answer]]\ntext = \"Hello\"\n[[answer]]\ntext = \"Again\"\n";
     let mut client = crate::chat::begin(&home, answers);
-    let now = version(&client.ok("current-session", "nil"));
+    let now = version(&client.ok("list-sessions", "(:current t)")[0]);
     for dry in ["", ":dry-run t"] {
         let wrong = format!("(:content \"hi\" :if-version {} {dry})", now + 1);
         assert_eq!(client.fails("chat", &wrong).kind(), "conflict");
@@ -369,7 +368,7 @@ fn a_chat_compares_the_version_when_it_logs_the_question() {
     assert!(is_nil(&client.ok("get-messages", "nil")));
     let ask = format!("(:content \"hi\" :if-version {now} :request-key \"k\")");
     let answer = client.ok("chat", &ask);
-    assert_eq!(version(&client.ok("current-session", "nil")), version(&answer));
+    assert_eq!(version(&client.ok("list-sessions", "(:current t)")[0]), version(&answer));
     client.ok("add-message", "(:content \"more\")");
     assert_eq!(client.ok("chat", &ask), answer);
 }

@@ -9,5 +9,5 @@
 < (:id 4 :result ((:id "ctx-1" :type :code :content "(+ 1 2)" :metadata nil :timestamp 1700000000 :tokens 2 :token-counter :estimate :bytes 7 :pinned nil :live nil :state :fresh) (:id "ctx-2" :type :repl-history :content "CL-USER> (+ 1 2)\n3\n" :metadata (:package "CL-USER" :origin :repl) :timestamp 1700000000 :tokens 5 :token-counter :estimate :bytes 19 :pinned nil :live nil :state :fresh)))
 > (:id 5 :method context-to-string :params (:manager "agent.lisp"))
 < (:id 5 :result "## Context\n\n### Code\n```lisp\n(+ 1 2)\n```\n\n### Repl-History\n```lisp\nCL-USER> (+ 1 2)\n3\n```\n\n")
-> (:id 6 :method count-items :params (:manager "agent.lisp"))
+> (:id 6 :method list-items :params (:count-only t :manager "agent.lisp"))
 < (:id 6 :result (:count 2 :types (:code :repl-history) :preview "2 items: Code, Repl-History" :tokens 7 :token-counter :estimate :version 5))

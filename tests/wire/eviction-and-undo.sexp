@@ -7,7 +7,7 @@
 < (:id 3 :result (:id "ctx-2" :type :code :metadata nil :timestamp 1700000000 :tokens 1 :token-counter :estimate :bytes 1 :pinned nil :live nil :state :fresh :manager "m" :count 2 :total-tokens 2 :version 6))
 > (:id 4 :method add-context :params (:manager "m" :content "c" :brief t))
 < (:id 4 :result (:id "ctx-3" :type :code :metadata nil :timestamp 1700000000 :tokens 1 :token-counter :estimate :bytes 1 :pinned nil :live nil :state :fresh :manager "m" :count 2 :total-tokens 2 :evicted ("ctx-2") :version 8))
-> (:id 5 :method pin-items :params (:manager "m" :id "ctx-3"))
+> (:id 5 :method update-items :params (:pinned t :manager "m" :id "ctx-3"))
 < (:id 5 :result (:ids ("ctx-3") :pinned t :version 9))
 > (:id 6 :method add-context :params (:manager "m" :content "d"))
 < (:id 6 :error (:code 1 :message "\"m\": 1 more item does not fit: the manager holds at most 2 items, and 2 are pinned; unpin or remove some, or raise :max-items with configure-manager" :data (:kind :capacity-full :manager "m" :adding 1 :capacity 2 :pinned 2)))

@@ -8,5 +8,5 @@
 > (:id 3 :method subscribe :params (:topics nil))
 < (:id 3 :result (:topics nil))
 > (:method add-context :params (:manager "m" :content "unheard"))
-> (:id 4 :method count-items :params (:manager "m"))
+> (:id 4 :method list-items :params (:count-only t :manager "m"))
 < (:id 4 :result (:count 2 :types (:code) :preview "2 items: Code" :tokens 4 :token-counter :estimate :version 5))

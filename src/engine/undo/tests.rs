@@ -43,7 +43,7 @@ fn follow(engine: &mut Engine, manager: &str, id: ItemId, content: &str) {
 fn update(engine: &mut Engine, id: ItemId, content: &str) {
     let content = Some((content.into(), 1, "estimate", 5));
     let revision = Revision { content, ..Revision::default() };
-    engine.run_alone(|engine| engine.update("update-item", "m", vec![(id, revision)])).unwrap();
+    engine.run_alone(|engine| engine.update("update-items", "m", vec![(id, revision)])).unwrap();
 }
 
 fn undo(engine: &mut Engine, manager: &str) -> Result<String, EngineError> {
@@ -100,7 +100,7 @@ fn what_one_request_changed_is_one_step_at_any_size_and_in_all_managers() {
         for number in 0..MANY {
             let added = engine.add("add-item", "m", vec![new(&number.to_string())])?;
             let revision = Revision { kind: Some(Kind::Text), ..Revision::default() };
-            engine.update("update-item", "m", vec![(ItemId(added.ids[0]), revision)])?;
+            engine.update("update-items", "m", vec![(ItemId(added.ids[0]), revision)])?;
         }
         engine.add("add-item", "other", vec![new("there")])
     };
@@ -473,7 +473,8 @@ fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool 
         }
         Act::Pin(number, pinned) => {
             let Some(at) = at(number) else { return true };
-            engine.run_alone(|engine| engine.pin("m", &[id(at)], pinned)).unwrap();
+            let pin = Revision { pinned: Some(pinned), ..Revision::default() };
+            engine.run_alone(|e| e.update("pin-items", "m", vec![(id(at), pin)])).unwrap();
             now[at].3 = pinned;
             model.change(now);
         }

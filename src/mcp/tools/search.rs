@@ -35,11 +35,17 @@ pub(in crate::mcp) struct Arguments {
 #[derive(Deserialize)]
 struct ItemHit {
     id: String,
+    metadata: Option<FoundAt>,
+    tokens: u64,
+    excerpt: String,
+}
+
+/// The place of an item.
+#[derive(Deserialize, Default)]
+struct FoundAt {
     filename: Option<String>,
     start_line: Option<u64>,
     end_line: Option<u64>,
-    tokens: u64,
-    excerpt: String,
 }
 
 #[derive(Deserialize)]
@@ -103,9 +109,10 @@ impl Search<'_> {
     async fn items(&self) -> Result<Vec<String>, Trouble> {
         let managers = self.asked.layers(&self.project).await?;
         let params = json!({ "query": self.query, "managers": managers, "limit": self.limit });
-        let hits: Option<Vec<ItemHit>> = self.asked.link.call("search_items", params).await?;
+        let hits: Option<Vec<ItemHit>> = self.asked.link.call("list_items", params).await?;
         let line = |hit: ItemHit| {
-            let place = match (hit.filename.as_deref(), hit.start_line, hit.end_line) {
+            let at = hit.metadata.unwrap_or_default();
+            let place = match (at.filename.as_deref(), at.start_line, at.end_line) {
                 (Some(name), Some(start), Some(end)) => {
                     format!(" · {}:{start}-{end}", self.project.relative(name))
                 }

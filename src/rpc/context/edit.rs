@@ -6,21 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::secret::Secrets;
-use super::steps::{ManagerCall, NextChange};
+use super::steps::NextChange;
 use crate::agent::arriving::Arriving;
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Engine, EngineError, NewItem, Reach, Revision, Selection};
+use crate::engine::{Engine, EngineError, NewItem, Reach, Selection};
 use crate::ids::ItemId;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::param_error;
-use crate::rpc::params::{self, KnownMetadata, ManagerName, given_list, ids, metadata, yes};
+use crate::rpc::params::{self, KnownMetadata, ManagerName, Name, given_list, ids, metadata};
 use crate::rpc::{Finish, Step};
 use crate::store::Way;
-use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -115,144 +114,120 @@ fn finish(answer: ItemAnswer) -> Finish {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct UpdateContext {
-    /// The item's id.
-    id: ItemId,
-    manager: Option<ManagerName>,
-    /// New text.
-    content: Option<String>,
-    /// New type.
-    r#type: Option<Kind>,
-    /// New metadata, which replaces all of the old metadata.
-    #[schemars(with = "Option<KnownMetadata>")]
-    metadata: Option<Value>,
-    /// Follow the file: bring the item up to date whenever it is shown.
-    live: Option<bool>,
-    /// Leave the content out of the result.
-    brief: Option<bool>,
-}
-
-pub(super) fn update_item(call: Call, given: UpdateContext) -> Result<Step, WireError> {
-    let counter = call.counter();
-    let content = given.content.map(|content| {
-        let tokens = counter.count(&content);
-        (content.into(), tokens, counter.name(), now_ms())
-    });
-    let metadata = given.metadata.map(|value| params::metadata(Some(value))).transpose()?;
-    let revision = Revision { content, kind: given.r#type, metadata, live: given.live };
-    let manager = given.manager.unwrap_or_default().0;
-    let (id, brief) = (given.id, given.brief.unwrap_or(false));
-    Step::then_within(Reach::Manager(manager.clone()), move |engine| {
-        if revision.live == Some(true)
-            && let Ok(view) = engine.view(&manager, id)
-            && let Err(error) =
-                check_live(revision.metadata.as_ref().unwrap_or(&view.item.metadata))
-        {
-            return Ok(Finish::Refused(error));
-        }
-        engine.update("update-item", &manager, vec![(id, revision)])?;
-        ItemAnswer::of(engine, &manager, id, brief).map(finish)
-    })
-}
-
-#[derive(Deserialize, JsonSchema)]
 pub(super) struct RemoveContext {
     /// Id of the item.
     id: Option<ItemId>,
-    /// Ids of several items; `:id` or `:ids` is required.
+    /// Ids of several items; `:id`, `:ids` or `:all` is required.
     #[serde(default, deserialize_with = "given_list")]
     ids: Option<Vec<ItemId>>,
+    /// Remove every item of the manager, even pinned ones.
+    all: Option<bool>,
+    /// With `:all`, set the capacity of the manager back to the default, too.
+    reset: Option<bool>,
     manager: Option<ManagerName>,
 }
 
 pub(super) fn remove_items(_: Call, given: RemoveContext) -> Result<Step, WireError> {
-    let ids = ids(given.id, given.ids)?;
+    let (all, reset) = (given.all.unwrap_or(false), given.reset.unwrap_or(false));
     let manager = given.manager.unwrap_or_default().0;
-    Step::state_within(Reach::Manager(manager.clone()), move |engine| engine.remove(&manager, &ids))
+    match (all, given.id.is_some() || given.ids.is_some()) {
+        (true, true) => {
+            Err(param_error("all", "cannot be combined with the parameters id and ids"))
+        }
+        (true, false) => Step::state(move |engine| match reset {
+            true => engine.drop_manager(&manager),
+            false => engine.clear(&manager),
+        }),
+        (false, _) if reset => Err(param_error("reset", "is allowed only with all")),
+        (false, _) => {
+            let ids = ids(given.id, given.ids)?;
+            Step::state_within(Reach::Manager(manager.clone()), move |engine| {
+                engine.remove(&manager, &ids)
+            })
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct MoveContext {
-    /// The item's id.
-    id: ItemId,
-    /// New position, counted from 0. One of `:to`, `:before` and `:after` is required.
+    /// Id of the item.
+    id: Option<ItemId>,
+    /// Ids of several items; `:id` or `:ids` is required. Several items can only move to another
+    /// manager.
+    #[serde(default, deserialize_with = "given_list")]
+    ids: Option<Vec<ItemId>>,
+    manager: Option<ManagerName>,
+    /// Manager to move the items to, where they become the newest. Without `:into`, one of `:to`,
+    /// `:before` and `:after` is required.
+    into: Option<Name>,
+    /// New position, counted from 0.
     to: Option<i64>,
     /// Put the item before the item with this id.
     before: Option<ItemId>,
     /// Put the item after the item with this id.
     after: Option<ItemId>,
-    manager: Option<ManagerName>,
 }
 
-/// The new order of a manager.
+/// The manager that has the moved items now.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Moved")]
+#[schemars(rename = "MovedItems")]
 pub(super) struct Moved {
-    /// Ids of all items in their new order.
+    /// Name of the manager.
+    manager: String,
+    /// Ids of all its items in their new order.
     ids: Vec<ItemId>,
+    /// Number of its items.
+    count: usize,
+    /// Total tokens of its items.
+    total_tokens: u64,
+    /// Ids of the items evicted to make room, oldest first.
+    evicted: Vec<ItemId>,
 }
 
-pub(super) fn move_item(_: Call, given: MoveContext) -> Result<Step, WireError> {
-    let place = match (params::not_negative("to", given.to)?, given.before, given.after) {
-        (Some(index), None, None) => Place::Index(index),
-        (None, Some(neighbour), None) => Place::Before(neighbour),
-        (None, None, Some(neighbour)) => Place::After(neighbour),
-        _ => {
-            return Err(param_error(
-                "to",
-                "is required unless before or after is given; give exactly one of the three",
-            ));
-        }
-    };
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        engine.move_item(&manager, given.id, place)?;
-        Ok(Moved { ids: ItemId::all(&engine.order(&manager)?) })
-    })
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct PinContext {
-    /// Id of the item.
-    id: Option<ItemId>,
-    /// Ids of several items; `:id` or `:ids` is required.
-    #[serde(default, deserialize_with = "given_list")]
-    ids: Option<Vec<ItemId>>,
-    /// Pin the items; defaults to `t`. With `nil`, unpins them.
-    // Not an `Option`: absent means pin, nil means unpin.
-    #[serde(default = "yes")]
-    pinned: bool,
-    manager: Option<ManagerName>,
-}
-
-/// Items that were pinned or unpinned.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PinnedItems")]
-pub(super) struct Pinned {
-    /// Ids of the items.
-    ids: Vec<ItemId>,
-    /// True if the items are exempt from eviction now.
-    pinned: bool,
-}
-
-pub(super) fn pin_items(_: Call, given: PinContext) -> Result<Step, WireError> {
-    let pinned = given.pinned;
+pub(super) fn move_items(_: Call, given: MoveContext) -> Result<Step, WireError> {
     let ids = ids(given.id, given.ids)?;
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state_within(Reach::Manager(manager.clone()), move |engine| {
-        engine.pin(&manager, &ids, pinned)?;
-        Ok(Pinned { ids, pinned })
-    })
+    let place = place(given.into.is_some(), given.to, given.before, given.after)?;
+    let from = given.manager.unwrap_or_default().0;
+    let moved = move |engine: &mut Engine, manager: String, evicted: &[u64]| {
+        let (count, total_tokens) = engine.size(&manager)?;
+        let (ids, evicted) = (ItemId::all(&engine.order(&manager)?), ItemId::all(evicted));
+        Ok(Moved { manager, ids, count, total_tokens, evicted })
+    };
+    match (given.into, place, &ids[..]) {
+        (Some(Name(into)), ..) if from == into => {
+            Err(param_error("into", "must not be the manager that the items are in"))
+        }
+        (Some(Name(into)), ..) => Step::state(move |engine| {
+            let added = engine.transfer("transfer-items", &from, &ids, &into)?;
+            moved(engine, into, &added.evicted)
+        }),
+        (None, Some(place), &[id]) => {
+            Step::state_within(Reach::Manager(from.clone()), move |engine| {
+                engine.move_item(&from, id, place)?;
+                moved(engine, from, &[])
+            })
+        }
+        _ => Err(param_error("ids", "must be one item if it stays in its manager")),
+    }
 }
 
-pub(super) fn clear_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| engine.clear(&manager))
-}
-
-pub(super) fn drop_manager(_: Call, given: ManagerCall) -> Result<Step, WireError> {
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| engine.drop_manager(&manager))
+/// Returns the place to which an item moves within its manager; `None` if it moves to another.
+fn place(
+    is_elsewhere: bool,
+    to: Option<i64>,
+    before: Option<ItemId>,
+    after: Option<ItemId>,
+) -> Result<Option<Place>, WireError> {
+    match (is_elsewhere, params::not_negative("to", to)?, before, after) {
+        (true, None, None, None) => Ok(None),
+        (false, Some(index), None, None) => Ok(Some(Place::Index(index))),
+        (false, None, Some(neighbour), None) => Ok(Some(Place::Before(neighbour))),
+        (false, None, None, Some(neighbour)) => Ok(Some(Place::After(neighbour))),
+        _ => Err(param_error(
+            "to",
+            "is required unless into, before or after is given; give exactly one of the four",
+        )),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Methods about layers: the managers that a place has, and moving items between them.
+//! The method about layers, the managers that a place has.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::context::place::{self, Kind, Place};
 use crate::engine::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
 use crate::files::{self, FileError};
-use crate::ids::ItemId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
-use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short, given_list, ids};
+use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema, Default)]
@@ -203,46 +202,4 @@ fn is_remote(name: &str) -> bool {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Transfer {
-    /// Id of the item.
-    id: Option<ItemId>,
-    /// Ids of several items; `:id` or `:ids` is required.
-    #[serde(default, deserialize_with = "given_list")]
-    ids: Option<Vec<ItemId>>,
-    manager: Option<ManagerName>,
-    /// Manager to move the items to.
-    into: Name,
-}
-
-/// Items that moved to another manager.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "TransferredItems")]
-pub(super) struct Transferred {
-    /// Ids of the items, which stay the same.
-    ids: Vec<ItemId>,
-    /// Manager that has the items now.
-    into: String,
-    /// Number of items in `:into` now.
-    count: usize,
-    /// Total tokens of the items in `:into` now.
-    total_tokens: u64,
-    /// Ids of the items evicted to make room, oldest first.
-    evicted: Vec<ItemId>,
-}
-
-pub(super) fn transfer_items(_: Call, given: Transfer) -> Result<Step, WireError> {
-    let ids = ids(given.id, given.ids)?;
-    let (from, into) = (given.manager.unwrap_or_default().0, given.into.0);
-    if from == into {
-        return Err(param_error("into", "must not be the manager that the items are in"));
-    }
-    Step::state(move |engine| {
-        let added = engine.transfer("transfer-items", &from, &ids, &into)?;
-        let (count, total_tokens) = engine.size(&into)?;
-        let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
-        Ok(Transferred { ids, into, count, total_tokens, evicted })
-    })
 }

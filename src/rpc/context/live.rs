@@ -1,40 +1,28 @@
-//! Methods for items that follow their sources: taking new texts from an editor, and freezing
-//! items.
+//! The texts that an editor has in its buffers, for the items that follow them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit::check_live;
 use super::files::read_options;
+use crate::agent::items::{ItemAnswer, ItemShown};
 use crate::agent::refresh::now_ms;
-use crate::context::item::{ANCHOR, AS_OF, Item, Metadata, STALE, UNSAVED};
-use crate::engine::{Caller, Engine, EngineError, Revision};
+use crate::context::item::{ANCHOR, Item, Metadata, STALE, UNSAVED};
+use crate::engine::{Caller, Engine, EngineError};
 use crate::files::{self, Reader};
 use crate::ids::ItemId;
+use crate::rpc::Step;
 use crate::rpc::call::Call;
-use crate::rpc::error::param_error;
-use crate::rpc::params::{self, KnownMetadata, ManagerName, ids, required_list, yes};
-use crate::rpc::{Finish, Step};
+use crate::rpc::params::{self, KnownMetadata, ManagerName};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct UpdateItems {
-    /// The items: for each its `:id`, its `:content` if that changed, and in `:metadata` the
-    /// entries that changed; `nil` removes an entry. `:manager` is the item's manager, if that is
-    /// not the manager of the call.
-    #[serde(deserialize_with = "required_list")]
-    items: Vec<ItemUpdate>,
-    manager: Option<ManagerName>,
-}
-
 /// New text or metadata for an item.
 #[derive(Deserialize, JsonSchema)]
-struct ItemUpdate {
+pub(super) struct ItemUpdate {
     /// The item's id.
     id: ItemId,
     manager: Option<ManagerName>,
@@ -47,12 +35,18 @@ struct ItemUpdate {
 
 /// The outcome of updating items.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(rename = "UpdatedItems")]
 pub(super) struct UpdatedItems {
-    /// Number of items that changed.
-    updated: usize,
-    /// Ids of items that stay as they are, since they are not live or no longer exist.
-    skipped: Vec<ItemId>,
+    /// Number of items that were updated.
+    pub(super) updated: usize,
+    /// Ids of the items of an editor that stay as they are, since they are not live or no longer
+    /// exist.
+    pub(super) skipped: Vec<ItemId>,
+    /// The item; only if the call has `:id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ItemShown<'static>>")]
+    pub(super) item: Option<ItemAnswer>,
 }
 
 /// An update, with the tokens of its text counted.
@@ -63,8 +57,13 @@ struct Counted {
     metadata: Metadata,
 }
 
-pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireError> {
-    let usual = given.manager.unwrap_or_default().0;
+/// Returns the step that gives live items the texts of an editor's buffers. `usual` is the manager
+/// of the items that name none.
+pub(super) fn take_texts(
+    call: Call,
+    items: Vec<ItemUpdate>,
+    usual: String,
+) -> Result<Step, WireError> {
     let counter = call.counter();
     let counted = |update: ItemUpdate| {
         Ok(Counted {
@@ -77,7 +76,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
             metadata: params::changes_of_metadata(update.metadata)?,
         })
     };
-    let updates = given.items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
+    let updates = items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
     let (counted_by, taken_ms) = (counter.name(), now_ms());
     if !updates.iter().any(Counted::is_saved) {
         return updating(call.caller, updates, HashMap::new(), counted_by, taken_ms);
@@ -143,7 +142,7 @@ fn updating(
         }
         let updated = versions.len();
         engine.follow(versions)?;
-        Ok(UpdatedItems { updated, skipped })
+        Ok(UpdatedItems { updated, skipped, item: None })
     })
 }
 
@@ -190,59 +189,4 @@ impl Counted {
         }
         new
     }
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct FreezeItems {
-    /// Id of the item.
-    id: Option<ItemId>,
-    /// Ids of several items; `:id` or `:ids` is required.
-    #[serde(default, deserialize_with = "params::given_list")]
-    ids: Option<Vec<ItemId>>,
-    /// Make the items snapshots; defaults to `t`. With `nil`, lets them follow their files again.
-    #[serde(default = "yes")]
-    frozen: bool,
-    manager: Option<ManagerName>,
-}
-
-/// Items that were frozen, or follow their files again.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "FrozenItems")]
-pub(super) struct FrozenItems {
-    /// Ids of the items.
-    ids: Vec<ItemId>,
-    /// True if the items are snapshots now.
-    frozen: bool,
-}
-
-pub(super) fn freeze_items(_: Call, given: FreezeItems) -> Result<Step, WireError> {
-    let (ids, frozen) = (ids(given.id, given.ids)?, given.frozen);
-    let manager = given.manager.unwrap_or_default().0;
-    Step::then(move |engine| {
-        let mut revisions = BTreeMap::new();
-        for id in &ids {
-            let item = engine.view(&manager, *id)?.item;
-            if !frozen && check_live(&item.metadata).is_err() {
-                let why =
-                    format!("must be items of files, but {id} has no absolute metadata.filename");
-                return Ok(Finish::Refused(param_error("ids", &why)));
-            }
-            revisions.insert(*id, freeze(&item, frozen));
-        }
-        engine.update("freeze-items", &manager, revisions.into_iter().collect())?;
-        Ok(Finish::now(&FrozenItems { ids, frozen }))
-    })
-}
-
-/// Returns the change that makes an item a snapshot, or lets it follow its file.
-fn freeze(item: &Item, frozen: bool) -> Revision {
-    let mut metadata = item.metadata.clone();
-    metadata.remove(STALE);
-    // The text of a buffer without a file is dated even while an editor follows it.
-    if frozen || metadata.copied_buffer().is_some() {
-        metadata.set(AS_OF, Value::Int(item.taken_ms.div_euclid(1000)));
-    } else {
-        metadata.remove(AS_OF);
-    }
-    Revision { metadata: Some(metadata), live: Some(!frozen), ..Revision::default() }
 }

@@ -15,5 +15,6 @@ mod steps;
 mod table;
 mod tree;
 pub(in crate::rpc) mod unsaved;
+mod update;
 
 pub(super) use self::table::METHODS;

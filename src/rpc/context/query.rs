@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::search::{DEFAULT_HITS, Hit, best};
 use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
@@ -15,10 +16,13 @@ use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
 use crate::context::repeat::covered;
-use crate::engine::{Listed, Reach, Selection, View, name_views};
+use crate::engine::{Engine, EngineError, Listed, Reach, Selection, View, name_views};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
-use crate::rpc::params::{ItemType, ManagerName, Nothing, given_list, not_negative, selection};
+use crate::rpc::error::param_error;
+use crate::rpc::params::{
+    ItemType, ManagerName, Nothing, Short, given_list, not_negative, selection,
+};
 use crate::rpc::present::Decided;
 use crate::rpc::{Finish, Step};
 use crate::value::{Keyword, Value};
@@ -35,7 +39,10 @@ pub(super) struct GetContext {
     /// Include only items of these types or origins; `nil` means all. `file` is both a type and
     /// an origin.
     types: Option<Vec<ItemType>>,
-    /// Maximum number of items; the result has the most recent ones. `nil` means all, 0 none.
+    #[schemars(description = format!(
+        "Maximum number of items; the result has the most recent ones. `nil` means all, 0 none. \
+         With `:query`, maximum number of hits; defaults to {DEFAULT_HITS}."
+    ))]
     limit: Option<i64>,
     /// Return only the items with these ids.
     #[serde(default, deserialize_with = "given_list")]
@@ -43,28 +50,52 @@ pub(super) struct GetContext {
     /// Include only live items of these files. If the call names no manager, looks in all managers.
     #[serde(default, deserialize_with = "given_list")]
     filenames: Option<HashSet<String>>,
-    /// Leave the content out of the result.
+    /// Words to find in the texts and file names of the items. Finds identifiers by their parts,
+    /// and words in all their forms. The best hits come first, each with its score.
+    query: Option<Short>,
+    /// Return only the number of the items, their types and their tokens.
+    count_only: Option<bool>,
+    /// Leave the content out of the result; defaults to `t` with `:query`.
     brief: Option<bool>,
 }
 
 pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireError> {
     let is_everywhere =
         given.filenames.is_some() && given.manager.is_none() && given.managers.is_none();
-    let (ids, filenames) = (given.ids, given.filenames);
-    let chosen = selection(given.manager, given.managers, given.types, given.limit)?;
-    let chosen = Selection { ids, filenames, ..chosen };
-    let brief = given.brief.unwrap_or(false);
-    let is_named = is_everywhere || chosen.managers.len() > 1;
+    let is_search = given.query.is_some();
+    let limit = not_negative("limit", given.limit)?;
+    let most = given.limit.filter(|_| !is_search);
+    let chosen = selection(given.manager, given.managers, given.types, most)?;
+    let chosen = Selection { ids: given.ids, filenames: given.filenames, ..chosen };
+    let is_named = is_search || is_everywhere || chosen.managers.len() > 1;
     let reach = if is_everywhere { Reach::Anything } else { reach(&chosen) };
-    Step::then_within(reach, move |engine| {
+    let select = move |engine: &mut Engine| {
         let views =
             if is_everywhere { engine.select_live(&chosen)? } else { engine.select(&chosen)? };
-        let managers = chosen.managers;
+        Ok::<_, EngineError>((views, chosen.managers))
+    };
+    if given.count_only.unwrap_or(false) {
+        return match is_search {
+            true => Err(param_error("count-only", "cannot be combined with the parameter query")),
+            false => Step::state_within(reach, move |engine| {
+                Ok(summarized(&select(engine)?.0, call.tools.counter.name()))
+            }),
+        };
+    }
+    let brief = given.brief.unwrap_or(is_search);
+    Step::then_within(reach, move |engine| {
+        let (views, managers) = select(engine)?;
         let list = move |mut shown: Vec<(View, State)>| {
             name_views(&managers, shown.iter_mut().map(|(view, _)| view));
-            listed(&shown, is_named, brief)
+            match given.query {
+                Some(query) => {
+                    let hits = best(shown, &query, limit.unwrap_or(DEFAULT_HITS));
+                    listed(hits, is_named, brief)
+                }
+                None => listed(shown.into_iter().map(|it| (it, None)).collect(), is_named, brief),
+            }
         };
-        if views.iter().any(|view| has_file(&view.item)) {
+        if is_search || views.iter().any(|view| has_file(&view.item)) {
             let finish = move || Ok(list(with_states(&call.tools, call.caller, views)));
             return Ok(Finish::Later(Box::new(finish)));
         }
@@ -74,13 +105,16 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     })
 }
 
-fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
-    let items: Vec<&Item> = shown.iter().map(|(view, _)| &*view.item).collect();
+fn listed(shown: Vec<((View, State), Option<Hit>)>, is_named: bool, brief: bool) -> Value {
+    let items: Vec<&Item> = shown.iter().map(|((view, _), _)| &*view.item).collect();
     let by = covered(&items);
-    let item = |((view, state), covered_by): (&(View, State), Option<ItemId>)| {
+    let item = |(((view, state), hit), covered_by): (&((View, State), _), Option<ItemId>)| {
         let item = ItemShown::new(view, *state, brief);
         let manager = is_named.then_some(&*view.manager);
-        Value::of(&ItemListed { item, manager, covered_by })
+        let hit: &Option<Hit> = hit;
+        let score = hit.as_ref().map(|hit| hit.score);
+        let excerpt = hit.as_ref().map(|hit| &*hit.excerpt);
+        Value::of(&ItemListed { item, manager, covered_by, score, excerpt })
     };
     Value::List(shown.iter().zip(by).map(item).collect())
 }
@@ -92,13 +126,20 @@ fn listed(shown: &[(View, State)], is_named: bool, brief: bool) -> Value {
 pub(super) struct ItemListed<'a> {
     #[serde(flatten)]
     item: ItemShown<'a>,
-    /// Manager that holds the item; only if the call named several managers, or files but no
-    /// manager.
+    /// Manager that holds the item; only if the call has `:query`, or named several managers, or
+    /// files but no manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     manager: Option<&'a str>,
     /// Id of an item in this list that contains this one, so that this one is not rendered itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     covered_by: Option<ItemId>,
+    /// Score of the hit; higher is better. Only if the call has `:query`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    /// Text around the first word that matches; the beginning of the text if only the file name
+    /// matches. Only if the call has `:query`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    excerpt: Option<&'a str>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -217,15 +258,6 @@ impl Rendering {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Summary {
-    manager: Option<ManagerName>,
-    /// Several managers instead of one, from general to specific. An item that a later item
-    /// repeats is not counted.
-    #[serde(default, deserialize_with = "given_list")]
-    managers: Option<Vec<ManagerName>>,
-}
-
 /// A summary of the items of one or several managers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ContextSummary")]
@@ -242,24 +274,20 @@ pub(super) struct Summarized {
     token_counter: Keyword<&'static str>,
 }
 
-pub(super) fn count_items(call: Call, given: Summary) -> Result<Step, WireError> {
-    let chosen = selection(given.manager, given.managers, None, None)?;
-    Step::state_within(reach(&chosen), move |engine| {
-        let views = engine.select(&chosen)?;
-        let mut kinds: Vec<Kind> = Vec::new();
-        for view in &views {
-            if !kinds.contains(&view.item.kind) {
-                kinds.push(view.item.kind);
-            }
+fn summarized(views: &[View], counter: &'static str) -> Summarized {
+    let mut types: Vec<Kind> = Vec::new();
+    for view in views {
+        if !types.contains(&view.item.kind) {
+            types.push(view.item.kind);
         }
-        Ok(Summarized {
-            count: views.len(),
-            preview: preview(views.len(), &kinds),
-            types: kinds,
-            tokens: views.iter().map(|view| view.item.tokens).sum(),
-            token_counter: Keyword(call.tools.counter.name()),
-        })
-    })
+    }
+    Summarized {
+        count: views.len(),
+        preview: preview(views.len(), &types),
+        types,
+        tokens: views.iter().map(|view| view.item.tokens).sum(),
+        token_counter: Keyword(counter),
+    }
 }
 
 /// Formats a preview such as `3 items: Code, Error`.

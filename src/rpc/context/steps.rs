@@ -19,7 +19,7 @@ const ITEMS_TOLD: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ManagerCall {
-    pub(super) manager: Option<ManagerName>,
+    manager: Option<ManagerName>,
 }
 
 /// The changes that would be undone or redone next.

@@ -1,12 +1,13 @@
 //! The methods of the context family.
 
 use super::{
-    edit, files, layers, live, map, query, read, refresh, search, sets, steps, tree, unsaved,
+    edit, files, layers, live, map, query, read, refresh, sets, steps, tree, unsaved, update,
 };
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
+use crate::rpc::shapes::Either;
 use crate::store::SetSummary;
 
 /// The methods of the context family, in the order of the documentation.
@@ -43,48 +44,31 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .progress::<tree::Walking>()
         .pace(Pace::Aside),
-    method!("context", "update-item", edit::update_item => AnswerShown<'static>)
+    method!("context", "update-items", update::update_items => live::UpdatedItems)
         .changes()
         .doc(
-            "Changes an item's content, type or metadata, or whether it is live. Its id, time, \
-              position and pin stay the same.",
+            "Changes items: their content, type or metadata, whether they follow their files, and \
+             whether they are pinned. Id, time and position stay the same. With `:items`, gives \
+             live items the texts that an editor has in its buffers. `undo` does not count that as \
+             a step. While the connection lives, an item with `:unsaved` in its metadata does not \
+             follow its file.",
         )
-        .result("The item."),
-    method!("context", "update-items", live::update_items => live::UpdatedItems)
-        .changes()
-        .doc(
-            "Gives live items the texts that an editor has in its buffers. `undo` does not count \
-              this as a step. While the connection lives, an item with `:unsaved` in its metadata \
-              does not follow its file.",
-        )
-        .result("`:updated N`, and `:skipped`: the ids of items that are gone or not live."),
-    method!("context", "freeze-items", live::freeze_items => live::FrozenItems)
-        .changes()
-        .doc("Turns live items into snapshots, or lets items follow their files again.")
-        .result("`:ids :frozen`."),
+        .result("`:updated N`, `:skipped`, and the `:item` if the call has `:id`."),
     method!("context", "remove-items", edit::remove_items => Removed)
         .changes()
-        .doc("Removes items. If one of them does not exist, none is removed.")
+        .doc(
+            "Removes items, or with `:all` every item of a manager. If one of them does not exist, \
+             none is removed. `undo` restores them.",
+        )
         .result("`(:removed N)`."),
-    method!("context", "move-item", edit::move_item => edit::Moved)
-        .changes()
-        .doc("Moves an item to another position. Rendering and eviction follow the order.")
-        .result("`(:ids IDS)`, in the new order."),
-    method!("context", "transfer-items", layers::transfer_items => layers::Transferred)
+    method!("context", "move-items", edit::move_items => edit::Moved)
         .changes()
         .doc(
-            "Moves items to another manager, where they become the newest. `undo` in either manager \
-              moves them back.",
+            "Moves an item to another position, or items to another manager, where they become \
+             the newest. Rendering and eviction follow the order. `undo` in either manager moves \
+             them back.",
         )
-        .result("`:ids :into :count :total-tokens :evicted`."),
-    method!("context", "pin-items", edit::pin_items => edit::Pinned)
-        .changes()
-        .doc("Pins items, which exempts them from eviction, or unpins them.")
-        .result("`(:ids IDS :pinned BOOLEAN)`."),
-    method!("context", "clear-manager", edit::clear_manager => Removed)
-        .changes()
-        .doc("Removes every item of a manager, even pinned ones. `undo` restores them.")
-        .result("`(:removed N)`."),
+        .result("The manager that has the items now: `:manager :ids :count :total-tokens :evicted`."),
     method!("context", "undo", edit::undo => edit::Undone)
         .changes()
         .doc(
@@ -107,14 +91,17 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "next-changes", steps::next_changes => steps::NextChanges)
         .doc("Returns the changes to a manager that `undo` would undo and `redo` would redo next.")
         .result("`:next-undo :next-redo`: for each change, its `:method`, `:count`, `:items` and `:set`."),
-    method!("context", "list-items", query::list_items => Vec<query::ItemListed<'static>>)
+    method!("context", "list-items", query::list_items => Either<Vec<query::ItemListed<'static>>, query::Summarized>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
             "Returns items, oldest first unless they were moved. The `:state` of each tells whether \
-              its file has changed.",
+              its file has changed. With `:query`, finds items; with `:count-only`, counts them.",
         )
-        .result("A list of items."),
+        .result(
+            "A list of items; with `:count-only`, `:count :types :preview :tokens :token-counter`, \
+             with a preview such as `3 items: Code, Error`.",
+        ),
     method!("context", "context-to-string", query::context_to_string => String)
         .shows(Beside::Files)
         .doc("Renders items for a model.")
@@ -129,13 +116,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
                  `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
         ),
-    method!("context", "search-items", search::search_items => Vec<search::ItemHit>)
-        .shows(Beside::Files)
-        .doc(
-            "Searches the texts and file names of items. Finds identifiers by their parts, and \
-              words in all their forms.",
-        )
-        .result("A list of hits, best first."),
     method!("context", "read-file", read::read_file => read::FileRead)
         .doc(
             "Reads a file within a folder, or some of its lines, without adding an item. If a live \
@@ -166,9 +146,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               must answer, too, so that nobody waits for it.",
         )
         .result("True if the question was still waiting for this editor."),
-    method!("context", "count-items", query::count_items => query::Summarized)
-        .doc("Counts the items of a manager, with a short preview.")
-        .result("`:count :types :preview :tokens :token-counter`; a preview looks like `3 items: Code, Error`."),
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
@@ -205,10 +182,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  expect.",
         )
         .pace(Pace::InOrder),
-    method!("context", "drop-manager", edit::drop_manager => Removed)
-        .changes()
-        .doc("Removes every item of a manager and its configuration. `undo` restores them.")
-        .result("`(:removed N)`."),
     method!("context", "save-set", sets::save_set => sets::Saved)
         .changes()
         .doc("Saves a manager's items as a named set, replacing a set with that name.")

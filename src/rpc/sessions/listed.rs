@@ -20,6 +20,9 @@ pub(super) struct ListSessions {
     /// List only sessions of the project in this folder: those whose agent worked in its repository,
     /// in a folder or worktree of it, or in its folder before it was moved.
     project: Option<String>,
+    /// List only the current session, which calls without `:session` use. The list is empty if there
+    /// is none.
+    current: Option<bool>,
     /// Include deleted sessions.
     deleted: Option<bool>,
     /// Maximum number of sessions; `nil` means all.
@@ -31,7 +34,11 @@ pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, Wir
     let project = given.project.map(|folder| InProject::of(&folder));
     Step::then(move |engine| {
         let current = engine.find_session(None).ok().map(|row| row.id);
-        let rows = engine.read().sessions(given.deleted.unwrap_or(false))?;
+        let rows = match (given.current, current) {
+            (Some(true), None) => Vec::new(),
+            (Some(true), Some(id)) => vec![engine.row(id)?],
+            _ => engine.read().sessions(given.deleted.unwrap_or(false))?,
+        };
         let (now, signals) = (engine.now(), call.tools.agents.signals());
         let answering: HashSet<u64> =
             rows.iter().map(|row| row.id).filter(|id| engine.is_answering(*id)).collect();

@@ -17,7 +17,7 @@ use super::call::Call;
 use super::connected::SessionState;
 use super::error::param_error;
 use super::params::{
-    InSession, ManagerName, Name, Nothing, Short, Switch, is_session_id, manager_names, new_name,
+    InSession, ManagerName, Name, Short, Switch, is_session_id, manager_names, new_name,
     not_negative, yes,
 };
 use super::{Finish, Step, templates};
@@ -373,8 +373,4 @@ impl SessionShown {
             restored: None,
         }
     }
-}
-
-pub(super) fn current_session(_: Call, _: Nothing) -> Result<Step, WireError> {
-    Step::state(|engine| Ok(SessionShown::new(engine.find_session(None)?, true)))
 }

@@ -27,10 +27,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               subagents below those whose agents began them.",
         )
         .result("A list of sessions."),
-    method!("session", "current-session", super::current_session => SessionShown)
-        .about_session(About::CurrentSession)
-        .doc("Returns the current session, which calls without `:session` use.")
-        .result("The session."),
     method!("session", "rename-session", super::rename_session => SessionShown)
         .changes()
         .doc("Renames a session.")

@@ -75,12 +75,17 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     }
     if let Some(paged) = method.paged {
         let types = results.definitions_mut();
-        let part = in_parts(&result, paged.lists, types);
+        // The other forms of a result have no pages.
+        let mut forms = result["anyOf"].as_array().cloned().unwrap_or_else(|| vec![result]);
+        let as_whole = forms.remove(0);
+        let part = in_parts(&as_whole, paged.lists, types);
         let mut whole = target(&part, types).map_or_else(|| part.clone(), |(_, object)| object);
         if let Some(whole) = whole.as_object_mut() {
             whole.remove("x-part-of");
         }
-        result = json!({ "anyOf": [result, part, page::schema(paged, whole)] });
+        let in_pages = [as_whole, part, page::schema(paged, whole)];
+        result = Json::Array(in_pages.into_iter().chain(forms).collect());
+        result = json!({ "anyOf": result });
     }
     given["additionalProperties"] = false.into();
     let mut described = json!({

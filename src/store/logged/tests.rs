@@ -156,7 +156,8 @@ fn a_burst_may_turn_direct_in_the_middle() {
         .run_alone(|e| {
             e.clear("m")?;
             e.undo("m")?;
-            e.pin("m", &[crate::context::item::ItemId(1)], true)?;
+            let pin = crate::engine::Revision { pinned: Some(true), ..Default::default() };
+            e.update("pin-items", "m", vec![(crate::context::item::ItemId(1), pin)])?;
             e.save_set("m", "s")
         })
         .unwrap();

@@ -223,23 +223,6 @@ impl Manager {
         Ok(change)
     }
 
-    /// Plans to pin or unpin items.
-    ///
-    /// # Errors
-    /// [`ManagerError::NoSuchItem`].
-    pub fn plan_pin(
-        &self,
-        method: &str,
-        ids: &[ItemId],
-        pinned: bool,
-    ) -> Result<Change, ManagerError> {
-        let mut change = Change::by(method);
-        for slot in self.each(ids)? {
-            change.turn(slot, Slot { pinned, ..slot.clone() });
-        }
-        Ok(change)
-    }
-
     /// Plans to move an item. If no rank is left between its new neighbours, all items get new
     /// ranks.
     ///

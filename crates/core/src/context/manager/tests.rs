@@ -20,6 +20,15 @@ fn item(id: u64) -> Arrival {
     Arrival { item: Arc::new(item), version: id, pinned: false }
 }
 
+/// Plans to pin or unpin items.
+fn pin(manager: &Manager, ids: &[u64], pinned: bool) -> Result<Change, ManagerError> {
+    let updates = ids.iter().map(|id| match manager.slot(ItemId(*id)) {
+        Some(slot) => Arrival { pinned, version: slot.version, item: Arc::clone(&slot.item) },
+        None => item(*id),
+    });
+    manager.plan_update("pin", updates.collect())
+}
+
 fn manager(capacity: usize, ids: std::ops::RangeInclusive<u64>) -> Manager {
     let mut manager = Manager::new(Settings { max_items: capacity });
     for id in ids {
@@ -48,7 +57,7 @@ fn check(manager: &mut Manager, plan: impl Fn(&Manager) -> Change, expected: &[u
 #[test]
 fn eviction_takes_the_oldest_unpinned_item() {
     let mut manager = manager(3, 1..=3);
-    check(&mut manager, |m| m.plan_pin("pin", &[ItemId(1)], true).unwrap(), &[1, 2, 3]);
+    check(&mut manager, |m| pin(m, &[1], true).unwrap(), &[1, 2, 3]);
     check(&mut manager, |m| m.plan_add("add", vec![item(4)]).unwrap(), &[1, 3, 4]);
     let change = manager.plan_add("add", vec![item(5)]).unwrap();
     assert_eq!(change.leaving().collect::<Vec<_>>(), [ItemId(3)]);
@@ -57,7 +66,7 @@ fn eviction_takes_the_oldest_unpinned_item() {
 #[test]
 fn a_manager_full_of_pinned_items_refuses_another() {
     let mut manager = manager(2, 1..=2);
-    check(&mut manager, |m| m.plan_pin("pin", &[ItemId(1), ItemId(2)], true).unwrap(), &[1, 2]);
+    check(&mut manager, |m| pin(m, &[1, 2], true).unwrap(), &[1, 2]);
     let full = ManagerError::CapacityFull { adding: 1, capacity: 2, pinned: 2 };
     assert_eq!(manager.plan_add("add", vec![item(3)]), Err(full));
 }
@@ -127,7 +136,7 @@ fn repeated_moves_between_the_same_neighbours_renumber() {
 #[test]
 fn a_smaller_capacity_evicts_the_oldest_unpinned_items() {
     let mut manager = manager(5, 1..=5);
-    check(&mut manager, |m| m.plan_pin("pin", &[ItemId(2)], true).unwrap(), &[1, 2, 3, 4, 5]);
+    check(&mut manager, |m| pin(m, &[2], true).unwrap(), &[1, 2, 3, 4, 5]);
     let smaller = Settings { max_items: 2 };
     check(&mut manager, |m| m.plan_settings("configure", smaller).unwrap(), &[2, 5]);
     assert_eq!(manager.settings(), smaller);
@@ -149,7 +158,7 @@ proptest! {
             let planned = match op {
                 0..=2 => manager.plan_add("add", vec![item(1000 + next as u64)]),
                 3 => manager.plan_remove("remove", &[id]),
-                4 => manager.plan_pin("pin", &[id], b % 2 == 0),
+                4 => pin(&manager, &[id.0], b % 2 == 0),
                 _ => manager.plan_move("move", id, Place::Index(b)),
             };
             match (op, at) {
