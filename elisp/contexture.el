@@ -224,6 +224,8 @@ Bind it to a prefix of your own:
 
     (global-set-key (kbd \"C-c x\") \\='contexture-command-map)")
 (defalias 'contexture-command-map contexture-command-map)
+(map-keymap (lambda (_event command) (put command 'info-file "contexture"))
+            contexture-command-map)
 
 ;;; Show what hides in names
 

@@ -338,6 +338,23 @@ NOTE is the comment on the line before, or nil."
     (should (> (gethash 'shell kinds) 5))
     (should (= 1 (gethash 'template kinds) (gethash 'script kinds)))))
 
+(ert-deftest contexture-manual-package-vc-leaves-other-packages-out ()
+  "It takes what all files need for what the package needs."
+  (pcase-let* ((`(,_ (quote (contexture . ,spec)))
+                (cl-loop for (_ . text) in (contexture-manual-tests--blocks "lisp")
+                         when (string-prefix-p "(package-vc-install" text) return (read text)))
+               (folder (expand-file-name (plist-get spec :lisp-dir) contexture-test-root))
+               (ignored (mapconcat (lambda (pattern) (wildcard-to-regexp (concat "*/" pattern)))
+                                   (plist-get spec :ignored-files) "\\|"))
+               (needing 0))
+    (dolist (file (directory-files folder t "\\.el\\'"))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (when (re-search-forward "^;; Package-Requires: .*\\(?:contexture\\|llm-ert\\)" nil t)
+          (cl-incf needing)
+          (ert-info (file) (should (string-match-p ignored file))))))
+    (should (> needing 0))))
+
 ;;;; Links, and help
 
 (ert-deftest contexture-manual-links-lead-somewhere ()
@@ -362,6 +379,27 @@ NOTE is the comment on the line before, or nil."
         (Info-goto-emacs-command-node 'contexture-sessions-resume)
         (should (equal Info-current-node "Sessions of agents"))
         (kill-buffer)))))
+
+(ert-deftest contexture-manual-is-where-help-looks-for-commands ()
+  "`C-h F' and `C-h K' find a command's entry by this property."
+  (pcase-dolist (`(,map ,_ ,command) (contexture-manual-tests--entries))
+    (when (eq map 'contexture-command-map)
+      (ert-info ((symbol-name command))
+        (should (equal (get command 'info-file) "contexture"))))))
+
+(ert-deftest contexture-manual-pages-for-browsers-have-a-search ()
+  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
+  (llm-ert-with-files nil
+    (with-temp-buffer
+      (should (equal 0 (call-process (expand-file-name "docs/update-pages" contexture-test-root)
+                                     nil t nil "html")))
+      (should (equal (buffer-string) "")))
+    (dolist (name '("contexture" "llm-ert"))
+      (with-temp-buffer
+        (insert-file-contents (format "html/%s.html" name))
+        (dolist (text '("Search the manual" "prefers-color-scheme: dark" "id=\"Top\""))
+          (should (save-excursion (search-forward text nil t))))
+        (should-not (re-search-forward "<script[^>]* src=\\|<link[^>]*stylesheet" nil t))))))
 
 (defun contexture-manual-tests--pages ()
   "Return the pages that are written in Markdown."
