@@ -1681,7 +1681,7 @@ answered, notifications about new messages may be about that turn."
      "\\.?0+\\'" "" (format (format "%%.%df" (min 12 (1+ (- (floor (log cost 10)))))) cost))))
 
 (defun contexture-conversation--result-text (result)
-  "Return a phrase for tokens, cost and ending of an answer, or nil if none is known.
+  "Return tokens, cost and ending of an answer as a phrase, or nil if unknown.
 RESULT is that of `chat'."
   (let* ((usage (plist-get result :usage))
          (cached (plist-get usage :cached))

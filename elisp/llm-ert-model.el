@@ -169,7 +169,7 @@ came."
     shown))
 
 (defun llm-ert--answer-chat (model process api request body)
-  "Have MODEL answer PROCESS, which sent REQUEST with BODY through the interface API."
+  "Have MODEL answer PROCESS, which sent REQUEST with BODY through API."
   (let ((refused (llm-ert--model-refused model))
         (asked (cons (plist-get request :path) (plist-get request :body))))
     (if (equal (car refused) asked)
