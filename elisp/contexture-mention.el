@@ -32,8 +32,9 @@
 ;;
 ;; Git lists its work trees with their submodules, including files that are not
 ;; yet committed and without ignored ones; find(1) lists all other folders, and
-;; those to which links in a work tree lead.  Folders on other machines have no
-;; list.  This file knows nothing of completion.
+;; those to which links in a work tree lead.  A folder on another machine is
+;; listed there in one exchange, over the connection that is open.  This file knows
+;; nothing of completion.
 
 (defconst contexture-files--most 100000
   "Maximum number of files in a list; a home folder has more.")
@@ -58,8 +59,10 @@ the beginning of an unfinished name.  TIME is when that listing began."
 (defun contexture-files--of (root shallow)
   "Return the list of the files below ROOT, and start to renew an old one.
 The list may be empty at first.  If SHALLOW, leave out folders below
-ROOT.  Return nil if ROOT is on another machine."
-  (unless (contexture-outside--taken-p root)
+ROOT.  Return nil if no list can be made."
+  (when (or (not (contexture-outside--taken-p root))
+            (gethash root contexture-files--lists)
+            (and (contexture--remote-p root) (file-remote-p root nil t)))
     (let ((list (or (gethash root contexture-files--lists)
                     (puthash root (contexture-files--make-list
                                    :root root :shallow shallow)
@@ -68,9 +71,36 @@ ROOT.  Return nil if ROOT is on another machine."
                  (or (null (contexture-files--list-time list))
                      (> (float-time (time-subtract nil (contexture-files--list-time list)))
                         contexture-files--fresh)))
-        (contexture-files--begin
-         list (or (contexture-files--git list) (contexture-files--find list))))
+        (if (contexture--remote-p root)
+            (contexture-files--ask list)
+          (contexture-files--begin
+           list (or (contexture-files--git list) (contexture-files--find list)))))
       list)))
+
+(defconst contexture-files--remote-pause 0.1
+  "Number of seconds until a machine is asked for its files, when Emacs is idle.")
+
+(defun contexture-files--ask (list)
+  "Make LIST, of a folder on another machine, once Emacs is idle."
+  (setf (contexture-files--list-time list) (current-time))
+  (run-with-idle-timer contexture-files--remote-pause nil #'contexture-files--told list))
+
+(defun contexture-files--told (list)
+  "Make LIST of what the machine of its folder says in one exchange.
+Without a connection, the list stays as it is."
+  (let* ((default-directory (contexture-files--list-root list))
+         (script (format "%s | tr '\\0' '\\n' | head -n %d"
+                         (contexture--list-files-script (contexture-files--list-shallow list))
+                         contexture-files--most))
+         (names (contexture--ask-machine script)))
+    (setf (contexture-files--list-time list) (current-time)
+          (contexture-files--list-done list) t)
+    (when names
+      (setf (contexture-files--list-names list)
+            (nreverse
+             (cl-loop for name in (split-string names "\n" t)
+                      unless (string-match-p contexture-files--passing name)
+                      collect (string-remove-prefix "./" name)))))))
 
 (defun contexture-files--forget ()
   "Forget all lists, and end the processes that make them."
@@ -425,7 +455,12 @@ This is the last of `completion-at-point-functions'."
 (defun contexture-mention--root ()
   "Return the folder to which file names are relative."
   (file-name-as-directory
-   (or (contexture--project-root) (expand-file-name default-directory))))
+   (or (contexture--project-root) (contexture--remote-root)
+       (expand-file-name default-directory))))
+
+(defun contexture-mention--project-p ()
+  "Return non-nil if this buffer is in a project, perhaps on another machine."
+  (or (contexture--project-root) (contexture--remote-root)))
 
 (defun contexture-mention--begin (start)
   "Return a new `contexture-mention--completion' of the name at START."
@@ -434,7 +469,7 @@ This is the last of `completion-at-point-functions'."
                       (when (contexture-running-p)
                         (contexture--with-layers #'ignore #'ignore)
                         nil)))
-         (files (contexture-files--of root (not (contexture--project-root)))))
+         (files (contexture-files--of root (not (contexture-mention--project-p)))))
     (contexture-mention--ask-items manager)
     (contexture-mention--wait
      (lambda ()
@@ -820,7 +855,8 @@ END the one after the mention.  KIND is
   `symbol'     and TARGET its name, which need not be that of a symbol
 
 Names of files are relative to DIRECTORY, by default the root of the
-project around this buffer.  Files on other machines are not looked up."
+project around this buffer.  Of files on other machines, those count that the
+machine has listed for completion: it is not asked."
   (let ((root (file-name-as-directory
                (expand-file-name (or directory (contexture-mention--root)))))
         (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
@@ -926,9 +962,15 @@ A QUOTED name that is nothing else counts as the name of a file."
 
 (defun contexture-mention--file-target (name root)
   "Return (KIND TARGET) if NAME, relative to ROOT, is a file or folder here."
-  (when-let* ((file (contexture--outside-file name root)))
-    (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
-          ((file-exists-p file) (list 'file file)))))
+  (if (contexture--remote-p root)
+      ;; Its machine told the name.
+      (when-let* ((list (gethash root contexture-files--lists))
+                  ((equal name (contexture--visible name)))
+                  ((member name (contexture-files--list-names list))))
+        (list 'file (concat root name)))
+    (when-let* ((file (contexture--outside-file name root)))
+      (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
+            ((file-exists-p file) (list 'file file))))))
 
 ;;; What a question mentions
 
@@ -989,15 +1031,25 @@ Each is named once in this buffer."
 
 ;;;; What a mention means
 
+(defun contexture-mention--there-p (file)
+  "Return non-nil if FILE is on this buffer's machine, which is connected.
+The machine has listed it as one of the project's files."
+  (when-let* ((root (contexture-mention--root))
+              ((and (contexture--remote-p root) (string-prefix-p root file)))
+              ((file-remote-p root nil t)))
+    (contexture-mention--file-target (substring file (length root)) root)))
+
 (defun contexture-mention--meaning (target items)
   "Return what TARGET, (KIND NAME . LINES) of a mention, adds to ITEMS.
 That is a call (METHOD . PARAMS), nil if there is nothing to add,
 `unknown' if nothing matches, or a text that says why nothing is added."
   (pcase target
     (`(file ,file . ,lines)
-     (cond ((contexture--remote-p file)
+     (cond ((and (contexture--remote-p file) (not (contexture-mention--there-p file)))
             "is on another machine; M-x contexture-add-file adds it")
-           ((not (and (contexture--outside-file file) (file-exists-p file))) 'unknown)
+           ((not (or (contexture--remote-p file)
+                     (and (contexture--outside-file file) (file-exists-p file))))
+            'unknown)
            ((contexture-mention--held-p file lines items) nil)
            ;; A link in the project may lead elsewhere.
            ((string-prefix-p (contexture-mention--root) file)
@@ -1052,7 +1104,7 @@ It may be the end of a file's name, or a symbol.  See
   "Return the files of the project whose paths end in NAME.
 Wait a moment for a list of the files that is not outdated."
   (when-let* ((list (contexture-files--of (contexture-mention--root)
-                                          (not (contexture--project-root)))))
+                                          (not (contexture-mention--project-p)))))
     (let ((end (+ (float-time) contexture-mention--longest-wait)))
       (while (and (contexture-files--list-process list) (< (float-time) end))
         (accept-process-output (contexture-files--list-process list) 0.01)))

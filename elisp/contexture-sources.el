@@ -65,6 +65,7 @@
 (declare-function xref-make "xref" t t)
 (declare-function xref-make-file-location "xref" t t)
 (defvar compilation-skip-threshold)
+(defvar dired-re-dir)
 (defvar contexture-defun-prose--files)
 (defvar flymake-mode)
 (defvar vc-git-program)
@@ -167,9 +168,15 @@ to add them.  All are one addition for undo."
   (let* ((files (contexture-sources--dired-files))
          (remote (cl-find-if #'contexture--remote-p files))
          (folders (cl-some #'file-directory-p (if remote nil files))))
-    (cond (remote
-           (contexture-sources--add-all
-            (mapcar #'contexture--file-call files) "file"))
+    (cond ((and remote (null (cdr files))
+                (save-excursion (forward-line 0) (looking-at-p dired-re-dir)))
+           (contexture-add-directory (car files) (contexture-tree--read-mode)))
+          (remote
+           (contexture-tree--add-remote
+            (contexture--connected-folder default-directory) 'files t
+            (mapcar (lambda (file)
+                      (contexture--inertly (file-relative-name file default-directory)))
+                    files)))
           ((or folders (cdr files))
            (contexture-tree--add-files
             files (if folders (contexture-tree--read-mode) 'files)))
@@ -412,8 +419,6 @@ With a prefix argument, WHOLE, add those of the whole project.  The version
 control program runs in the background."
   (interactive (list (contexture--own-prefix)))
   (require 'vc)
-  (when (contexture--remote-p default-directory)
-    (user-error "Contexture cannot add differences of files on other machines"))
   (pcase-let* ((`(,backend ,target . ,metadata)
                 (if whole (contexture-sources--diff-of-project)
                   (contexture-sources--diff-of-file)))
@@ -436,13 +441,18 @@ The VC backend BACKEND does that, except for Git: `vc-git-diff' would wait
 for Git, so this function starts Git itself."
   (let ((coding-system-for-read (vc-coding-system-for-diff target)))
     (if (eq backend 'Git)
-        (let* ((root (locate-dominating-file target ".git"))
+        (let* ((root (or (contexture--remote-root)
+                         (locate-dominating-file target ".git")))
                (process-environment (contexture--git-environment))
-               (git (contexture--git root)))
-          (make-process :name "contexture diff" :buffer buffer :noquery t
-                        :connection-type 'pipe :sentinel #'ignore
-                        :command `(,@git ,@(contexture-sources--without-filters git)
-                                   "diff" ,@contexture--git-differences "HEAD" "--" ,target)))
+               (git (contexture--git (file-local-name root)))
+               (command `(,@git ,@(contexture-sources--without-filters git)
+                          "diff" ,@contexture--git-differences "HEAD" "--"
+                          ,(file-local-name target))))
+          (if (contexture--remote-p root)
+              ;; One exchange.  For a process there, TRAMP would make another connection.
+              (apply #'process-file (car command) nil buffer nil (cdr command))
+            (make-process :name "contexture diff" :buffer buffer :noquery t
+                          :connection-type 'pipe :sentinel #'ignore :command command)))
       (vc-call-backend backend 'diff (list target) nil nil buffer t))))
 
 (defun contexture-sources--without-filters (git)
@@ -450,7 +460,7 @@ for Git, so this function starts Git itself."
 Filters that the user's own configuration names stay.  Signal an error if Git
 does not tell where a filter is from."
   (with-temp-buffer
-    (unless (memq (apply #'call-process (car git) nil '(t nil) nil
+    (unless (memq (apply #'process-file (car git) nil '(t nil) nil
                          `(,@(cdr git) "config" "--show-scope" "--name-only" "-z"
                            "--get-regexp" "^filter\\."))
                   '(0 1))
@@ -466,7 +476,8 @@ Signal an error if it is not under version control."
   (let* ((file (or (buffer-file-name (contexture--base-buffer))
                    (user-error "This buffer visits no file; \
 with a prefix argument, this command adds the project's differences")))
-         (backend (or (vc-backend file)
+         (backend (or (if (contexture--remote-p file) (contexture-sources--remote-backend)
+                        (vc-backend file))
                       (contexture--user-error "%s is not under version control"
                                   (contexture--abbreviate file)))))
     `(,backend ,(expand-file-name file)
@@ -476,13 +487,22 @@ with a prefix argument, this command adds the project's differences")))
 (defun contexture-sources--diff-of-project ()
   "Return (BACKEND ROOT . METADATA) for the differences of the project.
 ROOT is the root of the directory that is under version control."
-  (let* ((backend (or (vc-responsible-backend default-directory t)
+  (let* ((remote (contexture--remote-p default-directory))
+         (backend (or (if remote (contexture-sources--remote-backend)
+                        (vc-responsible-backend default-directory t))
                       (contexture--user-error "%s is not under version control"
                                   (contexture--abbreviate default-directory))))
-         (root (file-name-as-directory
-                (expand-file-name
-                 (vc-call-backend backend 'root default-directory)))))
+         (root (or (contexture--remote-root)
+                   (file-name-as-directory
+                    (expand-file-name
+                     (vc-call-backend backend 'root default-directory))))))
     (list backend root :filename root)))
+
+(defun contexture-sources--remote-backend ()
+  "Return the backend of VC on the machine of this buffer, or signal an error.
+That is Git, of whose differences Emacs asks the machine."
+  (contexture--connected-folder default-directory)
+  (and (contexture--remote-root) 'Git))
 
 (defun contexture-sources--when-finished (buffer function)
   "Call FUNCTION once the process of BUFFER, if there is one, has ended.
@@ -629,8 +649,20 @@ FILE is nil if there is no such file."
                   (compilation--file-struct->file-spec
                    (compilation--loc->file-struct loc)))
                  (file (contexture--outside-file name directory)))
-      (cons (and file (file-exists-p file) file)
+      (cons (if (contexture--remote-p default-directory)
+                (contexture-sources--remote-error-file name directory)
+              (and file (file-exists-p file) file))
             (compilation--loc->line loc)))))
+
+(defun contexture-sources--remote-error-file (name directory)
+  "Return the file that NAME in DIRECTORY means on the machine of this buffer.
+NAME comes from a compiler.  Return nil if it would be on another machine.  The
+machine is not asked whether there is such a file."
+  (let* ((machine (file-remote-p default-directory))
+         (directory (or directory default-directory))
+         (file (and machine (string-prefix-p machine directory)
+                    (contexture--outside-file name (substring directory (length machine))))))
+    (and file (concat machine file))))
 
 ;;; Add directories and projects
 
@@ -651,6 +683,9 @@ cancel the call, and FORGOTTEN if Emacs no longer waits for an answer."
 (defvar contexture-tree--walks nil
   "Directories that are being added, the newest first.
 Each is a `contexture-tree--walk'.")
+
+(defvar contexture-tree--fetching nil
+  "Timer that will ask another machine for further files, or nil.")
 
 (defvar contexture-tree--release nil
   "Function that restores the usual meaning of the quit key, or nil.")
@@ -675,12 +710,14 @@ prefix argument, HIDDEN, include hidden files.  Emacs does not wait;
    (list (read-directory-name "Add directory: " nil default-directory t)
          (contexture-tree--read-mode)
          (contexture--own-prefix)))
-  (when (contexture-outside--taken-p directory)
-    (user-error "The server cannot read directories on other machines"))
   (let ((root (file-name-as-directory (expand-file-name directory))))
-    (unless (file-directory-p root)
-      (contexture--user-error "%s is not a directory" (contexture--abbreviate root)))
-    (contexture-tree--add root (or mode 'files) hidden)))
+    (cond ((contexture--remote-p root)
+           (contexture-tree--add-remote (contexture--connected-folder root)
+                                        (or mode 'files) hidden))
+          ((contexture-outside--taken-p root)
+           (user-error "The server cannot read directories in archives"))
+          ((file-directory-p root) (contexture-tree--add root (or mode 'files) hidden))
+          (t (contexture--user-error "%s is not a directory" (contexture--abbreviate root))))))
 
 ;;;###autoload
 (defun contexture-add-project (&optional mode hidden)
@@ -696,14 +733,17 @@ MODE and HIDDEN are as for `contexture-add-directory'."
   "Stop adding directories; add none of their files.
 Use it again to give up on a server that does not answer."
   (interactive)
-  (unless contexture-tree--walks
+  (unless (or contexture-tree--walks contexture-tree--fetching)
     (user-error "No directory is being added"))
+  (when contexture-tree--fetching
+    (cancel-timer contexture-tree--fetching)
+    (setq contexture-tree--fetching nil))
   (message "Cancelling...")
   (mapc #'contexture-tree--cancel contexture-tree--walks))
 
 (defun contexture-tree--project ()
   "Return the root of the project around this buffer, or signal an error."
-  (or (contexture--project-root)
+  (or (contexture--project-root) (contexture--remote-root)
       (user-error "This buffer belongs to no project")))
 
 (defun contexture-tree--read-mode ()
@@ -811,6 +851,156 @@ The connection has just repeated their calls."
                       (string-prefix-p root (expand-file-name
                                              (buffer-file-name buffer)))))
                (buffer-list)))
+
+;;;; Directories on another machine
+
+;; The server cannot read them.  Emacs asks the machine for the names first, and
+;; then for the texts, some at a time: between two exchanges, the user can type.
+
+(defconst contexture-tree--most-remote 500
+  "Maximum number of files of a directory on another machine to add.")
+
+(defconst contexture-tree--largest-remote (* 512 1024)
+  "Maximum size in bytes of a file of a directory on another machine.")
+
+(defconst contexture-tree--remote-step 16384
+  "Number of bytes of files after which an exchange with another machine ends.")
+
+(defconst contexture-tree--remote-pause 0.01
+  "Number of seconds between two exchanges with another machine.")
+
+(defconst contexture-tree--remote-script
+  "for name; do [ -f \"$name\" ] && [ ! -L \"$name\" ] && base64 <\"$name\"; echo .; done"
+  "Script for a shell that prints files, encoded, with a full stop after each.")
+
+(defun contexture-tree--add-remote (root mode hidden &optional names)
+  "Add the files below ROOT, a directory on another machine, or those with NAMES.
+MODE and HIDDEN are as for `contexture-add-directory'."
+  (let* ((default-directory root)
+         (listing (or (apply #'contexture--ask-machine
+                             (concat (if names "printf '%s\\0' \"$@\""
+                                       (contexture--list-files-script nil hidden))
+                                     " | xargs -0 ls -dln 2>/dev/null | cat")
+                             names)
+                      (contexture--user-error "%s cannot be listed" (contexture--abbreviate root))))
+         (entries (contexture-tree--remote-entries listing (or hidden names)))
+         (large (cl-remove-if (lambda (it) (<= (cdr it) contexture-tree--largest-remote)) entries))
+         (chosen (cl-set-difference entries large)))
+    (cond ((null (or entries names))
+           (contexture--user-error "There are no files in %s" (contexture--abbreviate root)))
+          ((eq mode 'listing)
+           (contexture--add
+            (contexture-sources--params
+             :file :listing
+             (mapconcat (pcase-lambda (`(,name . ,size)) (format "%s (%d bytes)\n" name size))
+                        entries "")
+             (contexture--plist :filename root :project (contexture--remote-root)))))
+          (t (contexture-tree--fetch
+              root (seq-take chosen contexture-tree--most-remote)
+              (append
+               (contexture-tree--phrases "%s is no file"
+                                         (cl-set-difference names (mapcar #'car entries)
+                                                            :test #'equal))
+               (contexture-tree--phrases "%s is too large" (mapcar #'car large))
+               (contexture-tree--phrases "%s is one too many"
+                                         (mapcar #'car (nthcdr contexture-tree--most-remote
+                                                               chosen)))))))))
+
+(defun contexture-tree--phrases (format names)
+  "Return FORMAT with each of NAMES, a list of strings."
+  (mapcar (lambda (name) (format format name)) names))
+
+(defun contexture-tree--remote-entries (listing hidden)
+  "Return the files in LISTING, the output of ls, as (NAME . SIZE).
+Leave out hidden ones, unless HIDDEN, and those with hidden characters."
+  (cl-loop for line in (split-string listing "\n" t)
+           for name = (and (string-match "\\`-[^ ]* +[0-9]+ +[0-9]+ +[0-9]+ +\\([0-9]+\\) +[^ ]+ +[^ ]+ +[^ ]+ \\(?:\\./\\)?\\(.*\\)\\'" line)
+                           (match-string 2 line))
+           for size = (and name (string-to-number (match-string 1 line)))
+           when (and name
+                     (or hidden (not (string-match-p "\\(?:\\`\\|/\\)\\." name)))
+                     (equal name (contexture--visible name)))
+           collect (cons name size)))
+
+(defun contexture-tree--fetch (root entries refused)
+  "Add the files of ENTRIES, each (NAME . SIZE), below ROOT, on another machine.
+What looks like a secret is asked about.  REFUSED are phrases about what is not
+added."
+  (let* ((buffer (current-buffer))
+         (secret (cl-remove-if-not #'contexture--secret-file-p (mapcar #'car entries)))
+         (confirmed (contexture--confirm-secrets (mapcar #'contexture--last-name secret)))
+         (left (if confirmed entries
+                 (cl-remove-if (lambda (it) (member (car it) secret)) entries)))
+         (total (length left))
+         calls)
+    (unless confirmed
+      (setq refused (append refused (contexture-tree--phrases "%s may hold secrets" secret))))
+    (cl-labels
+        ((fetch (some)
+           (pcase-dolist (`(,name . ,text) (contexture-tree--fetch-some root some))
+             (if (null text) (push (concat name " is no text") refused)
+               (push (contexture-tree--remote-call root name text (and (member name secret) t))
+                     calls)))
+           (contexture-tree--show
+            (format "Adding %s: %d of %d files (%s cancels)" (contexture--abbreviate root)
+                    (- total (length left)) total (contexture--key 'contexture-cancel)))
+           (setq contexture-tree--fetching (run-at-time contexture-tree--remote-pause nil #'go-on)))
+         (go-on ()
+           (setq contexture-tree--fetching nil)
+           (contexture--with-live-buffer buffer
+             (condition-case problem
+                 (if (null left) (contexture-tree--add-fetched (nreverse calls) refused)
+                   (fetch (cl-loop for size = (cdar left) then (+ size (cdar left))
+                                   collect (car (pop left))
+                                   while (and left (< size contexture-tree--remote-step)))))
+               (user-error (contexture--message "%s" (error-message-string problem)))))))
+      (go-on))))
+
+(defun contexture-tree--fetch-some (root names)
+  "Return the files NAMES below ROOT, on another machine, as (NAME . TEXT).
+TEXT is nil for what is no text.  Signal an error if there is no
+connection any more: then nothing is added."
+  (let* ((default-directory root)
+         (output (or (apply #'contexture--ask-machine contexture-tree--remote-script names)
+                     (contexture--user-error "Nothing added: the connection to %s is gone"
+                                             (file-remote-p root))))
+         (parts (split-string output "^\\.\n")))
+    (cl-loop for name in names
+             for bytes = (ignore-errors (base64-decode-string (or (pop parts) "")))
+             collect (cons name
+                           (and bytes
+                                (not (string-search "\0" bytes))
+                                (decode-coding-string bytes 'undecided))))))
+
+(defun contexture-tree--remote-call (root name text secret)
+  "Return the call that adds TEXT of the file NAME below ROOT.
+What a buffer has of it counts instead, and follows the buffer.  SECRET means
+that the user agreed to send it."
+  (let* ((file (concat root name))
+         (buffer (contexture--visited-buffer file)))
+    `(add-item ,@(if buffer (contexture--capture-file buffer nil nil)
+                   (list :type :file :content text
+                         :metadata (append (contexture--plist
+                                            :filename file
+                                            :project (contexture--remote-root)
+                                            :language (contexture--file-mode file))
+                                           '(:origin :file) (contexture--as-of))))
+               :secrets ,(if secret :add :ask))))
+
+(defun contexture-tree--add-fetched (calls refused)
+  "Make CALLS, which add files of another machine, as one addition.
+REFUSED are phrases about what is not added."
+  (if (null calls)
+      (contexture--message "Nothing added: %s" (contexture--some-of refused))
+    (contexture--add-batch
+     calls
+     (lambda (manager outcomes)
+       (contexture-sources--tell-all
+        manager "file" (reverse (delq nil (contexture--pluck :result outcomes)))
+        (append refused
+                (delq nil (mapcar (lambda (outcome)
+                                    (contexture--refusal-text (plist-get outcome :error)))
+                                  outcomes))))))))
 
 ;;;; Messages
 
@@ -1272,7 +1462,8 @@ Outside of a project, the files are those below `default-directory'."
   (require 'contexture-code)
   (cl-remove-if-not #'contexture-symbol--code-p
                     (contexture--project-buffers
-                     (or (contexture--project-root) default-directory))))
+                     (or (contexture--project-root) (contexture--remote-root)
+                         default-directory))))
 
 (defun contexture-symbol--code-p (buffer)
   "Return non-nil if BUFFER visits a file that is not prose."

@@ -688,13 +688,33 @@ no program.  Users' hooks do not run, and no file of the project is looked at."
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
 Git then runs no program that the repository names, and takes ROOT for the
-folder of its files, which the repository could say is another."
+folder of its files, which the repository could say is another.  ROOT is a name
+on the machine where Git runs."
   (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root))
         "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"
         ;; Git would run the program that checks signatures.
         "-c" "log.showSignature=false"
         ;; Git cannot search in submodules and in new files at once.
         "-c" "submodule.recurse=false"))
+
+(defconst contexture--git-variables
+  '("GIT_ALLOW_PROTOCOL=none" "GIT_NO_LAZY_FETCH=1" "GIT_TERMINAL_PROMPT=0" "GIT_OPTIONAL_LOCKS=0")
+  "Variables with which Git fetches nothing and asks nothing.")
+
+(defun contexture--list-files-script (&optional shallow hidden)
+  "Return a command for a shell that prints the files of its folder, with nulls.
+It is for another machine.  Git lists them if it can.  With SHALLOW, leave out
+folders below.  With HIDDEN, hidden files count where Git does not tell."
+  (let ((find (concat "find ." (and shallow " -maxdepth 1")
+                      (if hidden " -name .git" " -name '.?*'") " -prune -o -type f -print0")))
+    (if shallow find
+      (format "{ t=$PWD; while [ -n \"$t\" ] && [ ! -e \"$t/.git\" ]; do t=${t%%/*}; done; \
+[ -n \"$t\" ] && env %s %s ls-files -z --cached --others --exclude-standard 2>/dev/null || %s; }"
+              (string-join contexture--git-variables " ")
+              (mapconcat (lambda (word)
+                           (if (string-prefix-p "--work-tree" word) "--work-tree=\"$t\"" word))
+                         (contexture--git "/") " ")
+              find))))
 
 (defconst contexture--git-differences
   '("--no-color" "--no-ext-diff" "--no-textconv" "--submodule=short" "--ignore-submodules=dirty")
@@ -704,9 +724,7 @@ files of submodules: for that, it would do what each submodule says.")
 
 (defun contexture--git-environment ()
   "Return the environment in which Git fetches nothing, by no program."
-  (append '("GIT_ALLOW_PROTOCOL=none" "GIT_NO_LAZY_FETCH=1" "GIT_TERMINAL_PROMPT=0"
-            "GIT_OPTIONAL_LOCKS=0")
-          process-environment))
+  (append contexture--git-variables process-environment))
 
 ;;; What calls and commands share
 
@@ -1467,20 +1485,39 @@ connection that is open already."
 
 (defun contexture--ask-remote-root ()
   "Ask the machine of `default-directory' for the root of its project."
-  (let ((machine (file-remote-p default-directory)))
+  (when-let* ((root (contexture--ask-machine contexture--remote-root-script)))
+    (file-name-as-directory (concat (file-remote-p default-directory) (string-trim root)))))
+
+(defun contexture--ask-machine (script &rest arguments)
+  "Return what SCRIPT, for a shell, prints on the machine of `default-directory'.
+It runs in that folder with ARGUMENTS, strings, in one exchange, and only over
+a connection that is open.  Return nil if none is, or if the script fails."
+  (when (file-remote-p default-directory nil t)
     (with-temp-buffer
-      (when (eql 0 (ignore-errors
-                     (process-file "/bin/sh" nil t nil "-c" contexture--remote-root-script)))
-        (file-name-as-directory (concat machine (string-trim (buffer-string))))))))
+      (let ((non-essential t)           ; else the connection would be made again
+            (folder default-directory))
+        (setq default-directory folder)
+        (and (eql 0 (ignore-errors (apply #'process-file "/bin/sh" nil t nil "-c" script "sh"
+                                          arguments)))
+             (buffer-string))))))
+
+(defun contexture--connected-folder (folder)
+  "Return FOLDER, on another machine, or signal an error if none is connected."
+  (unless (file-remote-p folder nil t)
+    (contexture--user-error "There is no connection to %s; open one of its files first"
+                            (file-remote-p folder)))
+  folder)
 
 (defun contexture--project-buffers (root)
   "Return the buffers of files below ROOT, the last used first.
-Buffers of files on other machines are left out."
-  (cl-remove-if-not (lambda (buffer)
-                      (let ((file (buffer-file-name buffer)))
-                        (and file (not (contexture-outside--taken-p file))
-                             (file-in-directory-p file root))))
-                    (buffer-list)))
+On another machine, the names count as they are, since asking takes long."
+  (let ((remote (contexture--remote-p root)))
+    (cl-remove-if-not (lambda (buffer)
+                        (when-let* ((file (buffer-file-name buffer)))
+                          (if remote (string-prefix-p root file)
+                            (and (not (contexture-outside--taken-p file))
+                                 (file-in-directory-p file root)))))
+                      (buffer-list))))
 
 ;;;; Labels
 

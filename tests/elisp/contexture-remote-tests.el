@@ -13,6 +13,9 @@
 (require 'contexture-test-helper)
 (require 'contexture-marks)
 (require 'contexture-list)
+(require 'contexture-mention)
+(require 'contexture-sources)
+(require 'dired)
 (require 'tramp-sh)
 
 (defun contexture-remote-tests--key (name)
@@ -41,7 +44,9 @@ Return nil if there is no sshd."
                       (expand-file-name "host") (expand-file-name "authorized_keys"))
               "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\n"
               "PermitRootLogin prohibit-password\n"))
-    (with-temp-file "proxy" (insert "#!/bin/sh\n" command "\n"))
+    ;; Its number, so that the connection can be cut.
+    (with-temp-file "proxy"
+      (insert "#!/bin/sh\necho $$ >>" (expand-file-name "pids") "\n" command "\n"))
     (set-file-modes "proxy" #o700)
     (with-temp-file "ssh_config"
       (insert (format "Host *\nProxyCommand %s\nIdentityFile %s\nUserKnownHostsFile %s\n"
@@ -135,6 +140,166 @@ The variable `local' is the folder's name on the other machine."
         (contexture-copy (contexture-current-context))
         (should (string-search "def m():" (current-kill 0)))
         (contexture-test-message "^Added" (contexture-add-region 1 5))))))
+
+;;;; Directories, differences, names and errors
+
+(defun contexture-remote-tests--repository (root local)
+  "Make a repository of Git of ROOT, whose local name is LOCAL, with a commit."
+  (let ((default-directory local))
+    (contexture-test-file "p/.gitignore" "ignored.txt")
+    (contexture-test-file "p/ignored.txt" "no")
+    (delete-directory ".git" t)
+    (dolist (arguments '(("init" "-q") ("add" ".")
+                         ("-c" "user.name=a" "-c" "user.email=a@b" "commit" "-qm" "x")))
+      (should (eql 0 (apply #'call-process "git" nil nil nil arguments))))
+    root))
+
+(defmacro contexture-remote-tests--exchanges (&rest body)
+  "Run BODY and return the number of commands that TRAMP sent meanwhile."
+  (declare (indent 0) (debug t))
+  `(let ((count 0))
+     (cl-letf* ((send (symbol-function 'tramp-send-command))
+                ((symbol-function 'tramp-send-command)
+                 (lambda (&rest arguments) (cl-incf count) (apply send arguments))))
+       ,@body
+       count)))
+
+(ert-deftest contexture-remote-directories-are-added-over-the-connection ()
+  (contexture-remote-tests--with-project
+    (contexture-remote-tests--repository root local)
+    (contexture-test-file "p/a b'c.txt" "blank é")
+    (contexture-test-file "p/.env" "KEY=1")
+    (contexture-test-file "p/big.txt" (make-string (1+ contexture-tree--largest-remote) ?x))
+    (let ((coding-system-for-write 'binary)) (write-region "\0\1" nil (concat local "bin") nil 'silent))
+    (dotimes (n 60) (contexture-test-file (format "p/many/%02d.txt" n) (format "file %d" n)))
+    (make-symbolic-link "/etc/passwd" (concat local "link.txt"))
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (goto-char (point-max))
+      (insert "# typed")
+      (contexture--layers)
+      (let ((said nil) (sent 0))
+        (setq sent (contexture-remote-tests--exchanges
+                     (setq said (contexture-test-message "^Added" (contexture-add-directory root)))
+                     (should-not contexture-tree--fetching)))
+        ;; The names, and the texts, many at a time.
+        (should (< sent 20))
+        (should (string-match-p "63 files" said))
+        (should (string-match-p "big.txt is too large" said))
+        (should (string-match-p "bin is no text" said)))
+      (let ((texts (contexture-remote-tests--contents)))
+        (should (member "blank é\n" texts))
+        (should (member "file 59\n" texts))
+        ;; What is open follows its buffer.
+        (should (member (buffer-string) texts))
+        (should-not (cl-find-if (lambda (text) (string-match-p "KEY\\|^no$\\|root:" text)) texts)))
+      (insert "\n# more")
+      (should (member (buffer-string) (contexture-remote-tests--contents)))
+      ;; One addition, one undo.
+      (contexture-test-message "." (contexture-undo))
+      (should-not (contexture-remote-tests--contents))
+      (contexture-test-message "^Added" (contexture-add-directory root 'listing))
+      (should (string-match-p "^tests/t.py ([0-9]+ bytes)$" (car (contexture-remote-tests--contents)))))))
+
+(ert-deftest contexture-remote-marks-in-dired-are-added-together ()
+  (contexture-remote-tests--with-project
+    (contexture-test-file "p/.env" "KEY=1")
+    (setq contexture-add-to 'project)
+    (let ((asked nil))
+      (contexture-test-visiting (concat root "src/m.py")
+        (let ((dired (dired-noselect root)))
+          (with-current-buffer dired
+            (dired-mark-files-regexp "\\.env\\'")
+            (dired-mark-files-regexp "src\\'")
+            (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (push text asked) t)))
+              (contexture-test-message "^Added 1 file.*src is no file" (contexture-add-dwim)))
+            (should (string-match-p "\\.env" (car asked)))
+            (should (equal (contexture-remote-tests--contents) '("KEY=1\n"))))
+          (kill-buffer dired))))))
+
+(ert-deftest contexture-remote-differences-are-those-of-the-machine ()
+  (contexture-remote-tests--with-project
+    (contexture-remote-tests--repository root local)
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (goto-char (point-min))
+      (insert "# new\n")
+      (let ((save-silently t)) (save-buffer))
+      (contexture-test-message "^Added the diff of src/m.py" (contexture-add-diff))
+      (should (string-match-p "^\\+# new$" (car (last (contexture-remote-tests--contents)))))
+      (contexture-test-message "^Added the diff of" (contexture-add-diff t)))))
+
+(ert-deftest contexture-remote-names-come-after-at ()
+  (contexture-remote-tests--with-project
+    (contexture-remote-tests--repository root local)
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (let ((list (contexture-files--of (contexture-mention--root) nil)))
+        (should (equal (contexture-mention--root) root))
+        (should-not (contexture-files--list-done list))
+        ;; Not before Emacs is idle.
+        (should (= 1 (contexture-remote-tests--exchanges (contexture-files--told list))))
+        (should (equal (sort (copy-sequence (contexture-files--list-names list)) #'string<)
+                       '(".gitignore" "src/m.py" "tests/t.py"))))
+      (should (equal (contexture-mention-in-string "see @tests/t.py and @no.py")
+                     `((4 15 file ,(concat root "tests/t.py")) (20 26 symbol "no.py"))))
+      (pcase (contexture-mention--meaning (list 'file (concat root "tests/t.py")) nil)
+        (`(add-item . ,params)
+         (should (equal (plist-get params :content) "def t():\n    m()\n")))))))
+
+(ert-deftest contexture-remote-errors-and-definitions-name-files-there ()
+  (contexture-remote-tests--with-project
+    (require 'compile)
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (contexture-test-visiting (concat root "tests/t.py")
+        (contexture-test-message "^Added n (src/m.py:4-5)" (contexture-add-symbol "n"))
+        (with-temp-buffer
+          (setq default-directory root)
+          (insert "src/m.py:2:1: error: bad\n/ssh:evil@host:/x.py:3:1: error: worse\n")
+          (compilation-mode)
+          (goto-char (point-min))
+          (cl-letf (((symbol-function 'tramp-maybe-open-connection)
+                     (lambda (vec &rest _)
+                       (should (equal (tramp-file-name-host vec) "there")))))
+            (contexture-test-message "^Added the error at src/m.py:2" (contexture-add-compilation))
+            (forward-line)
+            (contexture--inertly (compilation--ensure-parse (point-max)))
+            (should-not (car (contexture-sources--error-place (point))))))))))
+
+(ert-deftest contexture-remote-a-cut-connection-is-not-made-again ()
+  (contexture-remote-tests--with-project
+    (contexture-remote-tests--repository root local)
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (contexture-test-message "^Added" (contexture-add-region 1 10))
+      (contexture-test-message "^Added" (contexture-add-directory (concat root "tests")))
+      (let ((items (contexture-remote-tests--contents))
+            (process (tramp-get-connection-process (tramp-dissect-file-name root)))
+            (vc-handled-backends nil))
+        (dolist (number (split-string
+                         (with-temp-buffer (insert-file-contents (concat folder "pids"))
+                                           (buffer-string))))
+          (call-process "kill" nil nil nil "-KILL" number))
+        (llm-ert-wait-for (not (process-live-p process)))
+        (insert "# typed\n")
+        (cl-letf (((symbol-function 'tramp-maybe-open-connection)
+                   (lambda (&rest _) (ert-fail "connected again"))))
+          (should (equal (contexture-remote-tests--contents) items))
+          (save-window-excursion
+            (let ((context (contexture-current-context)))
+              (save-current-buffer (contexture-list context)))
+            (contexture-test-settle)
+            (with-current-buffer contexture-list-buffer
+              (should (string-match-p "src/m.py .*remote" (buffer-string)))
+              (should (string-match-p "tests/t.py .*remote" (buffer-string)))
+              (kill-buffer)))
+          (contexture-test-message "^Added" (contexture-add-buffer))
+          (should-error (contexture-add-directory root) :type 'user-error)
+          (should-error (contexture-add-diff) :type 'user-error)
+          (should-not (contexture-files--of (contexture-mention--root) nil))
+          (should (stringp (contexture-mention--meaning (list 'file (concat root "tests/t.py"))
+                                                        nil))))))))
 
 (provide 'contexture-remote-tests)
 ;;; contexture-remote-tests.el ends here

@@ -393,7 +393,7 @@ PRIVATE KEY-----" "abc"))
   (contexture-test-with-server
     (contexture-test-user-error "is not a directory"
       (contexture-add-directory "/nowhere-at-all"))
-    (contexture-test-user-error "other machines"
+    (contexture-test-user-error "no connection to /ssh:host:"
       (contexture-add-directory "/ssh:host:/tmp"))
     (contexture-test-user-error "no project" (contexture-add-project))
     (contexture-test-user-error "No directory" (contexture-cancel))
