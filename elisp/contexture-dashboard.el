@@ -1175,7 +1175,7 @@ name, has the item, the item's name."
                     (let ((data contexture-dashboard--data)
                           (shown (bound-and-true-p contexture-conversation--session)))
                       (cond ((equal session (plist-get shown :session))
-                             contexture-conversation--items)
+                             (bound-and-true-p contexture-conversation--items))
                             ((equal session (plist-get (plist-get data :session)
                                                        :session))
                              (plist-get data :items))))))

@@ -228,7 +228,9 @@ The server counts again soon, or after a pause if TYPING."
    (or (cl-loop for buffer in (buffer-list)
                 when (with-current-buffer buffer
                        (and (eq major-mode 'contexture-conversation-mode)
-                            (equal id (plist-get contexture-conversation--session :id))))
+                            (equal id (plist-get (bound-and-true-p
+                                                  contexture-conversation--session)
+                                                 :id))))
                 return (with-current-buffer buffer (contexture-conversation--count-params)))
        (list :session id))
    :success (lambda (count) (contexture-count--answered id entry count nil))

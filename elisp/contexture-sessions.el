@@ -22,11 +22,10 @@
 ;;; Code:
 
 (require 'contexture-conversations)
+(require 'contexture-rpc)
 (require 'filenotify)
 (require 'map)
 (eval-when-compile (require 'subr-x))
-
-(defvar contexture--page-bytes)
 
 (declare-function make-term "term" (name program &optional startfile &rest switches))
 (declare-function term-char-mode "term" ())

@@ -255,5 +255,44 @@ KEYS are strings; each is a line."
         (unless (equal status 0)
           (ert-fail (buffer-string)))))))
 
+;;; In a new Emacs
+
+(defun contexture-commands-tests--reads-p (name)
+  "Return non-nil if this buffer reads the variable NAME where it may have no value."
+  (goto-char (point-min))
+  (cl-loop while (re-search-forward (format "\\_<%s\\_>" (regexp-quote name)) nil t)
+           thereis (save-excursion
+                     (not (or (nth 8 (syntax-ppss))
+                              ;; Bound, set, called or quoted, or looked whether it is bound.
+                              (looking-back (concat "\\(?:(\\|'\\|(setq \\|(defvar "
+                                                    "\\|(bound-and-true-p[ \n]+\\)"
+                                                    (regexp-quote name))
+                                            (line-beginning-position 0)))))))
+
+(defun contexture-commands-tests--unread (file)
+  "Return variables of the package that FILE reads, and no file that it loads defines."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (delay-mode-hooks (emacs-lisp-mode))
+    (let ((text (buffer-string))
+          names)
+      (while (re-search-forward "^(defvar \\(contexture-[^ )]+\\))" nil t)
+        (push (match-string 1) names))
+      (cl-loop for name in names
+               for defined = (file-name-base (or (symbol-file (intern name) 'defvar) ""))
+               unless (or (string-match-p (format "^(\\(?:cl-\\)?def[a-z-]+ %s[ \n]"
+                                                  (regexp-quote name))
+                                          text)
+                          (string-search (format "(require '%s)" defined) text)
+                          (not (contexture-commands-tests--reads-p name)))
+               collect (list (file-name-base file) name)))))
+
+(ert-deftest contexture-commands-read-no-variable-of-a-file-that-is-not-loaded ()
+  "The first command in a new Emacs works as well as later ones."
+  (contexture-commands-tests--all)
+  (should-not (mapcan #'contexture-commands-tests--unread
+                      (directory-files contexture-commands-tests--folder t
+                                       "\\`contexture[a-z-]*\\.el\\'"))))
+
 (provide 'contexture-commands-tests)
 ;;; contexture-commands-tests.el ends here
