@@ -447,7 +447,8 @@ NOTE is the comment on the line before, or nil."
   "Return the paragraphs of FILE, without code, tables, headings and markup."
   (with-temp-buffer
     (insert-file-contents file)
-    (dolist (block '("^```[^\0]*?^```.*$" "^@\\(lisp\\|example\\|multitable\\|menu\\|copying\\|titlepage\\|macro\\)\\b[^\0]*?^@end \\1.*$"
+    (dolist (block '("^```[^\0]*?\n```.*$"
+                     "^@\\(lisp\\|example\\|multitable\\|menu\\|copying\\|titlepage\\|macro\\)\\b[^\0]*?\n@end \\1.*$"
                      "^\\(?: \\{4\\}\\||\\|#\\|<!--\\|\\*+ \\|@c \\|\\\\input\\).*$"))
       (goto-char (point-min))
       (while (re-search-forward block nil t) (replace-match "\n")))
@@ -480,8 +481,12 @@ NOTE is the comment on the line before, or nil."
         (should (<= average contexture-manual-tests--longest-average))))))
 
 (ert-deftest contexture-manual-measures-sentences ()
-  (llm-ert-with-files '(("a.md" . "# A head\n\nOne two `three four` five.  Six seven eight!\n\n| a | b |\n"))
-    (should (equal (contexture-manual-tests--sentences "a.md") '(4 3)))))
+  (llm-ert-with-files '(("a.md" . "# A head\n\nOne two `three four` five.  Six seven eight!\n\n| a | b |\n\n\
+```text\nNot to be counted.\n```\n")
+                        ("a.texi" . "@node A\n@chapter A\n\nOne two @code{three four} five.\n\n@example\n\
+Not to be counted.\n@end example\n\n@table @asis\n@item One two three\nSix seven eight.\n@end table\n"))
+    (should (equal (contexture-manual-tests--sentences "a.md") '(4 3)))
+    (should (equal (contexture-manual-tests--sentences "a.texi") '(4 3)))))
 
 (provide 'contexture-manual-tests)
 ;;; contexture-manual-tests.el ends here
