@@ -18,7 +18,7 @@
 (load (expand-file-name "scripts/keys.el" contexture-test-root) nil t)
 (contexture-keys-load)
 
-(defconst contexture-manual-tests--file
+(defvar contexture-manual-tests--file
   (expand-file-name "docs/contexture.texi" contexture-test-root)
   "The manual.")
 
@@ -259,14 +259,17 @@ NOTE is the comment on the line before, or nil."
 
 (ert-deftest contexture-manual-examples-in-lisp-run ()
   (should (> (length (contexture-manual-tests--to-run "lisp")) 7))
-  (dolist (block (contexture-manual-tests--blocks "lisp"))
-    (unless (equal (car block) "not run: Common Lisp, which another test runs")
-      (with-temp-buffer                 ; those that are not run are read
-        (insert (cdr block))
-        (goto-char (point-min))
-        (ert-info ((cdr block))
-          (should (condition-case nil (while t (should (read (current-buffer))))
-                    (end-of-file (eobp))))))))
+  ;; Those that are not run are read, and so are those of the manual of the kit for tests.
+  (dolist (name '("docs/contexture.texi" "docs/llm-ert.texi"))
+    (let ((contexture-manual-tests--file (expand-file-name name contexture-test-root)))
+      (dolist (block (contexture-manual-tests--blocks "lisp"))
+        (unless (equal (car block) "not run: Common Lisp, which another test runs")
+          (with-temp-buffer
+            (insert (cdr block))
+            (goto-char (point-min))
+            (ert-info ((cdr block))
+              (should (condition-case nil (while t (should (read (current-buffer))))
+                        (end-of-file (eobp))))))))))
   (contexture-test-with-server
     (let (contexture-add-to contexture-providers contexture-tools mcp-hub-servers
           sly-lisp-implementations (contexture-tools--defined contexture-tools--defined)
