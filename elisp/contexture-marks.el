@@ -958,7 +958,10 @@ HELD is the value of `contexture-live--held-p'."
                            (or (eq held 'conflict)
                                (not (and (equal (car told) (car state))
                                          (equal (cddr told) (cddr state)))))
-                           (and (null told) contexture-live--file)))))
+                           ;; The server may follow what became of the file; the text is here.
+                           (and (or (null told) (contexture-live--modified-p held))
+                                contexture-live--file
+                                (contexture--true-name contexture-live--file))))))
                     (contexture-live--in-order items))))))
 
 (defun contexture-live--in-order (items)
