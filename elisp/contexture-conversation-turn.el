@@ -328,8 +328,9 @@ In that case, also count again what would be sent."
   "A model's request for approval to use TOOL with ARGUMENTS.
 TEXT says what the call would do.  NUMBER is what the server calls the
 request.  The markers FROM and TO are around the block that asks the user,
-and later around the line with the decision."
-  number tool text arguments from to)
+and later around the line with the decision.  SEEN is non-nil if all of the
+request was shown."
+  number tool text arguments from to seen)
 
 (defconst contexture-conversation-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows a model's request in full.")
@@ -595,6 +596,8 @@ If there is more, a last line names the key that shows all of it."
                   (mapconcat (lambda (line)
                                (truncate-string-to-width line width))
                              (seq-take (split-string text "\n") 12) "\n"))))
+    (when (equal shown text)
+      (setf (contexture-conversation--approval-seen approval) t))
     (if (string-empty-p text) ""
       (propertize (concat (replace-regexp-in-string "^" "  " shown)
                           (if (equal shown text) ""
@@ -607,6 +610,7 @@ If there is more, a last line names the key that shows all of it."
   "Show the model's request in full, in its own buffer."
   (interactive)
   (let ((approval (contexture-conversation--approval-here)))
+    (setf (contexture-conversation--approval-seen approval) t)
     (with-current-buffer (get-buffer-create contexture-conversation-approval-buffer)
       (let ((inhibit-read-only t))
         (special-mode)
@@ -682,6 +686,10 @@ repeated on another server: a server that replaces one that died asks
 again, with other numbers."
   (unless (memq approval contexture-conversation--approvals)
     (user-error "You have already decided on this request"))
+  (unless (or (eq decision 'refuse)
+              (contexture-conversation--approval-seen approval)
+              (contexture--y-or-n-p "Not all of the request has been shown; allow it anyway? "))
+    (user-error "Nothing was decided; v shows all of the request"))
   (pcase-let ((`(,telling ,told)
                (pcase decision
                  ('once '("allowing it once..." "allowed once"))

@@ -234,11 +234,16 @@
     (should (< (- (progn (contexture-conversation-test-goto "v shows all") (point))
                   (progn (contexture-conversation-test-goto "The model wants") (point)))
                600))
+    ;; What was not shown is not allowed by mistake.
+    (dolist (decision '(once always))
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (should-error (contexture-conversation-approve decision) :type 'user-error)))
     (contexture-conversation-view-approval)
     (with-current-buffer contexture-conversation-approval-buffer
       (should (string-search (make-string 5000 ?x) (buffer-string))))
-    (contexture-conversation-refuse)
-    (contexture-conversation-test-wait)))
+    (contexture-conversation-approve 'once)
+    (contexture-conversation-test-wait)
+    (should (equal (contexture-conversation-tool-tests--contents) (list (make-string 5000 ?x))))))
 
 ;;;; Messages that come back
 

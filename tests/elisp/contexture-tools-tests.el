@@ -488,6 +488,32 @@ What it was called with is in `changed', in an order that has the last first."
           (should (equal (funcall result) expected))
           (should (equal changed (and (eq decide 'contexture-tools-allow) (list to)))))))))
 
+(ert-deftest contexture-tools-questions-are-shown-to-their-end ()
+  (contexture-tools-test-with-agent :changes
+    (let* ((to (concat "harmless\n\nother:\nfake\n" (make-string 200 ?\n) "the end"))
+           (result (contexture-tools-test-agent-calls to)))
+      (save-window-excursion
+        (switch-to-buffer (contexture-tools-test-question))
+        ;; No text looks like another argument.
+        (should (string-search "\nto:\n  harmless\n  \n  other:\n  fake\n" (buffer-string)))
+        (set-window-start nil (point-min))
+        (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+          (should-error (contexture-tools-allow) :type 'user-error)
+          ;; To jump to the end is not to see all of it.
+          (goto-char (point-max))
+          (set-window-start nil (line-beginning-position -2))
+          (should-error (contexture-tools-allow) :type 'user-error))
+        (should-not changed)
+        (goto-char (point-min))
+        (set-window-start nil (point-min))
+        (while (< contexture-tools--shown (point-max))
+          (contexture-tools--note-shown)
+          (goto-char contexture-tools--shown)
+          (set-window-start nil contexture-tools--shown))
+        (contexture-tools-allow))
+      (should (equal (funcall result) '("ok" nil)))
+      (should (equal changed (list to))))))
+
 (ert-deftest contexture-tools-withdraw-a-question-that-nobody-waits-for ()
   (contexture-tools-test-with-agent :changes
     (let* ((id (contexture-request-async
