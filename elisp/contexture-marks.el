@@ -561,16 +561,22 @@ the prefix to which you bound the variable `contexture-command-map':
   (pcase-let* ((context (contexture--known-context))
                (`(,items . ,sent) (contexture--totals-of context))
                (stale (car (gethash context contexture--stale-and-covered '(0))))
+               (on-disk (cl-count-if
+                         (lambda (conflict)
+                           (cl-some (lambda (it) (contexture--of-context-p it context))
+                                    (cdr conflict)))
+                         contexture--conflicts))
                (name (contexture--lighter-name context))
                (text (cond ((null items) name)
                            (contexture-limit
                             (contexture--budget-lighter name items sent))
                            (t (format "%s:%d/%d" name items sent)))))
-    (if (or (null items) (and (= stale 0) (null contexture--conflicts))) text
+    (if (or (null items) (= 0 stale on-disk)) text
       (append (ensure-list text)
               (list (propertize
-                     (concat (when (> stale 0) (format " %d changed" stale))
-                             (when contexture--conflicts " changed on disk"))
+                     (cond ((= 0 on-disk) (format " %d changed" stale))
+                           ((<= stale on-disk) (format " %d changed on disk" on-disk))
+                           (t (format " %d changed, %d on disk" stale on-disk)))
                      'face 'contexture-mark-changed))))))
 
 (defun contexture--lighter-name (manager)
@@ -662,8 +668,11 @@ of `contexture-live--state', and SAVED the last state that was saved."
 (defvar-local contexture-live--file nil
   "File that this buffer visited when its items were placed.")
 
+(defvar-local contexture-live--true nil
+  "Pair of `contexture-live--file' and the name by which the server knows it.")
+
 (dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
-                    contexture-live--file))
+                    contexture-live--file contexture-live--true))
   (put variable 'permanent-local t))
 (dolist (hook '(contexture-live--reverted contexture-live--written contexture-live--killed
                 contexture-live--renamed))
@@ -681,6 +690,12 @@ TICK is the modification count of BUFFER when the server was last told.")
 
 (defvar contexture-live--timer nil
   "Idle timer that sends changes to the server, or nil.")
+
+(defvar contexture-live--next-look nil
+  "Idle timer that sends changes again while Emacs stays idle, or nil.")
+
+(defconst contexture-live--look-seconds 2
+  "Number of seconds between looks at the files of edited buffers.")
 
 ;;;; The state of a buffer
 
@@ -876,18 +891,25 @@ them when it is back."
 (defun contexture-live--note-conflicts ()
   "Note which edited buffers with items have files that changed on disk.
 Tell about new ones, since what is sent is not what the file has."
-  (let ((names (cl-loop for buffer in contexture-live--buffers
-                        nconc (contexture--with-live-buffer buffer
-                                (and (contexture-live--conflict-p)
-                                     (contexture-live--names))))))
-    (unless (equal names contexture--conflicts)
-      (let ((new (cl-set-difference names contexture--conflicts :test #'equal)))
-        (setq contexture--conflicts names)
+  (let ((conflicts (cl-loop for buffer in contexture-live--buffers
+                            nconc (contexture--with-live-buffer buffer
+                                    (and (contexture-live--conflict-p)
+                                         (contexture-live--conflicts-here))))))
+    (unless (equal conflicts contexture--conflicts)
+      (let ((new (cl-set-difference (mapcar #'car conflicts) (mapcar #'car contexture--conflicts)
+                                    :test #'equal)))
+        (setq contexture--conflicts conflicts)
         (force-mode-line-update t)
         (when new
           (contexture--message
            "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
            (contexture--last-name (car new)) (contexture--key 'contexture-ediff)))))))
+
+(defun contexture-live--conflicts-here ()
+  "Return the names of this buffer's file, the first with its items' contexts."
+  (pcase-let ((`(,name . ,others) (contexture-live--names)))
+    (cons (cons name (delete-dups (mapcar #'contexture-live--item-manager contexture-live--items)))
+          (mapcar #'list others))))
 
 (defconst contexture-live--patience 2
   "Maximum number of seconds to wait until the server knows the changes.")
@@ -961,8 +983,15 @@ HELD is the value of `contexture-live--held-p'."
                            ;; The server may follow what became of the file; the text is here.
                            (and (or (null told) (contexture-live--modified-p held))
                                 contexture-live--file
-                                (contexture--true-name contexture-live--file))))))
+                                (contexture-live--known-file))))))
                     (contexture-live--in-order items))))))
+
+(defun contexture-live--known-file ()
+  "Return the name by which the server knows this buffer's file."
+  (unless (equal (car contexture-live--true) contexture-live--file)
+    (setq contexture-live--true (cons contexture-live--file
+                                      (contexture--true-name contexture-live--file))))
+  (cdr contexture-live--true))
 
 (defun contexture-live--in-order (items)
   "Return the ITEMS that have a place, sorted by their beginnings.
@@ -1039,7 +1068,20 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
   "Send changes after pauses in typing from now on."
   (unless contexture-live--timer
     (setq contexture-live--timer
-          (run-with-idle-timer contexture-live-delay t #'contexture-live--push))))
+          (run-with-idle-timer contexture-live-delay t #'contexture-live--look))))
+
+(defun contexture-live--look ()
+  "Send the changes, and look again while Emacs stays idle with unsaved edits.
+Meanwhile, other programs may write the files."
+  (contexture-live--push)
+  (when contexture-live--next-look (cancel-timer contexture-live--next-look))
+  (setq contexture-live--next-look
+        (when-let* ((idle (current-idle-time))
+                    ((cl-some (lambda (buffer)
+                                (and (buffer-live-p buffer) (buffer-modified-p buffer)))
+                              contexture-live--buffers)))
+          (run-with-idle-timer (time-add idle contexture-live--look-seconds) nil
+                               #'contexture-live--look))))
 
 (defun contexture-live--release ()
   "Let no item follow this buffer any more."
@@ -1048,7 +1090,7 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
     (remhash (contexture-live--item-id item) contexture-live--places))
   (mapc #'kill-local-variable
         '(contexture-live--items contexture-live--seen contexture-live--new
-          contexture-live--file))
+          contexture-live--file contexture-live--true))
   (remove-hook 'after-revert-hook #'contexture-live--reverted t)
   (remove-hook 'after-save-hook #'contexture-live--written t)
   (remove-hook 'kill-buffer-hook #'contexture-live--killed t)
@@ -1059,7 +1101,9 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
   (when (and contexture-live--timer
              (not (or contexture-live--buffers contexture-live--copies)))
     (cancel-timer contexture-live--timer)
-    (setq contexture-live--timer nil)))
+    (when contexture-live--next-look (cancel-timer contexture-live--next-look))
+    (setq contexture-live--timer nil
+          contexture-live--next-look nil)))
 
 (defun contexture-live--drop-overlay (item)
   "Delete the overlay of ITEM, which then has no place."

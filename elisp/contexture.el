@@ -1769,7 +1769,8 @@ A file is relative to its project, if it is in one."
   (if name (string-trim-left (format "%s" name) ":") ""))
 
 (defvar contexture--conflicts nil
-  "Names of files with items that changed on disk under unsaved edits.")
+  "Files with items that changed on disk under unsaved edits.
+Each is (NAME . MANAGERS), with the contexts that have the items.")
 
 (defun contexture--item-state (state metadata timestamp)
   "Return the word for the STATE of an item, as users see it.
@@ -1808,7 +1809,7 @@ machines, at which the server cannot look."
 
 (defun contexture--conflict-p (metadata)
   "Return non-nil if the file in METADATA changed on disk under unsaved edits."
-  (member (plist-get metadata :filename) contexture--conflicts))
+  (assoc (plist-get metadata :filename) contexture--conflicts))
 
 (defun contexture--item-unsaved-p (metadata timestamp)
   "Return non-nil if the item with METADATA is text that was never saved.

@@ -199,5 +199,42 @@
         (contexture-test-items)
         (should-not contexture--conflicts)))))
 
+(ert-deftest contexture-copies-a-conflict-is-told-where-it-matters ()
+  "The mode line tells a conflict in the buffers whose context has its items."
+  (contexture-test-with-server
+    (setq contexture-add-to 'project)
+    (dolist (name '("p1" "p2"))
+      (contexture-test-file (concat name "/a.txt") "one" "two")
+      (make-directory (concat llm-ert-directory name "/.git")))
+    (let ((lighters (lambda ()
+                      (mapcar (lambda (name)
+                                (with-current-buffer (get-file-buffer
+                                                      (concat llm-ert-directory name "/a.txt"))
+                                  (mapconcat #'substring-no-properties
+                                             (ensure-list (contexture--lighter)) "")))
+                              '("p1" "p2")))))
+      (contexture-test-visiting (concat llm-ert-directory "p2/a.txt")
+        (contexture-mode 1)
+        (contexture-test-message "^Added" (contexture-add-buffer))
+        (contexture-test-visiting (concat llm-ert-directory "p1/a.txt")
+          (contexture-mode 1)
+          (contexture-test-message "^Added" (contexture-add-buffer))
+          (contexture-test-message "^Added" (contexture-add-region 1 5))
+          (goto-char (point-min))
+          (insert "mine\n")
+          (write-region "theirs\n" nil buffer-file-name nil 'silent)
+          (set-file-times buffer-file-name (time-add nil 5))
+          ;; Nobody asks for the items, but Emacs looks while it is idle.
+          (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 1 0 0))))
+            (contexture-test-message "a.txt changed on disk" (contexture-live--look)))
+          (should (timerp contexture-live--next-look))
+          (should (string-match-p "changed on disk" (car (funcall lighters))))
+          (should-not (string-match-p "changed" (cadr (funcall lighters))))
+          (set-buffer-modified-p nil)
+          (let ((revert-without-query '("."))) (revert-buffer t t))
+          (contexture-live--look)
+          (should-not contexture-live--next-look)
+          (should-not (string-match-p "on disk" (car (funcall lighters)))))))))
+
 (provide 'contexture-copies-tests)
 ;;; contexture-copies-tests.el ends here

@@ -127,7 +127,7 @@
     (contexture-live-tests--line 1)
     (insert "y")
     (should (= (contexture-live-tests--updates) 0))
-    (should (eq (timer--function contexture-live--timer) #'contexture-live--push))
+    (should (eq (timer--function contexture-live--timer) #'contexture-live--look))
     (contexture-test-at-once (timer-event-handler contexture-live--timer))
     (contexture-test-settle)
     (should (= (contexture-live-tests--updates) 1))
