@@ -22,8 +22,6 @@
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function contexture-conversation--run-command "contexture-conversation" (text))
-(declare-function contexture-tools--named "contexture-tools" (name))
-(declare-function contexture-tools--touches "contexture-tools" (tool))
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
 (declare-function contexture-conversation--forget-no-model "contexture-conversation" ())
 (declare-function contexture-conversation--open "contexture-conversation" (session))
@@ -561,7 +559,7 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
                                     (contexture-conversation--approval-tool approval)
                                     (contexture-conversation--approval-text approval))
                             'face 'contexture-conversation-approval 'wrap-prefix "  ")
-                (contexture-conversation--approval-place approval)
+                (contexture-conversation--approval-place)
                 (contexture-conversation--approval-details approval)
                 "  " (contexture-conversation--approval-button "[y] once" 'once) "  "
                 (contexture-conversation--approval-button "[a] always" 'always) "  "
@@ -573,19 +571,14 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
      block)
     block))
 
-(defun contexture-conversation--approval-place (approval)
-  "Return a line with the project in which APPROVAL is asked, and with its Lisp."
-  (let ((project (plist-get contexture-conversation--session :project))
-        (touches (and (fboundp 'contexture-tools--touches)
-                      (when-let* ((tool (contexture-tools--named
-                                         (contexture-conversation--approval-tool approval))))
-                        (contexture-tools--touches tool)))))
+(defun contexture-conversation--approval-place ()
+  "Return a line with the project in which the model asks."
+  (let ((project (plist-get contexture-conversation--session :project)))
     (propertize
-     (format "  In %s%s\n"
+     (format "  In %s\n"
              (if project (concat "the project " (contexture--visible
                                                  (contexture--abbreviate project)))
-               "no project")
-             (if touches (format "; it reaches %s" (contexture--visible touches)) ""))
+               "no project"))
      'face 'contexture-conversation-tool)))
 
 (defun contexture-conversation--approval-details (approval)

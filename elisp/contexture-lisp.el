@@ -356,7 +356,9 @@ only the facts are added."
     (let ((found (cl-loop for (label location) in definitions
                           for params = (contexture-lisp--capture client name location known)
                           when params
-                          collect (cons (contexture--visible-candidate label) params))))
+                          collect (cons (contexture--visible-candidate
+                                         (string-join (split-string label) " "))
+                                        params))))
       (cond (found (let ((chosen (contexture-lisp--choose found)))
                      (contexture-sources--add-all
                       (mapcar (lambda (params) (cons 'add-item params)) chosen)
@@ -424,7 +426,7 @@ FOUND are pairs of a label and parameters.  If there is one, do not ask."
   (if (null (cdr found))
       (list (cdar found))
     (let ((choice (completing-read
-                   "Which definition: "
+                   (format-prompt "Which definition" (caar found))
                    (append found (list contexture-lisp--all)) nil t nil nil (caar found))))
       (if (equal choice contexture-lisp--all)
           (mapcar #'cdr found)

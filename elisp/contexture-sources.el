@@ -1331,8 +1331,8 @@ Let the user choose if there are several definitions."
                                     (contexture-symbol--choice item))
                                    item))
                            items)))
-      (cdr (assoc (completing-read "Which definition: " choices nil t nil nil
-                                   (caar choices))
+      (cdr (assoc (completing-read (format-prompt "Which definition" (caar choices))
+                                   choices nil t nil nil (caar choices))
                   choices)))))
 
 (defun contexture-symbol--choice (item)

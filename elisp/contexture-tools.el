@@ -197,7 +197,7 @@ TOOL is a name, or t for all tools that only read.  PLACE is as in
    (progn
      (contexture-tools--complete)
      (let ((tool (completing-read
-                  "Tool that models may call: "
+                  (format-prompt "Tool that models may call" "all that read")
                   (cons "all that read" (mapcar #'contexture-tools--tool-name
                                                 contexture-tools--defined))
                   nil t nil nil "all that read")))
@@ -267,9 +267,9 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
 
 (defun contexture-tools--read-place ()
   "Ask for a place where tools are on; return it as `contexture-tools' has it."
-  (pcase (completing-read "Where: " '("this conversation" "this project" "everywhere"
-                                      "other agents in this project"
-                                      "other agents in all projects")
+  (pcase (completing-read (format-prompt "Where" "this conversation")
+                          '("this conversation" "this project" "everywhere"
+                            "other agents in this project" "other agents in all projects")
                           nil t nil nil "this conversation")
     ("this conversation"
      (cons 'conversation

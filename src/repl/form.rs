@@ -178,7 +178,7 @@ impl Repls {
             self.set_directory(directory);
         }
         let repl = if let Value::Int(channel) = channel { self.repls.get(channel) } else { None };
-        let name = repl.map_or_else(|| PACKAGE.to_owned(), |repl| repl.place.shown_name());
+        let name = repl.map_or_else(|| PACKAGE.to_owned(), |repl| repl.place().shown_name());
         let prompt = [text(PACKAGE), text(name), Value::Int(0), Value::Int(0)];
         list([list(prompt), list([text(PACKAGE), self.directory()])])
     }

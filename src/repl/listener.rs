@@ -13,6 +13,7 @@ use super::session::Place;
 use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
 use crate::value::Value;
+use crate::visible::visible;
 use crate::wire::message::WireError;
 
 /// Maximum length of a piece of output in one message, in bytes.
@@ -45,8 +46,6 @@ pub(super) struct Repl {
     /// Tokens that cancel inputs: first that of the current input, then those of waiting inputs.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     output: Arc<ReplOutput>,
-    /// The session of the REPL.
-    pub(super) place: Arc<Place>,
     /// Cancels the inputs once the handle is dropped.
     _ending: DropGuard,
 }
@@ -56,16 +55,20 @@ impl Repl {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
         let running = Arc::new(Mutex::new(VecDeque::new()));
         let ended = shared.ended.child_token();
-        let output = Arc::new(ReplOutput { shared, thread, way, ended: ended.clone() });
+        let output = Arc::new(ReplOutput { shared, thread, way, place, ended: ended.clone() });
         let input = ReplInput {
             output: Arc::clone(&output),
             running: Arc::clone(&running),
-            place: Arc::clone(&place),
             inputs: 0,
             asked: None,
         };
         tokio::spawn(input.listen(waiting));
-        Self { inputs, running, output, place, _ending: ended.drop_guard() }
+        Self { inputs, running, output, _ending: ended.drop_guard() }
+    }
+
+    /// Returns the place of the REPL's session.
+    pub(super) fn place(&self) -> &Arc<Place> {
+        &self.output.place
     }
 
     pub(super) fn input(&self, input: Input) {
@@ -99,7 +102,6 @@ impl Repl {
 struct ReplInput {
     output: Arc<ReplOutput>,
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
-    place: Arc<Place>,
     inputs: usize,
     /// The last question, which `/retry` asks again; `None` if there is none.
     asked: Option<Asked>,
@@ -132,7 +134,7 @@ impl ReplInput {
         if aborted && answer.is_none() {
             self.output.tell("evaluation-aborted", [super::text(INTERRUPT)]);
         }
-        self.place.row(&self.output.shared).await;
+        self.output.place.row(&self.output.shared).await;
         self.prompt();
         if let Some(id) = answer {
             let outcome = if aborted { Err(refusal(INTERRUPT)) } else { Ok(Value::Nil) };
@@ -148,14 +150,14 @@ impl ReplInput {
         let beginning = async {
             match command::of(&text) {
                 None => {
-                    let session = self.place.session_here(&output.shared).await?;
+                    let session = output.place.session_here(&output.shared).await?;
                     Ok(Some(retry::before(&output.shared, session, text).await?))
                 }
                 Some(command) if command.name == "/retry" => {
                     retry::again(&output.shared, self.asked.take()).await.map(Some)
                 }
                 Some(command) => {
-                    let said = command::run(&output.shared, command, &self.place).await?;
+                    let said = command::run(&output.shared, command, &output.place).await?;
                     output.say(&said);
                     Ok::<_, WireError>(None)
                 }
@@ -176,7 +178,7 @@ impl ReplInput {
     }
 
     fn prompt(&self) {
-        let name = self.place.shown_name();
+        let name = self.output.place.shown_name();
         match self.output.way {
             Way::Channel(_) => {
                 let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];
@@ -192,6 +194,8 @@ struct ReplOutput {
     shared: Arc<Shared>,
     thread: i64,
     way: Way,
+    /// The place of the session.
+    place: Arc<Place>,
     /// Cancelled when the REPL has ended; nothing may be sent to its channel then.
     ended: CancellationToken,
 }
@@ -220,7 +224,10 @@ impl Listener for ReplOutput {
         Box::pin(self.shared.questions.done(self.thread))
     }
 
-    fn allow(&self, request: Approval) -> Later<'_, Decision> {
+    fn allow(&self, mut request: Approval) -> Later<'_, Decision> {
+        let project = self.place.known().and_then(|session| session.project);
+        let project = project.as_deref().map_or("none".into(), visible);
+        request.details.push(format!("Project: {project}"));
         Box::pin(self.shared.questions.allow(self.thread, request))
     }
 

@@ -138,7 +138,7 @@ impl Repls {
     fn begin(&mut self, way: Way) -> i64 {
         let number = self.next;
         self.next += 1;
-        let taken = self.repls.values().any(|repl| Arc::ptr_eq(&repl.place, &self.shared.place));
+        let taken = self.repls.values().any(|repl| Arc::ptr_eq(repl.place(), &self.shared.place));
         let place = if taken { Arc::default() } else { Arc::clone(&self.shared.place) };
         let repl = Repl::begin(Arc::clone(&self.shared), number, way, place);
         self.repls.insert(number, repl);

@@ -91,7 +91,7 @@
         (contexture-conversation-send)
         (llm-ert-wait-for contexture-conversation--approvals)
         (should (string-search "change_it" (contexture-conversation-test-shown)))
-        (should (string-search "(reaches all of it)" (contexture-conversation-test-shown)))
+        (should (string-search "(reaches all of it) with" (contexture-conversation-test-shown)))
         (should-not changed)
         (contexture-conversation-approve decision)
         (contexture-conversation-test-wait))

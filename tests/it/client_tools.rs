@@ -233,7 +233,7 @@ fn what_changes_something_is_asked_for() {
             break told;
         }
     };
-    assert_eq!(text(&asked["text"]), r#"call look {"place": "x"} (reaches rooms)"#);
+    assert_eq!(text(&asked["text"]), r#"call look (reaches rooms) with {"place": "x"}"#);
     let refuse = format!("(:approval {} :decision :refuse)", asked["approval"]);
     stage.chat.ok("approve", &refuse);
     assert_eq!(stage.answer(id).0, "refused");
@@ -246,6 +246,25 @@ fn what_changes_something_is_asked_for() {
     let (id, called) = stage.until_called();
     assert!(stage.give(&called["call"], ":content \"y\""));
     assert_eq!(stage.answer(id).0, "done");
+}
+
+#[test]
+fn what_was_approved_for_one_place_runs_in_no_other() {
+    let mut stage = begin(&calling(r#"{"place": "x"}"#));
+    let tool = LOOK.replace(":reads", ":changes :touches \"rooms\"");
+    stage.bring(&tool);
+    let id = stage.chat.send("chat", "(:content \"x\")");
+    let asked = loop {
+        let told = stage.chat.notification("progress");
+        if text(&told["kind"]) == "approval" {
+            break told;
+        }
+    };
+    stage.bring(&tool.replace("rooms", "cellars"));
+    stage.chat.ok("approve", &format!("(:approval {} :decision :once)", asked["approval"]));
+    let (outcome, said) = stage.answer(id);
+    assert_eq!(outcome, "failed");
+    assert!(said.contains("another tool now"), "{said}");
 }
 
 #[test]

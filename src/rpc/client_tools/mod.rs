@@ -95,6 +95,16 @@ impl ClientTools {
         self.known().tools.iter().filter(|tool| tool.owner.is_here()).cloned().collect()
     }
 
+    /// Returns whether a tool is still there, and reaches what it reached when it was brought.
+    pub(super) fn has(&self, brought: &Brought) -> bool {
+        let is_same = |known: &Arc<Brought>| {
+            known.owner.client.ptr_eq(&brought.owner.client)
+                && known.tool.name == brought.tool.name
+                && known.tool.touches == brought.tool.touches
+        };
+        self.known().tools.iter().any(is_same)
+    }
+
     /// Forgets the tools of a connection that sends nothing more, and the permissions for these
     /// tools. Ends the calls of these tools, and announces that the tools are gone.
     pub(crate) fn forget(&self, engine: &mut Engine, client: &Arc<Client>) {

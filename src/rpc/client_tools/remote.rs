@@ -131,11 +131,12 @@ pub(super) struct Request {
 impl ToolRequest for Request {
     fn phrase(&self) -> String {
         let tool = &self.brought.tool;
-        let call = format!("call {} {}", tool.name, visible(&one_line(&self.arguments)));
-        match &*tool.touches {
-            "" => call,
-            touches => format!("{call} (reaches {})", visible(&one_line(touches))),
-        }
+        // The arguments may be long, and come last.
+        let reach = match &*tool.touches {
+            "" => String::new(),
+            touches => format!("(reaches {}) with ", visible(&one_line(touches))),
+        };
+        format!("call {} {reach}{}", tool.name, visible(&one_line(&self.arguments)))
     }
 
     fn carry_out<'a>(
@@ -162,6 +163,12 @@ impl Request {
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
         let Brought { owner, tool } = &*self.brought;
         let gone = || format!("the client that brought the tool {} has disconnected", tool.name);
+        if owner.is_here() && !self.tools.has(&self.brought) {
+            return Err(format!(
+                "{} is another tool now than the one that the user was asked about; call it again",
+                tool.name
+            ));
+        }
         let (number, result) = self.tools.open(owner);
         let _open = Open { request: self, number };
         tokio::select! {
