@@ -2049,7 +2049,8 @@ context.  Return a function that stops the tests."
        `(("lisp_look" contexture-tools-lisp--look :reads 60
           ((what "definitions, callers, callees, references, binds, sets, macroexpands or \
 specializes (where NAME is defined, called, called from it, read, bound, set, expanded, \
-specialized); describe, arglist, disassemble; apropos; or inspect (of a variable's value; * is \
+specialized); describe (of a symbol, or of a package: what it exports), arglist, \
+disassemble; apropos; or inspect (of a variable's value; * is \
 the value of the last lisp_evaluate)")
            (name "Symbol (with its package, if that differs), (setf SYMBOL), or part of a name")
            ,contexture-tools-lisp--package

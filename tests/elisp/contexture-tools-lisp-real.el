@@ -115,7 +115,7 @@
       (pcase-dolist
           (`(,what ,name . ,parts)
            `(("describe" "total" "TOTAL" "Lambda-list: (NUMBERS)" "The sum of NUMBERS, \"λ\"")
-             ("describe" "shapes" "PACKAGE \"SHAPES\"")
+             ("describe" "shapes" "PACKAGE \"SHAPES\"" "Exports: AREA")
              ("arglist" "total" "\\`(NUMBERS)\\'")
              ("definitions" "shapes::mean" ,(concat file ":8: (DEFUN MEAN)"))
              ("definitions" "area" ,(concat file ":12: ") ,(concat file ":15: (DEFMETHOD AREA"))
