@@ -287,56 +287,53 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
             "")
           (or (plist-get session :last-words) "")))
 
-(defun contexture-sessions--line (session depth)
-  "Return the line of SESSION, which DEPTH others stand above."
-  (let ((fit (lambda (text width)
-               (contexture-conversations--fit (contexture--visible text) width))))
-    (propertize
-     (concat (truncate-string-to-width (contexture-sessions--state session) 10 nil ?\s)
-             (funcall fit (or (plist-get session :agent) "contexture") 9) " "
-             (format "%5s %5s  " (contexture-sessions--age session)
-                     (contexture-sessions--tokens (plist-get session :tokens)))
-             (funcall fit (concat (make-string (* 2 depth) ?\s)
-                                  (if (> depth 0) "└ " "")
-                                  (plist-get session :session))
-                      34)
-             "  "
-             (propertize (funcall fit (contexture-sessions--place session) 22) 'face 'shadow)
-             "  "
-             (contexture--visible (contexture-sessions--words session))
-             "\n")
-     'contexture-session session)))
+(defun contexture-sessions--entry (session depth)
+  "Return the entry of SESSION for the list, which DEPTH others stand above."
+  (list (plist-get session :id)
+        (vector (contexture-sessions--state session)
+                (contexture--visible (or (plist-get session :agent) "contexture"))
+                (contexture-sessions--age session)
+                (contexture-sessions--tokens (plist-get session :tokens))
+                (contexture--visible (concat (make-string (* 2 depth) ?\s)
+                                             (if (> depth 0) "└ " "")
+                                             (plist-get session :session)))
+                (propertize (contexture--visible (contexture-sessions--place session))
+                            'face 'shadow)
+                (contexture--visible (contexture-sessions--words session)))))
 
 (defun contexture-sessions--show ()
-  "Show the sessions, and stay at the one at point."
+  "Show the sessions, and stay at the one at point, or else at its line."
   (let* ((inhibit-read-only t)
-         (id (plist-get (contexture-sessions--at-point) :id))
+         (id (tabulated-list-get-id))
          (line (line-number-at-pos))
          (ordered (contexture-sessions--matching))
          (more (- (length ordered) contexture-sessions--most))
          (window (get-buffer-window nil t))
          (start (and window (line-number-at-pos (window-start window)))))
-    (erase-buffer)
-    (pcase-dolist (`(,session . ,depth) (cl-subseq ordered 0 (min (length ordered)
-                                                                  contexture-sessions--most)))
-      (insert (contexture-sessions--line session depth)))
-    (cond ((null ordered)
-           (insert (if (string-blank-p contexture-sessions--query)
-                       "There is no session yet.\n"
-                     "No session has these words; s searches for others.\n")))
-          ((> more 0)
-           (insert (format "%s more; + shows further ones, s searches in all\n"
-                           (contexture--number more)))))
-    (contexture-sessions--head ordered)
-    (goto-char (point-min))
-    (unless (and id (contexture-sessions--goto id))
-      (forward-line (1- line)))
-    (when window
-      (set-window-point window (point))
-      (set-window-start window (save-excursion (goto-char (point-min))
-                                               (forward-line (1- start))
-                                               (point))
-                        t))))
+    (cl-flet ((at-line (number)
+                (save-excursion (goto-char (point-min))
+                                (forward-line (1- number))
+                                (point))))
+      (setq tabulated-list-entries
+            (mapcar (pcase-lambda (`(,session . ,depth))
+                      (contexture-sessions--entry session depth))
+                    (seq-take ordered contexture-sessions--most)))
+      (tabulated-list-print t)
+      (save-excursion
+        (goto-char (point-max))
+        (cond ((null ordered)
+               (insert (if (string-blank-p contexture-sessions--query)
+                           "There is no session yet.\n"
+                         "No session has these words; s searches for others.\n")))
+              ((> more 0)
+               (insert (format "%s more; + shows further ones, s searches in all\n"
+                               (contexture--number more))))))
+      (contexture-sessions--head ordered)
+      (unless (and id (equal id (tabulated-list-get-id)))
+        (goto-char (at-line line)))
+      (when window
+        (set-window-point window (point))
+        (set-window-start window (at-line start) t)))))
 
 (defun contexture-sessions--head (ordered)
   "Say in the header line what ORDERED, the listed sessions, are."
@@ -353,20 +350,9 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
                    (if (string-blank-p contexture-sessions--query) ""
                      (format "; with \"%s\"" contexture-sessions--query)))))))
 
-(defun contexture-sessions--goto (id)
-  "Go to the session ID in this buffer; return nil if it is not shown."
-  (let (found)
-    (while (and (not found) (not (eobp)))
-      (if (equal id (plist-get (contexture-sessions--at-point) :id))
-          (setq found t)
-        (forward-line 1)))
-    (unless found
-      (goto-char (point-min)))
-    found))
-
 (defun contexture-sessions--at-point ()
   "Return the session at point, or nil."
-  (get-text-property (line-beginning-position) 'contexture-session))
+  (gethash (tabulated-list-get-id) contexture-sessions--all))
 
 (defun contexture-sessions--chosen ()
   "Return the session at point, or signal an error."
@@ -386,14 +372,11 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
     (define-key map "/" #'contexture-sessions-search)
     (define-key map "a" #'contexture-sessions-toggle-project)
     (define-key map "+" #'contexture-sessions-show-more)
-    (define-key map "n" #'next-line)
-    (define-key map "p" #'previous-line)
     (define-key map "q" #'contexture-sessions-quit)
-    (define-key map "?" #'describe-mode)
     map)
   "Keymap of `contexture-sessions-mode'.")
 
-(define-derived-mode contexture-sessions-mode special-mode "Sessions"
+(define-derived-mode contexture-sessions-mode tabulated-list-mode "Sessions"
   "Major mode for the list of the sessions of all agents.
 \\<contexture-sessions-mode-map>\
 \\[contexture-sessions-read] reads the session at point, \
@@ -405,7 +388,10 @@ of all projects, or of this one again.
 
 \\{contexture-sessions-mode-map}"
   (contexture--choose-evil-state 'emacs)
-  (setq-local truncate-lines t
+  (setq-local tabulated-list-format
+              [("State" 9 nil) ("Agent" 9 nil) ("Age" 5 nil :right-align t)
+               ("Tokens" 6 nil :right-align t) ("Session" 34 nil) ("Place" 22 nil)
+               ("Last words" 0 nil)]
               contexture-sessions--all (make-hash-table :test #'equal)
               contexture-sessions--texts (make-hash-table :test #'equal)
               revert-buffer-function #'contexture-sessions--revert)
