@@ -290,11 +290,10 @@ In that case, also count again what would be sent."
 
 (defun contexture-conversation--idle (buffer)
   "Save the draft of BUFFER, if that is live."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (cancel-timer contexture-conversation--idle-timer)
-      (setq contexture-conversation--idle-timer nil)
-      (contexture-conversation--keep-draft))))
+  (contexture--with-live-buffer buffer
+    (cancel-timer contexture-conversation--idle-timer)
+    (setq contexture-conversation--idle-timer nil)
+    (contexture-conversation--keep-draft)))
 
 ;;; What a model does, and may do
 
@@ -1416,8 +1415,8 @@ ended."
          (let ((buffer (current-buffer)))
            (contexture-provider--when-ready
             (lambda ()
-              (when (buffer-live-p buffer)
-                (with-current-buffer buffer (contexture-conversation--chat turn)))))))
+              (contexture--with-live-buffer buffer
+                (contexture-conversation--chat turn))))))
         (t
          (setf (contexture-conversation--turn-id turn)
                (contexture-conversation--request
@@ -1503,10 +1502,9 @@ call cannot even be made, call FAILURE at once and return nil."
          (running contexture-conversation--running)
          (failure (or failure #'contexture-conversation--show-problem))
          (inside (lambda (function argument)
-                   (when (buffer-live-p buffer)
-                     (with-current-buffer buffer
-                       (let ((contexture-conversation--running running))
-                         (funcall function argument)))))))
+                   (contexture--with-live-buffer buffer
+                     (let ((contexture-conversation--running running))
+                       (funcall function argument))))))
     (condition-case problem
         (contexture-request-async method params
                                   :success (apply-partially inside success)

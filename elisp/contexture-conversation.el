@@ -122,10 +122,9 @@ user, once in this Emacs, whether to trust it.  Call THEN in any case."
                                     (plist-get contexture-conversation--session :project))))
        (delq nil (mapcar #'cdr contexture-conversation--untrusted))
        (lambda (trusted)
-         (when (buffer-live-p buffer)
-           (with-current-buffer buffer
-             (when trusted (contexture-conversation--ask-templates))
-             (funcall then))))))))
+         (contexture--with-live-buffer buffer
+           (when trusted (contexture-conversation--ask-templates))
+           (funcall then)))))))
 
 (defun contexture-conversation--other-template ()
   "Return \"off\" if notes are on, else the template that would take them."
@@ -1456,10 +1455,9 @@ This is a value of `filter-buffer-substring-function'."
                    (setq contexture-conversation--items-timer
                          (run-at-time 0.05 nil
                                       (lambda ()
-                                        (when (buffer-live-p buffer)
-                                          (with-current-buffer buffer
-                                            (setq contexture-conversation--items-timer nil)
-                                            (contexture-conversation--fetch-items))))))))))
+                                        (contexture--with-live-buffer buffer
+                                          (setq contexture-conversation--items-timer nil)
+                                          (contexture-conversation--fetch-items)))))))))
             ((not (if-let* ((id (plist-get params :session-id)))
                       (equal id (contexture-conversation--session-id))
                     (equal (plist-get params :session)
@@ -1923,11 +1921,10 @@ the rewritten code, and nothing but it, in one fenced block.\n\n%s"
 (defun contexture-conversation-code--next (session)
   "Ask the next waiting question of SESSION, a conversation's buffer.
 Do nothing if a question is still being answered there."
-  (when (buffer-live-p session)
-    (with-current-buffer session
-      (unless (contexture-conversation--busy-p)
-        (when-let* ((next (pop contexture-conversation-code--waiting)))
-          (contexture-conversation--ask (car next) (cdr next)))))))
+  (contexture--with-live-buffer session
+    (unless (contexture-conversation--busy-p)
+      (when-let* ((next (pop contexture-conversation-code--waiting)))
+        (contexture-conversation--ask (car next) (cdr next))))))
 
 (defun contexture-conversation-code--again (session origin remark)
   "Ask in SESSION, a buffer, to change the code of ORIGIN again.
@@ -1948,12 +1945,11 @@ in one fenced block.\n\n%s"
 (defun contexture-conversation-code--stop (session origin)
   "Stop asking about ORIGIN in SESSION, a buffer.
 Withdraw the question if it waits; else cancel the answer."
-  (when (buffer-live-p session)
-    (with-current-buffer session
-      (if (cl-find origin contexture-conversation-code--waiting :key #'cdr)
-          (setq contexture-conversation-code--waiting
-                (cl-remove origin contexture-conversation-code--waiting :key #'cdr))
-        (contexture-conversation-cancel)))))
+  (contexture--with-live-buffer session
+    (if (cl-find origin contexture-conversation-code--waiting :key #'cdr)
+        (setq contexture-conversation-code--waiting
+              (cl-remove origin contexture-conversation-code--waiting :key #'cdr))
+      (contexture-conversation-cancel))))
 
 (defun contexture-conversation-code--watch (session origin review answer state)
   "Show the code of ANSWER in REVIEW, a change that is proposed for ORIGIN.

@@ -702,8 +702,8 @@ A window never leaves out a pinned message."
        (contexture-conversations--announce result "pin-message")
        (contexture--message "%s is %s" (plist-get message :id)
                 (if (plist-get result :pinned) "pinned" "not pinned"))
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer (revert-buffer)))))))
+       (contexture--with-live-buffer buffer
+         (revert-buffer))))))
 
 (defun contexture-conversation-transcript-copy ()
   "Copy the text of the message at point to the kill ring."
@@ -1406,20 +1406,19 @@ nil for the current one."
      (contexture-conversation-notes--params :limit contexture-conversation-notes--limit
                                             :brief t)
      (lambda (views)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (setq tabulated-list-entries
-                 (mapcar (lambda (view) (list view (contexture-conversation-notes--row view)))
-                         views)
-                 header-line-format nil)
-           (tabulated-list-init-header)
-           (tabulated-list-print t)
-           (unless tabulated-list-entries
-             (let ((inhibit-read-only t))
-               (insert (if contexture-conversation-notes--status
-                           "There are no notes with this status; f lists others.\n"
-                         "No notes were taken in this conversation yet; in its buffer, \
-C-c C-t turns them on.\n"))))))))))
+       (contexture--with-live-buffer buffer
+         (setq tabulated-list-entries
+               (mapcar (lambda (view) (list view (contexture-conversation-notes--row view)))
+                       views)
+               header-line-format nil)
+         (tabulated-list-init-header)
+         (tabulated-list-print t)
+         (unless tabulated-list-entries
+           (let ((inhibit-read-only t))
+             (insert (if contexture-conversation-notes--status
+                         "There are no notes with this status; f lists others.\n"
+                       "No notes were taken in this conversation yet; in its buffer, \
+C-c C-t turns them on.\n")))))))))
 
 (defun contexture-conversation-notes--params (&rest plist)
   "Return PLIST with parameters for the conversation and status of this list."

@@ -197,11 +197,10 @@ the project."
     (contexture--request-patiently
      'repo-map `(,@contexture-map--params :format :entries ,@(contexture-map--buffers root))
      :success (lambda (map)
-                (when (buffer-live-p buffer)
-                  (with-current-buffer buffer
-                    ;; An answer to an earlier request is out of date.
-                    (when (= number contexture-map--asked)
-                      (contexture-map--show map))))))))
+                (contexture--with-live-buffer buffer
+                  ;; An answer to an earlier request is out of date.
+                  (when (= number contexture-map--asked)
+                    (contexture-map--show map)))))))
 
 (defun contexture-map--show (map)
   "Show MAP, the answer of `repo-map', in this buffer."

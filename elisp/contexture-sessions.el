@@ -127,19 +127,18 @@ Sessions that are shown stay until all have come."
             'list-sessions (append params (list :max-bytes contexture--page-bytes))
             :success #'receive :error #'contexture-conversations--show-error))
          (receive (page)
-           (when (buffer-live-p buffer)
-             (with-current-buffer buffer
-               (dolist (session (plist-get page :items))
-                 (puthash (plist-get session :id) session fresh))
-               (let ((next (plist-get page :next)))
-                 (unless (and next anew)
-                   (setq contexture-sessions--all fresh)
-                   (contexture-sessions--forget)
-                   (when (or (null next)
-                             (<= (hash-table-count fresh) contexture-sessions--lines))
-                     (contexture-sessions--show)))
-                 (when next
-                   (ask (list :cursor next))))))))
+           (contexture--with-live-buffer buffer
+             (dolist (session (plist-get page :items))
+               (puthash (plist-get session :id) session fresh))
+             (let ((next (plist-get page :next)))
+               (unless (and next anew)
+                 (setq contexture-sessions--all fresh)
+                 (contexture-sessions--forget)
+                 (when (or (null next)
+                           (<= (hash-table-count fresh) contexture-sessions--lines))
+                   (contexture-sessions--show)))
+               (when next
+                 (ask (list :cursor next)))))))
       (ask (contexture-sessions--params)))))
 
 (defun contexture-sessions--forget ()
@@ -156,14 +155,13 @@ Sessions that are shown stay until all have come."
      (contexture-sessions--params :limit contexture-sessions--changed-most)
      :success
      (lambda (sessions)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (dolist (session sessions)
-             (let ((id (plist-get session :id)))
-               (remhash id contexture-sessions--texts)
-               (puthash id session contexture-sessions--all)))
-           (setq contexture-sessions--order nil)
-           (contexture-sessions--show))))
+       (contexture--with-live-buffer buffer
+         (dolist (session sessions)
+           (let ((id (plist-get session :id)))
+             (remhash id contexture-sessions--texts)
+             (puthash id session contexture-sessions--all)))
+         (setq contexture-sessions--order nil)
+         (contexture-sessions--show)))
      :error #'ignore)))
 
 (defun contexture-sessions--told (method _params)
@@ -174,15 +172,10 @@ Sessions that are shown stay until all have come."
           (unless contexture-sessions--timer
             (setq contexture-sessions--timer
                   (run-with-timer contexture-sessions--soon nil
-                                  #'contexture-sessions--in buffer
-                                  #'contexture-sessions--update))))
+                                  (lambda ()
+                                    (contexture--with-live-buffer buffer
+                                      (contexture-sessions--update)))))))
       (contexture-unwatch #'contexture-sessions--told))))
-
-(defun contexture-sessions--in (buffer function)
-  "Call FUNCTION in BUFFER if that is still there."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (funcall function))))
 
 ;;;; Order and search
 
@@ -472,14 +465,14 @@ in all messages.  Empty input lists all sessions again."
                 (add-hook 'after-change-functions
                           (lambda (&rest _)
                             (let ((query (minibuffer-contents-no-properties)))
-                              (contexture-sessions--in
-                               buffer (lambda () (contexture-sessions--seek query)))))
+                              (contexture--with-live-buffer buffer
+                                (contexture-sessions--seek query))))
                           nil t))
             (read-from-minibuffer "Sessions with: " nil nil nil 'contexture-sessions-history))
           (setq done t))
       (unless done
-        (contexture-sessions--in
-         buffer (lambda () (contexture-sessions--seek before)))))))
+        (contexture--with-live-buffer buffer
+          (contexture-sessions--seek before))))))
 
 (defun contexture-sessions--seek (query)
   "List the sessions that have the words of QUERY."
@@ -501,16 +494,14 @@ During such a call, ask only for the last query."
            (lambda (hits)
              (let ((wanted contexture-sessions--asked))
                (setq contexture-sessions--asked nil)
-               (contexture-sessions--in
-                buffer
-                (lambda ()
-                  (cond ((equal query contexture-sessions--query)
-                         (when hits
-                           (setq contexture-sessions--hits
-                                 (delete-dups (contexture--pluck :id hits)))
-                           (contexture-sessions--show)))
-                        ((equal wanted contexture-sessions--query)
-                         (contexture-sessions--ask-messages buffer wanted)))))))))
+               (contexture--with-live-buffer buffer
+                 (cond ((equal query contexture-sessions--query)
+                        (when hits
+                          (setq contexture-sessions--hits
+                                (delete-dups (contexture--pluck :id hits)))
+                          (contexture-sessions--show)))
+                       ((equal wanted contexture-sessions--query)
+                        (contexture-sessions--ask-messages buffer wanted))))))))
       (contexture-request-async
        'search-sessions (list :query query :limit contexture-sessions--changed-most)
        :success answered :error (lambda (_) (funcall answered nil))))))
@@ -534,10 +525,10 @@ What its agent recorded stays."
     (contexture-conversations--call
      'delete-session (list :session id)
      (lambda (_)
-       (contexture-sessions--in buffer (lambda ()
-                                         (remhash id contexture-sessions--all)
-                                         (setq contexture-sessions--order nil)
-                                         (contexture-sessions--show)))
+       (contexture--with-live-buffer buffer
+         (remhash id contexture-sessions--all)
+         (setq contexture-sessions--order nil)
+         (contexture-sessions--show))
        (contexture--message "Hid %s; %s shows it again" (plist-get session :session)
                             (contexture-conversations--key
                              'contexture-conversation-bring-back))))))

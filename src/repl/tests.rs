@@ -260,7 +260,7 @@ fn approvals_are_debuggers_and_an_interrupt_closes_them() {
         let debugger = "(:debug 1 1 (\"rm\" \"[approval]\" nil) \
                         ((\"ALLOW\" \"Allow this action once.\") \
                         (\"ALWAYS\" \"Allow this action and all similar ones from now on.\") \
-                        (\"*ABORT\" \"Refuse this action.\")) ((0 \"-r\")) nil)";
+                        (\"*ABORT\" \"Refuse this action.\")) ((0 \"-r\") (1 \"Project: none\")) nil)";
         client.expect([debugger, "(:debug-activate 1 1)"]).await;
         client.say("(:emacs-rex (slynk:invoke-nth-restart-for-emacs 1 1) nil 1 2)");
         client
