@@ -20,13 +20,12 @@ use std::sync::Arc;
 use self::call::{Ids, name, object};
 use super::chat::{ChatMessage, Request};
 use crate::session::message::Role;
+use crate::session::normal::{NO_RESULT, result_without_call, system_note};
 
 /// Name under which the ids of calls that the server gave are kept.
 pub(super) const IDS: &str = "ids";
 /// Filler for a message that must exist but has no text.
 const NOTHING: &str = "…";
-/// Text of a missing result.
-const NO_RESULT: &str = "(no result)";
 /// Text of an empty result.
 const NO_OUTPUT: &str = "(no output)";
 /// Separator of texts merged into one message.
@@ -168,7 +167,7 @@ impl Speakers {
                 self.assistant(at, &ChatMessage { tool_calls: Vec::new(), ..said.clone() });
             }
             Role::User => self.user(at, &said.content),
-            Role::Tool => self.user(at, &format!("Result of a tool:\n{}", said.content).into()),
+            Role::Tool => self.user(at, &result_without_call(&said.content).into()),
             Role::System => self.note(at, &said.content),
         }
     }
@@ -231,7 +230,7 @@ impl Speakers {
 
     /// Adds a system message that comes after other messages.
     fn note(&mut self, at: usize, text: &str) {
-        let text: Arc<str> = format!("<system-note>\n{text}\n</system-note>").into();
+        let text: Arc<str> = system_note(text).into();
         let is_answer =
             |turn: &Turn| turn.said.role == Role::Assistant && turn.said.tool_calls.is_empty();
         let mut of_turn = self.turns.iter_mut().rev().take_while(|turn| !is_answer(turn));

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+#[cfg(feature = "engine")]
 use contexture_value::Value;
 
 /// The error for a text that is not a valid id.
@@ -55,6 +56,7 @@ macro_rules! ids {
             }
         }
 
+        #[cfg(feature = "engine")]
         impl From<$name> for Value {
             fn from(id: $name) -> Self {
                 Self::Str(id.to_string())
@@ -96,7 +98,7 @@ fn number(prefix: &str, text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "engine"))]
 mod tests {
     use super::*;
     use contexture_value::to_value;

@@ -6,14 +6,17 @@
 //!
 //! This crate is for Contexture itself: anything here may change at any time.
 
+#[cfg(feature = "engine")]
 pub mod context;
 pub mod curation;
 pub mod ids;
 pub mod memory;
 pub mod names;
+#[cfg(feature = "engine")]
 pub mod recorded;
 pub mod retrieval;
 pub mod session;
+#[cfg(feature = "engine")]
 pub mod template;
 pub mod tokens;
 pub mod visible;

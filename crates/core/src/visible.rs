@@ -10,10 +10,20 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
+#[cfg(feature = "engine")]
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+#[cfg(feature = "engine")]
 use icu_properties::{CodePointMapData, CodePointSetData};
 
+#[cfg(feature = "engine")]
 mod place;
+/// Without the tables of Unicode, no place is known to be proper.
+#[cfg(not(feature = "engine"))]
+mod place {
+    pub(super) fn is_proper(_: char, _: &str, _: &str) -> bool {
+        false
+    }
+}
 
 /// Returns `name` on one line. Hidden characters that do not belong to ordinary text become Rust
 /// escapes, such as `\n` or `\u{202e}`. Backslashes stay as they are, since no program reads the
@@ -96,6 +106,7 @@ fn escaped(
 /// paragraph separator, an unassigned character, a mark of an interlinear annotation, or a
 /// character that programs should ignore if they do not support it (format character, selector,
 /// filler, tag). Spaces and characters for private use are not hidden.
+#[cfg(feature = "engine")]
 fn is_hidden(c: char) -> bool {
     use GeneralCategory::{Control, LineSeparator, ParagraphSeparator, Unassigned};
     if c.is_ascii() {
@@ -105,6 +116,12 @@ fn is_hidden(c: char) -> bool {
     matches!(category, Control | LineSeparator | ParagraphSeparator | Unassigned)
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
         || matches!(c, '\u{fff9}'..='\u{fffb}')
+}
+
+/// The same by Rust's own table, for crates that do without those of Unicode.
+#[cfg(not(feature = "engine"))]
+fn is_hidden(c: char) -> bool {
+    if c.is_ascii() { c.is_ascii_control() } else { c.escape_debug().len() > 1 }
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {

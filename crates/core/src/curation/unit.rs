@@ -33,6 +33,9 @@ pub struct History<'a> {
     pub folded: Option<Folded>,
     /// What earlier windows read of the messages; `None` lets each window read the messages anew.
     pub words: Option<&'a Words>,
+    /// True if the reader can ask for messages by their ids. Notes then name the ids, and how to
+    /// ask.
+    pub can_read: bool,
 }
 
 /// The messages of a history that a summary stands in for. A window shows them again as far as they
@@ -87,7 +90,7 @@ impl<'a> History<'a> {
     /// Groups `messages`, which must be in the order of the log, into units.
     pub fn new(messages: Vec<&'a Message>, measure: &'a Measure) -> Self {
         let units = units(&messages, measure);
-        Self { messages, units, measure, folded: None, words: None }
+        Self { messages, units, measure, folded: None, words: None, can_read: true }
     }
 
     /// Returns whether a summary stands in for the message with this index.

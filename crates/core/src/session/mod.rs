@@ -4,6 +4,7 @@
 //! [`curation`](crate::curation) chooses a window from the visible messages.
 
 pub mod message;
+pub mod normal;
 pub mod signals;
 pub mod spans;
 pub mod state;

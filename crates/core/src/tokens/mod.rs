@@ -4,15 +4,18 @@
 //! is a pure function of the text. The vocabularies are part of the program, so nothing is read or
 //! fetched.
 
+#[cfg(feature = "tokenizers")]
 mod bpe;
 pub mod calibration;
 mod measure;
 pub mod model;
 
+#[cfg(feature = "tokenizers")]
 use std::sync::Arc;
 
 use crate::names::names;
 
+#[cfg(feature = "tokenizers")]
 pub use bpe::Bpe;
 pub use measure::Measure;
 
@@ -51,6 +54,7 @@ names! {
     }
 }
 
+#[cfg(feature = "tokenizers")]
 impl TokenizerName {
     /// Creates the counter. This is cheap; a vocabulary is loaded by its first count.
     pub fn counter(self) -> Arc<dyn Counter> {
@@ -77,7 +81,7 @@ impl Counter for Estimate {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokenizers"))]
 mod tests {
     use super::*;
 

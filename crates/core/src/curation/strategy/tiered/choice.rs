@@ -233,7 +233,9 @@ impl<'a, 'h> Choice<'a, 'h> {
         if self.history.units[unit].tokens as f64 > room {
             for &member in &self.history.units[unit].members {
                 let message = self.history.messages[member];
-                let text = (message.role == Role::Tool).then(|| ends(message)).flatten();
+                let text = (message.role == Role::Tool)
+                    .then(|| ends(message, self.history.can_read))
+                    .flatten();
                 let cut = text.map(|text| (self.history.measure.note(&text), text));
                 if let Some((cost, text)) = cut.filter(|(cost, _)| *cost < self.cost(member)) {
                     self.cut.insert(member, (text, cost));

@@ -7,6 +7,7 @@ use super::choice::Line;
 use crate::curation::reading::Place;
 use crate::curation::unit::History;
 use crate::session::message::Role;
+use crate::wording::counted;
 
 /// Mark in place of missing lines of a message.
 const MISSING: &str = "…";
@@ -19,19 +20,17 @@ pub(super) fn note(
     tokens: u64,
     lines: &[&Line<'_>],
 ) -> String {
-    let number = |index: usize| history.messages[index].number;
-    let (first, last) = (number(gap.0), number(gap.1));
-    let ids =
-        if first == last { format!("msg-{first}") } else { format!("msg-{first}…msg-{last}") };
-    let parts = if lines.is_empty() { "left out" } else { "left out but for these lines" };
-    let mut text = format!("[{ids}: {tokens} tokens {parts}; `read` shows an id in full]");
+    let mut text = heading(history, gap, tokens, !lines.is_empty());
     for lines in lines.chunk_by(|left, right| left.message == right.message) {
         let message = history.messages[lines[0].message];
         let by = match message.role {
             Role::User if message.is_notice() => "notice",
             role => role.name(),
         };
-        text += &format!("\nmsg-{} {by}:", message.number);
+        text += &match history.can_read {
+            true => format!("\nmsg-{} {by}:", message.number),
+            false => format!("\n{by}:"),
+        };
         let mut last = None;
         for line in lines {
             if before(line.place).is_some_and(|before| last != Some(before)) {
@@ -44,6 +43,20 @@ pub(super) fn note(
         }
     }
     text
+}
+
+/// Writes the first line of a note. It names ids only if the reader can ask for them.
+fn heading(history: &History<'_>, gap: (usize, usize), tokens: u64, has_lines: bool) -> String {
+    let parts = if has_lines { "left out but for these lines" } else { "left out" };
+    if !history.can_read {
+        let messages = counted((gap.1 - gap.0 + 1) as u64, "message");
+        return format!("[{messages}: {tokens} tokens {parts}]");
+    }
+    let number = |index: usize| history.messages[index].number;
+    let (first, last) = (number(gap.0), number(gap.1));
+    let ids =
+        if first == last { format!("msg-{first}") } else { format!("msg-{first}…msg-{last}") };
+    format!("[{ids}: {tokens} tokens {parts}; `read` shows an id in full]")
 }
 
 /// Returns a line as a reader should see it: if the line is from an argument of a call, without the

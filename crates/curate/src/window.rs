@@ -1,0 +1,177 @@
+//! Chooses a window, and tells it by the indices of the program's own messages.
+
+use std::sync::Arc;
+
+use contexture_core::curation::report::What;
+use contexture_core::curation::section::Sections;
+use contexture_core::curation::strategy;
+use contexture_core::curation::unit::History;
+use contexture_core::curation::window::{self as core, Request};
+use contexture_core::session::message::{Message as Logged, Role};
+use contexture_core::session::normal::NO_RESULT;
+use contexture_core::tokens::Measure;
+
+use crate::normal::{Laid, Origin, laid};
+use crate::{BudgetTooSmall, Curate, Message};
+
+/// The messages that a model sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Window {
+    /// Messages and notes, in the order in which the model sees them.
+    pub parts: Vec<Part>,
+    /// Cost of all parts, in tokens. Never more than the budget.
+    pub tokens: u64,
+    /// For each message of the history, the reason why it is shown or left out.
+    pub reasons: Vec<&'static str>,
+}
+
+/// A message or a note of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The message with this index in the history, as it is.
+    Message(usize),
+    /// A message with a shorter text.
+    Shortened {
+        /// Index of the message in the history.
+        index: usize,
+        /// Text to send in place of the message's own.
+        text: String,
+    },
+    /// A note that stands for messages that are left out.
+    Note {
+        /// Author to give to the note: the system, or in normal form the user.
+        role: Role,
+        /// Text of the note.
+        text: String,
+    },
+    /// Only in normal form: a message that is sent as one of the user.
+    AsUser {
+        /// Index of the message in the history.
+        index: usize,
+        /// Text to send in place of the message's own.
+        text: String,
+    },
+    /// Only in normal form: a result for a call that has none.
+    NoResult {
+        /// Id of the call.
+        call: String,
+        /// Text of the result.
+        text: String,
+    },
+}
+
+impl Part {
+    /// Returns the index of the message that the part shows, if it shows one.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::Message(index) | Self::Shortened { index, .. } | Self::AsUser { index, .. } => {
+                Some(*index)
+            }
+            Self::Note { .. } | Self::NoResult { .. } => None,
+        }
+    }
+
+    /// Returns the text to send in place of a message's own, or as a message of its own; `None` for a
+    /// message that is sent as it is.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Message(_) => None,
+            Self::Shortened { text, .. }
+            | Self::Note { text, .. }
+            | Self::AsUser { text, .. }
+            | Self::NoResult { text, .. } => Some(text),
+        }
+    }
+}
+
+/// Chooses the window for the options.
+pub(crate) fn window<M: Message>(asked: &Curate<'_, M>) -> Result<Window, BudgetTooSmall> {
+    let laid = laid(asked.history, &|text| asked.counter.count(text), asked.is_normal);
+    let measure = Measure::plain(Arc::clone(&asked.counter));
+    let mut history = History::new(laid.messages.iter().collect(), &measure);
+    history.can_read = false;
+    let strategy = strategy::find(asked.strategy.name()).unwrap_or(strategy::ALL[0]);
+    let sections = Sections::default();
+    let build = |history: &History<'_>| {
+        core::build(&Request {
+            sections: &sections,
+            history,
+            phase: None,
+            strategy,
+            query: asked.query.as_deref(),
+            similarity: None,
+            summary: None,
+            max_tokens: asked.budget,
+            previous: None,
+            restored: &[],
+            once: asked.is_last,
+        })
+    };
+    let mut built = build(&history);
+    if built.is_err() && history.let_go_of_first() {
+        built = build(&history);
+    }
+    match built {
+        Ok(built) => Ok(laid.told(&built, asked)),
+        Err(error) => {
+            let parts = error.parts.iter().map(|part| (&part.what, part.reason));
+            let messages = laid.indices(parts).collect();
+            Err(BudgetTooSmall { needed: error.needed, budget: asked.budget, messages })
+        }
+    }
+}
+
+impl Laid {
+    /// Tells a window by the indices of the program's messages.
+    fn told<M>(&self, built: &core::Window, asked: &Curate<'_, M>) -> Window {
+        let mut parts: Vec<Part> = Vec::with_capacity(built.parts.len());
+        let mut is_told = vec![false; asked.history.len()];
+        for part in &built.parts {
+            let part = match part.message {
+                Some(number) => self.part(number as usize - 1, &part.content),
+                None => Part::Note {
+                    role: if asked.is_normal { Role::User } else { Role::System },
+                    text: part.content.to_string(),
+                },
+            };
+            // The further results of a message went with its first.
+            if !part.index().is_some_and(|index| std::mem::replace(&mut is_told[index], true)) {
+                parts.push(part);
+            }
+        }
+        let mut reasons = vec![""; asked.history.len()];
+        let entries = built.report.entries.iter().map(|entry| (&entry.what, entry.reason));
+        self.indices(entries).for_each(|(index, reason)| reasons[index] = reason);
+        Window { parts, tokens: built.tokens, reasons }
+    }
+
+    fn part(&self, at: usize, shown: &Arc<str>) -> Part {
+        let message: &Logged = &self.messages[at];
+        match &self.origins[at] {
+            Origin::AsUser(index) => Part::AsUser { index: *index, text: shown.to_string() },
+            Origin::NoResult(call) => Part::NoResult { call: call.clone(), text: NO_RESULT.into() },
+            Origin::Message(index) if Arc::ptr_eq(shown, &message.content) => Part::Message(*index),
+            Origin::Message(index) => Part::Shortened { index: *index, text: shown.to_string() },
+        }
+    }
+
+    /// Returns the program's messages among parts, each with its reason.
+    fn indices<'a>(
+        &'a self,
+        parts: impl Iterator<Item = (&'a What, &'static str)> + 'a,
+    ) -> impl Iterator<Item = (usize, &'static str)> + 'a {
+        parts.flat_map(|(what, reason)| {
+            let numbers: &[u64] = match what {
+                What::Messages(numbers) => numbers,
+                What::Text | What::CodeUnit(_) | What::Note => &[],
+            };
+            let index = |number: &u64| match &self.origins[*number as usize - 1] {
+                Origin::Message(index) | Origin::AsUser(index) => Some((*index, reason)),
+                Origin::NoResult(_) => None,
+            };
+            numbers.iter().filter_map(index).collect::<Vec<_>>()
+        })
+    }
+}
