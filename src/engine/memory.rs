@@ -27,6 +27,11 @@ pub(crate) const NOTE: &str = "note";
 pub(crate) const SUMMARY: &str = "context-summary";
 /// The kind of memories made from messages that left a session's view.
 pub(crate) const ARCHIVED: &str = "archived";
+/// The kind of memories that a project's repository has.
+pub(crate) const REPOSITORY: &str = "repository";
+/// Time at which a memory counts as forgotten that has left its repository: one that no user forgets
+/// at.
+const LEFT: i64 = 0;
 
 /// A query for memories.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,6 +191,57 @@ impl Engine {
     ) -> Result<Vec<MemoryRow>, EngineError> {
         self.finish_put_off()?;
         Ok(self.store.read().memories(filter, limit)?)
+    }
+
+    /// Makes the memories of a project's repository those that its files have now. What left the
+    /// files is forgotten; what the user forgot stays forgotten.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn keep_repository(
+        &mut self,
+        project: &str,
+        contents: &[String],
+    ) -> Result<(), EngineError> {
+        let scope = MemoryScope::Project(project.to_owned());
+        let filter = MemoryFilter {
+            scopes: Some(vec![scope.clone()]),
+            kind: Some(REPOSITORY.to_owned()),
+            except: None,
+            with_forgotten: true,
+        };
+        let known = self.store.read().memories(&filter, u64::MAX)?;
+        let is_there = |row: &MemoryRow| contents.contains(&row.made.content);
+        let mut changed: Vec<(u64, Option<i64>)> = Vec::new();
+        for row in &known {
+            match (is_there(row), row.forgotten) {
+                (false, None) => changed.push((row.id, Some(LEFT))),
+                (true, Some(LEFT)) => changed.push((row.id, None)),
+                _ => {}
+            }
+        }
+        let is_new = |content: &&String| known.iter().all(|row| row.made.content != **content);
+        let new: Vec<&String> = contents.iter().filter(is_new).collect();
+        if changed.is_empty() && new.is_empty() {
+            return Ok(());
+        }
+        let created = self.now();
+        // Reading works on a full disk, without what is new.
+        let Some(store) = self.store.note()? else { return Ok(()) };
+        for (id, at) in changed {
+            store.set_memory_forgotten(id, at)?;
+        }
+        for content in new {
+            let (scope, kind) = (scope.clone(), REPOSITORY.to_owned());
+            store.add_memory(&NewMemory {
+                scope,
+                kind,
+                origin: None,
+                content: content.clone(),
+                created,
+            })?;
+        }
+        Ok(())
     }
 
     /// Forgets a memory, or restores it if `forgotten` is false.

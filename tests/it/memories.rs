@@ -286,3 +286,41 @@ fn an_answer_is_found_behind_any_number_of_questions() {
     assert!(found.contains("5433"), "{found}");
     client.end();
 }
+
+#[test]
+fn a_repository_brings_its_memories_and_takes_one_only_when_asked() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let project = home.file("app").to_str().unwrap().to_owned();
+    home.write("app/.contexture/memories/port.md", "---\nby: ann\n---\nThe port is 8080.\n");
+    let list = |client: &mut Client, more: &str| {
+        client.ok("list-memories", &format!("(:project {project:?} {more})"))
+    };
+    let listed = list(&mut client, "");
+    assert_eq!(listed[0]["kind"], "repository");
+    assert_eq!(listed[0]["content"], "[.contexture/memories/port.md] The port is 8080.");
+    let found = client.ok("ground-query", &format!("(:query \"which port\" :project {project:?})"));
+    assert_eq!(found["memories"][0]["id"], listed[0]["id"]);
+    // Another project does not see it.
+    assert!(is_nil(&client.ok("list-memories", "(:project \"/elsewhere\")")));
+    // What was changed or removed is no longer there; what came back is, unless a user forgot it.
+    home.write("app/.contexture/memories/port.md", "The port is 9090.");
+    let listed = list(&mut client, "");
+    assert_eq!(listed[0]["content"], "[.contexture/memories/port.md] The port is 9090.");
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    client.ok("forget", &format!("(:id {})", listed[0]["id"]));
+    assert!(is_nil(&list(&mut client, "")));
+    home.write("app/.contexture/memories/port.md", "The port is 8080.");
+    assert_eq!(list(&mut client, "").as_array().unwrap().len(), 1);
+    // Only `write-memory` writes.
+    let new = client.ok("remember", &format!("(:content \"Use tabs\" :project {project:?})"));
+    assert!(!home.file("app/.contexture/memories/use-tabs.md").exists());
+    let written = client.ok("write-memory", &format!("(:id {})", new["id"]));
+    let path = home.file("app/.contexture/memories/use-tabs.md");
+    assert!(written["path"].as_str().unwrap().ends_with("/.contexture/memories/use-tabs.md"));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "---\nkind: note\n---\nUse tabs\n");
+    let everywhere = client.ok("remember", "(:content \"x\")");
+    let error = client.fails("write-memory", &format!("(:id {})", everywhere["id"]));
+    assert_eq!(error.param(), "project");
+    client.end();
+}

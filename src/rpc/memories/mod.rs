@@ -2,17 +2,20 @@
 
 mod table;
 
+use std::path::Path;
+
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::Call;
 use super::embedding::embedded;
-use super::error::param_error;
+use super::error::{engine_error, param_error};
 use super::params::{InSession, Name, check_bytes, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
+use crate::files;
 use crate::ids::MemoryId;
 use crate::store::memory::{MemoryFilter, MemoryScope};
 use crate::value::Value;
@@ -112,7 +115,63 @@ pub(super) struct Ground {
     strengthen: bool,
 }
 
+/// Brings the memories of the project's repository up to date with its files.
+fn read_repository(
+    call: &Call,
+    session: Option<&str>,
+    project: Option<&str>,
+) -> Result<(), WireError> {
+    let engine = &call.tools.engine;
+    let project = match (session, project) {
+        (Some(session), _) => {
+            let session = session.to_owned();
+            let row = engine.ask_blocking(move |engine| engine.find_session(Some(&session)));
+            row.map_err(engine_error)?.project
+        }
+        (None, project) => project.map(str::to_owned),
+    };
+    let Some(project) = project.filter(|project| project.starts_with('/')) else { return Ok(()) };
+    let found = files::memories(Path::new(&project));
+    let kept = engine.ask_blocking(move |engine| engine.keep_repository(&project, &found));
+    kept.map_err(engine_error)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct WriteMemory {
+    /// Id of the memory, `mem-N`.
+    id: MemoryId,
+    /// Folder of the project; defaults to the memory's.
+    project: Option<String>,
+}
+
+/// The file of a memory.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WrittenMemory")]
+pub(super) struct Written {
+    /// Path of the file.
+    path: String,
+}
+
+pub(super) fn write_memory(call: Call, given: WriteMemory) -> Result<Step, WireError> {
+    call.check_access("write files of a project")?;
+    let id = given.id.0;
+    let row = call.tools.engine.ask_blocking(move |engine| engine.memory(id));
+    let made = row.map_err(engine_error)?.made;
+    let of_memory = match made.scope {
+        MemoryScope::Project(path) => Some(path),
+        _ => None,
+    };
+    let project = given.project.or(of_memory).filter(|project| project.starts_with('/'));
+    let why = "must be the absolute name of a folder, because the memory is for no project here";
+    let project = project.ok_or_else(|| param_error("project", why))?;
+    let written = files::write_memory(Path::new(&project), &made.content, &made.kind);
+    let path =
+        written.map_err(|error| param_error("project", &format!("cannot be written: {error}")))?;
+    Step::done(&Written { path: path.to_string_lossy().into_owned() })
+}
+
 pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
+    read_repository(&call, given.session.as_deref(), given.project.as_deref())?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
     embedded(&call, given.query.clone(), move |embedded| {
         Step::state(move |engine| {
@@ -168,7 +227,8 @@ pub(super) struct ListMemories {
     limit: Option<i64>,
 }
 
-pub(super) fn list_memories(_: Call, given: ListMemories) -> Result<Step, WireError> {
+pub(super) fn list_memories(call: Call, given: ListMemories) -> Result<Step, WireError> {
+    read_repository(&call, given.session.as_deref(), given.project.as_deref())?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
     Step::state(move |engine| {
         let mut filter = filter(engine, given.session.as_deref(), given.project)?;

@@ -19,7 +19,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               conversation, by age and strength, and, if embeddings are configured, by meaning. \
               Being found makes a memory stronger.",
         )
-        .result("The memories with their relevance, and a text with these memories for a window."),
+        .result("The memories with their relevance, and a text with these memories for a window.")
+        .pace(Pace::InOrder),
     method!("memory", "forget", super::forget => MemoryShown)
         .changes()
         .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
@@ -27,5 +28,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("memory", "list-memories", super::list_memories => Vec<MemoryShown>)
         .pages(&Paged { brief: &["content"], most: Some(super::MAX_LISTED), ..Paged::LIST })
         .doc("Lists memories, newest first.")
-        .result("A list of memories."),
+        .result("A list of memories.")
+        .pace(Pace::InOrder),
+    method!("memory", "write-memory", super::write_memory => super::Written)
+        .doc(
+            "Writes a memory into a file of its project, below `.contexture/memories`, for all who \
+             work on the repository. Memories there are read as those of the project, with the kind \
+             `:repository`.",
+        )
+        .result("The file.")
+        .pace(Pace::InOrder),
 ];
