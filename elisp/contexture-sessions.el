@@ -77,7 +77,7 @@ shell reads the arguments."
 
 (defconst contexture-sessions--fields
   '("session" "id" "project" "tokens" "updated" "agent" "agent-session" "folder"
-    "branch" "last-words" "part-of" "state" "since")
+    "branch" "machine" "last-words" "part-of" "state" "since")
   "Members of sessions that the list shows.")
 
 (defconst contexture-sessions--states '(:waiting :working :call-open :idle :quiet :ended)
@@ -199,7 +199,8 @@ listed together."
     (or (gethash id contexture-sessions--texts)
         (puthash id (downcase
                      (mapconcat (lambda (key) (or (plist-get session key) ""))
-                                '(:session :agent :project :folder :branch :last-words) "\n"))
+                                '(:session :agent :project :folder :branch :machine :last-words)
+                                "\n"))
                  contexture-sessions--texts))))
 
 (defun contexture-sessions--ordered ()
@@ -260,11 +261,13 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
         (t (format "%.1fM" (/ number 1000000.0)))))
 
 (defun contexture-sessions--place (session)
-  "Return where SESSION worked, as text: its folder, and the branch."
-  (let ((project (plist-get session :project))
+  "Return where SESSION worked, as text: its machine, its folder, and the branch."
+  (let ((machine (plist-get session :machine))
+        (project (plist-get session :project))
         (folder (plist-get session :folder))
         (branch (plist-get session :branch)))
-    (concat (if project (contexture--last-name project) "")
+    (concat (if machine (concat machine ": ") "")
+            (if project (contexture--last-name project) "")
             (if folder (concat "/" (contexture--last-name folder)) "")
             (if branch (concat " " branch) ""))))
 
@@ -629,6 +632,72 @@ conversation of Contexture's own goes on in its buffer."
              (term-mode)
              (term-char-mode)
              (pop-to-buffer (current-buffer)))))))
+
+;;; Other machines
+
+;; The program exchanges everything over ssh by itself; here it is only
+;; started, and its one line shown.
+
+(defvar contexture-sync-history nil
+  "Hosts with which sessions and memories were exchanged, the last one first.")
+
+(defvar contexture-sync--process nil
+  "The process that exchanges with another machine, or nil.")
+
+(defun contexture-sync--hosts ()
+  "Return the names of hosts in your configuration of ssh."
+  (let ((file (expand-file-name "~/.ssh/config"))
+        hosts)
+    (when (file-readable-p file)
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "^[ \t]*host[ \t]+\\(.*\\)" nil t)
+          (dolist (host (split-string (match-string 1)))
+            (unless (string-match-p "[*?!]" host)
+              (push host hosts))))))
+    (nreverse hosts)))
+
+;;;###autoload
+(defun contexture-sync (host)
+  "Exchange sessions, memories and marks with the machine HOST over ssh.
+Contexture must be installed there.  What comes from there is a copy that
+says so, and nothing here is replaced.  Emacs does not wait; a line says
+what came and what went."
+  (interactive
+   (list (completing-read (format-prompt "Exchange with host" (car contexture-sync-history))
+                          (delete-dups (append contexture-sync-history
+                                               (contexture-sync--hosts)))
+                          nil nil nil 'contexture-sync-history
+                          (car contexture-sync-history))))
+  (when (or (string-blank-p host) (string-prefix-p "-" host))
+    (user-error "%S is no name of a host" host))
+  (when (process-live-p contexture-sync--process)
+    (user-error "An exchange is running; wait until it ends"))
+  (let* ((program (cl-loop for word in (contexture--server-command)
+                           until (equal word "serve") collect word))
+         (lines "")
+         (process
+          (with-temp-buffer           ; away from buffer-local environments
+            (let ((default-directory "/"))
+              (make-process
+               :name "contexture sync" :command (append program (list "sync" "--" host))
+               :connection-type 'pipe :coding 'utf-8-unix :noquery t
+               :filter (lambda (_ text) (setq lines (concat lines text)))
+               :sentinel (lambda (process _)
+                           (unless (process-live-p process)
+                             (contexture-sync--ended host process lines))))))))
+    (process-send-eof process)
+    (setq contexture-sync--process process)
+    (contexture--message "Exchanging with %s" host)))
+
+(defun contexture-sync--ended (host process lines)
+  "Say how the exchange of PROCESS with HOST ended; LINES are what it printed."
+  (let ((last (car (last (split-string lines "\n" t)))))
+    (contexture--message
+     "%s" (contexture--visible
+           (if (zerop (process-exit-status process)) (or last "Nothing was said")
+             (format "The exchange with %s failed: %s" host
+                     (string-remove-prefix "contexture: " (or last "no reason was given"))))))))
 
 ;;; What agents record
 

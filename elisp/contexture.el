@@ -96,7 +96,7 @@
                     contexture-conversation-search contexture-conversation-export
                     contexture-import-sessions contexture-conversation-mode-line-mode
                     contexture-conversation-notes)
-                   ("contexture-sessions" contexture-sessions)
+                   ("contexture-sessions" contexture-sessions contexture-sync)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
                    ("contexture-map" contexture-map contexture-add-map)

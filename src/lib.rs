@@ -67,6 +67,8 @@ mod rpc;
 #[cfg(feature = "server")]
 mod server;
 mod store;
+#[cfg(feature = "server")]
+mod sync;
 mod system;
 #[cfg(feature = "mcp")]
 mod web;

@@ -92,6 +92,9 @@ pub(crate) struct MemoryShown {
     /// Time at which the memory was forgotten, in Unix seconds; absent if it was not forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     forgotten: Option<i64>,
+    /// Name of the machine from which the memory came; absent if it was made here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
     /// Relevance to the query, from 0 to 1; only in the result of a query.
     #[serde(skip_serializing_if = "Option::is_none")]
     relevance: Option<f64>,
@@ -137,7 +140,7 @@ impl MemoryShown {
 }
 
 impl From<MemoryRow> for MemoryShown {
-    fn from(MemoryRow { id, made, accessed, accesses, forgotten }: MemoryRow) -> Self {
+    fn from(MemoryRow { id, made, accessed, accesses, forgotten, machine }: MemoryRow) -> Self {
         let (scope, project, session) = match made.scope {
             MemoryScope::Everywhere => (Scope::Everywhere, None, None),
             MemoryScope::Project(path) => (Scope::Project, Some(path), None),
@@ -158,6 +161,7 @@ impl From<MemoryRow> for MemoryShown {
             accessed,
             accesses,
             forgotten,
+            machine,
             relevance: None,
             embedding: None,
         }

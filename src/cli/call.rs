@@ -86,6 +86,11 @@ impl Call {
         Self { socket: Some(socket), ..Self::of(method) }
     }
 
+    /// Like [`of`](Self::of), with messages in JSON.
+    pub(super) fn in_json(method: &str) -> Self {
+        Self { json: true, ..Self::of(method) }
+    }
+
     /// Calls the method, and returns its result. Fails with the message of the error if the server
     /// refuses the call.
     pub(super) fn result(&self, setup: &Setup, params: Value) -> anyhow::Result<Value> {

@@ -24,6 +24,7 @@ mod render;
 mod schema;
 mod serve;
 mod setup;
+mod sync;
 mod trust;
 mod within;
 
@@ -105,6 +106,8 @@ enum Command {
     Backup(backup::Backup),
     /// Replace the state with a backup
     Restore(backup::Restore),
+    /// Exchange sessions, memories and marks with another machine over ssh
+    Sync(sync::Sync),
     /// Trust a project, so that its own templates are used
     Trust(trust::Trust),
 }
@@ -158,6 +161,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(doctor) => doctor.run(&common),
         Command::Backup(backup) => backup.run(&common).map(|()| true),
         Command::Restore(restore) => restore.run(&common).map(|()| true),
+        Command::Sync(sync) => sync.run(&common).map(|()| true),
         Command::Trust(trust) => trust.run(&common).map(|()| true),
     };
     match outcome {

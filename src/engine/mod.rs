@@ -25,6 +25,8 @@ mod select;
 mod session;
 mod sessions;
 mod sets;
+#[cfg(feature = "server")]
+mod sync;
 mod transfer;
 mod undo;
 mod vectors;
@@ -55,6 +57,8 @@ pub(crate) use self::session::{
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,
 };
+#[cfg(feature = "server")]
+pub(crate) use self::sync::{Asked, Refusal};
 pub(crate) use self::undo::NextStep;
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;

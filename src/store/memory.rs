@@ -55,6 +55,8 @@ pub struct MemoryRow {
     /// Time at which the memory was forgotten, in Unix seconds; `None` if it is not forgotten. A
     /// forgotten memory can be restored.
     pub forgotten: Option<i64>,
+    /// Name of the machine from which the memory came; `None` if it was made here.
+    pub machine: Option<String>,
 }
 
 /// Messages waiting to become memories.

@@ -18,6 +18,7 @@ pub(crate) mod ownership;
 pub(crate) mod recovery;
 pub(crate) mod session;
 pub(crate) mod sqlite;
+pub(crate) mod sync;
 mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -275,6 +276,6 @@ pub trait Store: Send {
 }
 
 /// Returns the name of a token counter as a static string; `estimate` for unknown names.
-fn counter_name(name: &str) -> &'static str {
+pub(crate) fn counter_name(name: &str) -> &'static str {
     ["o200k", "cl100k"].into_iter().find(|known| *known == name).unwrap_or("estimate")
 }

@@ -367,6 +367,62 @@ CREATE TABLE next_push (
     taken_at      INTEGER              -- Unix seconds
 );
 
+-- What is exchanged with other machines.
+
+-- This machine and the others whose changes are known. The id is the key with which the machine's
+-- changes are checked.
+CREATE TABLE machine (
+    id    TEXT PRIMARY KEY,
+    name  TEXT NOT NULL UNIQUE,     -- as shown here
+    place TEXT,                     -- of the file with the secret key; empty: this machine's before
+                                    -- it got another key; NULL: another machine's
+    seq   INTEGER NOT NULL,         -- of its last change that is known here
+    sum   BLOB NOT NULL             -- over all its changes up to that one
+) WITHOUT ROWID;
+
+-- The changes of all machines, in the order in which they came here; see sync/mod.rs.
+CREATE TABLE change (
+    id      INTEGER PRIMARY KEY,
+    machine TEXT NOT NULL,
+    seq     INTEGER NOT NULL,
+    about   TEXT,                   -- what a later change with the same text replaces
+    body    TEXT,                   -- JSON; NULL: messages, or replaced
+    hash    BLOB NOT NULL,          -- of the body
+    sum     BLOB NOT NULL,
+    sign    BLOB NOT NULL,
+    session INTEGER,                -- number of the session at its machine, if the body is messages
+    first   INTEGER,
+    last    INTEGER,
+    UNIQUE (machine, seq)
+);
+
+CREATE INDEX change_by_about ON change (machine, about) WHERE about IS NOT NULL;
+
+-- Sessions, memories and managers as all machines name them, with what was last exchanged of them.
+CREATE TABLE known (
+    kind    TEXT NOT NULL,          -- session, memory, manager or set
+    row     INTEGER NOT NULL,
+    machine TEXT NOT NULL,          -- where it was made
+    number  INTEGER NOT NULL,       -- its row there
+    name    TEXT NOT NULL,
+    gone    INTEGER,                -- when it was deleted or forgotten
+    count   INTEGER NOT NULL,       -- of messages; of a manager, its version
+    name_at INTEGER NOT NULL,       -- when the name was given
+    name_by TEXT NOT NULL,          -- and at which machine
+    gone_at INTEGER NOT NULL,
+    gone_by TEXT NOT NULL,
+    PRIMARY KEY (kind, row)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX known_by_number ON known (machine, kind, number);
+
+-- What a project's folder is called on all machines.
+CREATE TABLE project (
+    path     TEXT PRIMARY KEY,
+    identity TEXT NOT NULL,
+    given    INTEGER NOT NULL       -- whether by the user
+) WITHOUT ROWID;
+
 -- Counts the starts, so that each one writes something: then the write-ahead log has a header that
 -- the high-water marks can name.
 CREATE TABLE opened (

@@ -87,6 +87,8 @@ pub struct SessionRow {
     pub last_words: String,
     /// Facts that an agent recorded about the session.
     pub origin: Origin,
+    /// Name of the machine from which the session came; `None` if it began here.
+    pub machine: Option<String>,
 }
 
 /// The place up to which a file was imported.

@@ -275,5 +275,51 @@ PROCESS is the number of the agent's process."
     (contexture-sessions--show)
     (should (equal (contexture-sessions-tests--titles) '("title 4321 of the work")))))
 
+;;; Other machines
+
+(defmacro contexture-sessions-tests--with-ssh (script &rest body)
+  "Run BODY with a server, and SCRIPT in place of ssh."
+  (declare (indent 1) (debug t))
+  `(contexture-test-with-server
+     (let* ((bin (expand-file-name "bin/"))
+            (ssh (expand-file-name "ssh" bin))
+            (process-environment
+             (cons (format "PATH=%s:%s" bin (getenv "PATH")) process-environment))
+            (contexture-sync-history nil))
+       (make-directory bin t)
+       (write-region (concat "#!/bin/sh\n" ,script "\n") nil ssh nil 'silent)
+       (set-file-modes ssh #o755)
+       ,@body)))
+
+(defun contexture-sessions-tests--sync (host)
+  "Exchange with HOST, and return the line that says how it ended."
+  (let (said)
+    (cl-letf (((symbol-function 'contexture--message)
+               (lambda (format &rest args) (setq said (apply #'format format args)))))
+      (contexture-sync host)
+      (llm-ert-wait-for (and (not (process-live-p contexture-sync--process))
+                             (not (string-prefix-p "Exchanging" said)))))
+    said))
+
+(ert-deftest contexture-sync-says-in-one-line-how-it-ended ()
+  (contexture-sessions-tests--with-ssh
+      "printf 'contexture-sync 1 {\"error\":\"not today\"}\\n'; cat >/dev/null"
+    (should (equal (contexture-sessions-tests--sync "there")
+                   "The exchange with there failed: there refused: not today"))
+    (should-error (contexture-sync "-oProxyCommand=x") :type 'user-error)
+    (should-error (contexture-sync " ") :type 'user-error)))
+
+(ert-deftest contexture-sync-offers-the-hosts-of-ssh ()
+  (let ((process-environment (cons (concat "HOME=" (make-temp-file "home" t))
+                                   process-environment)))
+    (should-not (contexture-sync--hosts))
+    (make-directory "~/.ssh")
+    (write-region "Host a b.example.org\n  User x\nhost *.c !d e\n" nil "~/.ssh/config" nil 'silent)
+    (should (equal (contexture-sync--hosts) '("a" "b.example.org" "e")))))
+
+(ert-deftest contexture-sessions-say-from-which-machine-they-came ()
+  (should (equal (contexture-sessions--place '(:machine "laptop" :project "/p/app/" :branch "main"))
+                 "laptop: app main")))
+
 (provide 'contexture-sessions-tests)
 ;;; contexture-sessions-tests.el ends here

@@ -28,6 +28,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "server",
             "session",
             "store",
+            "sync",
             "system",
             "tokens",
             "value",
@@ -85,6 +86,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "retrieval",
             "session",
             "store",
+            "sync",
             "template",
             "tokens",
             "value",
@@ -103,7 +105,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     (
         "engine",
-        &["context", "curation", "ids", "memory", "names", "session", "store", "tokens", "wording"],
+        &[
+            "context", "curation", "ids", "memory", "names", "session", "store", "sync", "tokens",
+            "value", "wording",
+        ],
     ),
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
@@ -116,6 +121,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("memory", &["names", "retrieval"]),
     ("recorded", &["names", "session"]),
     ("session", &["names"]),
+    ("sync", &["context", "session", "whole_file"]),
     ("retrieval", &[]),
     ("system", &[]),
     ("template", &[]),

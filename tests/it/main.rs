@@ -90,6 +90,7 @@ mod streams;
 mod strict;
 mod styles;
 mod support;
+mod sync;
 mod telling;
 mod tiers;
 mod transports;

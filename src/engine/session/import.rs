@@ -228,7 +228,10 @@ impl Engine {
     }
 
     /// Returns the name `wanted`, with a number appended if a session has that name.
-    fn free_name_like(&mut self, wanted: String) -> Result<String, EngineError> {
+    pub(in crate::engine) fn free_name_like(
+        &mut self,
+        wanted: String,
+    ) -> Result<String, EngineError> {
         let mut name = wanted.clone();
         for number in 2.. {
             if self.store.read().session_named(&name)?.is_none() {

@@ -1,6 +1,7 @@
 //! The server family: methods about the server itself.
 
 pub(super) mod backup;
+mod exchange;
 mod initialize;
 pub(super) mod limits;
 mod table;

@@ -1,7 +1,8 @@
 //! The methods about the server itself.
 
-use super::{backup, initialize};
+use super::{backup, exchange, initialize};
 use crate::rpc::method::{Method, Pace, method};
+use crate::sync::Given;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
@@ -34,6 +35,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The file of the backup.")
         .changes_after_work()
+        .pace(Pace::Aside),
+    method!("server", "exchange", exchange::exchange => Given)
+        .doc(
+            "Exchanges changes with another machine, as `contexture sync` does: notes what changed \
+             here, takes the changes that are given, and returns those that the other machine \
+             lacks. All of it is kept, or nothing. It can be repeated.",
+        )
+        .result("How far this machine knows all changes, and those that the other one lacks.")
         .pace(Pace::Aside),
     method!("server", "shutdown", super::shutdown => bool)
         .doc("Ends the server after the running calls are answered. The state is kept.")

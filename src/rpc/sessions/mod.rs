@@ -311,6 +311,9 @@ struct SessionShown {
     /// Id that the agent gave the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_session: Option<String>,
+    /// Name of the machine from which the session came; absent if it began here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
     /// Folder in which the agent worked, if it is not the project's.
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
@@ -363,6 +366,7 @@ impl SessionShown {
             source: row.source,
             agent: row.origin.agent,
             agent_session: row.origin.session,
+            machine: row.machine,
             folder: row.origin.folder,
             branch: row.origin.branch,
             last_words: row.last_words,

@@ -12,7 +12,10 @@ use super::{Reading, Writing, words};
 use crate::memory::ranking::MOST_BETWEEN;
 
 const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
-                       accessed, accesses, forgotten, content";
+                       accessed, accesses, forgotten, content, \
+                       (SELECT machine.name FROM known JOIN machine ON machine.id = known.machine \
+                        WHERE known.kind = 'memory' AND known.row = memory.id \
+                              AND machine.place IS NULL) AS machine";
 
 impl Reading<'_> {
     /// Returns a memory, forgotten or not.
@@ -257,6 +260,7 @@ fn memory_of(row: &Row<'_>) -> rusqlite::Result<MemoryRow> {
         accessed: row.get(7)?,
         accesses: row.get(8)?,
         forgotten: row.get(9)?,
+        machine: row.get(11)?,
     })
 }
 

@@ -15,6 +15,7 @@ mod session;
 mod sets;
 mod sql;
 mod state;
+mod sync;
 mod usage;
 mod vector;
 mod words;

@@ -12,7 +12,10 @@ use crate::session::message::Message;
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
                        deleted, messages, turns, tokens, settings, learned, version, source, \
                        last_role, last_words, agent, agent_session, agent_parent, folder, branch, \
-                       remote, open_since";
+                       remote, open_since, \
+                       (SELECT machine.name FROM known JOIN machine ON machine.id = known.machine \
+                        WHERE known.kind = 'session' AND known.row = session.id \
+                              AND machine.place IS NULL) AS machine";
 /// Columns that a new session fills.
 const NEW: &str = "name, manager, project, parent, parent_messages, created, updated, messages, \
                    turns, tokens, settings, learned, version, source";
@@ -44,10 +47,12 @@ impl Reading<'_> {
     }
 
     /// Returns the session with the latest [`updated`](SessionRow::updated) among those that are
-    /// neither deleted nor a subagent's; `None` if there are no such sessions.
+    /// neither deleted, nor a subagent's,
+    /// nor another machine's; `None` if there are no such sessions.
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM session WHERE deleted IS NULL AND agent_parent IS NULL
+            "SELECT {COLUMNS} FROM session
+             WHERE deleted IS NULL AND agent_parent IS NULL AND machine IS NULL
              ORDER BY updated DESC, id DESC LIMIT 1"
         );
         self.db.row(&sql, [], row_of)
@@ -341,6 +346,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             remote: row.get(23)?,
             open_since: row.get(24)?,
         },
+        machine: row.get(25)?,
     })
 }
 

@@ -35,7 +35,8 @@ fn a_memory_reads_back_and_counts_its_uses() {
         let made = NewMemory { origin, ..note(project(), "a\nb λ") };
         let id = store.change().unwrap().add_memory(&made).unwrap();
         commit(&mut *store);
-        let fresh = MemoryRow { id, made, accessed: 100, accesses: 0, forgotten: None };
+        let (accessed, accesses, forgotten, machine) = (100, 0, None, None);
+        let fresh = MemoryRow { id, made, accessed, accesses, forgotten, machine };
         assert_eq!(store.read().memory(id).unwrap(), Some(fresh.clone()));
         store.change().unwrap().touch_memories(&[id, 99], 250).unwrap();
         store.change().unwrap().touch_memories(&[id], 200).unwrap();

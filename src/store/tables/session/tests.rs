@@ -78,6 +78,7 @@ fn a_session_reads_back_with_its_figures() {
             last_role: row.last_role,
             last_words: "c".into(),
             origin: Origin::default(),
+            machine: None,
         };
         assert_eq!(row, expected);
         let origin = Origin {

@@ -1,0 +1,265 @@
+//! Takes the changes of other machines.
+
+use super::{Exchange, Refusal, said};
+use crate::engine::Event;
+use crate::store::counter_name;
+use crate::store::memory::{MemoryScope, NewMemory};
+use crate::store::session::{NewSession, Origin};
+use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
+use crate::sync::{
+    Body, Edited, Field, MOST_MACHINES, Mark, Memory, Of, Project, Said, Scope, Sent, Session, Sum,
+    hash, is_signed, sum, unhex,
+};
+
+impl Exchange<'_> {
+    /// Takes a change, unless it is known.
+    pub(super) fn take(&mut self, sent: &Sent) -> Result<(), Refusal> {
+        let new =
+            MachineRow { id: sent.machine.clone(), sum: vec![0; 32], ..MachineRow::default() };
+        let machine = self.machines.get(&sent.machine).cloned().unwrap_or(new);
+        if sent.seq <= machine.seq {
+            return Ok(());
+        }
+        if sent.machine == self.key.id() {
+            return Err(wrong(sent, "names this machine, which did not make it"));
+        }
+        if sent.seq != machine.seq + 1 {
+            return Err(wrong(sent, "comes after changes that are missing"));
+        }
+        let hash: Sum = match (&sent.body, &sent.hash) {
+            (Some(body), None) => hash(body),
+            (None, Some(hash)) => unhex(hash)
+                .and_then(|hash| hash.try_into().ok())
+                .ok_or_else(|| wrong(sent, "has a hash that is none"))?,
+            _ => return Err(wrong(sent, "must have either a body or a hash")),
+        };
+        let sum = sum(&machine.sum, &hash);
+        let sign = unhex(&sent.sign).unwrap_or_default();
+        if !is_signed(&sent.machine, sent.seq, &sum, &sign) {
+            return Err(wrong(sent, "is not signed by the machine that it names"));
+        }
+        let body = sent.body.as_deref().map(Body::read).transpose();
+        let body = body.map_err(|why| wrong(sent, &why))?;
+        let mut row = ChangeRow {
+            machine: sent.machine.clone(),
+            seq: sent.seq,
+            hash: hash.to_vec(),
+            sum: sum.to_vec(),
+            sign,
+            ..ChangeRow::default()
+        };
+        // What this machine was called before it was copied is another machine, if that lives.
+        let machine = MachineRow { place: None, ..machine };
+        let machine = self.named(machine, body.as_ref(), sent)?;
+        if let Some(body) = body {
+            row.about = body.about();
+            if let Body::Said(Said { session, first, messages }) = &body {
+                row.session = Some(*session);
+                row.first = Some(*first);
+                row.last = Some(first + messages.len() as u64 - 1);
+            } else {
+                row.body.clone_from(&sent.body);
+            }
+            self.apply(sent, body)?;
+        }
+        self.store_change(machine, row)
+    }
+
+    /// Returns the machine of a change, with its name if the change is the first one.
+    fn named(
+        &mut self,
+        machine: MachineRow,
+        body: Option<&Body>,
+        sent: &Sent,
+    ) -> Result<MachineRow, Refusal> {
+        match body {
+            Some(Body::Machine(name)) if machine.seq == 0 => {
+                if self.machines.len() >= MOST_MACHINES {
+                    return Err(wrong(sent, "is of one machine more than are kept"));
+                }
+                let name = self.free_machine_name(name, &machine.id);
+                self.put(MachineRow { name, ..machine.clone() })?;
+                Ok(self.machines.get(&machine.id).cloned().unwrap_or(machine))
+            }
+            Some(Body::Machine(_)) => Err(wrong(sent, "names its machine a second time")),
+            _ if machine.seq == 0 => Err(wrong(sent, "does not say the name of its machine")),
+            _ => Ok(machine),
+        }
+    }
+
+    fn apply(&mut self, sent: &Sent, body: Body) -> Result<(), Refusal> {
+        match body {
+            Body::Machine(_) => Ok(()),
+            Body::Session(session) => self.begin(sent, session),
+            Body::Said(said) => self.append(sent, said),
+            Body::Memory(memory) => self.remember(sent, memory),
+            Body::Marks(marks) => self.mark(sent, marks),
+            Body::Edited(edited) => self.edit(sent, &edited),
+        }
+    }
+
+    fn begin(&mut self, sent: &Sent, session: Session) -> Result<(), Refusal> {
+        self.refuse_second(sent, "session", session.number)?;
+        let name = self.free_session_name(&session.name, &sent.machine)?;
+        let project = match &session.project {
+            Some(project) => Some(self.here(project, &sent.machine)?),
+            None => None,
+        };
+        let new = NewSession {
+            name: name.clone(),
+            manager: String::new(),
+            project,
+            settings: String::new(),
+            created: session.created,
+            parent: None,
+            source: None,
+        };
+        let origin = Origin { agent: session.agent, branch: session.branch, ..Default::default() };
+        let store = self.engine.store.change()?;
+        let id = store.create_session(&new)?;
+        store.set_session_origin(id, &origin)?;
+        store.put_known(&new_known(sent, "session", id, session.number, &name, session.created))?;
+        self.taken.sessions += 1;
+        self.engine.sessions.touch(id);
+        Ok(self.engine.session_changed(id, "exchange")?)
+    }
+
+    fn append(&mut self, sent: &Sent, said_there: Said) -> Result<(), Refusal> {
+        let number = said_there.session;
+        let known = self.engine.store.read().known_as(&sent.machine, "session", number)?;
+        let known = known.ok_or_else(|| wrong(sent, "has messages of an unknown session"))?;
+        if said_there.first != known.count + 1 {
+            return Err(wrong(sent, "has messages that do not follow the earlier ones"));
+        }
+        let count = said_there.messages.len() as u64;
+        let numbered = said_there.messages.into_iter().zip(said_there.first..);
+        let messages: Option<Vec<_>> =
+            numbered.map(|(message, number)| message.message(number, counter_name)).collect();
+        let messages = messages.ok_or_else(|| wrong(sent, "has messages that cannot be"))?;
+        // They are given on as they are stored here.
+        if Some(said(number, said_there.first, &messages).text()) != sent.body {
+            return Err(wrong(sent, "is not written as this version writes it"));
+        }
+        self.engine.store.change()?.append_messages(known.row, &messages)?;
+        // A copy that was set aside when the session was continued here has news now.
+        let known = match known.gone.is_some() && known.gone_at == 0 {
+            true => {
+                let known = self.with_free_name(KnownRow { gone: None, ..known })?;
+                self.engine.store.change()?.set_session_deleted(known.row, None)?;
+                known
+            }
+            false => known,
+        };
+        let row = known.row;
+        self.engine.store.change()?.put_known(&KnownRow { count: known.count + count, ..known })?;
+        self.taken.messages += count;
+        drop(self.engine.sessions.take(row));
+        self.engine.sessions.touch(row);
+        Ok(self.engine.session_changed(row, "exchange")?)
+    }
+
+    fn remember(&mut self, sent: &Sent, memory: Memory) -> Result<(), Refusal> {
+        self.refuse_second(sent, "memory", memory.number)?;
+        let scope = match memory.scope {
+            Scope::Everywhere => MemoryScope::Everywhere,
+            Scope::Project(project) => MemoryScope::Project(self.here(&project, &sent.machine)?),
+            Scope::Session(of) => MemoryScope::Session(self.found(sent, &of)?.row),
+        };
+        let Memory { number, kind, created, content, .. } = memory;
+        let new = NewMemory { scope, kind, origin: None, content, created };
+        let store = self.engine.store.change()?;
+        let id = store.add_memory(&new)?;
+        store.put_known(&new_known(sent, "memory", id, number, "", created))?;
+        self.taken.memories += 1;
+        self.engine.events.push(Event::MemoriesChanged { method: "exchange", id });
+        Ok(())
+    }
+
+    fn mark(&mut self, sent: &Sent, marks: Mark) -> Result<(), Refusal> {
+        let number = marks.number;
+        let before = self.engine.store.read().known_as(&sent.machine, "set", number)?;
+        let machine = self.machines.get(&sent.machine).map_or("", |row| &*row.name);
+        let name = format!("{machine}: {}", marks.name);
+        let at = marks.at;
+        let slots =
+            self.slots(marks.items).ok_or_else(|| wrong(sent, "has items that cannot be"))?;
+        // Two managers of a machine may have one label.
+        let is_taken = self.engine.store.read().set_named(&name)?.is_some()
+            && before.as_ref().is_none_or(|before| before.name != name);
+        let name = if is_taken { format!("{name} {number}") } else { name };
+        let store = self.engine.store.change()?;
+        if let Some(before) = before {
+            store.put_set(&before.name, None)?;
+            store.drop_known("set", before.row)?;
+        }
+        let set = store.write_set(at, &slots)?;
+        store.put_set(&name, Some(set).filter(|_| !slots.is_empty()))?;
+        store.put_known(&new_known(sent, "set", set, number, &name, at))?;
+        self.taken.marks += 1;
+        Ok(())
+    }
+
+    /// Takes an edit, which counts if it is the newest one of its field.
+    fn edit(&mut self, sent: &Sent, edited: &Edited) -> Result<(), Refusal> {
+        let known = self.found(sent, &edited.of)?;
+        let stamp = (edited.at, &*sent.machine);
+        self.taken.edits += 1;
+        match &edited.field {
+            Field::Name(name) if stamp > (known.name_at, &*known.name_by) => {
+                self.rename(known, name, edited.at, &sent.machine)
+            }
+            Field::Gone(gone) if stamp > (known.gone_at, &*known.gone_by) => {
+                self.set_gone(known, *gone, edited.at, &sent.machine)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the thing that a change is about.
+    fn found(&mut self, sent: &Sent, of: &Of) -> Result<KnownRow, Refusal> {
+        if !["session", "memory"].contains(&&*of.kind) {
+            return Err(wrong(sent, "is about neither a session nor a memory"));
+        }
+        let found = self.engine.store.read().known_as(&of.machine, &of.kind, of.number)?;
+        found.ok_or_else(|| wrong(sent, "is about something unknown"))
+    }
+
+    fn refuse_second(&mut self, sent: &Sent, kind: &str, number: u64) -> Result<(), Refusal> {
+        match self.engine.store.read().known_as(&sent.machine, kind, number)? {
+            Some(_) => Err(wrong(sent, "makes something that was made before")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the folder of a project here, or what stands for it while it has none.
+    fn here(&mut self, project: &Project, machine: &str) -> Result<String, Refusal> {
+        let machine = self.machines.get(machine).map_or("", |row| &*row.name);
+        match &project.identity {
+            Some(identity) if !identity.starts_with('/') => {
+                let folder = self.engine.store.read().project_of(identity)?;
+                Ok(folder.unwrap_or_else(|| identity.clone()))
+            }
+            _ => Ok(format!("{machine}:{}", project.path)),
+        }
+    }
+}
+
+fn new_known(sent: &Sent, kind: &str, row: u64, number: u64, name: &str, at: i64) -> KnownRow {
+    let machine = sent.machine.clone();
+    KnownRow {
+        kind: kind.to_owned(),
+        row,
+        number,
+        name: name.to_owned(),
+        name_at: at,
+        name_by: machine.clone(),
+        gone_by: machine.clone(),
+        machine,
+        ..KnownRow::default()
+    }
+}
+
+fn wrong(sent: &Sent, why: &str) -> Refusal {
+    let machine: String = sent.machine.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    Refusal::Wrong(format!("change {} of machine {machine} {why}", sent.seq))
+}

@@ -1,0 +1,452 @@
+//! Tests of the exchange between engines, whose talks are cut anywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::*;
+use crate::context::change::Settings;
+use crate::context::item::{Kind, Metadata};
+use crate::engine::{NewItem, NewMessage};
+use crate::session::message::{Role, ToolCall};
+use crate::store::memory::{MemoryFilter, MemoryScope};
+use crate::store::session::NewSession;
+use crate::store::sqlite::SqliteStore;
+use crate::sync::{Edited, Field, Of, Request, hash, sum, talk};
+use crate::tokens::Estimate;
+
+/// Number of random series; `CONTEXTURE_SERIES` sets another.
+const SERIES: u64 = 150;
+
+/// A machine.
+struct Home {
+    engine: Engine,
+    /// Stands for the file with the secret key.
+    seed: [u8; 32],
+    /// Stands for the file beside it.
+    seq: u64,
+    name: String,
+    time: Arc<AtomicI64>,
+}
+
+impl Home {
+    fn new(number: u8, series: u64) -> Self {
+        let time = Arc::new(AtomicI64::new(1_800_000_000 + i64::from(number) * 86_400));
+        let clock = Arc::clone(&time);
+        let clock = Box::new(move || clock.load(Ordering::Relaxed) * 1000);
+        let store = Box::new(SqliteStore::in_memory().unwrap());
+        let engine = Engine::new(store, clock, Settings { max_items: 9 }).unwrap();
+        let mut seed = [number; 32];
+        seed[..8].copy_from_slice(&series.to_be_bytes());
+        Self { engine, seed, seq: 0, name: format!("home{number}"), time }
+    }
+
+    fn identity(&self) -> Identity {
+        let key = Key::of(&self.seed).unwrap();
+        Identity { key, place: "here".to_owned(), seq: self.seq, name: self.name.clone() }
+    }
+
+    fn exchange(&mut self, request: Request) -> Result<Given, String> {
+        let (known, changes) = request.into_parts();
+        let asked = Asked { known, changes, projects: Vec::new() };
+        loop {
+            let me = self.identity();
+            let outcome = self.engine.run_alone(|engine| Ok(engine.exchange(&me, &asked)));
+            match outcome.unwrap() {
+                Ok(given) => {
+                    self.seq = seq_of(&given.known, me.key.id());
+                    return Ok(given);
+                }
+                Err(Refusal::NeedsKey) => {
+                    self.seed[31] += 100;
+                    self.seq = 0;
+                }
+                Err(Refusal::Wrong(why)) => return Err(why),
+                Err(Refusal::Engine(error)) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn new_session(&mut self, name: &str) -> u64 {
+        let new = NewSession { name: name.to_owned(), ..NewSession::default() };
+        self.engine.run_alone(|engine| engine.open_session(new)).unwrap().id
+    }
+
+    fn say(&mut self, session: u64, text: &str) {
+        let call = ToolCall { id: "c".into(), name: "f".into(), arguments: "{\"a\": 1}".into() };
+        let opaque = serde_json::json!({"z": [1.50, "λ"], "a": null});
+        let message = NewMessage {
+            opaque: Some(Arc::new(opaque)),
+            ..NewMessage::counted(Role::Assistant, text, vec![call], &Estimate)
+        };
+        self.engine.run_alone(|engine| engine.add_messages(session, vec![message])).unwrap();
+    }
+
+    fn remember(&mut self, text: &str) -> u64 {
+        let scope = MemoryScope::Everywhere;
+        self.engine.run_alone(|engine| engine.remember(scope, text, None)).unwrap()
+    }
+
+    fn mark(&mut self, manager: &str, text: &str) {
+        let item = NewItem {
+            kind: Kind::Code,
+            content: text.into(),
+            metadata: Metadata::default(),
+            taken_ms: 0,
+            tokens: 1,
+            counted_by: "estimate",
+            live: false,
+            pinned: false,
+        };
+        self.engine.run_alone(|engine| engine.add("add-item", manager, vec![item])).unwrap();
+    }
+
+    fn sessions(&mut self) -> Vec<(u64, String)> {
+        let rows = self.engine.read().sessions(false).unwrap();
+        rows.into_iter().map(|row| (row.id, row.name)).collect()
+    }
+
+    fn texts(&mut self, session: u64) -> Vec<String> {
+        let messages = self.engine.read().messages(session, 1, u64::MAX).unwrap();
+        messages.iter().map(|message| message.content.to_string()).collect()
+    }
+
+    fn memories(&mut self) -> Vec<(String, Option<i64>, Option<String>)> {
+        let filter = MemoryFilter { with_forgotten: true, ..MemoryFilter::default() };
+        let rows = self.engine.list_memories(&filter, 9999).unwrap();
+        rows.into_iter().map(|row| (row.made.content, row.forgotten, row.machine)).collect()
+    }
+
+    /// Returns all that should be the same everywhere, read from the rows that people see.
+    fn digest(&mut self) -> BTreeMap<(String, String, u64), String> {
+        let machines: Vec<String> =
+            self.engine.read().machines().unwrap().into_iter().map(|row| row.id).collect();
+        let mut all = BTreeMap::new();
+        for machine in machines {
+            for kind in ["session", "memory"] {
+                for number in 0..200 {
+                    let read = self.engine.read();
+                    let Some(known) = read.known_as(&machine, kind, number).unwrap() else {
+                        continue;
+                    };
+                    let shown = match kind {
+                        "session" => {
+                            let row = read.session(known.row).unwrap().unwrap();
+                            assert_eq!(row.deleted, known.gone);
+                            let gone = known.gone.filter(|_| known.gone_at > 0);
+                            let texts = self.texts(known.row);
+                            let distinct: BTreeSet<_> = texts.iter().collect();
+                            assert_eq!(distinct.len(), texts.len(), "nothing is there twice");
+                            assert!(texts.len() as u64 == known.count);
+                            format!("{gone:?} {texts:?} {} {}", known.name_at, known.name_by)
+                        }
+                        _ => {
+                            let row = read.memory(known.row).unwrap().unwrap();
+                            assert_eq!(row.forgotten, known.gone);
+                            format!("{:?} {}", row.forgotten, row.made.content)
+                        }
+                    };
+                    all.insert((machine.clone(), kind.to_owned(), number), shown);
+                }
+            }
+        }
+        all
+    }
+}
+
+fn seq_of(known: &[Seen], machine: &str) -> u64 {
+    known.iter().find(|seen| seen.machine == machine).map_or(0, |seen| seen.seq)
+}
+
+/// Lets two homes talk; after `cut` steps the connection is gone.
+fn meet(homes: &mut [Home], one: usize, other: usize, cut: u64) -> Result<(), String> {
+    let [one, other] = homes.get_disjoint_mut([one, other]).unwrap();
+    let left = std::cell::Cell::new(cut);
+    let step = || match left.get() {
+        0 => Err("cut".to_owned()),
+        steps => {
+            left.set(steps - 1);
+            Ok(())
+        }
+    };
+    let theirs = |request| {
+        step()?;
+        let given = other.exchange(request)?;
+        // The answer may be lost although the other home took everything.
+        step()?;
+        Ok(given)
+    };
+    talk(|request| one.exchange(request), theirs, Vec::new()).map(drop)
+}
+
+/// Lets all homes talk until nothing is new.
+fn settle(homes: &mut [Home]) {
+    for _ in 0..2 {
+        for (one, other) in [(0, 1), (1, 2), (2, 0)] {
+            if one.max(other) < homes.len() {
+                meet(homes, one, other, u64::MAX).unwrap();
+            }
+        }
+    }
+}
+
+fn homes(count: u8, series: u64) -> Vec<Home> {
+    (1..=count).map(|number| Home::new(number, series)).collect()
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+}
+
+#[test]
+fn what_one_says_is_a_copy_with_its_origin_at_the_other() {
+    let mut homes = homes(2, 0);
+    let session = homes[0].new_session("talk");
+    for number in 0..500 {
+        homes[0].say(session, &format!("message {number}"));
+    }
+    homes[0].remember("use tabs");
+    homes[0].mark("project:/p/", "marked text");
+    settle(&mut homes);
+    let there = &mut homes[1];
+    let row = there.engine.read().session_named("talk").unwrap().unwrap();
+    assert_eq!((row.messages, row.machine.as_deref()), (500, Some("home1")));
+    assert_eq!(there.texts(row.id)[499], "message 499");
+    assert_eq!(there.memories(), [("use tabs".into(), None, Some("home1".into()))]);
+    let sets = there.engine.read().sets().unwrap();
+    assert_eq!(sets[0].name, "home1: project p");
+    assert!(there.engine.read().latest_session().unwrap().is_none(), "a copy is never current");
+    let own = homes[0].engine.read().session_named("talk").unwrap().unwrap();
+    assert_eq!(own.machine, None);
+}
+
+#[test]
+fn a_session_continued_in_two_places_is_two() {
+    let mut homes = homes(2, 0);
+    let session = homes[0].new_session("talk");
+    homes[0].say(session, "first");
+    settle(&mut homes);
+    let copy = homes[1].engine.read().session_named("talk").unwrap().unwrap().id;
+    homes[1].say(copy, "there");
+    settle(&mut homes);
+    // Until it is continued here, too, one of them is enough.
+    assert_eq!(homes[0].sessions().len(), 2);
+    assert_eq!(homes[1].sessions().len(), 1);
+    homes[0].say(session, "here");
+    settle(&mut homes);
+    for home in &mut homes {
+        let names = home.sessions();
+        let texts: BTreeSet<_> = names.iter().map(|(id, _)| home.texts(*id)).collect();
+        let both = [vec!["first", "here"], vec!["first", "there"]];
+        let both = both.map(|texts| texts.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(texts, BTreeSet::from(both), "{names:?}");
+    }
+    assert_eq!(homes[0].digest(), homes[1].digest());
+}
+
+#[test]
+fn the_newest_edit_counts_everywhere() {
+    let mut homes = homes(3, 0);
+    homes[0].new_session("talk");
+    let memory = homes[0].remember("x");
+    settle(&mut homes);
+    let rename = |home: &mut Home, to: &str| {
+        let (_, name) = home.sessions()[0].clone();
+        home.engine.run_alone(|engine| engine.rename_session(&name, to)).unwrap();
+    };
+    // The clock of the third is two days ahead of that of the first.
+    rename(&mut homes[2], "third");
+    rename(&mut homes[1], "second");
+    settle(&mut homes);
+    for home in &mut homes {
+        assert_eq!(home.sessions()[0].1, "third");
+    }
+    // Who saw that edit is later.
+    rename(&mut homes[0], "first");
+    homes[0].engine.run_alone(|engine| engine.forget(memory, true)).unwrap();
+    settle(&mut homes);
+    for home in &mut homes {
+        assert_eq!(home.sessions()[0].1, "first");
+        assert!(home.memories()[0].1.is_some());
+    }
+}
+
+#[test]
+fn random_partitions_cuts_and_clocks_end_in_equal_digests() {
+    let series = std::env::var("CONTEXTURE_SERIES").ok().and_then(|count| count.parse().ok());
+    for series in 0..series.unwrap_or(SERIES) {
+        let mut random = Random(series);
+        let mut homes = homes(3, series);
+        let mut said = BTreeSet::new();
+        for step in 0..14 {
+            let at = random.below(3);
+            let home = &mut homes[at];
+            home.time.fetch_add(random.below(90).try_into().unwrap(), Ordering::Relaxed);
+            let sessions = home.sessions();
+            let text = format!("{series} {at} {step}");
+            match random.below(9) {
+                0 => drop(home.new_session(&format!("s{}", random.below(4)))),
+                1..=3 if !sessions.is_empty() => {
+                    home.say(sessions[random.below(sessions.len())].0, &text);
+                    said.insert(text);
+                }
+                4 if !sessions.is_empty() => {
+                    let name = &sessions[random.below(sessions.len())].1;
+                    let _ = home.engine.run_alone(|engine| engine.rename_session(name, &text));
+                }
+                5 if !sessions.is_empty() => {
+                    let name = &sessions[random.below(sessions.len())].1;
+                    let _ = home.engine.run_alone(|engine| engine.delete_session(name));
+                }
+                6 => {
+                    let id = home.remember(&text);
+                    home.engine
+                        .run_alone(|engine| engine.forget(id, random.below(3) == 0))
+                        .unwrap();
+                }
+                7 => home.mark(["a", "b"][random.below(2)], &text),
+                _ => {
+                    let other = (at + 1 + random.below(2)) % 3;
+                    let cut = random.below(8) as u64;
+                    // A number that was not noted beside the state before the end.
+                    let before = homes[at].seq;
+                    if let Err(why) = meet(&mut homes, at, other, cut) {
+                        assert_eq!(why, "cut", "series {series}");
+                        homes[at].seq = before;
+                    }
+                }
+            }
+        }
+        settle(&mut homes);
+        let digests: Vec<_> = homes.iter_mut().map(Home::digest).collect();
+        assert!(
+            digests[0] == digests[1] && digests[1] == digests[2],
+            "series {series}: {digests:#?}"
+        );
+        // What was deleted before anybody saw it stays where it was said.
+        let texts = |home: &mut Home, shared: bool| -> BTreeSet<String> {
+            let mut rows = home.engine.read().sessions(true).unwrap();
+            rows.retain(|row| {
+                !shared || home.engine.read().known("session", row.id).unwrap().is_some()
+            });
+            rows.iter().flat_map(|row| home.texts(row.id)).collect()
+        };
+        let all: BTreeSet<_> = homes.iter_mut().flat_map(|home| texts(home, true)).collect();
+        for home in &mut homes {
+            assert!(all.is_subset(&texts(home, true)), "series {series} lost something");
+        }
+        let kept: BTreeSet<_> = homes.iter_mut().flat_map(|home| texts(home, false)).collect();
+        assert!(said.is_subset(&kept), "series {series} lost something");
+    }
+}
+
+#[test]
+fn hostile_changes_are_refused_in_words_and_leave_nothing() {
+    let mut homes = homes(2, 0);
+    let session = homes[0].new_session("talk");
+    homes[0].say(session, "hello");
+    let all = homes[0].exchange(Request::of(Some(Vec::new()), Vec::new())).unwrap().changes;
+    let [_, home] = &mut homes[..] else { unreachable!() };
+    let mut refused = |changes: Vec<Sent>, why: &str| {
+        let before = home.digest();
+        let error = home.exchange(Request::of(None, changes)).unwrap_err();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(home.digest(), before);
+        assert!(home.sessions().is_empty());
+    };
+    let with = |at: usize, change: &dyn Fn(&mut Sent)| {
+        let mut changes = all.clone();
+        change(&mut changes[at]);
+        changes
+    };
+    refused(all[1..].to_vec(), "missing");
+    refused(
+        with(2, &|it| it.body = it.body.as_ref().map(|body| body.replace("hello", "hullo"))),
+        "not signed",
+    );
+    refused(with(1, &|it| it.sign.replace_range(..2, "00")), "not signed");
+    refused(with(2, &|it| it.machine = "ab".repeat(32)), "missing");
+    refused(with(1, &|it| (it.body, it.hash) = (None, None)), "either a body or a hash");
+    refused(with(1, &|it| (it.body, it.hash) = (None, Some("x".into()))), "hash");
+    // What a machine signs may be wrong, too.
+    let key = Key::of(&[77; 32]).unwrap();
+    let signed = |bodies: &[String]| {
+        let mut before = [0; 32];
+        let sent = |(seq, body): (u64, &String)| {
+            before = sum(&before, &hash(body));
+            let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
+            Sent { machine, seq, sign, body: Some(body.clone()), hash: None }
+        };
+        (1..).zip(bodies).map(sent).collect::<Vec<_>>()
+    };
+    let name = Body::Machine("evil\u{202e}\n".to_owned()).text();
+    let of = Of { machine: all[0].machine.clone(), kind: "session".into(), number: 1 };
+    let edit = |of| Body::Edited(Edited { of, at: 1, field: Field::Name("x".into()) }).text();
+    let bodies = [
+        ("{", "newer version"),
+        ("{\"new-kind\":1}", "newer version"),
+        ("{\"machine\":\"b\"}", "second time"),
+        ("{\"machine\": \"b\"}", "not written"),
+        ("{\"said\":{\"session\":1,\"first\":1,\"messages\":[]}}", "cannot be"),
+        (
+            "{\"said\":{\"session\":7,\"first\":1,\"messages\":[{\"role\":\"user\",\"at\":1,\"content\":\"x\",\
+          \"tokens\":1,\"counted_by\":\"estimate\"}]}}",
+            "unknown session",
+        ),
+        (
+            "{\"said\":{\"session\":7,\"first\":1,\"messages\":[{\"role\":\"user\",\"at\":1,\"content\":\"x\",\
+          \"tokens\":99999999,\"counted_by\":\"estimate\"}]}}",
+            "cannot be",
+        ),
+        (&edit(of), "unknown"),
+        (&edit(Of { machine: key.id().into(), kind: "counter".into(), number: 1 }), "neither"),
+        (&format!("{{\"machine\":\"{}\"}}", "x".repeat(9999)), "too long"),
+    ];
+    for (body, why) in bodies {
+        refused(signed(&[name.clone(), body.to_owned()]), why);
+    }
+    refused(signed(&["{\"said\":1}".to_owned()]), "newer version");
+    refused(
+        signed(&[edit(Of { machine: "m".into(), kind: "memory".into(), number: 1 })]),
+        "does not say the name",
+    );
+    // A name from outside shows no other text.
+    home.exchange(Request::of(None, signed(&[name]))).unwrap();
+    let names = home.engine.read().machines().unwrap();
+    assert!(names.iter().any(|row| row.name == "evil"), "{names:?}");
+    // This machine made none of the changes that name it.
+    let own = home.identity().key;
+    let total = sum(&[1; 32], &hash("x"));
+    let sign = hex(&own.sign(99, &total));
+    let sent = Sent { machine: own.id().into(), seq: 99, sign, body: Some("x".into()), hash: None };
+    let error = home.exchange(Request::of(None, vec![sent])).unwrap_err();
+    assert!(error.contains("names this machine"), "{error}");
+    let seen = Seen { machine: own.id().into(), seq: 1, sum: "00".repeat(8) };
+    let error = home.exchange(Request::of(Some(vec![seen]), Vec::new())).unwrap_err();
+    assert!(error.contains("restored from a copy"), "{error}");
+}
+
+#[test]
+fn a_state_behind_its_number_gets_another_key_and_loses_nothing() {
+    let mut homes = homes(2, 0);
+    let session = homes[0].new_session("talk");
+    homes[0].say(session, "one");
+    settle(&mut homes);
+    let before = homes[0].identity().key.id().to_owned();
+    // The file beside the state has seen more than the state knows: it was restored.
+    homes[0].seq += 5;
+    homes[0].say(session, "two");
+    settle(&mut homes);
+    assert_ne!(homes[0].identity().key.id(), before);
+    assert_eq!(homes[0].digest(), homes[1].digest());
+    let mut texts: Vec<_> = homes[1].sessions();
+    texts.sort();
+    let texts: Vec<_> = texts.iter().map(|(id, _)| homes[1].texts(*id)).collect();
+    assert_eq!(texts, [vec!["one"], vec!["one", "two"]]);
+}

@@ -1,0 +1,108 @@
+//! The talk of two machines: each gives what the other lacks, until neither lacks anything.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Given, PROTOCOL, Seen, Sent, Taken};
+
+/// Maximum number of rounds in which nothing comes although there is more.
+const MOST_IDLE: u32 = 3;
+/// Size of the changes, in bytes, after which one talk takes no more.
+const MOST_TAKEN: usize = 4 << 30;
+
+/// What one machine says to the other in a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Request {
+    protocol: u64,
+    known: Option<Vec<Seen>>,
+    changes: Vec<Sent>,
+}
+
+/// A talk that has ended.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Run {
+    /// What this machine took.
+    pub taken: Taken,
+    /// What the other machine took.
+    pub given: Taken,
+    /// Name of the other machine.
+    pub name: String,
+    /// How far the other machine knows all changes.
+    pub known: Vec<Seen>,
+    /// Number of rounds.
+    pub rounds: u32,
+}
+
+impl Request {
+    /// Returns a request of the version of this program.
+    pub(crate) fn of(known: Option<Vec<Seen>>, changes: Vec<Sent>) -> Self {
+        Self { protocol: PROTOCOL, known, changes }
+    }
+
+    /// Returns what is asked for and what is given.
+    #[cfg(test)]
+    pub(crate) fn into_parts(self) -> (Option<Vec<Seen>>, Vec<Sent>) {
+        (self.known, self.changes)
+    }
+}
+
+/// Lets two machines exchange all changes. `remembered` is how far the other one knew the changes at
+/// the end of the last talk, so that new ones go along with the first round.
+///
+/// # Errors
+/// Those of the machines, and a reason if the other one does not keep to the rules. What was taken
+/// until then is kept.
+pub(crate) fn talk<E: From<String>>(
+    mut ours: impl FnMut(Request) -> Result<Given, E>,
+    mut theirs: impl FnMut(Request) -> Result<Given, E>,
+    remembered: Vec<Seen>,
+) -> Result<Run, E> {
+    let (mut run, mut idle, mut bytes) = (Run::default(), 0, 0);
+    let guess = Some(remembered).filter(|known| !known.is_empty());
+    let mut mine = ours(Request::of(guess.clone(), Vec::new()))?;
+    loop {
+        let request = Request::of(Some(mine.known.clone()), mine.changes);
+        let there = match theirs(request) {
+            // The guess may be wrong: the other machine may be back at an earlier state.
+            Err(_) if run.rounds == 0 && guess.is_some() => {
+                theirs(Request::of(Some(mine.known), Vec::new()))?
+            }
+            there => there?,
+        };
+        run.rounds += 1;
+        run.given.add(there.taken);
+        bytes += there
+            .changes
+            .iter()
+            .map(|sent| sent.body.as_ref().map_or(0, String::len))
+            .sum::<usize>();
+        if bytes > MOST_TAKEN {
+            return Err(format!("took {MOST_TAKEN} bytes; exchange again to go on").into());
+        }
+        let came = there.changes.len();
+        mine = ours(Request::of(Some(there.known.clone()), there.changes))?;
+        run.taken.add(mine.taken);
+        (run.name, run.known) = (there.name, there.known);
+        if mine.changes.is_empty() && !mine.more && !there.more {
+            // The other machine knows now what it gave.
+            return Ok(run);
+        }
+        idle = if came == 0 && mine.changes.is_empty() { idle + 1 } else { 0 };
+        if idle > MOST_IDLE {
+            return Err("the other machine says that there is more, and gives nothing"
+                .to_owned()
+                .into());
+        }
+    }
+}
+
+impl Taken {
+    /// Adds the numbers of another round.
+    fn add(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.messages += other.messages;
+        self.memories += other.memories;
+        self.marks += other.marks;
+        self.edits += other.edits;
+    }
+}

@@ -1,0 +1,281 @@
+//! `contexture sync`: two homes on one machine, with a script or a private sshd between them.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::skips::skipped;
+use crate::support::*;
+
+/// A script in place of ssh, which runs a command in another home; its arguments go into a file.
+fn script(home: &Home, command: &str) -> PathBuf {
+    let bin = home.path("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let ssh = bin.join("ssh");
+    let log = home.path("ssh-arguments");
+    fs::write(&ssh, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n{command}\n", log.display()))
+        .unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    bin
+}
+
+/// The environment and the program of another home, as a shell takes them.
+fn program(there: &Home) -> String {
+    let vars = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "HOME"];
+    let folders = ["state", "config", "run", "data", "home"];
+    let set = vars
+        .iter()
+        .zip(folders)
+        .map(|(var, folder)| format!("{var}='{}' ", there.path(folder).display()));
+    let set: String = set.collect();
+    format!(
+        "env -i PATH=/usr/bin:/bin CONTEXTURE_TOKENIZER=estimate {set}{}",
+        env!("CARGO_BIN_EXE_contexture")
+    )
+}
+
+fn sync_with(home: &Home, bin: &Path, args: &[&str]) -> Output {
+    let mut all = vec!["sync"];
+    all.extend(args);
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    home.command(&all).env("PATH", path).output().unwrap()
+}
+
+#[track_caller]
+fn synced(home: &Home, bin: &Path) -> String {
+    let output = sync_with(home, bin, &["there"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(home: &Home, bin: &Path, args: &[&str]) -> String {
+    let output = sync_with(home, bin, args);
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn call(home: &Home, method: &str, params: &str) -> Json {
+    read_json(&home.succeed(&["call", method, params, "--json"]))
+}
+
+/// Two homes, each with a session and a memory of one project, which lies in different folders.
+fn two() -> (Home, Home, PathBuf) {
+    let (here, there) = (Home::new(), Home::new());
+    for (home, name) in [(&here, "here"), (&there, "there")] {
+        let folder = home.file(name);
+        fs::create_dir_all(folder.join(".git")).unwrap();
+        fs::write(folder.join(".git/config"), "[remote \"origin\"]\n url = https://h/o/app.git\n")
+            .unwrap();
+        let folder = folder.to_str().unwrap();
+        call(home, "open-session", &format!("(:name \"of {name}\" :project {folder:?})"));
+        call(
+            home,
+            "add-message",
+            &format!("(:session \"of {name}\" :role :user :content \"said {name}\")"),
+        );
+        call(home, "remember", &format!("(:content \"known {name}\" :project {folder:?})"));
+    }
+    let bin = script(&here, &format!("exec {} sync --serve", program(&there)));
+    (here, there, bin)
+}
+
+#[test]
+fn two_homes_have_what_either_has() {
+    let (here, there, bin) = two();
+    let said = synced(&here, &bin);
+    assert!(said.contains("took 1 session, 1 message, 1 memory"), "{said}");
+    assert!(said.contains("gave 1 session, 1 message, 1 memory"), "{said}");
+    for (home, own, other) in [(&here, "here", "there"), (&there, "there", "here")] {
+        let folder = home.file(own).to_str().unwrap().to_owned();
+        let listed = call(home, "list-sessions", &format!("(:project {folder:?})"));
+        let of = |name: &str| {
+            let name = format!("of {name}");
+            listed.as_array().unwrap().iter().find(|session| session["session"] == *name).cloned()
+        };
+        assert!(is_nil(&of(own).unwrap()["machine"]));
+        assert!(of(other).unwrap()["machine"].is_string(), "{listed}");
+        let memories = call(home, "list-memories", &format!("(:project {folder:?})"));
+        let machines: Vec<bool> = memories
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|memory| memory["machine"].is_string())
+            .collect();
+        assert_eq!(machines, [true, false], "{memories}");
+    }
+    // A change goes along with the first round, and is small.
+    call(&here, "add-message", "(:session \"of here\" :role :user :content \"a change\")");
+    let said = synced(&here, &bin);
+    assert!(said.contains("took nothing new; gave 1 message"), "{said}");
+    assert!(said.contains("round trips: 1)"), "{said}");
+    let bytes: usize = said.split_once('(').unwrap().1.split(' ').next().unwrap().parse().unwrap();
+    assert!(bytes < 2048, "{said}");
+    assert!(synced(&here, &bin).contains("gave nothing new"));
+    // The other home keeps what it has when its server runs, too.
+    let listening = there.listening(&[]);
+    call(&here, "add-message", "(:session \"of here\" :role :user :content \"another\")");
+    assert!(synced(&here, &bin).contains("gave 1 message"));
+    drop(listening);
+}
+
+#[test]
+fn a_backup_of_last_week_uses_no_number_twice() {
+    let (here, there, bin) = two();
+    synced(&here, &bin);
+    let backup = here.path("backup.db");
+    here.succeed(&["backup", backup.to_str().unwrap()]);
+    call(&here, "add-message", "(:session \"of here\" :role :user :content \"before\")");
+    synced(&here, &bin);
+    here.succeed(&["restore", backup.to_str().unwrap()]);
+    call(&here, "add-message", "(:session \"of here\" :role :user :content \"after\")");
+    call(&here, "remember", "(:content \"made after\")");
+    synced(&here, &bin);
+    for home in [&here, &there] {
+        let found = |word: &str| call(home, "search-sessions", &format!("(:query {word:?})"));
+        for word in ["before", "after"] {
+            assert_eq!(found(word).as_array().unwrap().len(), 1, "{word}: {}", found(word));
+        }
+        let memories = call(home, "list-memories", "nil").as_array().unwrap().len();
+        assert_eq!(memories, 3);
+    }
+    // A copy of the whole folder is another machine, too.
+    let copy = Home::new();
+    let copied = Command::new("cp").arg("-a").arg(here.path("state")).arg(copy.path("")).status();
+    assert!(copied.unwrap().success());
+    call(&copy, "remember", "(:content \"of the copy\")");
+    call(&here, "remember", "(:content \"of the original\")");
+    let bin_of_copy = script(&copy, &format!("exec {} sync --serve", program(&there)));
+    synced(&copy, &bin_of_copy);
+    synced(&here, &bin);
+    synced(&copy, &bin_of_copy);
+    for home in [&here, &there, &copy] {
+        let memories = call(home, "list-memories", "nil");
+        assert_eq!(memories.as_array().unwrap().len(), 5, "{memories}");
+    }
+}
+
+#[test]
+fn hosts_are_never_options_and_a_missing_program_is_named() {
+    let (here, _there, bin) = two();
+    for host in ["-oProxyCommand=touch x", "--", "a b", "a;b", "a\nb", "$(x)", "ä"] {
+        let said = refused(&here, &bin, &["--", host]);
+        assert!(said.contains("no name of a host"), "{host}: {said}");
+    }
+    let said = refused(&here, &bin, &["there", "--program", "x;touch y"]);
+    assert!(said.contains("no plain name"), "{said}");
+    assert!(!here.path("ssh-arguments").exists(), "ssh was never asked");
+    script(&here, "exit 127");
+    let said = refused(&here, &bin, &["there"]);
+    assert!(said.contains("has no contexture on its path"), "{said}");
+    let sessions = call(&here, "list-sessions", "nil");
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "nothing came");
+}
+
+/// An sshd of the test's own, on a port of the loopback address.
+struct Sshd {
+    process: std::process::Child,
+    config: PathBuf,
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts the sshd; `None` with the reason if this machine cannot.
+fn sshd(home: &Home) -> Result<Sshd, String> {
+    let server = Path::new("/usr/sbin/sshd");
+    if !server.exists() || !Path::new("/usr/bin/ssh").exists() {
+        return Err("there is no /usr/sbin/sshd".to_owned());
+    }
+    let folder = home.path("sshd");
+    fs::create_dir(&folder).unwrap();
+    for name in ["host", "user"] {
+        let key = folder.join(name);
+        let mut make = Command::new("ssh-keygen");
+        make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(key);
+        if !make.stdin(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            return Err("ssh-keygen made no key".to_owned());
+        }
+    }
+    fs::copy(folder.join("user.pub"), folder.join("authorized")).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = folder.display();
+    let settings = format!(
+        "ListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
+         PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
+         PermitRootLogin prohibit-password\n"
+    );
+    fs::write(folder.join("sshd_config"), settings).unwrap();
+    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+    let settings = format!(
+        "Host there\nHostName 127.0.0.1\nPort {port}\nUser {}\nIdentityFile {at}/user\n\
+         IdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile {at}/known\nLogLevel ERROR\n",
+        user.trim()
+    );
+    let config = folder.join("ssh_config");
+    fs::write(&config, settings).unwrap();
+    // Not below /run, which belongs to the system's own.
+    let mut command = Command::new(server);
+    command.args(["-D", "-e", "-f"]).arg(folder.join("sshd_config"));
+    let log = fs::File::create(folder.join("log")).unwrap();
+    let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+    let mut sshd = Sshd { process: process.map_err(|error| error.to_string())?, config };
+    for _ in 0..600 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(sshd);
+        }
+        if sshd.process.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    Err(format!(
+        "sshd does not start: {}",
+        fs::read_to_string(folder.join("log")).unwrap_or_default()
+    ))
+}
+
+#[test]
+fn ten_thousand_messages_go_over_a_real_ssh() {
+    let (here, there, _) = two();
+    let sshd = match sshd(&here) {
+        Ok(sshd) => sshd,
+        Err(why) => return skipped(&why),
+    };
+    let bin = script(&here, &format!("exec /usr/bin/ssh -F {} \"$@\"", sshd.config.display()));
+    let name = there.path("program");
+    fs::write(&name, format!("#!/bin/sh\nexec {} \"$@\"\n", program(&there))).unwrap();
+    fs::set_permissions(&name, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut client = here.stdio(&[]);
+    for _ in 0..20 {
+        let message = |n| {
+            format!(
+                "(:role :user :content \"message {n}: what the parser makes of a line, and why\")"
+            )
+        };
+        let messages: Vec<String> = (0..500).map(message).collect();
+        client.ok(
+            "add-message",
+            &format!("(:session \"of here\" :messages ({}))", messages.join(" ")),
+        );
+    }
+    client.end();
+    let begun = std::time::Instant::now();
+    let output = sync_with(&here, &bin, &["there", "--program", name.to_str().unwrap()]);
+    let _ = writeln!(
+        std::io::stderr(),
+        "{:?} for {}",
+        begun.elapsed(),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("10001 messages"), "{said} {}", String::from_utf8_lossy(&output.stderr));
+    let listed = call(&there, "list-sessions", "nil");
+    assert!(listed.as_array().unwrap().iter().any(|session| session["messages"] == 10_001));
+}
