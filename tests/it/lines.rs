@@ -51,7 +51,7 @@ fn methods_may_be_symbols_keywords_or_strings() {
         client.write(format!("(:jsonrpc \"2.0\" :id 1 :method {method} :params nil)\n").as_bytes());
         assert_eq!(client.line().unwrap(), "(:id 1 :result :pong)");
     }
-    client.write(b"(:method :server-info :id 2 :extra 7)\n");
+    client.write(b"(:method :initialize :id 2 :extra 7)\n");
     assert_eq!(client.message()["id"], 2);
 }
 
@@ -315,4 +315,20 @@ fn pipelined_calls_are_each_answered_once() {
         numbers.push(item["id"].as_str().unwrap()[4..].parse::<u32>().unwrap());
     }
     assert_eq!(numbers, (1..=500).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_byte_order_mark_before_a_message_is_skipped() {
+    let home = Home::new();
+    for (dialect, line) in [
+        (Dialect::Native, "\u{feff}(:id 1 :method ping)\n"),
+        (Dialect::Json, "\u{feff}{\"id\":1,\"method\":\"ping\"}\n"),
+    ] {
+        let mut client = home.ephemeral(&[]);
+        client.dialect = dialect;
+        for _ in 0..2 {
+            client.write(line.as_bytes());
+            assert_eq!(outcome(client.message()).unwrap(), "pong", "{dialect:?}");
+        }
+    }
 }

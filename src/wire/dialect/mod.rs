@@ -8,6 +8,7 @@ mod native;
 mod slynk;
 
 pub(crate) use self::slynk::{call_of, form_of};
+use super::foreign::BYTE_ORDER_MARK;
 use super::frame::{Ends, MAX_PAYLOAD, write_framed};
 use super::message::{Id, Incoming, Outgoing, Request, WireError};
 use crate::value::json::to_json;
@@ -32,7 +33,7 @@ impl Dialect {
     /// All dialects.
     pub const ALL: &'static [Self] = &[Self::Native, Self::Json, Self::Epc, Self::Slynk];
 
-    /// Returns the dialect's name in `server-info`.
+    /// Returns the dialect's name in `initialize`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -45,6 +46,7 @@ impl Dialect {
     /// Returns the dialect of a connection that begins with this line; `None` if the line is in no
     /// dialect.
     pub fn of_line(line: &[u8]) -> Option<Self> {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         match line.iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'(' | b';' => Some(Self::Native),
             b'{' => Some(Self::Json),
@@ -172,8 +174,10 @@ fn parse_error(message: String, column: usize) -> WireError {
 }
 
 /// Returns the line as text, or the error that it is not UTF-8.
+/// Reads the text of a message, without the byte-order mark that some programs begin with.
 fn text_of(line: &[u8]) -> Result<&str, WireError> {
-    std::str::from_utf8(line).map_err(|error| {
+    let text = std::str::from_utf8(line);
+    text.map(|text| text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(|error| {
         let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
         let column = valid.chars().count() + 1;
         parse_error(format!("column {column}: the message is not UTF-8"), column)
