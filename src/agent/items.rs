@@ -1,11 +1,13 @@
 //! Creates context items and shows them, for the protocol methods, the model's tools and the
 //! library alike.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 
 use super::Services;
 use super::refresh::{GONE, current, now_ms};
-use crate::context::item::{Item, Kind, Metadata, State};
+use crate::context::item::{ANCHOR, Item, Kind, Metadata, State};
 use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
@@ -34,7 +36,7 @@ pub(crate) struct ItemShown<'a> {
         feature = "server",
         schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")
     )]
-    metadata: &'a Metadata,
+    metadata: Cow<'a, Metadata>,
     /// Time at which the item was added, in Unix seconds.
     timestamp: i64,
     /// Tokens of the content.
@@ -65,7 +67,7 @@ impl<'a> ItemShown<'a> {
             id: *id,
             r#type: *kind,
             content: (!brief).then_some(&**content),
-            metadata,
+            metadata: without_own(metadata),
             timestamp: *timestamp,
             tokens: *tokens,
             token_counter: Keyword(counted_by),
@@ -216,6 +218,18 @@ pub(crate) fn with_states(
         (view, state)
     };
     views.into_iter().map(state).collect()
+}
+
+/// Returns the metadata without what the server keeps only for itself.
+fn without_own(metadata: &Metadata) -> Cow<'_, Metadata> {
+    match metadata.get(ANCHOR) {
+        None => Cow::Borrowed(metadata),
+        Some(_) => {
+            let mut shown = metadata.clone();
+            shown.remove(ANCHOR);
+            Cow::Owned(shown)
+        }
+    }
 }
 
 /// Creates an item from a text that was taken at `taken_ms`, in Unix milliseconds.

@@ -575,3 +575,29 @@ fn lines_that_items_of_several_managers_share_are_sent_once() {
     let few = client.ok("render-items", "(:managers (\"one\" \"two\") :max-tokens 40)");
     assert!(!few["text"].as_str().unwrap().contains(":1-4)"), "{few}");
 }
+
+#[test]
+fn what_the_server_notes_about_a_place_is_in_no_answer_and_outlives_an_edit_of_the_metadata() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    let mut answers = vec![client.ok("list-items", "nil")];
+    let item = answers[0][0].clone();
+    let metadata = format!(
+        "(:filename {path:?} :start-line {} :end-line {} :tags (\"x\"))",
+        item["metadata"]["start_line"], item["metadata"]["end_line"]
+    );
+    let update = format!("(:id \"ctx-1\" :metadata {metadata})");
+    answers.push(client.ok("update-items", &update));
+    answers.push(client.ok("list-items", "(:query \"b\")"));
+    answers.push(client.ok("get-context", "nil"));
+    for answer in answers {
+        assert!(!answer.to_string().contains("anchor"), "{answer}");
+    }
+    home.write("p/a.rs", format!("// new\n\n{}", text()));
+    let moved = client.ok("list-items", "nil")[0].clone();
+    let line = |item: &Json| item["metadata"]["start_line"].as_u64().unwrap();
+    assert_eq!(line(&moved), line(&item) + 2, "{moved}");
+    assert_eq!(moved["content"], item["content"]);
+}

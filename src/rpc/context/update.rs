@@ -9,7 +9,7 @@ use super::edit::check_live;
 use super::live::{self, ItemUpdate, UpdatedItems};
 use crate::agent::items::ItemAnswer;
 use crate::agent::refresh::now_ms;
-use crate::context::item::{AS_OF, Item, Kind, Metadata, STALE};
+use crate::context::item::{ANCHOR, AS_OF, Item, Kind, Metadata, STALE};
 use crate::engine::{Reach, Revision};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
@@ -99,15 +99,26 @@ fn name_of(revision: &Revision) -> &'static str {
     }
 }
 
-/// Returns the change to one item. A copy without new content gets the date of its text. Fails if
-/// the item cannot follow a file.
+/// Returns the change to one item. A copy without new content gets the date of its text. New
+/// metadata for the same place keep what the server has noted about the place. Fails if the item
+/// cannot follow a file.
 fn revised(item: &Item, revision: Revision) -> Result<Revision, WireError> {
-    let Some(live) = revision.live else { return Ok(revision) };
+    if revision.metadata.is_none() && revision.live.is_none() {
+        return Ok(revision);
+    }
     let mut metadata = revision.metadata.clone().unwrap_or_else(|| item.metadata.clone());
-    if live {
+    let place = |of: &Metadata| (of.filename().map(str::to_owned), of.lines());
+    if let Some(anchor) = item.metadata.get(ANCHOR)
+        && place(&metadata) == place(&item.metadata)
+    {
+        metadata.set(ANCHOR, anchor.clone());
+    }
+    if revision.live == Some(true) {
         check_live(&metadata)?;
     }
-    if revision.content.is_none() {
+    if let Some(live) = revision.live
+        && revision.content.is_none()
+    {
         date(&mut metadata, item, live);
     }
     Ok(Revision { metadata: Some(metadata), ..revision })
