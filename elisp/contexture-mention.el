@@ -842,6 +842,10 @@ Return nil if that is none that can be looked at."
 ;; `contexture-mention-in-string' tells which files, items and symbols a
 ;; text mentions, for code that sends the text to a model.
 
+(defvar contexture-mention--entries nil
+  "Hash table of the names in the folder of the files that are mentioned, or nil.
+A long text with many mentions would ask the disk for many more names.")
+
 ;;;###autoload
 (defun contexture-mention-in-string (string &optional directory)
   "Return the mentions in STRING, in order.
@@ -860,7 +864,11 @@ machine has listed for completion: it is not asked."
   (let ((root (file-name-as-directory
                (expand-file-name (or directory (contexture-mention--root)))))
         (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
+        (contexture-mention--entries (make-hash-table :test #'equal))
         (from 0) mentions)
+    (unless (contexture-outside--taken-p root)
+      (dolist (entry (ignore-errors (directory-files root nil nil t)))
+        (puthash entry t contexture-mention--entries)))
     (while (string-match regexp string from)
       (let* ((start (match-beginning 1))
              (mention (contexture-mention--read string (1+ start) root)))
@@ -868,6 +876,12 @@ machine has listed for completion: it is not asked."
         (when (cdr mention)
           (push (cons start mention) mentions))))
     (nreverse mentions)))
+
+(defun contexture-mention--may-be-p (name)
+  "Return non-nil if NAME can be that of a file or folder that is mentioned."
+  (or (null contexture-mention--entries)
+      (memq (aref name 0) '(?/ ?~ ?.))
+      (gethash (substring name 0 (string-search "/" name)) contexture-mention--entries)))
 
 (defun contexture-mention--read (string start root)
   "Return (END KIND TARGET . LINES) of the mention in STRING.
@@ -899,12 +913,18 @@ there is no name."
 (defun contexture-mention--longest-file (string start root)
   "Return (END KIND TARGET . LINES) of the longest name of a file, or nil.
 It begins at START in STRING, and is that of a file or folder below ROOT."
-  (let ((end (min (or (string-match "[\r\n\"`]" string start) (length string))
-                  (+ start contexture-mention--longest-name))))
+  (let* ((end (min (or (string-match "[\r\n\"`]" string start) (length string))
+                   (+ start contexture-mention--longest-name)))
+         (slash (string-search "/" (substring string start end)))
+         (end (if (or (null slash)
+                      (contexture-mention--may-be-p (substring string start (+ start slash 1))))
+                  end
+                (+ start slash))))
     (cl-loop for stop downfrom end above start
-             for target = (and (contexture-mention--boundary-p string stop)
-                               (contexture-mention--file-target
-                                (substring-no-properties string start stop) root))
+             for name = (substring-no-properties string start stop)
+             for target = (and (contexture-mention--may-be-p name)
+                               (contexture-mention--boundary-p string stop)
+                               (contexture-mention--file-target name root))
              when target
              return (let ((lines (and (eq (car target) 'file)
                                       (contexture-mention--lines-at string stop))))
@@ -968,7 +988,8 @@ A QUOTED name that is nothing else counts as the name of a file."
                   ((equal name (contexture--visible name)))
                   ((member name (contexture-files--list-names list))))
         (list 'file (concat root name)))
-    (when-let* ((file (contexture--outside-file name root)))
+    (when-let* (((contexture-mention--may-be-p name))
+                (file (contexture--outside-file name root)))
       (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
             ((file-exists-p file) (list 'file file))))))
 

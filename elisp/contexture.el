@@ -256,6 +256,9 @@ the marks of interlinear annotations.")
 
 ;;;; Characters
 
+(defvar contexture-visible--known (make-hash-table)
+  "Hash table from characters to t or `no', whether they are invisible.")
+
 (defun contexture-visible--hidden-p (char)
   "Return non-nil if CHAR, by itself, is invisible.
 Raw bytes are visible: Emacs shows them as escapes."
@@ -263,8 +266,14 @@ Raw bytes are visible: Emacs shows them as escapes."
         ((< char #x7f) nil)
         ((< char #xa0) t)
         ((> char #x10ffff) nil)
-        (t (or (string-match-p contexture-visible--ignorable (char-to-string char))
-               (eq (contexture-visible--category char) 'Cn)))))
+        (t (eq t (or (gethash char contexture-visible--known)
+                     (puthash char (if (contexture-visible--ignorable-p char) t 'no)
+                              contexture-visible--known))))))
+
+(defun contexture-visible--ignorable-p (char)
+  "Return non-nil if CHAR, beyond Latin-1's controls, is invisible."
+  (or (string-match-p contexture-visible--ignorable (char-to-string char))
+      (eq (contexture-visible--category char) 'Cn)))
 
 (defun contexture-visible--category (char)
   "Return the general category of CHAR in Unicode, a symbol such as `So'."
@@ -329,10 +338,37 @@ an emoji."
 
 ;;;; Texts
 
+(defconst contexture-visible--piece 1000
+  "Number of characters of a text to look at at a time.
+Emacs counts the characters of a text from its beginning.")
+
 (defun contexture--visible (text &optional lines)
   "Return TEXT, a string or nil, with escapes for its hidden characters.
 Hidden are invisible characters that do not belong there.  With LINES
 non-nil, line ends and tabs stay."
+  (if (and text (> (length text) contexture-visible--piece))
+      (contexture-visible--in-pieces text lines)
+    (contexture-visible--escaped text lines)))
+
+(defun contexture-visible--in-pieces (text lines)
+  "Return `contexture-visible--escaped' of TEXT and LINES.
+The pieces end after plain characters, where there are some."
+  (with-temp-buffer
+    (insert text)
+    (goto-char (point-min))
+    (let (parts)
+      (while (not (eobp))
+        (let* ((beg (point))
+               (end (min (point-max) (+ beg contexture-visible--piece))))
+          (goto-char end)
+          (unless (eobp)
+            (skip-chars-backward "^ -~" beg)
+            (when (= (point) beg) (goto-char end)))
+          (push (contexture-visible--escaped (buffer-substring beg (point)) lines) parts)))
+      (apply #'concat (nreverse parts)))))
+
+(defun contexture-visible--escaped (text lines)
+  "Return TEXT with escapes as `contexture--visible' does for LINES."
   (let ((start 0) (done 0) parts)
     (while (and text (setq start (string-match "[^ -~]" text start)))
       (when (and (not (and lines (memq (aref text start) '(?\n ?\t))))

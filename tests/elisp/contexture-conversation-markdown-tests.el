@@ -339,5 +339,18 @@
   (let (major-mode-remap-alist)
     (should (eq (contexture-markdown--mode "python") 'python-mode))))
 
+(ert-deftest contexture-markdown-code-that-nests-deep-has-no-faces ()
+  "C mode would take half a minute for 20 KB of such code."
+  (pcase-dolist (`(,code ,drawn) `(("int f() { return 1; }" t) (,(make-string 5000 ?\() nil)))
+    (let (fontified)
+      (cl-letf (((symbol-function 'font-lock-fontify-region)
+                 (lambda (&rest _) (setq fontified t))))
+        (with-temp-buffer
+          (insert code)
+          (contexture-markdown--highlight
+           (contexture-markdown--make-state)
+           (contexture-conversation--make-block :mode 'c-mode) (point-min) (point-max))))
+      (should (eq fontified drawn)))))
+
 (provide 'contexture-conversation-markdown-tests)
 ;;; contexture-conversation-markdown-tests.el ends here

@@ -451,6 +451,19 @@ M-x contexture-add-file adds it")
     (let ((contexture-mention-action 'insert))
       (should-not (car (contexture-mention--meanings "@question.txt" nil))))))
 
+(ert-deftest contexture-mention-asks-the-disk-little-for-many-mentions ()
+  (contexture-test-in-directory
+   (lambda ()
+     (contexture-test-file "here/a b.txt")
+     (let ((text (concat (apply #'concat (make-list 300 "@gone/x y @other z ")) "@here/a b.txt"))
+           (asked 0))
+       (cl-letf* ((look (symbol-function 'contexture--outside-file))
+                  ((symbol-function 'contexture--outside-file)
+                   (lambda (&rest arguments) (cl-incf asked) (apply look arguments))))
+         (should (equal (nth 3 (car (last (contexture-mention-in-string text default-directory))))
+                        (expand-file-name "here/a b.txt"))))
+       (should (< asked 50))))))
+
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)
                          ;; Emacs itself looks at files here when it compiles.

@@ -314,5 +314,12 @@ That is the prompt and the candidates, with what stands behind them."
       (should (string-search name (plist-get (car (contexture-test-items contexture-context))
                                              :content))))))
 
+(ert-deftest contexture-visible-long-texts-are-as-short-ones ()
+  (let ((text (apply #'concat (make-list 700 "a\u202eb👩‍💻 é\u200b\n"))))
+    (should (> (length text) (* 3 contexture-visible--piece)))
+    (dolist (lines '(nil t))
+      (should (equal (contexture--visible text lines)
+                     (contexture-visible--escaped text lines))))))
+
 (provide 'contexture-visible-tests)
 ;;; contexture-visible-tests.el ends here
