@@ -659,7 +659,7 @@ conversation of Contexture's own goes on in its buffer."
 
 ;;;###autoload
 (defun contexture-sync (host)
-  "Exchange sessions, memories and marks with the machine HOST over ssh.
+  "Exchange conversations, memories and marks with the machine HOST over ssh.
 Contexture must be installed there.  What comes from there is a copy that
 says so, and nothing here is replaced.  Emacs does not wait; a line says
 what came and what went."
