@@ -215,9 +215,8 @@ WISHES are plists with `:manager', `:id' and `:name'.  TARGET is a value of
             (waiting (cl-remove-if-not (lambda (it) (member (plist-get it :id) ids))
                                        (plist-get answer :waiting))))
        (if (cl-subsetp ids (contexture--pluck :id waiting) :test #'equal)
-           (contexture-request-batch-async
-            (mapcar (lambda (it) `(cancel-push :number ,(plist-get it :number)))
-                    waiting)
+           (contexture-request-async
+            'push-next (list :cancel (contexture--pluck :number waiting))
             :success (lambda (_)
                        (contexture--message "%s no longer %s for a prompt"
                                             (contexture-agents--names wishes)

@@ -1350,7 +1350,7 @@ The conversation is drawn."
   "Rename this conversation to NAME, or to \"NAME (NUMBER)\" if NUMBER is not 1.
 If another conversation has that name, try the next number."
   (contexture-conversation--request
-   'rename-session
+   'configure-session
    (list :session (contexture-conversation--session-id)
          :name (if (= number 1) name (format "%s (%d)" name number)))
    (lambda (session) (contexture-conversation--renamed (plist-get session :session)))
@@ -1902,13 +1902,13 @@ context had at that time."
            (funcall then (contexture-conversation--message-checkpoint question)))
           ((null number) (funcall then nil))
           (t (contexture-conversation--request
-              'list-checkpoints (list :session (contexture-conversation--session-id))
+              'list-operations (list :session (contexture-conversation--session-id) :checkpoints t)
               (lambda (checkpoints)
                 (funcall then
                          (plist-get
-                          (cl-find (1- number) checkpoints :from-end t
+                          (cl-find (1- number) checkpoints
                                    :key (lambda (it) (plist-get it :position)))
-                          :id)))
+                          :checkpoint)))
               (lambda (_) (funcall then nil)))))))
 
 (defun contexture-conversation--go-back (checkpoint then failed)
@@ -2001,8 +2001,8 @@ It goes back to the prompt, and would be in the conversation twice."
 Put DRAFT at its prompt.  NAME nil means that the server chooses a name,
 CHECKPOINT nil the end of this conversation, and DRAFT nil no text."
   (contexture-conversation--request
-   'fork-session
-   (contexture--plist :session (contexture-conversation--session-id)
+   'open-session
+   (contexture--plist :fork-of (contexture-conversation--session-id)
                       :checkpoint checkpoint :name name
                       :request-key (contexture--make-request-key))
    (apply-partially #'contexture-conversation--show-branch contexture-conversation--settings draft)))

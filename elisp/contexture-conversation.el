@@ -494,11 +494,11 @@ If NAME is empty, ask for the turn; if several have that name, take the last."
   (contexture-conversation--check-idle)
   (let ((name (contexture-conversation--given name #'contexture-conversation--read-turn)))
     (contexture-conversation--request
-     'list-checkpoints (list :session (contexture-conversation--session-id))
+     'list-operations (list :session (contexture-conversation--session-id) :checkpoints t)
      (lambda (turns)
        (let ((found (cl-find-if (lambda (it) (contexture-conversation--turn-named-p it name))
-                                turns :from-end t)))
-         (if found (contexture-conversation--roll-back-to (plist-get found :id))
+                                turns)))
+         (if found (contexture-conversation--roll-back-to (plist-get found :checkpoint))
            (contexture-conversation--show-problem
             (list :message (format "No turn is called %s; /back without a name \
 lists the turns" name)))))))))
@@ -524,8 +524,8 @@ lists the turns" name)))))))))
 
 (defun contexture-conversation--turns ()
   "Return the turns of this conversation to go back to, the newest first."
-  (reverse (contexture--ask 'list-checkpoints
-                            (list :session (contexture-conversation--session-id)))))
+  (contexture--ask 'list-operations
+                   (list :session (contexture-conversation--session-id) :checkpoints t)))
 
 (defun contexture-conversation--read-turn ()
   "Ask for a turn of this conversation; return its number or its name."
@@ -1449,7 +1449,7 @@ This is a value of `filter-buffer-substring-function'."
                (unless (plist-get params :own)
                  (contexture-conversation--tell-of-others
                   (contexture--name (plist-get params :method))
-                  (contexture--label (plist-get params :manager))))
+                  (concat "the items of " (contexture--label (plist-get params :manager)))))
                (unless contexture-conversation--items-timer
                  (let ((buffer (current-buffer)))
                    (setq contexture-conversation--items-timer
@@ -1472,13 +1472,11 @@ This is a value of `filter-buffer-substring-function'."
   '(("chat" . "asked in %s; the answer is shown")
     ("add-message" . "added a message to %s")
     ("rollback" . "went back to an earlier turn of %s")
-    ("undo-rollback" . "undid going back in %s")
-    ("undo-session" . "undid the last change of %s")
-    ("redo-session" . "redid a change of %s")
-    ("remove-items" . "removed items of %s")
-    ("undo" . "undid a change of the items of %s")
-    ("redo" . "redid a change of the items of %s")
-    ("clear-context" . "removed all items of %s"))
+    ("remove-items" . "removed some of %s")
+    ("undo" . "undid a change of %s")
+    ("redo" . "redid a change of %s")
+    ("restore" . "undid several changes of %s")
+    ("clear-context" . "removed all of %s"))
   "Alist from methods that others call to phrases about a conversation or context.")
 
 (defun contexture-conversation--tell-of-others (method what)
@@ -1502,7 +1500,7 @@ Changes made in this buffer are shown already."
                  ("rollback"
                   (or (= contexture-conversation--own-rollbacks 0)
                       (ignore (cl-decf contexture-conversation--own-rollbacks))))
-                 ((or "undo-rollback" "undo-session" "redo-session") t)
+                 ((or "undo" "redo" "restore") t)
                  ((or "add-message" "chat")
                   (and (= contexture-conversation--asking 0) (> now before))))
                (not (contexture-conversation--busy-p)))

@@ -22,6 +22,7 @@
 
 (require 'project)
 (require 'tabulated-list)
+(require 'contexture-generated)
 (require 'contexture-list)
 (eval-when-compile (require 'subr-x))
 
@@ -95,6 +96,15 @@ There are commas between the thousands.  NUMBER may be nil for 0."
 Leave out entries that are nil."
   (append (contexture--plist :session (contexture-conversations--here))
           (apply #'contexture--plist plist)))
+
+(defun contexture-conversations--named-params ()
+  "Return parameters that name this buffer's conversation, else the current one.
+Calls that may be about a context, too, need the name."
+  (or (contexture-conversations--params)
+      (list :session
+            (or (plist-get (car (contexture--ask 'list-sessions '(:current t))) :session)
+                (user-error "No conversation is open; %s opens one"
+                            (contexture-conversations--key 'contexture-conversation-open))))))
 
 (defun contexture-conversations--call (method params success)
   "Call METHOD with PARAMS; then call SUCCESS with the result.
@@ -306,7 +316,7 @@ CONVERSATION is its id or its name."
   (when (string-blank-p name)
     (user-error "A conversation needs a name"))
   (contexture-conversations--call
-   'rename-session (list :session conversation :name (string-trim name))
+   'configure-session (list :session conversation :name (string-trim name))
    (lambda (entry)
      (contexture--message "The conversation is now called %s" (plist-get entry :session)))))
 
@@ -338,7 +348,7 @@ CONVERSATION is its id or its name."
      (list (contexture-conversations--id
             (contexture-conversations--choose "Bring back conversation" deleted)))))
   (contexture-conversations--call
-   'restore-session (list :session conversation)
+   'delete-session (list :session conversation :deleted :false)
    (lambda (entry)
      (contexture--message "Conversation %s is back (%s); %s switches to it"
               (plist-get entry :session) (contexture-conversations--size entry)
@@ -861,8 +871,9 @@ JSON if its name ends in \".json\"."
          (list contexture-conversations--shown
                (if (string-suffix-p ".json" file t) 'json 'markdown) file))
      (list contexture-conversations--shown
-           (intern (completing-read (format-prompt "Export as" "markdown")
-                                    '("markdown" "json") nil t nil nil "markdown")))))
+           (intern (completing-read (format-prompt "Export as" (car contexture--exports))
+                                    contexture--exports nil t nil nil
+                                    (car contexture--exports))))))
   (when (and file (file-exists-p file)
              (not (y-or-n-p (contexture--format "Replace %s? " (contexture--abbreviate file)))))
     (user-error "Nothing was written; choose another file"))
@@ -974,15 +985,15 @@ It says how many turns going back to it would lose."
 
 (defun contexture-conversations--choose-checkpoint (prompt checkpoints turns &optional default)
   "Ask the user with PROMPT for one of CHECKPOINTS; return its id.
-CHECKPOINTS are in the order in which they were taken, and the conversation
-has TURNS turns now.  DEFAULT is the id of one, by default of the last."
+The last of CHECKPOINTS to be taken is the first, and the conversation has
+TURNS turns now.  DEFAULT is the id of one, by default of the last."
   (let* ((alist (mapcar (lambda (it)
                           (cons (format "turn %s  %s" (plist-get it :turn)
                                         (or (plist-get it :message) ""))
                                 it))
-                        (reverse checkpoints)))
+                        checkpoints))
          (default (or (car (cl-find default alist :test #'equal
-                                    :key (lambda (it) (plist-get (cdr it) :id))))
+                                    :key (lambda (it) (plist-get (cdr it) :checkpoint))))
                       (caar alist)))
          (name (completing-read
                 (format-prompt prompt (contexture--visible default))
@@ -991,14 +1002,16 @@ has TURNS turns now.  DEFAULT is the id of one, by default of the last."
                  (contexture-sets--annotate
                   alist (lambda (it) (contexture-conversations--checkpoint-text it turns))))
                 nil t nil nil default)))
-    (or (plist-get (cdr (assoc name alist)) :id)
+    (or (plist-get (cdr (assoc name alist)) :checkpoint)
         (user-error "No turn was chosen"))))
 
 (defun contexture-conversations--read-checkpoint (prompt)
   "Ask with PROMPT for a checkpoint of this buffer's conversation; return its id."
   (let* ((params (contexture-conversations--params))
          (stats (contexture--ask 'session-stats params))
-         (checkpoints (contexture--ask 'list-checkpoints params)))
+         (checkpoints
+          (contexture--ask 'list-operations
+                           (list :session (plist-get stats :session) :checkpoints t))))
     (unless checkpoints
       (contexture--user-error "Conversation %s has no turn to go back to; %s names one"
                   (plist-get stats :session)
@@ -1051,8 +1064,9 @@ becomes current."
                         'contexture-conversation-names-history)
            turn)))
   (contexture-conversations--call
-   'fork-session
-   (contexture-conversations--params
+   'open-session
+   (contexture--plist
+    :fork-of (plist-get (contexture-conversations--named-params) :session)
     :name (unless (string-blank-p (or name "")) (string-trim name))
     :checkpoint turn)
    (lambda (entry)
@@ -1128,7 +1142,7 @@ Use it again to undo earlier changes of the conversation.  To choose the
 change to undo, use `contexture-conversation-undo-to'.
 `contexture-conversation-redo' redoes what was undone."
   (interactive)
-  (contexture-conversations--step 'undo-session :undone))
+  (contexture-conversations--step 'undo :undone))
 
 ;;;###autoload
 (defun contexture-conversation-redo ()
@@ -1136,22 +1150,22 @@ change to undo, use `contexture-conversation-undo-to'.
 Use it again to redo more.  After a new message, or another change of what
 is sent, nothing can be redone."
   (interactive)
-  (contexture-conversations--step 'redo-session :redone))
+  (contexture-conversations--step 'redo :redone))
 
 (defun contexture-conversations--step (method what)
-  "Call METHOD, `undo-session' or `redo-session', and show a message about it.
+  "Call METHOD, `undo' or `redo', on this conversation, and show a message.
 WHAT is the keyword under which the result names the change."
   (contexture-conversations--call
-   method (contexture-conversations--params)
+   method (contexture-conversations--named-params)
    (lambda (result)
      (let ((change (contexture--name (plist-get result what)))
            (session (plist-get result :session)))
-       (if (and (eq method 'undo-session) (equal change "rollback"))
+       (if (and (eq method 'undo) (equal change "rollback"))
            (contexture-conversations--report-unrolled result)
          (contexture--message
-          "%s %s of conversation %s; %s" (if (eq method 'undo-session) "Undid" "Redid")
+          "%s %s of conversation %s; %s" (if (eq method 'undo) "Undid" "Redid")
           (contexture-conversations--change-name change) session
-          (if (eq method 'undo-session)
+          (if (eq method 'undo)
               (format "%s redoes it"
                       (contexture-conversations--key 'contexture-conversation-redo))
             (format "%s undoes it"
@@ -1163,7 +1177,7 @@ WHAT is the keyword under which the result names the change."
     ("prune-session" "leaving messages out")
     ("summarize-session" "shortening")
     ("rollback" "going back to a turn")
-    ("restore-revision" "the undo of several changes")
+    ("restore" "the undo of several changes")
     (_ "the changes of the last turn")))
 
 ;;;###autoload
@@ -1173,7 +1187,7 @@ Newer messages stay.  CHANGE is the number of the change before it, or 0
 for none."
   (interactive (list (contexture-conversations--read-revision)))
   (contexture-conversations--call
-   'restore-revision (append (contexture-conversations--params) (list :revision change))
+   'restore (append (contexture-conversations--named-params) (list :operation change))
    (lambda (result)
      (contexture--message "Undid these changes of conversation %s; %s undoes that"
               (plist-get result :session)
@@ -1181,19 +1195,17 @@ for none."
 
 (defun contexture-conversations--read-revision ()
   "Ask for a change of the view to undo; return the revision before it."
-  (let* ((revisions (or (contexture--ask 'list-revisions (contexture-conversations--params))
+  (let* ((revisions (or (contexture--ask 'list-operations
+                                         (contexture-conversations--named-params))
                         (user-error "Nothing was left out, shortened or taken back in this conversation")))
          (alist (mapcar (lambda (it)
-                          (cons (format "%d %s" (plist-get it :revision)
+                          (cons (format "%d %s" (plist-get it :operation)
                                         (contexture-conversations--change-name
                                          (plist-get it :method)))
                                 it))
                         revisions))
-         (undoable (plist-get (contexture--ask 'next-session-changes
-                                               (contexture-conversations--params))
-                              :next-undo))
-         (default (or (car (cl-find (plist-get undoable :revision) alist
-                                    :key (lambda (it) (plist-get (cdr it) :revision))))
+         (default (or (car (cl-find :undo alist
+                                    :key (lambda (it) (plist-get (cdr it) :next))))
                       (caar alist)))
          (name (completing-read
                 (format-prompt "Undo back to before" default)
@@ -1207,18 +1219,21 @@ for none."
                 nil t nil nil default)))
     (let ((revision
            (or (cdr (assoc name alist)) (user-error "No change was chosen"))))
-      (or (plist-get (cadr (member revision revisions)) :revision) 0))))
+      (or (plist-get (cadr (member revision revisions)) :operation) 0))))
 
 ;;;; Settings
 
 (defconst contexture-conversations--more-settings
-  '((:model :type string :doc "the model whose limit counts")
-    (:strategy :values ("tiered" "query" "sliding" "importance")
-               :doc "what chooses the messages that are sent" :default :tiered)
-    (:archive-pruned :type boolean :doc "messages that are left out or shortened become memories"
-                     :default t)
-    (:versioning :type boolean :doc "turns are kept, to go back to" :default t)
-    (:manage :type boolean :doc "notes are taken on the history")
+  `((:model :type string :doc "the model whose limit counts")
+    (:strategy :values ,contexture--strategies
+               :doc "what chooses the messages that are sent"
+               :default ,(intern (concat ":" (car contexture--strategies))))
+    ,@(cl-loop for (name doc) in
+               '((:archive-pruned "messages that are left out or shortened become memories")
+                 (:versioning "turns are kept, to go back to")
+                 (:manage "notes are taken on the history"))
+               collect (list name :type 'boolean :doc doc
+                             :default (plist-get contexture--switches name)))
     (:template :type string :doc "the kind of notes")
     (:recent-runs :type integer :doc "number of turns from which notes are taken")
     (:passthrough-runs :type integer :doc "number of turns that are sent as they are")

@@ -448,14 +448,14 @@ REASON."
 ;;;; Turns and windows
 
 (defun contexture-dashboard--checkpoints (checkpoints)
-  "Return the section on CHECKPOINTS, which are in order, the oldest first.
-It has a button for each of the last eight, the newest first."
+  "Return the section on CHECKPOINTS, which are in order, the newest first.
+It has a button for each of the first eight."
   (concat
    (contexture-dashboard--heading "Turns to go back to")
    (if checkpoints "" "  None yet.\n")
    (mapconcat
     (lambda (checkpoint)
-      (let ((id (plist-get checkpoint :id)))
+      (let ((id (plist-get checkpoint :checkpoint)))
         (concat "  "
                 (contexture-dashboard--button
                  id (format "%-8s" (format "turn %s" (plist-get checkpoint :turn)))
@@ -464,7 +464,7 @@ It has a button for each of the last eight, the newest first."
                 (format " %s  %s\n"
                         (contexture-conversations--time (plist-get checkpoint :created))
                         (plist-get checkpoint :message)))))
-    (seq-take (reverse checkpoints) 8) "")
+    (seq-take checkpoints 8) "")
    (when (nthcdr 8 checkpoints)
      (propertize (format "  and %d older\n" (- (length checkpoints) 8))
                  'face 'shadow))))
@@ -751,8 +751,7 @@ has become the current one."
          (and (not contexture-dashboard--fixed)
               (or (null contexture-conversations--shown)
                   (member (plist-get params :method)
-                          '("open-session" "fork-session"
-                            "import-session"))))))))
+                          '("open-session" "import-session"))))))))
 
 (defun contexture-dashboard--connected ()
   "Update from the server that was just connected."
@@ -828,7 +827,7 @@ NAME is the key of the answer in `contexture-dashboard--data'."
   (let ((params (list :session (plist-get session :id))))
     `((:stats session-stats ,@params)
       (:settings configure-session ,@params)
-      (:checkpoints list-checkpoints ,@params)
+      (:checkpoints list-operations ,@params :checkpoints t)
       (:reports explain-window ,@params)
       (:usage usage-log ,@params :limit 5)
       (:views list-notes ,@params :limit 5 :brief t)

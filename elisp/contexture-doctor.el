@@ -228,15 +228,6 @@ Signal an error if Cargo is not installed."
 ;; that returns the key, never the key.  Buffers that show messages leave keys
 ;; out (see `contexture--redact').
 
-(defconst contexture-provider--kinds
-  '(("openai" . "https://api.openai.com/v1")
-    ("responses" . "https://api.openai.com/v1")
-    ("anthropic" . "https://api.anthropic.com")
-    ("gemini" . "https://generativelanguage.googleapis.com")
-    ("ollama" . "http://localhost:11434")
-    ("scripted"))
-  "Kinds of providers, with their usual addresses.")
-
 (defconst contexture-provider--keys
   '(:kind :model :base-url :auth-source :api-key-env :api-key-command :key-header
           :headers :api-version :effort :temperature :top-p :extra :context :ca-file
@@ -907,7 +898,7 @@ one: trust the project again if one of the two changes."
   (let ((project (contexture--inertly (directory-file-name (expand-file-name project)))))
     (setq contexture-trust--asked (delete project contexture-trust--asked))
     (contexture-request-async
-     'distrust-project (list :project project)
+     'trust-project (list :project project :trusted :false)
      :success (lambda (answer)
                 (contexture--message (if (plist-get answer :was-trusted)
                              "%s is no longer trusted"

@@ -35,7 +35,6 @@
 (declare-function gptel--get-api-key "ext:gptel-request" (&optional key))
 (declare-function transient-append-suffix "transient" t)
 (declare-function transient-remove-suffix "transient" t)
-(defvar contexture-provider--kinds)
 (defvar contexture-provider--secrets)
 (defvar gptel--known-backends)
 (defvar gptel-backend)

@@ -29,6 +29,7 @@
 (autoload 'Info-index "info")
 (autoload 'contexture-conversations--change-name "contexture-conversations")
 (autoload 'contexture-conversations--params "contexture-conversations")
+(autoload 'contexture-conversations--named-params "contexture-conversations")
 (autoload 'contexture-sets--change-name "contexture-list")
 (autoload 'contexture-sets--manager-to-undo "contexture-list")
 (defvar contexture-tree--walks)
@@ -287,10 +288,10 @@ Load nothing if neither is loaded."
   "Approximate column of the frame at which the names of changes begin.")
 
 (defvar contexture-menu--changes nil
-  "Result of `next-changes' for the context that undo would change, or nil.")
+  "What undo and redo would take next in the context: operations of the server.")
 
 (defvar contexture-menu--session-changes nil
-  "Result of `next-session-changes' for this buffer's conversation, or nil.")
+  "What undo and redo would take next in this buffer's conversation.")
 
 (defun contexture-menu--step-label (label name)
   "Return LABEL followed by NAME, the name of a change, shortened.
@@ -307,37 +308,41 @@ Return LABEL alone if NAME is nil."
              (concat label ": " (substring name 0 half) "…"
                      (substring name (- half))))))))
 
-(defun contexture-menu--change-label (label member)
-  "Return LABEL followed by the name of the context's change at MEMBER.
-MEMBER is `:next-undo' or `:next-redo'."
-  (let ((change (plist-get contexture-menu--changes member)))
+(defun contexture-menu--next (way operations)
+  "Return the one of OPERATIONS that WAY, `:undo' or `:redo', would take next."
+  (cl-find way operations :key (lambda (it) (plist-get it :next))))
+
+(defun contexture-menu--change-label (label way)
+  "Return LABEL followed by the name of the context's change that WAY takes.
+WAY is `:undo' or `:redo'."
+  (let ((change (contexture-menu--next way contexture-menu--changes)))
     (contexture-menu--step-label
      label (and change
                 (contexture-sets--change-name (plist-get change :method) change)))))
 
 (defun contexture-menu--undo ()
   "Return the label of `contexture-undo', with what it would undo."
-  (contexture-menu--change-label "undo" :next-undo))
+  (contexture-menu--change-label "undo" :undo))
 
 (defun contexture-menu--redo ()
   "Return the label of `contexture-redo', with what it would redo."
-  (contexture-menu--change-label "redo" :next-redo))
+  (contexture-menu--change-label "redo" :redo))
 
-(defun contexture-menu--session-label (label member)
-  "Return LABEL followed by the name of the conversation's change at MEMBER.
-MEMBER is `:next-undo' or `:next-redo'."
-  (let ((change (plist-get contexture-menu--session-changes member)))
+(defun contexture-menu--session-label (label way)
+  "Return LABEL followed by the name of the conversation's change that WAY takes.
+WAY is `:undo' or `:redo'."
+  (let ((change (contexture-menu--next way contexture-menu--session-changes)))
     (contexture-menu--step-label
      label (and change
                 (contexture-conversations--change-name (plist-get change :method))))))
 
 (defun contexture-menu--session-undo ()
   "Return the label of `contexture-conversation-undo', with what it would undo."
-  (contexture-menu--session-label "undo" :next-undo))
+  (contexture-menu--session-label "undo" :undo))
 
 (defun contexture-menu--session-redo ()
   "Return the label of `contexture-conversation-redo', with what it would redo."
-  (contexture-menu--session-label "redo" :next-redo))
+  (contexture-menu--session-label "redo" :redo))
 
 ;;;; What the server knows
 
@@ -362,7 +367,7 @@ If the server is slow or refuses, the menu shows what is known already."
             (changing (contexture-sets--manager-to-undo)))
        (pcase-let ((`(,changes ,items . ,sizes)
                     (contexture-request-batch
-                     `((next-changes :manager ,changing)
+                     `((list-operations :manager ,changing :next t)
                        (list-items ,@(contexture--context-params context) :brief t)
                        ,@(mapcar (lambda (manager) `(list-items :manager ,manager :count-only t))
                                  managers)))))
@@ -382,7 +387,9 @@ If the server is slow or refuses, the menu shows what is known already."
   (contexture-menu--ask
    (lambda ()
      (setq contexture-menu--session-changes
-           (contexture-request 'next-session-changes (contexture-conversations--params))))))
+           (contexture-request 'list-operations
+                               (append (contexture-conversations--named-params) '(:next t)))))))
+
 ;;;; The manual
 
 (defconst contexture-help--nodes

@@ -21,6 +21,7 @@
 (require 'eieio)
 (require 'jsonrpc)
 (require 'contexture)
+(require 'contexture-generated)
 (eval-when-compile (require 'subr-x))
 
 (declare-function contexture-live--resume "contexture-marks" (same))
@@ -45,21 +46,6 @@
 (defconst contexture--directory
   (file-name-directory (or load-file-name buffer-file-name default-directory))
   "Folder of this package.")
-
-(defconst contexture--changing-methods
-  '(add-item add-file add-tree update-items remove-items move-items open-layers
-    undo redo refresh-items configure-manager save-set
-    load-set drop-set open-session rename-session delete-session restore-session
-    import-session import-sessions add-message pin-message checkpoint rollback
-    undo-rollback record-push push-next cancel-push undo-session redo-session fork-session
-    restore-revision prune-session summarize-session process-turn
-    report-usage remember ground-query forget trust-project distrust-project
-    take-notes chat approve configure-provider remove-provider backup batch
-    add-context clear-context prune-context auto-manage-context summarize-context)
-  "Methods whose calls carry a request key, so that no call is applied twice.
-These are the server's methods that change something, followed by the
-contract's names for some.  `configure-session' is left out: it also
-reads settings, and a repeated call of it changes nothing more.")
 
 (defconst contexture--showing-methods
   '(list-items render-items context-to-string read-file repo-map refresh-items
@@ -230,10 +216,6 @@ Both are as for `contexture-request-batch'."
 
 (defconst contexture--page-bytes 65536
   "Maximum size, in bytes, of the pages that `contexture-request-pages' fetches.")
-
-(defconst contexture--newest-first-methods
-  '(list-items get-context get-messages list-checkpoints usage-log)
-  "Methods whose pages go from the end of the list, the newest entries, back.")
 
 (cl-defun contexture-request-pages (method &optional params &key success error)
   "Fetch the whole list that METHOD with PARAMS returns, in short pages.

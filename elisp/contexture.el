@@ -62,6 +62,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'contexture-generated)
 (eval-when-compile (require 'subr-x))
 
 (declare-function project-root "project" (project))
@@ -1187,7 +1188,7 @@ The name of a provider means its model.  Nil means the server's default."
 
 (defcustom contexture-format 'markdown
   "Format in which contexts are copied and inserted."
-  :type '(choice (const markdown) (const xml) (const org) (const json)))
+  :type `(choice ,@(mapcar (lambda (it) (list 'const it)) contexture--formats)))
 
 (defcustom contexture-limit nil
   "Maximum number of tokens that a context should have, or nil for no limit.

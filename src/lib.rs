@@ -117,9 +117,7 @@ pub mod outcome {
     pub use crate::agent::Embedded;
     pub use crate::curation::prune::HistoryStats;
     pub use crate::curation::quality::{Quality, QualityPart};
-    pub use crate::engine::{
-        Grounded, PrunedView, RollbackUndone, RolledBack, Summarized, TurnDone,
-    };
+    pub use crate::engine::{Grounded, PrunedView, RolledBack, Summarized, TurnDone, TurnsMoved};
     pub use crate::memory::grounding::Grounding;
     pub use crate::provider::chat::{Stop, Usage};
     pub use crate::store::memory::MemoryRow;

@@ -208,8 +208,8 @@ pub(crate) const ALL: &[Input] = &[
         let text = path_of(&prepared);
         ask(client, "import-session", &format!("(:name \"t\" :text {text})"))
     }),
-    input!("fork-session of 100,000 messages", long_session, |client, _| {
-        ask(client, "fork-session", "(:session \"s\" :name \"t\")")
+    input!("a fork of 100,000 messages", long_session, |client, _| {
+        ask(client, "open-session", "(:fork-of \"s\" :name \"t\")")
     }),
     input!("checkpoint and rollback of 100,000 messages", long_session, |client, _| {
         client.call("checkpoint", "(:session \"s\" :message \"c\")")?;

@@ -7,6 +7,7 @@ mod clock;
 mod compact;
 mod dashboard;
 mod doctor;
+mod emacs;
 mod greeting;
 mod hook;
 mod host;

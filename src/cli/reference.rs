@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value as Json};
 
 use crate::rpc::contract;
-use crate::rpc::{Method, Param, document, methods};
+use crate::rpc::{Method, Param, default_limits, document, methods};
 
 /// A part of the protocol's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -18,6 +18,8 @@ pub(super) enum Part {
     Errors,
     /// The topics of notifications.
     Notifications,
+    /// The limits, with their defaults.
+    Limits,
 }
 
 /// Returns a part of the reference, as it appears in `docs/protocol.md`.
@@ -29,6 +31,26 @@ pub(super) fn markdown(part: Part) -> String {
         Part::Types => reference.types(),
         Part::Errors => reference.errors(),
         Part::Notifications => reference.notifications(),
+        Part::Limits => reference.limits(),
+    }
+}
+
+/// Returns an amount with its unit, in the largest that has no fraction.
+fn amount(name: &str, number: u64) -> String {
+    match number {
+        _ if !name.ends_with("bytes") => {
+            let digits = number.to_string();
+            let groups: Vec<&str> = digits
+                .as_bytes()
+                .rchunks(3)
+                .rev()
+                .map(|group| std::str::from_utf8(group).unwrap_or_default())
+                .collect();
+            groups.join(",")
+        }
+        number if number % (1 << 20) == 0 => format!("{} MiB", number >> 20),
+        number if number % (1 << 10) == 0 => format!("{} KiB", number >> 10),
+        number => format!("{number} bytes"),
     }
 }
 
@@ -66,6 +88,17 @@ impl Reference<'_> {
                 let members = self.members(self.resolved(of));
                 let _ = writeln!(text, "\n{title}:\n\n{}", members.trim_end());
             }
+        }
+        text
+    }
+
+    fn limits(&self) -> String {
+        let defaults = default_limits();
+        let mut text = "| in `:limits` | default | what |\n| --- | ---: | --- |\n".to_owned();
+        for (name, of) in members(&self.types["Limits"]["properties"]) {
+            let default = amount(name, defaults[name].as_u64().unwrap_or_default());
+            let doc = of["description"].as_str().unwrap_or_default();
+            let _ = writeln!(text, "| `:{}` | {default} | {doc} |", name.replace('_', "-"));
         }
         text
     }

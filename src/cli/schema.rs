@@ -1,5 +1,6 @@
 //! `contexture schema`: prints the JSON Schema of the protocol, or parts of the reference.
 
+use super::emacs::generated;
 use super::reference::{Part, markdown};
 use super::say;
 use crate::rpc::document;
@@ -11,11 +12,15 @@ pub(super) struct Schema {
     /// Print a part of the reference as Markdown, not the schema
     #[arg(long, value_name = "PART")]
     markdown: Option<Part>,
+    /// Print the Emacs Lisp that the package shares with the server, not the schema
+    #[arg(long, conflicts_with = "markdown")]
+    emacs: bool,
 }
 
 impl Schema {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.markdown {
+            _ if self.emacs => say(&generated()),
             Some(part) => say(&markdown(part)),
             None => say(&format!("{:#}\n", document())),
         }

@@ -36,19 +36,20 @@ impl Trust {
         log_to_stderr();
         let (method, params) = match (self.list, self.revoke) {
             (true, _) => ("list-trusted-projects", Value::Nil),
-            (false, true) => ("distrust-project", self.project()?),
-            (false, false) => ("trust-project", self.project()?),
+            (false, true) => ("trust-project", self.project(false)?),
+            (false, false) => ("trust-project", self.project(true)?),
         };
-        say(&shown(method, &Call::of(method).result(&setup, params)?))
+        say(&shown(self.list, &Call::of(method).result(&setup, params)?))
     }
 
-    fn project(&self) -> anyhow::Result<Value> {
+    fn project(&self, trusted: bool) -> anyhow::Result<Value> {
         let here = current_folder()?;
         let folder = match &self.dir {
             Some(folder) => here.join(folder),
             None => project_root(&here).unwrap_or(here),
         };
-        Ok(Value::Map(vec![("project".into(), Value::Str(utf8(folder)?))]))
+        let folder = Value::Str(utf8(folder)?);
+        Ok(Value::Map(vec![("project".into(), folder), ("trusted".into(), Value::Bool(trusted))]))
     }
 }
 
@@ -56,11 +57,20 @@ fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
     answer.get(name).and_then(Value::as_text).unwrap_or_default()
 }
 
-/// Formats the answer to `method` as text for the user.
-fn shown(method: &str, answer: &Value) -> String {
+/// Formats the answer as text for the user.
+fn shown(is_list: bool, answer: &Value) -> String {
     let project = text(answer, "project");
-    match (method, answer) {
-        ("trust-project", _) => {
+    match (answer.get("was-trusted"), answer) {
+        (None, Value::List(projects)) if is_list && !projects.is_empty() => {
+            projects.iter().fold(String::new(), |mut all, one| {
+                let _ = writeln!(all, "{}{}{}", text(one, "project"), remote(one), standing(one));
+                all
+            })
+        }
+        _ if is_list => "no project is trusted\n".to_owned(),
+        (Some(Value::Bool(true)), _) => format!("{project} is no longer trusted\n"),
+        (Some(_), _) => format!("{project} was not trusted\n"),
+        (None, _) => {
             let own = match answer.get("templates") {
                 Some(Value::List(names)) if !names.is_empty() => {
                     match &*names.iter().filter_map(Value::as_text).collect::<Vec<_>>() {
@@ -72,17 +82,6 @@ fn shown(method: &str, answer: &Value) -> String {
             };
             format!("{project} is trusted{}; {own}\n", remote(answer))
         }
-        ("distrust-project", _) => match answer.get("was-trusted") {
-            Some(Value::Bool(true)) => format!("{project} is no longer trusted\n"),
-            _ => format!("{project} was not trusted\n"),
-        },
-        (_, Value::List(projects)) if !projects.is_empty() => {
-            projects.iter().fold(String::new(), |mut all, one| {
-                let _ = writeln!(all, "{}{}{}", text(one, "project"), remote(one), standing(one));
-                all
-            })
-        }
-        _ => "no project is trusted\n".to_owned(),
     }
 }
 

@@ -40,8 +40,8 @@ use crate::curation::section::Sections;
 use crate::curation::strategy;
 use crate::curation::summary::Summarizer;
 use crate::engine::{
-    self, Caller, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RollbackUndone,
-    RolledBack, SessionContext, Summarized, TurnDone, memories_for,
+    self, Caller, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RolledBack,
+    SessionContext, Summarized, TurnDone, TurnsMoved, memories_for,
 };
 use crate::store::memory::MemoryScope;
 use crate::store::session::CheckpointRow;
@@ -275,7 +275,7 @@ impl Conversation {
 
     /// Returns to a checkpoint, by default the last one: restores the messages in view, the pins
     /// and the items. Later messages leave the conversation, and
-    /// [`undo_rollback`](Self::undo_rollback) brings them back.
+    /// [`undo_view`](Self::undo_view) brings them back.
     ///
     /// # Errors
     /// [`Error::Refused`] if versioning is off, or if the checkpoint does not exist.
@@ -284,14 +284,15 @@ impl Conversation {
         self.ask(move |engine| engine.rollback(id, checkpoint)).await
     }
 
-    /// Undoes the last rollback. Messages that were added after the rollback leave the
+    /// Undoes the last pruning, summary, rollback or restoration. Undoing a rollback brings back
+    /// the messages and items from before it; messages that were added after it leave the
     /// conversation.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no rollback to undo.
-    pub async fn undo_rollback(&self) -> Result<RollbackUndone, Error> {
+    /// [`Error::Refused`] if there is nothing to undo.
+    pub async fn undo_view(&self) -> Result<TurnsMoved, Error> {
         let id = self.inner.id;
-        self.ask(move |engine| engine.undo_rollback(id)).await
+        self.ask(move |engine| Ok(engine.undo_session(id)?.1)).await
     }
 
     /// Remembers a text for later turns of this conversation, and of no other. Returns the number

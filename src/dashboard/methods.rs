@@ -12,11 +12,9 @@ const READING: &[&str] = &[
     "get-messages",
     "list-agents",
     "list-approvals",
-    "list-checkpoints",
     "list-items",
-    "list-revisions",
+    "list-operations",
     "list-sessions",
-    "next-session-changes",
     "search-sessions",
     "server-info",
     "session-stats",
@@ -29,10 +27,10 @@ const CHANGING: &[&str] = &[
     "approve",
     "pin-message",
     "prune-session",
-    "redo-session",
-    "restore-revision",
+    "redo",
+    "restore",
     "summarize-session",
-    "undo-session",
+    "undo",
 ];
 
 /// Method that only reads if `dry_run` is on, which the dashboard always adds.
@@ -77,7 +75,7 @@ mod tests {
             assert!(!may(Right::Read, method, &mut params), "{method}");
         }
         assert!(!may(Right::Change, "configure-provider", &mut params));
-        assert!(may(Right::Change, "undo-session", &mut params) && params.is_empty());
+        assert!(may(Right::Change, "undo", &mut params) && params.is_empty());
         assert!(may(Right::Read, WINDOW, &mut params) && params["dry_run"] == true);
     }
 }

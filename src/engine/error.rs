@@ -79,12 +79,12 @@ pub enum EngineError {
         /// Number of messages in the log.
         length: u64,
     },
-    /// The session has no such revision.
-    #[error("no revision {number}; the newest is {newest}")]
-    NoSuchRevision {
+    /// The log of the manager or session has no such operation.
+    #[error("no operation {number}; the newest is {newest}; list-operations lists them")]
+    NoSuchOperation {
         /// Requested number.
         number: u64,
-        /// Number of the newest revision.
+        /// Number of the newest operation; 0 if there is none.
         newest: u64,
     },
     /// The session has no such checkpoint, or none at all.
@@ -98,9 +98,6 @@ pub enum EngineError {
     /// The setting `versioning` of the session with this name is off, so it cannot be rolled back.
     #[error("versioning is not enabled in {0:?}; turn it on with configure-session :versioning t")]
     NoVersioning(String),
-    /// The session with this name has no rollback to undo.
-    #[error("no rollback of {0:?} to undo")]
-    NoRollback(String),
     /// The view of the session with this name has no change to undo.
     #[error("nothing to undo in session {0:?}")]
     NoSessionUndo(String),
@@ -173,10 +170,9 @@ impl EngineError {
             Self::NoSuchSession { .. } | Self::NotDeleted { .. } => "no-such-session",
             Self::SessionExists(_) | Self::Store(StoreError::NameTaken(_)) => "session-exists",
             Self::NoSuchMessage { .. } => "no-such-message",
-            Self::NoSuchRevision { .. } => "no-such-revision",
+            Self::NoSuchOperation { .. } => "no-such-operation",
             Self::NoCheckpoint { .. } => "no-checkpoint",
             Self::NoVersioning(_) => "versioning-not-enabled",
-            Self::NoRollback(_) => "no-rollback",
             Self::SessionBusy(_) => "session-busy",
             Self::NoSuchMemory(_) => "no-such-memory",
             Self::BudgetTooSmall(_) => "budget-too-small",

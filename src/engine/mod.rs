@@ -17,6 +17,7 @@ mod layers;
 mod lend;
 mod memory;
 mod models;
+mod operations;
 mod pushes;
 mod queue;
 mod reach;
@@ -44,6 +45,7 @@ pub(crate) use self::layers::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer}
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};
 pub(crate) use self::models::{Costs, Models};
+pub(crate) use self::operations::Operation;
 pub(crate) use self::pushes::{NewPush, Wish};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
@@ -51,15 +53,13 @@ pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
     AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, NewMessage, NewTurn,
-    NotesMaterial, Opened, Portion, SessionContext, SessionStep, Summarizing, WORTH_PREPARING,
-    quality_parts,
+    NotesMaterial, Opened, Portion, SessionContext, Summarizing, WORTH_PREPARING, quality_parts,
 };
 pub use self::session::{
-    DEFAULT_TEMPLATE, PrunedView, RollbackUndone, RolledBack, SessionSettings, Summarized, TurnDone,
+    DEFAULT_TEMPLATE, PrunedView, RolledBack, SessionSettings, Summarized, TurnDone, TurnsMoved,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::sync::{Asked, Refusal};
-pub(crate) use self::undo::NextStep;
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
 pub(crate) use crate::context::place::SHARED as SHARED_MANAGER;

@@ -157,7 +157,7 @@ impl Engine {
     pub(crate) fn cancel_push(&mut self, number: u64) -> Result<bool, EngineError> {
         let waited = self.store.change()?.drop_next_push(number)?;
         if waited {
-            self.tell_agents("cancel-push", String::new(), String::new());
+            self.tell_agents(PUSH_NEXT, String::new(), String::new());
         }
         Ok(waited)
     }

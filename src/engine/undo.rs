@@ -4,17 +4,14 @@
 //! undone change is kept with its manager until another change is made there. A change in which
 //! items only follow their sources does not count: a redo adapts to the new texts of the items.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::pushes::PUSH_NEXT;
 use super::{Engine, EngineError};
 use crate::context::change::{Change, Slot, SlotChange};
-use crate::context::item::Item;
 use crate::context::manager::{Manager, ManagerError};
 use crate::ids::ItemId;
-use crate::store::Way;
+use crate::store::{Told, Way};
 
 /// Result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,18 +31,6 @@ pub struct Redone {
     pub also: Vec<String>,
 }
 
-/// The change that would be undone or redone next.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NextStep {
-    /// Method that made the change.
-    pub method: String,
-    /// Items that the change adds, removes or alters: removed items as they are before the change,
-    /// all others as they are after it.
-    pub items: Vec<Arc<Item>>,
-    /// Name of the set that the change saved or dropped, if it did.
-    pub set: Option<String>,
-}
-
 impl Engine {
     /// Undoes the last step of a manager: all that one request changed there, and elsewhere as far
     /// as nothing was changed there since. Further calls go further back. A change in which items
@@ -62,7 +47,7 @@ impl Engine {
             self.cancel_push(wish.number)?;
             return Ok(Undone { undone: PUSH_NEXT.to_owned(), also: Vec::new() });
         }
-        let Some(Change { method, step, .. }) = self.store.next_step(manager, Way::Undo)? else {
+        let Some(Told { method, step, .. }) = self.next_change(manager, Way::Undo)? else {
             return Err(EngineError::NothingToUndo(manager.to_owned()));
         };
         self.undo_step(manager, step)?;
@@ -90,7 +75,11 @@ impl Engine {
 
     /// Returns whether the change that would be undone or redone next is of `step`.
     fn is_next(&mut self, manager: &str, step: u64, way: Way) -> Result<bool, EngineError> {
-        Ok(self.store.next_step(manager, way)?.is_some_and(|change| change.step == step))
+        Ok(self.next_change(manager, way)?.is_some_and(|change| change.step == step))
+    }
+
+    fn next_change(&mut self, manager: &str, way: Way) -> Result<Option<Told>, EngineError> {
+        Ok(self.store.changes(manager, way, 1)?.pop())
     }
 
     /// Carries out `operation` for the managers, other than `manager`, in which a change of `step`
@@ -170,7 +159,7 @@ impl Engine {
     /// [`EngineError::NoSuchItem`] or [`EngineError::Manager`] if moved items are gone or do not
     /// fit; [`EngineError::SetChanged`].
     pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
-        let Some(Change { method, step, .. }) = self.store.next_step(manager, Way::Redo)? else {
+        let Some(Told { method, step, .. }) = self.next_change(manager, Way::Redo)? else {
             return Err(EngineError::NothingToRedo(manager.to_owned()));
         };
         self.redo_step(manager, step)?;
@@ -199,25 +188,6 @@ impl Engine {
             self.redo_last(manager, &change)?;
         }
         Ok(())
-    }
-
-    /// Returns what would be undone or redone next in a manager: a change, or for undo also a wish
-    /// to send an item with the next prompt. Returns `None` if there is nothing.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<NextStep>, EngineError> {
-        if way == Way::Undo
-            && let Some(wish) = self.newest_wish(manager)?
-        {
-            let items = vec![self.slot(manager, ItemId(wish.item))?.item];
-            return Ok(Some(NextStep { method: PUSH_NEXT.to_owned(), items, set: None }));
-        }
-        Ok(self.store.next_step(manager, way)?.map(|Change { method, slots, set, .. }| {
-            let item = |slot: SlotChange| slot.after.or(slot.before).map(|slot| slot.item);
-            let items = slots.into_iter().filter_map(item).collect();
-            NextStep { method, items, set: set.map(|set| set.name) }
-        }))
     }
 
     /// Runs an operation, undoes its changes, and returns its result.

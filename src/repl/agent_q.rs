@@ -231,7 +231,7 @@ async fn history(shared: &Shared, limit: Value) -> Outcome {
 async fn rename(shared: &Shared, name: Value) -> Outcome {
     let none = || refusal("there is no session yet; a message opens one");
     let row = shared.place.row(shared).await.ok_or_else(none)?;
-    shared.call("rename-session", [("session", value_at(&row, "id")), ("name", name)]).await
+    shared.call("configure-session", [("session", value_at(&row, "id")), ("name", name)]).await
 }
 
 async fn search(shared: &Shared, query: Value) -> Outcome {

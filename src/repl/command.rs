@@ -145,13 +145,14 @@ async fn last_checkpoint(
     shared: &Shared,
     session: (&'static str, Value),
 ) -> Result<Value, WireError> {
-    let listed = items(shared.call("list-checkpoints", [session]).await?);
+    let checkpoints = ("checkpoints", Value::Bool(true));
+    let listed = items(shared.call("list-operations", [session, checkpoints]).await?);
     let is_own = |row: &&Value| {
         let message = string_at(row, "message").unwrap_or_default();
         row.get("automatic") != Some(&Value::Bool(true)) && !message.starts_with("Before: ")
     };
-    let last = listed.iter().rfind(is_own).or(listed.last());
-    Ok(last.and_then(|row| row.get("id")).cloned().unwrap_or_default())
+    let last = listed.iter().find(is_own).or(listed.first());
+    Ok(last.and_then(|row| row.get("checkpoint")).cloned().unwrap_or_default())
 }
 
 /// Returns all items of the managers in `managers` (a parameter with its name), without the items'

@@ -95,11 +95,11 @@ mod tests {
         let check = |form: &str, expected: &str| {
             assert_eq!(print(&autodoc(&read(form).unwrap())), expected, "{form}");
         };
-        let undo = "(\"(contexture:undo :manager :dry-run :describe :if-version :request-key)\" t)";
+        let undo = "(\"(contexture:undo :manager :session :dry-run :describe :if-version :request-key)\" t)";
         check("(\"contexture:undo\" slynk::%cursor-marker%)", undo);
         check("(\"f\" (\"contexture:undo\" \"\" swank::%cursor-marker%))", undo);
         check("(\"contexture:undo\" \":manager\" slynk::%cursor-marker%)", {
-            "(\"(contexture:undo ===> :manager <=== :dry-run :describe :if-version :request-key)\" t)"
+            "(\"(contexture:undo ===> :manager <=== :session :dry-run :describe :if-version :request-key)\" t)"
         });
         check("(\"me\" slynk::%cursor-marker%)", "(:not-available t)");
         check("nil", "(:not-available t)");

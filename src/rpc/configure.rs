@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::Step;
 use super::call::Call;
 use super::error::param_error;
-use super::params::{InSession, ManagerName, Short, Switch, manager_names, stored_count};
+use super::params::{
+    InSession, ManagerName, Name, Short, Switch, manager_names, new_name, stored_count,
+};
 use super::templates;
 use super::tool_names::ToolNames;
 use crate::agent::tools::context;
@@ -17,22 +19,24 @@ use crate::curation::config::{
     ConfigError, Range, Setting, TurnConfig, Value as Figure, need_not_be_set,
 };
 use crate::curation::strategy;
-use crate::engine::{Engine, SessionSettings};
+use crate::engine::{DEFAULT_TEMPLATE, Engine, SessionSettings};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Configure {
     session: Option<InSession>,
+    /// New name of the session.
+    name: Option<Name>,
     /// Model that windows are built for; `""` for the server's model.
     model: Option<Short>,
     /// Strategy for choosing messages.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
-    /// Turn pruned and summarized messages into memories; defaults to `t`.
+    #[schemars(description = with_default("Turn pruned and summarized messages into memories", "archive-pruned"))]
     #[serde(default)]
     archive_pruned: Switch,
-    /// Allow checkpoints and rollbacks; defaults to `t`.
+    #[schemars(description = with_default("Allow checkpoints and rollbacks", "versioning"))]
     #[serde(default)]
     versioning: Switch,
     /// Maximum number of tokens that are sent; 0 for the default. Defaults to what the model takes
@@ -43,31 +47,31 @@ pub(super) struct Configure {
     /// summarized when the window does not hold them; without a provider, at 0.8.
     #[schemars(with = "Option<f64>")]
     summarize_at_ratio: Option<Value>,
-    /// Quality of the context, from 0 to 1, below which to roll back; defaults to 0.6.
+    #[schemars(description = with_default("Quality of the context, from 0 to 1, below which to roll back", "quality-threshold"))]
     #[schemars(with = "Option<f64>")]
     quality_threshold: Option<Value>,
-    /// Number of turns between checkpoints; defaults to 10.
+    #[schemars(description = with_default("Number of turns between checkpoints", "checkpoint-interval"))]
     #[schemars(with = "Option<u64>")]
     checkpoint_interval: Option<Value>,
-    /// Maximum number of memories for a turn; defaults to 5.
+    #[schemars(description = with_default("Maximum number of memories for a turn", "grounding-memories"))]
     #[schemars(with = "Option<u64>")]
     grounding_memories: Option<Value>,
-    /// Minimum number of recent turns that automatic summaries leave unchanged; defaults to 3.
+    #[schemars(description = with_default("Minimum number of recent turns that automatic summaries leave unchanged", "recent-turns-to-keep"))]
     #[schemars(with = "Option<u64>")]
     recent_turns_to_keep: Option<Value>,
-    /// Summarize in `process-turn`; defaults to `t`.
+    #[schemars(description = with_default("Summarize in `process-turn`", "auto-summarize"))]
     #[serde(default)]
     auto_summarize: Switch,
-    /// Take checkpoints in `process-turn`; defaults to `t`.
+    #[schemars(description = with_default("Take checkpoints in `process-turn`", "auto-checkpoint"))]
     #[serde(default)]
     auto_checkpoint: Switch,
-    /// Roll back in `process-turn`; defaults to `nil`.
+    #[schemars(description = with_default("Roll back in `process-turn`", "auto-rollback"))]
     #[serde(default)]
     auto_rollback: Switch,
-    /// Replace the history with notes in `chat`; defaults to `nil`.
+    #[schemars(description = with_default("Replace the history with notes in `chat`", "manage"))]
     #[serde(default)]
     manage: Switch,
-    /// Template to use; `""` for `freeform-chat`.
+    #[schemars(description = format!("Template to use; `\"\"` for `{DEFAULT_TEMPLATE}`."))]
     template: Option<String>,
     /// Same as in `take-notes`; -1 stands for the template's value.
     recent_runs: Option<i64>,
@@ -89,6 +93,24 @@ pub(super) struct Configure {
     managers: Option<Vec<ManagerName>>,
 }
 
+/// Describes the parameter for a setting, with the setting's default.
+fn with_default(what: &str, name: &str) -> String {
+    let SessionSettings { turn, archive_pruned, versioning, manage, .. } = Default::default();
+    let default = match name {
+        "archive-pruned" => Some(Figure::Switch(archive_pruned)),
+        "versioning" => Some(Figure::Switch(versioning)),
+        "manage" => Some(Figure::Switch(manage)),
+        _ => turn.settings().into_iter().find(|it| it.name == name).and_then(|it| it.default),
+    };
+    match default {
+        Some(Figure::Count(count)) => format!("{what}; defaults to {count}."),
+        Some(Figure::Ratio(ratio)) => format!("{what}; defaults to {ratio}."),
+        Some(Figure::Switch(true)) => format!("{what}; defaults to `t`."),
+        Some(Figure::Switch(false)) => format!("{what}; defaults to `nil`."),
+        None => format!("{what}."),
+    }
+}
+
 pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
     if let Some(name) = &given.strategy {
         named_strategy(name)?;
@@ -101,6 +123,7 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
     let allowed = given.allowed_tools.clone().stored(&call, "allowed-tools")?.map(by_owner);
     let (tools_of_clients, client) = (call.tools.client_tools.clone(), Arc::clone(&call.client));
     let changes = given.changes()?;
+    let name = given.name.clone().map(new_name).transpose()?;
     // Checked here so that the error names the parameter.
     changes.iter().try_fold(TurnConfig::default(), |config, (name, figure)| {
         config.with(name, *figure).map_err(|error| setting_error(name, &error))
@@ -135,10 +158,13 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                     tools_of_clients.allow_only(&client, row, &of_clients);
                 }
                 settings.managers = managers.unwrap_or(settings.managers);
-                match settings == before {
-                    true => Ok(()),
-                    false => engine.set_session_settings(row.id, &settings.print()?),
+                if settings != before {
+                    engine.set_session_settings(row.id, &settings.print()?)?;
                 }
+                if let Some(name) = &name {
+                    engine.rename_session(&row.name, name)?;
+                }
+                Ok(())
             })?;
             let mut settings = SessionSettings::parse(&row.settings)?;
             settings.allowed_tools = by_owner(settings.allowed_tools).0;

@@ -17,8 +17,6 @@ pub(crate) struct Row {
     renamed: &'static [(&'static str, &'static str)],
     /// Parameter that the call gives to the method, and its value.
     given: Option<(&'static str, bool)>,
-    /// Method that carries out the call if it has `messages`, a history of the client's own.
-    of_history: Option<&'static str>,
 }
 
 const KEPT_TOKENS: &[(&str, &str)] = &[("max-tokens", "keep-tokens")];
@@ -35,25 +33,18 @@ pub(crate) const CONTRACT: [Row; 13] = [
     row("checkpoint", "checkpoint"),
     row("rollback", "rollback"),
     row("quality-score", "quality-score"),
-    Row { renamed: KEPT_TOKENS, ..history("prune-context", "prune-session", "prune-messages") },
-    Row {
-        renamed: KEPT_ITEMS,
-        ..history("summarize-context", "summarize-session", "summarize-messages")
-    },
-    history("context-stats", "session-stats", "message-stats"),
+    Row { renamed: KEPT_TOKENS, ..row("prune-context", "prune-session") },
+    Row { renamed: KEPT_ITEMS, ..row("summarize-context", "summarize-session") },
+    row("context-stats", "session-stats"),
     Row {
         renamed: KEPT_TOKENS,
         given: Some(("if-needed", true)),
-        ..history("auto-manage-context", "prune-session", "prune-messages")
+        ..row("auto-manage-context", "prune-session")
     },
 ];
 
 const fn row(name: &'static str, method: &'static str) -> Row {
-    Row { name, method, renamed: &[], given: None, of_history: None }
-}
-
-const fn history(name: &'static str, method: &'static str, of_history: &'static str) -> Row {
-    Row { of_history: Some(of_history), ..row(name, method) }
+    Row { name, method, renamed: &[], given: None }
 }
 
 /// Returns the calls of the contract that the method carries out under another name.
@@ -62,13 +53,9 @@ pub(super) fn rows_of(method: &str) -> impl Iterator<Item = &'static Row> {
 }
 
 /// Finds the call of the contract with this name, and changes its parameters to those of its
-/// method. Returns the name of the method, too; `None` if the name is not in the contract. Fails if
-/// the parameters contradict each other.
-pub(super) fn resolve(
-    name: &str,
-    params: &mut Value,
-) -> Result<Option<(&'static Row, &'static str)>, WireError> {
-    let Some(row) = CONTRACT.iter().find(|row| row.name == name) else { return Ok(None) };
+/// method. Returns the name of the method, too; `None` if the name is not in the contract.
+pub(super) fn resolve(name: &str, params: &mut Value) -> Option<(&'static Row, &'static str)> {
+    let row = CONTRACT.iter().find(|row| row.name == name)?;
     for (in_contract, of_method) in row.renamed {
         if let Some(value) = params.take_named(in_contract) {
             params.put_first(of_method, value);
@@ -77,20 +64,23 @@ pub(super) fn resolve(
     if let Some((name, value)) = row.given {
         params.put_first(name, Value::Bool(value));
     }
-    match row.of_history.filter(|_| params.get("messages").is_some()) {
-        Some(of_history) => without_session(params).map(|()| Some((row, of_history))),
-        None => Ok(Some((row, row.method))),
-    }
+    Some((row, row.method))
 }
+
+/// Name of the parameter with a history of the client's own.
+pub(super) const HISTORY: &str = "messages";
 
 /// Removes the parameters that a call about a client's own history does not take: the session,
 /// which must be `nil`, and the request key, since the call changes nothing.
-fn without_session(params: &mut Value) -> Result<(), WireError> {
+pub(super) fn without_session(params: &mut Value) -> Result<(), WireError> {
     params.take_named(KEY);
-    match params.take_named("session") {
-        None | Some(Value::Nil) => Ok(()),
-        Some(_) => Err(param_error("messages", "cannot be combined with the parameter session")),
+    for name in ["session", "if-version", "since", "dry-run"] {
+        if !matches!(params.take_named(name), None | Some(Value::Nil)) {
+            let message = format!("cannot be combined with the parameter {name}");
+            return Err(param_error(HISTORY, &message));
+        }
     }
+    Ok(())
 }
 
 /// Returns the error of a call with the names that the contract has for the parameters.
@@ -115,8 +105,7 @@ pub(crate) fn described(method: &str) -> String {
     let one = |row: &Row| {
         let renamed = row.renamed.iter().map(|(one, other)| format!("`:{one}` is `:{other}`"));
         let given = row.given.map(|(name, _)| format!("`:{name}` is true"));
-        let history = row.of_history.map(|of| format!("`:messages` makes it `{of}`"));
-        let all: Vec<_> = renamed.chain(given).chain(history).collect();
+        let all: Vec<_> = renamed.chain(given).collect();
         match all.is_empty() {
             true => format!("`{}`", row.name),
             false => format!("`{}` ({})", row.name, all.join(", ")),

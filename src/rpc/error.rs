@@ -95,15 +95,14 @@ fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
         EngineError::NoSuchMessage { number, length } => {
             ErrorData::NoSuchMessage { message: MessageId(*number), length: *length }
         }
-        EngineError::NoSuchRevision { number, newest } => {
-            ErrorData::NoSuchRevision { revision: *number, newest: *newest }
+        EngineError::NoSuchOperation { number, newest } => {
+            ErrorData::NoSuchOperation { operation: *number, newest: *newest }
         }
         EngineError::NoCheckpoint { session, known } => {
             let newest = &known[known.len().saturating_sub(NAMES_TOLD)..];
             ErrorData::NoCheckpoint { session, known: CheckpointId::all(newest) }
         }
         EngineError::NoVersioning(session) => ErrorData::VersioningNotEnabled { session },
-        EngineError::NoRollback(session) => ErrorData::NoRollback { session },
         EngineError::SessionBusy(session) => ErrorData::SessionBusy { session },
         EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
             ErrorData::BadSetting { setting: Keyword(name) }

@@ -173,7 +173,7 @@ pub(super) enum ErrorData<'a> {
     NoSuchSession {
         /// Name or id in the call; `nil` if the call named no session.
         session: Option<&'a str>,
-        /// Names of the sessions, or for `restore-session` of the deleted ones; at most 100, the
+        /// Names of the sessions, or of the deleted ones, to restore one; at most 100, the
         /// one with the latest message first.
         known: &'a [String],
     },
@@ -189,11 +189,11 @@ pub(super) enum ErrorData<'a> {
         /// Number of messages in the log.
         length: u64,
     },
-    /// The session has no revision with this number.
-    NoSuchRevision {
-        /// Number of the revision in the call.
-        revision: u64,
-        /// Number of the newest revision.
+    /// The log of the context or session has no operation with this number.
+    NoSuchOperation {
+        /// Number of the operation in the call.
+        operation: u64,
+        /// Number of the newest operation; 0 if there is none.
         newest: u64,
     },
     /// No memory has this id.
@@ -207,11 +207,6 @@ pub(super) enum ErrorData<'a> {
         session: &'a str,
         /// Ids of the checkpoints; at most the newest 100.
         known: Vec<CheckpointId>,
-    },
-    /// There is no rollback to undo.
-    NoRollback {
-        /// Name of the session.
-        session: &'a str,
     },
     /// The session keeps no versions (`:versioning` is `nil`), so it cannot be rolled back.
     VersioningNotEnabled {

@@ -1,44 +1,33 @@
-//! Methods that prune, summarize and measure a client's own history.
+//! Prunes, summarizes and measures a client's own history, of which nothing is stored.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::call::Call;
-use super::messages::{HISTORY, MessageParam, counted};
-use super::params::{ModelName, not_negative, required_list};
+use super::messages::{MessageParam, counted};
+use super::params::ModelName;
 use super::present::MessageShown;
-use super::prune::{PruneStats, Told};
 use super::report::ScoreResult;
-use super::summarize::{SummaryStats, keep, keep_messages};
 use super::{Finish, Step};
 use crate::agent::history::{self, SummarizedHistory};
 use crate::curation::prune::{PruneStats as PruneFigures, Pruned, auto_manage, prune, stats};
 use crate::curation::strategy::Fate;
 use crate::curation::unit::History;
-use crate::engine::{Costs, EngineError};
+use crate::engine::{Costs, EngineError, Keep};
 use crate::ids::MessageId;
 use crate::session::message::{Message, Role};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct PruneMessages {
-    #[schemars(description = HISTORY)]
-    #[serde(deserialize_with = "required_list")]
+/// Prunes a history to `target` tokens; with `if_needed` only if it is large.
+pub(super) fn prune_history(
+    call: &Call,
     messages: Vec<MessageParam>,
-    /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
-    keep_tokens: Option<i64>,
-    /// Remove nothing unless more than 80 % of the model's limit is used.
-    if_needed: Option<bool>,
     model: Option<ModelName>,
-    /// Answer with ids in place of messages.
-    brief: Option<bool>,
-}
-
-pub(super) fn prune_messages(call: Call, given: PruneMessages) -> Result<Step, WireError> {
-    let target = not_negative("keep-tokens", given.keep_tokens)?;
-    let (if_needed, brief) = (given.if_needed.unwrap_or(false), given.brief.unwrap_or(false));
-    with_history(&call, given.messages, given.model, move |messages, costs| {
+    target: Option<u64>,
+    [if_needed, brief]: [bool; 2],
+) -> Result<Step, WireError> {
+    with_history(call, messages, model, move |messages, costs| {
         let history = History::new(messages.iter().collect(), &costs.measure);
         let pruned = match if_needed {
             true => auto_manage(&history, target, &costs.model),
@@ -120,21 +109,13 @@ struct UnitResult<'a> {
     score: Option<ScoreResult>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct SummarizeMessages {
-    #[schemars(description = HISTORY)]
-    #[serde(deserialize_with = "required_list")]
+pub(super) fn summarize_history(
+    call: &Call,
     messages: Vec<MessageParam>,
-    #[schemars(description = keep_messages())]
-    keep_messages: Option<i64>,
-    /// Number of recent turns to keep; not together with `:keep-messages`.
-    keep_turns: Option<i64>,
     model: Option<ModelName>,
-}
-
-pub(super) fn summarize_messages(call: Call, given: SummarizeMessages) -> Result<Step, WireError> {
-    let keep = keep(given.keep_messages, given.keep_turns)?;
-    with_history(&call, given.messages, given.model, move |messages, costs| {
+    keep: Keep,
+) -> Result<Step, WireError> {
+    with_history(call, messages, model, move |messages, costs| {
         Ok(summarized_history(&history::summarized(messages, keep, costs)?))
     })
 }
@@ -186,17 +167,64 @@ pub(super) struct SummarizedResult<'a> {
     stats: SummaryStats,
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct MessageStats {
-    #[schemars(description = HISTORY)]
-    #[serde(deserialize_with = "required_list")]
+pub(super) fn history_stats(
+    call: &Call,
     messages: Vec<MessageParam>,
     model: Option<ModelName>,
-}
-
-pub(super) fn message_stats(call: Call, given: MessageStats) -> Result<Step, WireError> {
-    with_history(&call, given.messages, given.model, |messages, costs| {
+) -> Result<Step, WireError> {
+    with_history(call, messages, model, |messages, costs| {
         let history = History::new(messages.iter().collect(), &costs.measure);
         Ok(Value::of(&stats(&history, &costs.model)))
     })
+}
+
+/// Messages, or only their ids.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum Told<'a> {
+    Ids(Vec<MessageId>),
+    Messages(Vec<MessageShown<'a>>),
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn of(messages: impl Iterator<Item = &'a Message>, brief: bool) -> Self {
+        match brief {
+            true => Self::Ids(messages.map(|message| MessageId(message.number)).collect()),
+            false => Self::Messages(messages.map(MessageShown::from).collect()),
+        }
+    }
+}
+
+/// The figures of a pruning.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PruneStats")]
+pub(super) struct PruneStats {
+    /// Tokens before.
+    original: u64,
+    /// Tokens after.
+    r#final: u64,
+    /// Number of tokens saved: `:original` minus `:final`.
+    token_reduction: u64,
+    /// Number of messages removed.
+    items_removed: u64,
+    /// Number of messages kept.
+    items_kept: u64,
+}
+
+impl PruneStats {
+    pub(super) fn of(original: u64, r#final: u64, items_removed: u64, items_kept: u64) -> Self {
+        let token_reduction = original.saturating_sub(r#final);
+        Self { original, r#final, token_reduction, items_removed, items_kept }
+    }
+}
+
+/// The message counts of a summary.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SummaryStats")]
+pub(super) struct SummaryStats {
+    /// Number of messages that the summary replaces.
+    pub(super) summarized_items: u64,
+    /// Number of messages that stay unchanged.
+    pub(super) kept_items: u64,
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
-use super::contract::{self, Row};
+use super::contract::{self, HISTORY, Row, without_session};
 use super::error::param_error;
 use super::keyed::Keyed;
 use super::page::{self, PageParams, Paged};
@@ -53,7 +53,9 @@ pub struct Method {
     pub(super) is_long: bool,
     /// Session that the method's calls are about; `None` if that follows from the parameters.
     pub(super) session: Option<About>,
-    /// Data in the method's result that can change without a new version of the manager or session.
+    /// True if a call may have a history of the client's own in place of a session.
+    pub(super) takes_history: bool,
+    /// Data in the method's result that can change without a new version.
     pub(super) beside: Beside,
 }
 
@@ -82,8 +84,7 @@ pub enum Pace {
     InOrder,
     /// On a thread that may block, alongside the connection's later calls.
     Aside,
-    /// Like `Aside`, but after earlier calls that change the manager or session that the method
-    /// reads.
+    /// Like `Aside`, but after earlier calls that change what the method reads.
     AsideAfter,
 }
 
@@ -120,6 +121,7 @@ macro_rules! method {
             needs_session: |_| true,
             is_long: false,
             session: None,
+            takes_history: false,
             beside: $crate::engine::Beside::Nothing,
         }
     };
@@ -173,14 +175,17 @@ impl Method {
         Self { paged: Some(paged), ..self }
     }
 
-    /// Declares which calls need a session. By default, every call needs one if its session
-    /// defaults to the current one.
+    /// Declares which calls need a session; by default, all whose session defaults to the current.
     pub(super) const fn needs_session(self, needs_session: fn(&Value) -> bool) -> Self {
         Self { needs_session, ..self }
     }
 
-    /// Declares that the method changes the session in several steps, and checks `:if-version`
-    /// itself.
+    /// Declares that a call with `messages` is about this history, and not about a session.
+    pub(super) const fn or_history(self) -> Self {
+        Self { takes_history: true, ..self }.needs_session(|params| params.get(HISTORY).is_none())
+    }
+
+    /// Declares that the method changes the session in steps, and checks `:if-version` itself.
     pub(super) const fn in_steps(self) -> Self {
         Self { is_long: true, ..self }
     }
@@ -190,8 +195,7 @@ impl Method {
         Self { session: Some(about), ..self }
     }
 
-    /// Declares the data in the result that can change without a new version of the manager or
-    /// session.
+    /// Declares the data in the result that can change without a new version.
     pub(super) const fn shows(self, beside: Beside) -> Self {
         Self { beside, ..self }
     }
@@ -270,12 +274,15 @@ impl Method {
     /// Runs the method until it needs the engine.
     ///
     /// # Errors
-    /// Fails if the call is refused before it needs the engine, for example because a parameter is
-    /// invalid.
+    /// Fails if the call is refused before it needs the engine, as for an invalid parameter.
     pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);
+        }
+        if self.takes_history && params.get(HISTORY).is_some() {
+            without_session(&mut params)?;
+            return (self.run)(call, params);
         }
         let key = match self.change {
             Change::Nothing => None,
@@ -323,8 +330,7 @@ impl Method {
         self.paged.map_or(&[], |paged| paged.brief)
     }
 
-    /// Returns whether a word is the name of a parameter, of a member of a parameter, or of a
-    /// member of the result.
+    /// Returns whether a word names a parameter, or a member of a parameter or of the result.
     pub(super) fn has_name(&self, word: &str) -> bool {
         let of_params =
             self.params().iter().any(|param| param.name == word || param.inner.contains(&word));

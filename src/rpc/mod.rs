@@ -30,6 +30,7 @@ mod method;
 mod models;
 mod notes;
 pub(crate) mod notification;
+mod operations;
 mod page;
 mod param;
 mod params;
@@ -48,6 +49,7 @@ mod tool_methods;
 mod tool_names;
 mod touched;
 mod turn;
+mod undo;
 mod version;
 mod window;
 
@@ -66,7 +68,7 @@ pub(crate) use self::method::Pace;
 pub use self::param::Param;
 pub(crate) use self::peer::Peer;
 pub(crate) use self::server::backup::keep_backups;
-pub(crate) use self::server::{CallCancelled, Subscribed};
+pub(crate) use self::server::{CallCancelled, Subscribed, default_limits};
 pub use self::table::methods;
 pub(crate) use self::table::{document, find, spelled};
 #[cfg(test)]

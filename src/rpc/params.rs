@@ -143,25 +143,9 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    list(deserializer, "must not be nil: write [] for an empty list, or leave the parameter out")
-        .map(Some)
-}
-
-/// Reads a list that a call must give. Refuses `nil`, as [`given_list`] does.
-pub(super) fn required_list<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    list(deserializer, "must not be nil: write [] for an empty list")
-}
-
-fn list<'de, D, T>(deserializer: D, if_nil: &str) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer)?.ok_or_else(|| serde::de::Error::custom(if_nil))
+    let if_nil = "must not be nil: write [] for an empty list, or leave the parameter out";
+    let given = Option::deserialize(deserializer)?;
+    given.map(Some).ok_or_else(|| serde::de::Error::custom(if_nil))
 }
 
 /// Returns the ids in `:id` or `:ids`, exactly one of which is required.

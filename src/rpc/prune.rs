@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::context::edit::stepping;
-use super::params::{InSession, ModelName, not_negative};
-use super::present::MessageShown;
+use super::history::{PruneStats, Told, history_stats, prune_history};
+use super::messages::{HISTORY, MessageParam};
+use super::params::{InSession, ModelName, given_list, not_negative};
+use super::undo::stepping;
 use crate::curation::prune::HistoryStats;
 use crate::engine::{Engine, EngineError, SessionContext};
-use crate::ids::MessageId;
 use crate::session::message::Message;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -20,6 +20,9 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct PruneSession {
     session: Option<InSession>,
+    #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
+    messages: Option<Vec<MessageParam>>,
     /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
     keep_tokens: Option<i64>,
     /// Change nothing unless more than 80 % of the model's limit is used.
@@ -35,6 +38,9 @@ pub(super) fn prune_session(call: Call, given: PruneSession) -> Result<Step, Wir
     let target = not_negative("keep-tokens", given.keep_tokens)?;
     let if_needed = given.if_needed.unwrap_or(false);
     let brief = given.brief.unwrap_or(false);
+    if let Some(messages) = given.messages {
+        return prune_history(&call, messages, given.model, target, [if_needed, brief]);
+    }
     stepping(given.dry_run, move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.in_session(session, |engine, row| {
@@ -66,24 +72,6 @@ fn messages_of(
     Ok(numbers.iter().filter_map(at).collect())
 }
 
-/// Messages, or only their ids.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub(super) enum Told<'a> {
-    Ids(Vec<MessageId>),
-    Messages(Vec<MessageShown<'a>>),
-}
-
-impl<'a> Told<'a> {
-    pub(super) fn of(messages: impl Iterator<Item = &'a Message>, brief: bool) -> Self {
-        match brief {
-            true => Self::Ids(messages.map(|message| MessageId(message.number)).collect()),
-            false => Self::Messages(messages.map(MessageShown::from).collect()),
-        }
-    }
-}
-
 /// A pruned session.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PrunedSession")]
@@ -98,36 +86,19 @@ pub(super) struct PrunedSession<'a> {
     archived: u64,
 }
 
-/// The figures of a pruning.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PruneStats")]
-pub(super) struct PruneStats {
-    /// Tokens before.
-    original: u64,
-    /// Tokens after.
-    r#final: u64,
-    /// Number of tokens saved: `:original` minus `:final`.
-    token_reduction: u64,
-    /// Number of messages removed.
-    items_removed: u64,
-    /// Number of messages kept.
-    items_kept: u64,
-}
-
-impl PruneStats {
-    pub(super) fn of(original: u64, r#final: u64, items_removed: u64, items_kept: u64) -> Self {
-        let token_reduction = original.saturating_sub(r#final);
-        Self { original, r#final, token_reduction, items_removed, items_kept }
-    }
-}
-
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct SessionForModel {
-    pub(super) session: Option<InSession>,
-    pub(super) model: Option<ModelName>,
+pub(super) struct SessionStatsCall {
+    session: Option<InSession>,
+    #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
+    messages: Option<Vec<MessageParam>>,
+    model: Option<ModelName>,
 }
 
-pub(super) fn session_stats(call: Call, given: SessionForModel) -> Result<Step, WireError> {
+pub(super) fn session_stats(call: Call, given: SessionStatsCall) -> Result<Step, WireError> {
+    if let Some(messages) = given.messages {
+        return history_stats(&call, messages, given.model);
+    }
     Step::state(move |engine| {
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
         let row = engine.find_session(session)?;

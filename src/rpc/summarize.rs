@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::context::edit::stepping;
 use super::error::param_error;
-use super::params::{InSession, ModelName, not_negative};
+use super::history::{SummaryStats, summarize_history};
+use super::messages::{HISTORY, MessageParam};
+use super::params::{InSession, ModelName, given_list, not_negative};
+use super::undo::stepping;
 use crate::agent::Providers;
 use crate::agent::summary::{Described, Outcome, described, worth_preparing};
 use crate::curation::prune::SUMMARIZED_BUT;
@@ -20,6 +22,9 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SummarizeSession {
     session: Option<InSession>,
+    #[schemars(description = HISTORY)]
+    #[serde(default, deserialize_with = "given_list")]
+    messages: Option<Vec<MessageParam>>,
     #[schemars(description = keep_messages())]
     keep_messages: Option<i64>,
     /// Number of recent turns to keep; not together with `:keep-messages`.
@@ -30,12 +35,12 @@ pub(super) struct SummarizeSession {
 }
 
 /// Returns the description of the parameter `:keep-messages`.
-pub(super) fn keep_messages() -> String {
+fn keep_messages() -> String {
     format!("Number of recent messages to keep; defaults to {SUMMARIZED_BUT}.")
 }
 
 /// Reads the parameters that say which messages a summary leaves alone; only one may be given.
-pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, WireError> {
+fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, WireError> {
     let messages = not_negative("keep-messages", messages)?;
     let turns = not_negative("keep-turns", turns)?;
     if messages.is_some() && turns.is_some() {
@@ -47,8 +52,14 @@ pub(super) fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, Wi
     Ok(turns.map_or(Keep::Messages(messages.unwrap_or(SUMMARIZED_BUT)), Keep::Turns))
 }
 
-pub(super) fn summarize_session(call: Call, given: SummarizeSession) -> Result<Step, WireError> {
+pub(super) fn summarize_session(
+    call: Call,
+    mut given: SummarizeSession,
+) -> Result<Step, WireError> {
     let keep = keep(given.keep_messages, given.keep_turns)?;
+    if let Some(messages) = given.messages.take() {
+        return summarize_history(&call, messages, given.model, keep);
+    }
     let (session, model) = (given.session.clone(), given.model.clone());
     let providers = call.tools.providers.clone();
     let of_call = providers.clone();
@@ -151,14 +162,4 @@ impl<'a> From<&'a Outcome> for Description<'a> {
     fn from(Outcome { provider, failure }: &'a Outcome) -> Self {
         Self { provider, failure: failure.as_deref() }
     }
-}
-
-/// The message counts of a summary.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SummaryStats")]
-pub(super) struct SummaryStats {
-    /// Number of messages that the summary replaces.
-    pub(super) summarized_items: u64,
-    /// Number of messages that stay unchanged.
-    pub(super) kept_items: u64,
 }

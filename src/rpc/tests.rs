@@ -4,14 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_SHORT_BYTES};
 use super::*;
-use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::engine::Handle;
-use crate::files::DEFAULT_MAX_FILE_BYTES;
 use crate::tokens::Estimate;
-use crate::value::{MAX_DATA, sexp};
-use crate::wire::frame::DEFAULT_MAX_MESSAGE;
+use crate::value::sexp;
 
 struct Nobody;
 
@@ -188,40 +184,11 @@ fn the_table_says_which_calls_are_about_the_current_session() {
     check("checkpoint", "(:session \"a\")", false);
     check("add-message", "(:messages ((:role :user)))", true);
     check("session-stats", "nil", true);
-    check("message-stats", "(:messages ((:role :user)))", false);
+    check("session-stats", "(:messages ((:role :user)))", false);
     check("remember", "(:content \"q\")", false);
     check("remember", "(:content \"q\" :scope :session)", true);
     check("remember", "(:content \"q\" :scope \"session\")", true);
     check("remember", "(:content \"q\" :scope :project)", false);
     check("remember", "(:content \"q\" :scope :session :session \"a\")", false);
     check("list-memories", "nil", false);
-}
-
-#[test]
-fn the_reference_names_the_limits() {
-    let page = include_str!("../../docs/protocol.md");
-    let bytes = |bytes: usize| match bytes {
-        bytes if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 16 << 10 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    };
-    let thousands = |count: usize| format!("{},000", count / 1000).replace("2000,", "2,000,");
-    for (what, limit) in [
-        ("a message, in either direction", bytes(DEFAULT_MAX_MESSAGE)),
-        ("nesting of a message", format!("{} levels", sexp::MAX_DEPTH)),
-        ("data in a message, counting each atom and each list", thousands(MAX_DATA)),
-        ("a file that is read", bytes(DEFAULT_MAX_FILE_BYTES as usize)),
-        ("items of a manager", format!("{DEFAULT_CAPACITY}; at most {MAX_CAPACITY}")),
-        ("the name of a manager, set or session", bytes(MAX_NAME_BYTES)),
-        (
-            "the metadata of an item, counting 16 bytes more for each datum",
-            bytes(MAX_METADATA_BYTES),
-        ),
-        ("a project, a model's name, the id or name of a tool's call", bytes(MAX_SHORT_BYTES)),
-        ("messages in one `add-message`", thousands(messages::MAX_ADDED)),
-        ("a memory", bytes(memories::MAX_MEMORY_BYTES)),
-    ] {
-        let row = format!("\n| {what} | {limit}");
-        assert!(page.contains(&row), "{row}");
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::method::Method;
 use super::params::{lacks, named};
+use super::version::About;
 use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
@@ -63,6 +64,9 @@ impl Method {
         }
         if self.name == OF_BUFFERS && !lacks(params, "items") {
             return Subject::Nothing;
+        }
+        if self.about() == Some(About::Either) && !lacks(params, "session") {
+            return Subject::Session(given("session"));
         }
         // Sets belong to no manager, and some methods read several managers.
         if takes("manager") && !takes("name") && lacks(params, "managers") {

@@ -9,7 +9,6 @@ use super::embedding::embedded;
 use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{InSession, ModelName, Short, not_negative};
-use super::prune::SessionForModel;
 use super::summarize::{Description, prepared};
 use crate::agent::summary::{Described, Outcome};
 use crate::agent::{Embedded, Providers};
@@ -214,6 +213,12 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
         reason,
     });
     parts.collect()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SessionForModel {
+    session: Option<InSession>,
+    model: Option<ModelName>,
 }
 
 pub(super) fn quality_score(call: Call, given: SessionForModel) -> Result<Step, WireError> {

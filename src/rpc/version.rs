@@ -45,11 +45,13 @@ pub(super) struct Unchanged {
 pub(super) enum About {
     /// The manager that the call names.
     Manager,
+    /// The session that the call names, or else the manager.
+    Either,
     /// The session that the call names.
     Session,
     /// The session that the call names, or else the current one.
     CurrentSession,
-    /// The session that the call names, which may be deleted.
+    /// The session that the call names, which is a deleted one if the call has `:deleted nil`.
     Deleted,
     /// The session with the name that the call gives, if there is one.
     Opened,
@@ -193,13 +195,17 @@ fn subject(about: About, params: &Value) -> Option<Subject> {
     let session = || named(params, "session");
     Some(match about {
         About::Manager if !lacks(params, "managers") => return None,
-        About::Manager => {
+        About::Either if !lacks(params, "session") => Subject::Session(session()),
+        About::Manager | About::Either => {
             let shared = || SHARED_MANAGER.to_owned();
             Subject::Manager(named(params, "manager").unwrap_or_else(shared))
         }
         About::Session => Subject::Session(Some(session()?)),
         About::CurrentSession => Subject::Session(session()),
-        About::Deleted => Subject::Deleted(session()?),
+        About::Deleted => match params.get("deleted") {
+            Some(Value::Nil | Value::Bool(false)) => Subject::Deleted(session()?),
+            _ => Subject::Session(Some(session()?)),
+        },
         About::Opened => named(params, "name").map_or(Subject::New, Subject::Opened),
         About::New => Subject::New,
     })
@@ -232,8 +238,15 @@ fn told(result: Value, version: u64, is_asked: bool) -> Value {
 
 /// Adds the effects of versions to the schema of a method about a manager or session: the member
 /// `:version` of its result, required if `is_always`, and the result of a call with `:since`.
-pub(super) fn describe(described: &mut Json, types: &mut Map<String, Json>, is_always: bool) {
-    stamp(&mut described["result"], types, is_always);
+pub(super) fn describe(
+    described: &mut Json,
+    types: &mut Map<String, Json>,
+    is_always: bool,
+    takes_history: bool,
+) {
+    let result = &mut described["result"];
+    // The second of two results is about a history that the client keeps itself.
+    stamp(if takes_history { &mut result["anyOf"][0] } else { result }, types, is_always);
     if described["params"]["properties"].get("since").is_none() {
         return;
     }

@@ -14,7 +14,7 @@ use std::mem;
 use self::beside::Beside;
 use super::folder::Snapshot;
 use super::log::Entry;
-use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Way, Writing};
+use super::{Counters, Extent, Reading, Store, StoreError, StoredManager, Told, Way, Writing};
 use crate::context::change::Change;
 
 /// Number of pending entries at which all of them are moved to the inner store, right after the
@@ -256,8 +256,8 @@ impl<S: Store> Store for LoggedStore<S> {
         self.go_direct()?.managers_of_step(step, way)
     }
 
-    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
-        self.go_direct()?.next_step(manager, way)
+    fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError> {
+        self.go_direct()?.changes(manager, way, most)
     }
 
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {

@@ -24,9 +24,12 @@ mod tables;
 pub(crate) mod testing;
 
 pub(crate) use self::error::StoreError;
+use std::sync::Arc;
+
 use self::folder::Snapshot;
 pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
+use crate::context::item::Item;
 
 /// Minimum number of changes per manager that can be undone, across restarts. Changes in which
 /// items only [follow](Change::FOLLOW) their sources do not count.
@@ -71,6 +74,27 @@ pub struct Extent {
     pub digest: u64,
     /// Salt of the write-ahead log: a number that grows by one whenever the log starts over.
     pub salt: u32,
+}
+
+/// Maximum number of items in the description of a change.
+pub(crate) const ITEMS_TOLD: usize = 3;
+
+/// The description of a stored change of a manager.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// Number of the change; its place in the journal, or among the undone changes.
+    pub number: u64,
+    /// Step of which the change is a part; 0 if it is a step of its own.
+    pub step: u64,
+    /// Method that made the change.
+    pub method: String,
+    /// Number of items that the change adds, removes or alters.
+    pub count: usize,
+    /// The first of these items, at most [`ITEMS_TOLD`]: removed ones as they were before, and all
+    /// others as they were after the change.
+    pub items: Vec<Arc<Item>>,
+    /// Name of the set that the change saved or dropped, if it did.
+    pub set: Option<String>,
 }
 
 /// A direction through the changes of a manager.
@@ -186,9 +210,9 @@ pub trait Store: Send {
     /// applied: the undone change is only forgotten.
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError>;
 
-    /// Returns the change that the next undo takes back, or that the next redo applies again. Skips
-    /// changes in which items only [follow](Change::FOLLOW) their sources.
-    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError>;
+    /// Returns at most `most` of the changes that undo takes back, or that redo makes again, the
+    /// next one first. Skips changes in which items only [follow](Change::FOLLOW) their sources.
+    fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError>;
 
     /// Returns the managers that have changes of this step, which is not 0, to undo or to redo.
     fn managers_of_step(&mut self, step: u64, way: Way) -> Result<Vec<String>, StoreError>;

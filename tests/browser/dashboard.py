@@ -388,7 +388,7 @@ def foreign_pages(home, chrome, client, axe):
     assert status["state"] == "warning" and status["message"] == "Needs pruning", status
     assert set(status) == {"state", "primaryMetric", "secondaryMetric", "lastActivity", "message"}
     assert page.run(f"{widget}.shadowRoot.querySelector('button')") is None, "a reader has no button"
-    refused = page.run(f"{widget}.call('undo-session', {{session: {full['id']!r}}}).catch((error) => error.message)")
+    refused = page.run(f"{widget}.call('undo', {{session: {full['id']!r}}}).catch((error) => error.message)")
     assert "only reads" in refused, refused
     checked = axe_of(page, axe, "a page of others")
     page.close()

@@ -274,7 +274,7 @@
   (contexture-conversation-test-with '(("A1") ("A2"))
     (contexture-conversation-test-send "Q1")
     (contexture-conversation-name-turn "before two")
-    (llm-ert-wait-for (contexture--ask 'list-checkpoints '(:session "talk")))
+    (llm-ert-wait-for (contexture--ask 'list-operations '(:session "talk" :checkpoints t)))
     (contexture-conversation-test-send "Q2")
     (contexture-conversation-test-type "/back before t")
     (should (equal (car (contexture-conversation-input-tests--completions)) '("before two")))

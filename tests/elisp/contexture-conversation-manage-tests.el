@@ -315,7 +315,7 @@
     (contexture-conversation-switch-model "large")
     (contexture-conversation-test-type "not sent")
     (contexture-conversation--keep-draft)
-    (contexture-request 'rename-session '(:session "talk" :name "walk"))
+    (contexture-request 'configure-session '(:session "talk" :name "walk"))
     (llm-ert-wait-for (equal (buffer-name) "*contexture: walk*"))
     (should (string-search " walk " (contexture-conversation-test-header)))
     (let ((kept (contexture-conversation--file-contents)))
@@ -329,7 +329,7 @@
 (ert-deftest contexture-conversation-renamed-session-leaves-a-buffer-of-another-name ()
   (contexture-conversation-test-with '(("One"))
     (rename-buffer "mine")
-    (contexture-request 'rename-session '(:session "talk" :name "walk"))
+    (contexture-request 'configure-session '(:session "talk" :name "walk"))
     (llm-ert-wait-for (string-search " walk " (contexture-conversation-test-header)))
     (should (equal (buffer-name) "mine"))))
 

@@ -769,14 +769,14 @@ no file and no symbol known here matches @nix; it is only text"
     (pcase-dolist (`(,method ,said . ,params)
                    '((context-changed "^Another client undid a change of the items of "
                                       :method :undo)
-                     (context-changed "^Another client removed items of " :method :remove-items)
+                     (context-changed "^Another client removed some of the items of " :method :remove-items)
                      (context-changed nil :method :remove-items :own t)
                      (session-changed "^Another client asked in conversation .*; the answer is shown"
                                       :method :chat :messages 9)
                      (session-changed "^Another client went back to an earlier turn of conversation "
                                       :method :rollback)
-                     (session-changed "^Another client undid the last change of conversation "
-                                      :method :undo-session)))
+                     (session-changed "^Another client undid a change of conversation "
+                                      :method :undo)))
       (let (told)
         (cl-letf (((symbol-function 'contexture--message)
                    (lambda (&rest arguments) (push (apply #'format arguments) told))))

@@ -246,7 +246,7 @@ An answer that is nil takes the default."
     (should (equal (contexture-conversations-tests--answering '(nil)
                      (contexture-conversations--read-checkpoint "Go back to"))
                    "chk-2"))
-    (let ((checkpoints (contexture-request 'list-checkpoints)))
+    (let ((checkpoints (reverse (contexture-request 'list-operations '(:session "work" :checkpoints t)))))
       (should (string-match-p "loses 1 turn\\'"
                               (contexture-conversations--checkpoint-text
                                (car checkpoints) 2)))
@@ -356,9 +356,9 @@ An answer that is nil takes the default."
     (contexture-conversations-tests--fill "work" "a" "b")
     (contexture-test-message "Contexture: " (contexture-conversation-shorten 1))))
 
-(ert-deftest contexture-conversation-restore-revision-offers-what-changed-the-view ()
+(ert-deftest contexture-conversation-undo-to-offers-what-changed-the-view ()
   (contexture-conversations-tests--with
-    (contexture-test-message "no conversation is open"
+    (contexture-test-user-error "No conversation is open; .* opens one"
       (contexture-conversation-undo-to 0))
     (apply #'contexture-conversations-tests--fill "work" (contexture-conversations-tests--long 20))
     (contexture-test-user-error "Nothing was left out, shortened or taken back"
@@ -422,7 +422,7 @@ An answer that is nil takes the default."
                       (mapcar (lambda (it)
                                 (contexture--name (plist-get it :name)))
                               (plist-get method :params))
-                      '("session" "request-key" "if-version" "managers")
+                      '("session" "name" "request-key" "if-version" "managers")
                       :test #'equal)
                      #'string<))))))
 

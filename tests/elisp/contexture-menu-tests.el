@@ -96,7 +96,7 @@
                   (prin1 (featurep 'contexture-conversation)))))
     (let ((text (buffer-string)))
       (should (string-match-p
-               "(\"contexture-menu\" \"contexture-marks\" \"contexture\") t t)" text))
+               "(\"contexture-menu\" \"contexture-marks\" \"contexture\" \"contexture-generated\") t t)" text))
       (should (string-match-p "error.*t\\'" text)))))
 
 (ert-deftest contexture-menu-heading-shows-context-items-and-tokens ()

@@ -152,7 +152,7 @@ PROCESS is the number of the agent's process."
       (llm-ert-wait-for (not (member title (contexture-sessions-tests--titles))))
       (contexture-sessions-tests--import)
       (should-not (member title (contexture-sessions-tests--titles)))
-      (contexture-request 'restore-session (list :session title))
+      (contexture-request 'delete-session (list :session title :deleted :false))
       (llm-ert-wait-for (member title (contexture-sessions-tests--titles))))))
 
 (ert-deftest contexture-sessions-copies-facts-into-a-new-conversation ()

@@ -46,7 +46,7 @@
 (load-set (:name "s" :manager "n") (has ":ids"))
 (drop-set (:name "s") (has "s"))
 (undo (:manager "n") (has "load-set"))
-(next-changes (:manager "n") (has ":next-redo"))
+(list-operations (:manager "n") (has ":next"))
 (redo (:manager "n") (has ":redone"))
 (remove-items (:id "ctx-1") (has ":removed"))
 (clear-context nil (has ":removed"))

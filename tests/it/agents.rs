@@ -158,12 +158,12 @@ fn what_waits_can_be_cancelled_and_undone() {
     let id = emacs.add(&manager, "the mark");
     assert!(prompted(&home, "app", "one").contains("mark"));
     let number = send(&mut emacs, &home, &manager, &id);
-    let cancel = format!("(:number {number})");
-    assert_eq!(emacs.ok("cancel-push", &cancel)["cancelled"], true);
-    assert!(is_nil(&emacs.ok("cancel-push", &cancel)["cancelled"]));
+    let cancel = format!("(:cancel ({number}))");
+    assert_eq!(emacs.ok("push-next", &cancel)["numbers"][0], number);
+    assert!(is_nil(&emacs.ok("push-next", &cancel)["numbers"]));
     let of = format!("(:manager {})", quoted(&manager));
     send(&mut emacs, &home, &manager, &id);
-    assert_eq!(emacs.ok("next-changes", &of)["next_undo"]["method"], "push-next");
+    assert_eq!(emacs.ok("list-operations", &of)[0]["method"], "push-next");
     assert_eq!(emacs.ok("undo", &of)["undone"], "push-next");
     assert!(waiting(&mut emacs).is_empty());
     assert_eq!(prompted(&home, "app", "one"), "");

@@ -104,7 +104,7 @@ fn what_takes_the_question_away_is_refused_while_a_chat_runs() {
     client.ok("checkpoint", "nil");
     client.ok("chat", "(:content \"two\")");
     client.ok("rollback", "nil");
-    client.ok("undo-rollback", "nil");
+    client.ok("undo", "(:session \"s\")");
     let id = client.send("chat", "(:content \"hang\" :request-key \"k\")");
     while client.notification("progress")["text"] != "begun" {}
     let mut other = server.unix(Dialect::Native);
@@ -112,8 +112,9 @@ fn what_takes_the_question_away_is_refused_while_a_chat_runs() {
     let before = asked(&mut other);
     for (method, params) in [
         ("rollback", ""),
-        ("undo-rollback", ""),
-        ("restore-revision", ":revision 0"),
+        ("undo", ""),
+        ("redo", ""),
+        ("restore", ":operation 0"),
         ("summarize-session", ":keep-messages 0"),
         ("process-turn", ":content \"x\""),
         ("chat", ":content \"x\""),
@@ -128,7 +129,7 @@ fn what_takes_the_question_away_is_refused_while_a_chat_runs() {
     let error = client.reply(id).unwrap_err();
     assert_eq!(error.code, -32800);
     assert_eq!((&error.data["kind"], error.data["id"].is_string()), (&"cancelled".into(), true));
-    other.ok("restore-session", "(:session \"s\")");
+    other.ok("delete-session", "(:session \"s\" :deleted :false)");
     other.ok("rollback", "(:session \"s\")");
 }
 
@@ -250,13 +251,13 @@ fn a_subscription_by_name_is_for_the_name_and_one_by_id_for_the_session() {
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
     client.ok("subscribe", "(:topics (:session-changed) :sessions (\"a\"))");
-    client.ok("rename-session", "(:session \"ses-1\" :name \"b\")");
+    client.ok("configure-session", "(:session \"ses-1\" :name \"b\")");
     client.ok("add-message", "(:session \"ses-1\" :content \"x\")");
     client.ok("open-session", "(:name \"a\")");
     // The session that has the name now is another.
     assert_eq!(client.notification("session-changed")["session_id"], "ses-2");
     client.ok("subscribe", "(:topics (:session-changed) :sessions (\"ses-1\"))");
-    client.ok("rename-session", "(:session \"ses-1\" :name \"c\")");
+    client.ok("configure-session", "(:session \"ses-1\" :name \"c\")");
     assert_eq!(client.notification("session-changed")["session"], "c");
 }
 
@@ -265,10 +266,13 @@ fn restoring_a_session_that_is_not_deleted_says_that_nothing_was_done() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
-    assert!(is_nil(&client.ok("restore-session", "(:session \"a\")")["restored"]));
+    assert!(is_nil(&client.ok("delete-session", "(:session \"a\" :deleted :false)")["restored"]));
     client.ok("delete-session", "(:session \"a\")");
-    assert_eq!(client.ok("restore-session", "(:session \"a\")")["restored"], true);
-    assert_eq!(client.fails("restore-session", "(:session \"z\")").kind(), "no-such-session");
+    assert_eq!(client.ok("delete-session", "(:session \"a\" :deleted :false)")["restored"], true);
+    assert_eq!(
+        client.fails("delete-session", "(:session \"z\" :deleted :false)").kind(),
+        "no-such-session"
+    );
 }
 
 #[test]
@@ -347,7 +351,7 @@ fn the_first_page_has_the_newest_and_says_that_a_limit_was_hit() {
     let all = client.ok("usage-log", "nil")["windows"].as_array().unwrap().clone();
     let page = client.ok("usage-log", "(:limit 1)");
     assert_eq!((&page["windows"][0], &page["left"]), (all.last().unwrap(), &2.into()));
-    let page = client.ok("list-checkpoints", "(:max-bytes 1024)");
+    let page = client.ok("list-operations", "(:session \"a\" :checkpoints t :max-bytes 1024)");
     assert!(page["items"][0]["message"].as_str().unwrap().starts_with("2 "), "{page}");
     let moved = client.ok("add-item", "(:content \"1\")");
     client.ok("add-item", "(:content \"2\")");

@@ -316,6 +316,7 @@ impl<'a> Talk<'a> {
         let (method, _) = step.split_once(' ').unwrap_or((step, "()"));
         let known = &self.document["methods"][method]["params"]["properties"];
         let is_about_all = step.contains(":managers")
+            || step.contains(":messages")
             || (["usage-log", "list-notes"].contains(&method) && !step.contains(":session"));
         if known.get("since").is_none() || is_about_all || step.contains(":cursor") {
             return;

@@ -128,10 +128,10 @@ fn a_call_does_what_its_method_does() {
     assert_eq!(client.ok("session-stats", "nil")["items"], pruned["stats"]["items_kept"]);
     let history: String = (0..40).map(|n| format!("(:content \"message {n}\")")).collect();
     let both = [
-        ("prune-context", ":max-tokens 60", "prune-messages", ":keep-tokens 60"),
-        ("auto-manage-context", "", "prune-messages", ":if-needed t"),
-        ("summarize-context", ":max-items 3", "summarize-messages", ":keep-messages 3"),
-        ("context-stats", "", "message-stats", ""),
+        ("prune-context", ":max-tokens 60", "prune-session", ":keep-tokens 60"),
+        ("auto-manage-context", "", "prune-session", ":if-needed t"),
+        ("summarize-context", ":max-items 3", "summarize-session", ":keep-messages 3"),
+        ("context-stats", "", "session-stats", ""),
     ];
     for (name, params, method, more) in both {
         let given = |params: &str| format!("(:messages ({history}) {params})");

@@ -298,7 +298,7 @@ fn an_embedded_element_reads_with_its_token_and_changes_nothing() {
     assert!(status == 200 && answer.contains("\"session\":\"s\""), "{answer}");
     assert_eq!(header(&answer, "access-control-allow-origin"), Some("https://wiki.example"));
     assert!(!answer.to_lowercase().contains("access-control-allow-credentials"));
-    for method in ["add-item", "approve", "pin-message", "prune-session", "undo-session"] {
+    for method in ["add-item", "approve", "pin-message", "prune-session", "undo"] {
         assert_eq!(board.call(&embedded, method, &json!({ "dry_run": true })).0, 403, "{method}");
     }
     // A window is always a dry run.
@@ -381,7 +381,7 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
     };
     let dry = prune(true);
     assert_eq!(board.reply("session-stats", &about)["tokens"], before["tokens"]);
-    assert!(is_nil(&board.reply("list-revisions", &about)));
+    assert!(is_nil(&board.reply("list-operations", &about)));
     let done = prune(false);
     assert_eq!((&dry["removed"], &dry["stats"]), (&done["removed"], &done["stats"]));
     // A call goes with its result.
@@ -394,17 +394,17 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
         assert!(removed.contains(&format!("msg-{}", call + 1)), "{removed:?}");
     }
     // The step has a number, and its undo says what comes back.
-    assert_eq!(board.reply("list-revisions", &about)[0]["revision"], 1);
+    assert_eq!(board.reply("list-operations", &about)[0]["operation"], 1);
     let undo = json!({ "session": "s", "dry_run": true });
-    let dry = board.reply("undo-session", &undo);
-    assert_eq!((&dry["returned"], &dry["left"]), (&done["removed"], &json!([])));
-    let again = board.reply("undo-session", &undo);
+    let dry = board.reply("undo", &undo);
+    assert_eq!((&dry["returned"], &dry["left"]), (&done["removed"], &Json::Null));
+    let again = board.reply("undo", &undo);
     assert_eq!(again, dry, "looking changes nothing");
-    let restored = json!({ "session": "s", "revision": 0, "dry_run": true });
-    assert_eq!(board.reply("restore-revision", &restored)["revision"], 2);
-    board.reply("undo-session", &about);
+    let restored = json!({ "session": "s", "operation": 0, "dry_run": true });
+    assert_eq!(board.reply("restore", &restored)["returned"], done["removed"]);
+    board.reply("undo", &about);
     assert_eq!(board.reply("session-stats", &about)["tokens"], before["tokens"]);
-    let redone = board.reply("redo-session", &undo);
+    let redone = board.reply("redo", &undo);
     assert_eq!(redone["left"], done["removed"]);
     // A summary says what it would save, and a short history is not summarized at all.
     let summary = json!({ "session": "s", "keep_messages": 4, "dry_run": true });

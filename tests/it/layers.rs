@@ -320,7 +320,7 @@ fn windows_show_the_layers_of_their_session() {
     client.ok("configure-session", "(:session \"s\" :managers (\"other\"))");
     let row = client.ok("list-sessions", "(:current t)")[0].clone();
     assert_eq!((&row["managers"][0], &row["managers"][1]), (&"other".into(), &own.as_str().into()));
-    let fork = client.ok("fork-session", "(:session \"s\")");
+    let fork = client.ok("open-session", "(:fork-of \"s\")");
     assert_eq!(fork["managers"][0], "other");
     client.end();
 }

@@ -100,7 +100,7 @@ async fn a_conversation_goes_on_where_it_was() {
     let conversation = open().await.unwrap();
     conversation.process_turn("two").await.unwrap();
     assert_eq!(conversation.rollback(None).await.unwrap().turns_lost, 1);
-    assert_eq!(conversation.undo_rollback().await.unwrap().turns_restored, 1);
+    assert_eq!(conversation.undo_view().await.unwrap().turns_restored, 1);
     let messages = conversation.messages().await.unwrap();
     let words: Vec<&str> = messages.iter().map(|message| &*message.content).collect();
     assert_eq!(words, ["one", "re one", "two"]);
@@ -488,7 +488,7 @@ async fn a_server_undoes_what_the_library_pruned() {
     }
     assert!(!conversation.prune(Some(200)).await.unwrap().removed.is_empty());
     conversation.close().await;
-    let undone = home.stdio(&[]).ok("undo-session", "(:session \"a\")");
+    let undone = home.stdio(&[]).ok("undo", "(:session \"a\")");
     assert_eq!(undone["undone"], "prune-session");
 }
 

@@ -120,7 +120,7 @@ fn the_notes_of_the_turn_before_are_built_upon() {
     assert!(text(&rows[0]["prompt"]).starts_with("NOTES so far [noted once] said"), "{}", rows[0]);
 
     // A fork goes on from them, and a rollback behind the turn forgets them.
-    client.ok("fork-session", "(:session \"s\" :name \"fork\")");
+    client.ok("open-session", "(:fork-of \"s\" :name \"fork\")");
     let shown = client.ok("take-notes", "(:session \"fork\" :template \"mine\" :dry-run t)");
     assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
     client.ok("open-session", "(:create nil :name \"s\")");
@@ -377,7 +377,7 @@ fn a_fork_has_the_notes_of_where_it_was_taken_however_many_came_after() {
         client.ok("chat", &format!("(:content \"later question {turn}\")"));
     }
     let from = text(&checkpoint["checkpoint"]).to_owned();
-    client.ok("fork-session", &format!("(:session \"s\" :checkpoint {from:?} :name \"fork\")"));
+    client.ok("open-session", &format!("(:fork-of \"s\" :checkpoint {from:?} :name \"fork\")"));
     let shown = client.ok("take-notes", "(:session \"fork\" :template \"mine\" :dry-run t)");
     assert!(text(&shown["prompt"]).starts_with("NOTES so far [noted once] said"), "{shown}");
 }

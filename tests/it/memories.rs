@@ -177,7 +177,7 @@ fn what_was_pruned_comes_back_by_grounding_but_not_what_is_still_in_view() {
     let last = window["parts"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["section"], &last["role"]), (&"grounding".into(), &"system".into()));
     // Once the messages are back themselves, they are not brought in twice.
-    client.ok("restore-revision", "(:revision 0)");
+    client.ok("restore", "(:session \"a\" :operation 0)");
     let done = client.ok("process-turn", "(:content \"where is the vault key?\")");
     assert!(is_nil(&done["grounding_used"]), "{done}");
     // It can be turned off.

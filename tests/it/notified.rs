@@ -40,8 +40,7 @@ fn redraw(client: &mut Client) {
         ("usage-log", "nil"),
         ("list-sessions", "nil"),
         ("list-managers", "nil"),
-        ("list-checkpoints", "nil"),
-        ("list-revisions", "nil"),
+        ("list-operations", "nil"),
         ("list-sessions", "(:current t)"),
         ("server-info", "nil"),
     ] {
@@ -132,7 +131,7 @@ fn a_client_is_told_only_of_the_managers_and_sessions_that_it_names() {
     );
     client.add("other", "x");
     client.ok("add-message", "(:session \"b\" :content \"x\")");
-    client.ok("rename-session", "(:session \"a\" :name \"renamed\")");
+    client.ok("configure-session", "(:session \"a\" :name \"renamed\")");
     client.ok("open-session", "(:name \"c\")");
     client.add("m", "x");
     let told: Vec<(String, String)> = (0..3)

@@ -111,7 +111,7 @@ fn every_list_is_answered_in_pages_with_everything_once() {
                 let _ = client.call("add-message", "(:session \"a\" :content \"new\")");
                 let _ = client.call("remember", "(:content \"new\")");
                 let _ = client.call(
-                    "rename-session",
+                    "configure-session",
                     &format!(
                         "(:session \"ses-{}\" :name \"r{dialect:?}{method}{number}\")",
                         150 + number
@@ -136,7 +136,7 @@ fn other_readings_are_never_longer_than_a_page_either() {
         ("explain-window", "(:explain t :limit 2)"),
         ("usage-log", "nil"),
         ("search-sessions", "(:query \"words\" :limit 1000)"),
-        ("list-revisions", "nil"),
+        ("list-operations", "(:session \"a\")"),
         ("list-managers", "nil"),
         ("list-sets", "nil"),
         ("list-notes", "nil"),

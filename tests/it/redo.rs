@@ -15,11 +15,11 @@ fn what_was_undone_is_redone_after_a_restart() {
     }
     client.end();
     let mut client = home.stdio(&[]);
-    let next = client.ok("next-changes", "(:manager \"m\")");
-    assert_eq!(
-        (&next["next_undo"]["method"], &next["next_redo"]["count"]),
-        (&"add-item".into(), &1.into())
-    );
+    let next = client.ok("list-operations", "(:manager \"m\" :next t :since 0)");
+    let lines = next["items"].as_array().unwrap();
+    let [redo, undo] = &lines[..] else { panic!("{next}") };
+    assert_eq!((&redo["next"], &redo["count"]), (&"redo".into(), &1.into()));
+    assert_eq!((&undo["next"], &undo["method"]), (&"undo".into(), &"add-item".into()));
     let mut version = next["version"].as_u64().unwrap();
     for expected in [&["a", "b"][..], &["a", "b", "c"], &[]] {
         version = {

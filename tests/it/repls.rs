@@ -109,7 +109,7 @@ fn a_repl_moves_nobody_to_its_session() {
     // Nor does it move by what others do.
     client.ok("open-session", &format!("(:create nil :name {second:?})"));
     assert_eq!(sly.types([1, 7], "four"), first);
-    client.ok("rename-session", &format!("(:session {first:?} :name \"renamed\")"));
+    client.ok("configure-session", &format!("(:session {first:?} :name \"renamed\")"));
     assert_eq!(sly.types([1, 7], "five"), "renamed");
     assert_eq!(said(&mut client, "renamed"), ["one", "four", "five"]);
     client.ok("delete-session", "(:session \"renamed\")");

@@ -35,7 +35,7 @@ fn budgets_are_checked() {
         ("search-sessions", "(:query \"a\" :limit -1)"),
         ("ground-query", "(:query \"a\" :limit -1)"),
         ("usage-log", "(:limit -5)"),
-        ("restore-revision", "(:revision -1)"),
+        ("restore", "(:session \"a\" :operation -1)"),
         ("configure-session", "(:max-tokens -1)"),
         ("process-turn", "(:content \"a\" :coherence 1.5)"),
         ("process-turn", "(:content \"a\" :coherence -0.1)"),
@@ -50,7 +50,7 @@ fn budgets_are_checked() {
             ("ground-query", ":query \"hello\""),
             ("list-memories", ""),
             ("usage-log", ""),
-            ("list-revisions", ""),
+            ("list-operations", ":session \"a\""),
             ("explain-window", ""),
         ] {
             client.ok(method, &format!("({params} :limit {limit})"));
@@ -184,19 +184,19 @@ fn ids_of_other_kinds_are_refused_by_name() {
         let error = client.fails("get-messages", &format!("(:session \"ses-{number}\")"));
         assert_eq!(error.kind(), "no-such-session");
         assert_eq!(error.data["known"], Json::from(vec!["a"]));
-        for method in ["rollback", "fork-session"] {
-            let error = client.fails(method, &format!("(:checkpoint \"chk-{number}\")"));
+        for (method, of) in [("rollback", ""), ("open-session", ":fork-of \"a\"")] {
+            let error = client.fails(method, &format!("({of} :checkpoint \"chk-{number}\")"));
             assert_eq!(error.kind(), "no-checkpoint", "{}", error.message);
         }
         let error = client.fails("forget", &format!("(:id \"mem-{number}\")"));
         assert_eq!(error.kind(), "no-such-memory", "{}", error.message);
-        for method in ["restore-session", "delete-session", "session-stats"] {
+        for method in ["delete-session", "session-stats"] {
             let error = client.fails(method, &format!("(:session \"ses-{number}\")"));
             assert_eq!(error.kind(), "no-such-session", "{}", error.message);
         }
     }
-    let error = client.fails("restore-revision", &format!("(:revision {})", i64::MAX));
-    assert_eq!(error.kind(), "no-such-revision");
+    let error = client.fails("restore", &format!("(:session \"a\" :operation {})", i64::MAX));
+    assert_eq!(error.kind(), "no-such-operation");
     for (method, params) in [
         ("rollback", "(:checkpoint \"msg-1\")"),
         ("rollback", "(:checkpoint \"chk-x\")"),
@@ -256,8 +256,8 @@ fn names_may_be_anything_of_up_to_1024_bytes() {
         let name = quoted(name);
         client.ok("open-session", &format!("(:name {name} :project {name})"));
         client.ok("process-turn", &format!("(:content {name} :session {name})"));
-        client.ok("rename-session", &format!("(:session {name} :name \"x\")"));
-        client.ok("rename-session", &format!("(:session \"x\" :name {name})"));
+        client.ok("configure-session", &format!("(:session {name} :name \"x\")"));
+        client.ok("configure-session", &format!("(:session \"x\" :name {name})"));
         client.ok("checkpoint", &format!("(:message {name})"));
         client.ok("remember", &format!("(:content {name} :session {name})"));
         client.ok("export-session", "nil");
@@ -277,7 +277,7 @@ fn names_may_be_anything_of_up_to_1024_bytes() {
         let messages = client.ok("get-messages", &format!("(:session {})", quoted(name)));
         assert_eq!(messages[0]["content"], name);
         client.ok("delete-session", &format!("(:session {})", quoted(name)));
-        client.ok("restore-session", &format!("(:session {})", quoted(name)));
+        client.ok("delete-session", &format!("(:session {} :deleted :false)", quoted(name)));
     }
     for wrong in [String::new(), format!("{long}x")] {
         let error = client.fails("open-session", &format!("(:name {})", quoted(&wrong)));
@@ -397,7 +397,7 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
     }
     client.ok("checkpoint", "nil");
     let before = client.ok("get-messages", "(:view :log)");
-    let revisions = client.ok("list-revisions", "nil");
+    let revisions = client.ok("list-operations", "(:session \"a\")");
     limit_files(&mut client, Some(1));
     for (method, params) in [
         ("process-turn", "(:content \"lost\")"),
@@ -406,9 +406,9 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
         ("rollback", "nil"),
         ("checkpoint", "nil"),
         ("open-session", "(:name \"lost\")"),
-        ("fork-session", "(:name \"lost\")"),
+        ("open-session", "(:fork-of \"a\" :name \"lost\")"),
         ("remember", "(:content \"lost\")"),
-        ("rename-session", "(:session \"a\" :name \"lost\")"),
+        ("configure-session", "(:session \"a\" :name \"lost\")"),
         ("delete-session", "(:session \"a\")"),
     ] {
         let error = client.fails(method, params);
@@ -418,7 +418,7 @@ fn a_store_that_is_full_fails_the_call_and_nothing_is_half_written() {
     client.ok("build-context", "nil");
     assert_eq!(client.ok("list-sessions", "(:current t)")[0]["session"], "a");
     assert_eq!(client.ok("get-messages", "(:view :log)"), before);
-    assert_eq!(client.ok("list-revisions", "nil"), revisions);
+    assert_eq!(client.ok("list-operations", "(:session \"a\")"), revisions);
     limit_files(&mut client, None);
     let done = client.ok("process-turn", "(:content \"after\")");
     assert_eq!((&done["id"], &done["turn"]), (&"msg-21".into(), &21.into()));

@@ -33,7 +33,7 @@ fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_resta
     assert!(is_nil(&client.ok("open-session", "(:name \"a\")")["created_now"]));
     assert_eq!(client.ok("open-session", "(:name \"ses-2\")")["session"], "conversation-2");
     assert_eq!(client.ok("list-sessions", "(:current t)")[0]["messages"], 1);
-    client.ok("rename-session", "(:session \"ses-2\" :name \"b\")");
+    client.ok("configure-session", "(:session \"ses-2\" :name \"b\")");
     assert_eq!(names(&client.ok("list-sessions", "(:project \"/srv/a\")")), ["a"]);
     client.ok("open-session", "(:create nil :name \"a\")");
     assert!(client.ok("delete-session", "(:session \"a\")")["deleted"].is_number());
@@ -44,9 +44,9 @@ fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_resta
     assert_eq!(names(&client.ok("list-sessions", "(:deleted t)")).len(), 2);
     let gone = client.fails("get-messages", "(:session \"a\")");
     assert_eq!((gone.kind(), &gone.data["known"][0]), ("no-such-session", &"b".into()));
-    client.ok("restore-session", "(:session \"a\")");
+    client.ok("delete-session", "(:session \"a\" :deleted :false)");
     // One that is there already is as it should be.
-    client.ok("restore-session", "(:session \"a\")");
+    client.ok("delete-session", "(:session \"a\" :deleted :false)");
     assert_eq!(names(&client.ok("list-sessions", "nil")).len(), 2);
     assert_eq!(contents(&mut client, "(:session \"b\")"), ["hello"]);
     client.end();
@@ -63,12 +63,12 @@ fn deleting_and_restoring_tell_what_there_is() {
     client.ok("open-session", "(:name \"a\")");
     client.ok("delete-session", "(:session \"a\")");
     client.ok("open-session", "(:name \"a\")");
-    let taken = client.fails("restore-session", "(:session \"ses-1\")");
+    let taken = client.fails("delete-session", "(:session \"ses-1\" :deleted :false)");
     assert_eq!((taken.kind(), &taken.data["session"]), ("session-exists", &"a".into()));
-    let other = client.fails("restore-session", "(:session \"z\")");
+    let other = client.fails("delete-session", "(:session \"z\" :deleted :false)");
     assert_eq!(other.message, "no deleted session \"z\"; the only deleted session is \"a\"");
     assert_eq!(other.data["known"][0], "a");
-    let taken = client.fails("rename-session", "(:session \"ses-2\" :name \"ses-7\")");
+    let taken = client.fails("configure-session", "(:session \"ses-2\" :name \"ses-7\")");
     assert_eq!(taken.param(), "name");
     let missing = client.fails("open-session", "(:name \"ses-9\")");
     assert_eq!(missing.kind(), "no-such-session");
@@ -249,12 +249,12 @@ fn checkpoints_are_gone_back_to_and_that_is_undone() {
     client.end();
     let mut client = home.stdio(&[]);
     assert_eq!(client.ok("checkpoint", "nil")["turn"], 2);
-    let undone = client.ok("undo-rollback", "nil");
+    let undone = client.ok("undo", "(:session \"a\")");
     assert_eq!((&undone["turns_restored"], &undone["turns_lost"]), (&2.into(), &1.into()));
     assert_eq!(contents(&mut client, "nil"), ["one", "uno", "two", "three"]);
     assert_eq!(client.contents(&manager), ["then", "later"]);
-    let rows = client.ok("list-checkpoints", "nil");
-    assert_eq!((&rows[0]["message"], &rows[0]["turn"]), (&"a start".into(), &1.into()));
+    let rows = client.ok("list-operations", "(:session \"a\" :checkpoints t)");
+    assert_eq!((&rows[1]["message"], &rows[1]["turn"]), (&"a start".into(), &1.into()));
     let unknown = client.fails("rollback", "(:checkpoint \"chk-9\")");
     assert_eq!(unknown.data["known"], Json::from(vec!["chk-1", "chk-2"]));
     client.end();
@@ -270,7 +270,7 @@ fn a_session_is_forked_at_a_checkpoint_with_copies_of_its_items() {
     say(&mut client, "user", "one");
     client.ok("checkpoint", "nil");
     say(&mut client, "user", "two");
-    let fork = client.ok("fork-session", "(:checkpoint \"chk-1\" :name \"b\")");
+    let fork = client.ok("open-session", "(:fork-of \"a\" :checkpoint \"chk-1\" :name \"b\")");
     assert_eq!((&fork["forked_from"], &fork["shared_messages"]), (&"ses-1".into(), &1.into()));
     say(&mut client, "user", "another");
     let its_own = fork["manager"].as_str().unwrap().to_owned();
@@ -305,7 +305,7 @@ fn without_versions_there_are_no_checkpoints() {
 }
 
 #[test]
-fn every_change_of_view_is_a_revision_that_can_be_restored() {
+fn every_change_of_view_is_an_operation_that_can_be_restored() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"a\")");
@@ -318,20 +318,20 @@ fn every_change_of_view_is_a_revision_that_can_be_restored() {
     let pruned = contents(&mut client, "(:view :view)");
     client.ok("summarize-context", "(:max-items 4)");
     say(&mut client, "user", "since then");
-    let rows = client.ok("list-revisions", "nil");
+    let rows = client.ok("list-operations", "(:session \"a\")");
     let methods: Vec<_> =
         rows.as_array().unwrap().iter().map(|row| row["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["summarize-session", "prune-session"]);
-    client.ok("restore-revision", "(:revision 1)");
+    client.ok("restore", "(:session \"a\" :operation 1)");
     let and = |mut contents: Vec<String>, last: &str| {
         contents.push(last.to_owned());
         contents
     };
     assert_eq!(contents(&mut client, "(:view :view)"), and(pruned, "since then"));
-    client.ok("restore-revision", "(:revision 0)");
+    client.ok("restore", "(:session \"a\" :operation 0)");
     assert_eq!(contents(&mut client, "(:view :view)"), and(before, "since then"));
-    let error = client.fails("restore-revision", "(:revision 99)");
-    assert_eq!((error.kind(), &error.data["newest"]), ("no-such-revision", &4.into()));
+    let error = client.fails("restore", "(:session \"a\" :operation 99)");
+    assert_eq!((error.kind(), &error.data["newest"]), ("no-such-operation", &4.into()));
     client.end();
 }
 

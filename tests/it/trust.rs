@@ -165,8 +165,14 @@ fn a_projects_templates_count_from_its_trust_to_its_revocation() {
     assert_eq!(listed(&mut client, &project), counts(false));
     assert_eq!(client.ok("list-trusted-projects", "nil")[0]["standing"], "other");
     clone(&project, "https://example.org/ours.git");
-    assert_eq!(client.ok("distrust-project", &params(&project))["was_trusted"], true);
-    assert_ne!(client.ok("distrust-project", &params(&project))["was_trusted"], true);
+    assert_eq!(
+        client.ok("trust-project", &format!("(:trusted :false {}", &params(&project)[1..]))["was_trusted"],
+        true
+    );
+    assert_ne!(
+        client.ok("trust-project", &format!("(:trusted :false {}", &params(&project)[1..]))["was_trusted"],
+        true
+    );
     assert_eq!(listed(&mut client, &project), counts(false));
 }
 
@@ -220,11 +226,9 @@ fn nobody_trusts_over_tcp() {
     let project = project(&home);
     let server = home.listening(&[]);
     let mut client = server.tcp(Dialect::Native);
-    for (method, given) in [
-        ("trust-project", params(&project)),
-        ("distrust-project", params(&project)),
-        ("list-trusted-projects", "nil".to_owned()),
-    ] {
+    for (method, given) in
+        [("trust-project", params(&project)), ("list-trusted-projects", "nil".to_owned())]
+    {
         assert_eq!(client.fails(method, &given).kind(), "not-allowed", "{method}");
     }
     assert!(listed(&mut client, &project).iter().all(|(_, counts)| !*counts));

@@ -75,10 +75,9 @@ impl Known {
     }
 
     fn undo_rollback(&mut self, client: &mut Client) {
-        client.ok("undo-rollback", "nil");
+        client.ok("undo", "(:session \"long\")");
         self.conversation = self.before_rollback.take().unwrap();
         self.check_conversation(client);
-        assert_eq!(client.fails("undo-rollback", "nil").kind(), "no-rollback");
     }
 
     #[track_caller]
@@ -210,9 +209,10 @@ fn crash(home: &Home, mut client: Client, known: &mut Known) -> Client {
 }
 
 fn check_checkpoints(client: &mut Client, known: &Known) {
-    let listed = client.ok("list-checkpoints", "nil");
+    let listed = client.ok("list-operations", "(:session \"long\" :checkpoints t)");
     let listed = listed.as_array().unwrap();
-    let names: Vec<&str> = listed.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let names = listed.iter().rev().map(|row| row["checkpoint"].as_str().unwrap());
+    let names: Vec<&str> = names.collect();
     let expected: Vec<&str> = known.checkpoints.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, expected);
     for row in listed.iter().filter(|row| row["automatic"] == true) {
@@ -223,7 +223,7 @@ fn check_checkpoints(client: &mut Client, known: &Known) {
     let (name, then) = &known.checkpoints[known.checkpoints.len() / 3];
     client.ok("rollback", &format!("(:checkpoint \"{name}\")"));
     assert_eq!(&numbers(&client.ok("get-messages", "nil")), then);
-    client.ok("undo-rollback", "nil");
+    client.ok("undo", "(:session \"long\")");
     known.check_conversation(client);
 }
 
@@ -326,7 +326,7 @@ fn a_turn_tells_everything_that_it_did() {
     assert_eq!(relevance.iter().find(|p| p["part"] == "relevance").unwrap()["value"], 0.0);
     let third = client.ok("process-turn", "(:content \"lion\")");
     assert_eq!(third["checkpoint_created"], "chk-1");
-    let rows = client.ok("list-checkpoints", "nil");
+    let rows = client.ok("list-operations", "(:session \"a\" :checkpoints t)");
     assert_eq!(rows[0]["message"], "Auto checkpoint at turn 2");
     assert_eq!((&rows[0]["automatic"], &rows[0]["position"]), (&true.into(), &2.into()));
 }
@@ -407,7 +407,7 @@ fn a_session_of_low_quality_is_rolled_back_when_it_is_to_be() {
     let log = client.ok("export-session", "(:format :json)");
     let said = log.to_string().matches("nonsense").count();
     assert_eq!(said, 1, "the message is logged once: {log}");
-    assert_eq!(client.ok("undo-rollback", "nil")["turns_restored"], 2);
+    assert_eq!(client.ok("undo", "(:session \"a\")")["turns_restored"], 2);
 }
 
 #[test]

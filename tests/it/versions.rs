@@ -48,7 +48,7 @@ impl Seen {
             let read = client.ok("get-messages", &of);
             let of = format!("(:session {session:?})");
             let stats = client.ok("session-stats", &of);
-            let revisions = client.ok("list-revisions", &of);
+            let revisions = client.ok("list-operations", &of);
             assert_eq!(version(&stats), version(&read));
             let sessions = client.ok("list-sessions", "nil");
             let line = sessions.as_array().unwrap().iter().find(|it| it["session"] == session);
@@ -85,7 +85,7 @@ fn change(random: &mut Random, client: &mut Client) -> Result<Json, Failure> {
         12..14 => ("add-message", format!("({session} :content \"{number}\")")),
         14 => ("checkpoint", format!("({session})")),
         15 => ("rollback", format!("({session})")),
-        16 => ("undo-rollback", format!("({session})")),
+        16 => ("undo", format!("({session})")),
         17 => (
             "pin-message",
             format!("({session} :id \"msg-1\" :pinned {})", number.is_multiple_of(2)),
@@ -157,13 +157,11 @@ const READINGS: &[(&str, &str)] = &[
     ("render-items", "(:manager \"m\")"),
     ("list-items", "(:count-only t :manager \"m\")"),
     ("list-items", "(:manager \"m\" :query \"long\")"),
-    ("next-changes", "(:manager \"m\")"),
+    ("list-operations", "(:manager \"m\")"),
     ("export-session", "(:session \"a\")"),
     ("get-messages", "(:session \"a\")"),
-    ("list-checkpoints", "(:session \"a\")"),
-    ("list-revisions", "(:session \"a\")"),
+    ("list-operations", "(:session \"a\")"),
     ("list-notes", "(:session \"a\")"),
-    ("next-session-changes", "(:session \"a\")"),
     ("build-window", "(:session \"a\")"),
     ("count-window", "(:session \"a\")"),
     ("explain-window", "(:session \"a\")"),
@@ -283,9 +281,9 @@ fn a_change_of_another_version_is_a_conflict_and_does_nothing() {
         assert_eq!(client.fails("add-message", &say).data["version"], version(&said));
         assert_eq!(client.ok("get-messages", "nil").as_array().unwrap().len(), 1);
         let deleted = client.ok("delete-session", "(:session \"a\")");
-        let restore = |expected| format!("(:session \"a\" :if-version {expected})");
-        assert_eq!(client.fails("restore-session", &restore(expected)).kind(), "conflict");
-        client.ok("restore-session", &restore(version(&deleted)));
+        let restore = |expected| format!("(:session \"a\" :deleted nil :if-version {expected})");
+        assert_eq!(client.fails("delete-session", &restore(expected)).kind(), "conflict");
+        client.ok("delete-session", &restore(version(&deleted)));
         assert_eq!(client.fails("list-items", "(:managers (\"m\") :since 1)").param(), "since");
     }
 }
@@ -335,7 +333,7 @@ fn a_notification_has_the_version_that_a_reading_has() {
     assert_eq!(client.notification("checkpoint-created")["version"], version(&taken));
     let said = client.ok("add-message", "(:content \"x\")");
     assert_eq!(client.notification("session-changed")["version"], version(&said));
-    let forked = client.ok("fork-session", "(:name \"b\")");
+    let forked = client.ok("open-session", "(:fork-of \"a\" :name \"b\")");
     assert_eq!(client.notification("session-changed")["version"], version(&forked));
     assert_eq!(version(&client.ok("list-sessions", "(:current t)")[0]), version(&forked));
 }

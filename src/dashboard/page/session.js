@@ -3,11 +3,10 @@
 const TABS = { window: 'Window', timeline: 'Timeline', turns: 'Turns', waste: 'Waste' };
 const METHODS = {
   'prune-session': 'shortening', 'summarize-session': 'summary', 'pin-message': 'pin', rollback: 'return to a checkpoint',
-  'restore-revision': 'restored view', 'undo-session': 'undo', 'redo-session': 'redo', 'undo-rollback': 'undone return',
-  'process-turn': 'summary of a turn',
+  restore: 'restored view',
 };
 /** Methods that are to make the window smaller. */
-const FOLDS = ['prune-session', 'summarize-session', 'process-turn'];
+const FOLDS = ['prune-session', 'summarize-session'];
 const step = (method) => METHODS[method] ?? method;
 /** Number of turns in the table, and of texts in which uses of results are looked for. */
 const TURNS = 200;
@@ -126,18 +125,18 @@ function shortening(element, only) {
 }
 
 /** The plan of an undo, or of a redo. */
-function undoing(element, method = 'undo-session') {
+function undoing(element, method = 'undo') {
   return {
-    title: method === 'undo-session' ? 'Undo the last step' : 'Redo the step', confirm: method === 'undo-session' ? 'Undo' : 'Redo',
+    title: method === 'undo' ? 'Undo the last step' : 'Redo the step', confirm: method === 'undo' ? 'Undo' : 'Redo',
     async look() {
-      const dry = await element.call(method, { ...element.about, dry_run: true });
+      const dry = await element.call(method, { ...element.named, dry_run: true });
       return { lines: [`The last step is a ${step(dry.undone ?? dry.redone)}.`,
         `${many(dry.returned?.length ?? 0, 'message')} come back into view${list(dry.returned)}; ${number(dry.left?.length ?? 0)} leave it${list(dry.left)}.`,
         cacheCost(element.log ?? [], [...(dry.returned ?? []), ...(dry.left ?? [])])] };
     },
-    run: (envelope) => element.call(method, { ...element.about, ...envelope }),
-    done: (result) => `${result.undone ? 'Undone' : 'Redone'}: ${step(result.undone ?? result.redone)}. ${many(result.messages, 'message')} in view.`,
-    undo: () => undoing(element, method === 'undo-session' ? 'redo-session' : 'undo-session'),
+    run: (envelope) => element.call(method, { ...element.named, ...envelope }),
+    done: (result) => `${result.undone ? 'Undone' : 'Redone'}: ${step(result.undone ?? result.redone)}. ${many(result.count, 'message')} in view.`,
+    undo: () => undoing(element, method === 'undo' ? 'redo' : 'undo'),
   };
 }
 
@@ -167,11 +166,11 @@ function returning(element, revision) {
   return {
     title: `Restore the view before step ${revision}`, confirm: 'Restore', undo: () => undoing(element),
     async look() {
-      const dry = await element.call('restore-revision', { ...element.about, revision: revision - 1, dry_run: true });
-      return { lines: [`The view of revision ${dry.restored} becomes revision ${dry.revision}.`, 'Messages that came since stay.'] };
+      const dry = await element.call('restore', { ...element.named, operation: revision - 1, dry_run: true });
+      return { lines: [`${many(dry.returned?.length ?? 0, 'message')} come back into view; ${number(dry.left?.length ?? 0)} leave it.`, 'Messages that came since stay.'] };
     },
-    run: (envelope) => element.call('restore-revision', { ...element.about, revision: revision - 1, ...envelope }),
-    done: (result) => `Restored revision ${result.restored}.`,
+    run: (envelope) => element.call('restore', { ...element.named, operation: revision - 1, ...envelope }),
+    done: (result) => `Restored. ${many(result.count, 'message')} in view.`,
   };
 }
 
@@ -204,13 +203,16 @@ class Session extends Live {
   async load() {
     const about = this.about;
     if (this.session && this.window.session !== this.session) this.window.setAttribute('session', this.session);
-    const [stats, usage, revisions, checkpoints, next, waiting] = await Promise.all([
-      this.call('session-stats', about).catch(none), this.call('usage-log', { ...about, limit: TURNS }).catch(none),
-      this.call('list-revisions', about).catch(none), this.call('list-checkpoints', about).catch(none),
-      this.call('next-session-changes', about).catch(none), this.call('list-approvals'),
+    const first = this.call('session-stats', about).catch(none);
+    const named = { session: this.session ?? (await first)?.session };
+    const operations = (more) => named.session && this.call('list-operations', { ...named, ...more }).catch(none);
+    const [stats, usage, revisions, checkpoints, following, waiting] = await Promise.all([
+      first, this.call('usage-log', { ...about, limit: TURNS }).catch(none), operations(),
+      operations({ checkpoints: true }), operations({ next: true }), this.call('list-approvals'),
     ]);
-    const undo = next?.next_undo && await this.call('undo-session', { ...about, dry_run: true }).catch(() => undefined);
-    Object.assign(this, { stats, usage, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
+    const next = Object.fromEntries((following ?? []).map((it) => [it.next, it]));
+    const undo = next.undo && await this.call('undo', { ...named, dry_run: true }).catch(() => undefined);
+    Object.assign(this, { stats, named, usage, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
       waiting: (waiting ?? []).filter((it) => !this.session || it.session_id === this.session || it.session === this.session) });
     this.showHead();
     this.show();
@@ -229,8 +231,8 @@ class Session extends Live {
     const buttons = this.mayChange && [
       h('button', { 'data-key': 'shorten', class: 'main', onclick: () => propose(this, shortening(this)) }, 'Shorten…'),
       h('button', { 'data-key': 'note', onclick: () => this.note() }, 'Add a note…'),
-      next?.next_undo && h('button', { 'data-key': 'undo', onclick: () => propose(this, undoing(this)) }, `Undo: ${step(next.next_undo.method)}…`),
-      next?.next_redo && h('button', { 'data-key': 'redo', onclick: () => propose(this, undoing(this, 'redo-session')) }, `Redo: ${step(next.next_redo.method)}…`),
+      next?.undo && h('button', { 'data-key': 'undo', onclick: () => propose(this, undoing(this)) }, `Undo: ${step(next.undo.method)}…`),
+      next?.redo && h('button', { 'data-key': 'redo', onclick: () => propose(this, undoing(this, 'redo')) }, `Redo: ${step(next.redo.method)}…`),
     ];
     put(this.head,
       h('h2', null, stats.session),
@@ -286,10 +288,10 @@ class Session extends Live {
         const isFold = FOLDS.includes(it.method);
         const before = size(0, it.created).pop();
         const after = size(it.created + 1, Infinity)[0];
-        return { at: it.created, order: it.revision, name: `${step(it.method)}, step ${it.revision}`, revision: it.revision,
+        return { at: it.created, order: it.operation, name: `${step(it.method)}, step ${it.operation}`, revision: it.operation,
           isFold, more: isFold && before && after ? `${fewer(before.total, after.total)}${after.total > before.total ? ' It did not shorten the window.' : ''}` : `at message ${it.position}` };
       }),
-      ...this.checkpoints.map((it) => ({ at: it.created ?? it.timestamp, order: 0, name: `checkpoint ${it.checkpoint ?? it.id}`, more: it.message ?? '' })),
+      ...this.checkpoints.map((it) => ({ at: it.created ?? it.timestamp, order: 0, name: `checkpoint ${it.checkpoint}`, more: it.message ?? '' })),
     ].sort((a, b) => b.at - a.at || b.order - a.order);
     return [
       h('h3', null, 'Windows'), chart(windows, steps), h('h3', null, 'Steps'),

@@ -40,7 +40,7 @@ class Sessions extends Live {
   }
 
   async load(told) {
-    const isWhole = !told || told.some(({ params }) => ['delete-session', 'restore-session'].includes(params.method));
+    const isWhole = !told || told.some(({ params }) => params.method === 'delete-session');
     const [list, waiting] = await Promise.all([
       this.call('list-sessions', isWhole ? {} : { limit: LATEST }),
       this.call('list-approvals'),

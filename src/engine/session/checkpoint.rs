@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::{Engine, EngineError, Event};
 use super::{Opened, SessionSettings};
 use crate::context::change::Slot;
-use crate::session::state::{Moment, Redo, Revision, State};
+use crate::session::state::{Moment, Revision, State, ViewOperation};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
 /// Result of a rollback.
@@ -19,7 +19,7 @@ pub struct RolledBack {
     pub messages_lost: u64,
 }
 
-/// Result of undoing a rollback, or of another undo or redo in a session.
+/// Number of turns that an undo or redo in a session moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Number of turns restored.
@@ -68,10 +68,11 @@ impl Engine {
         kept: Option<u64>,
     ) -> Result<RolledBack, EngineError> {
         self.settle_learned(id, "rollback")?;
-        let before = self.moment(id)?;
+        let moment = self.moment(id)?;
         let (turns, messages) = self.size_of(id)?;
+        let (method, revision) = ("rollback".to_owned(), moment.revision + 1);
         self.go_back(id, "rollback", moment_of(target), |state| {
-            state.before_rollback = Some(before);
+            state.undo = Some(ViewOperation { method, revision, moment, with_items: true });
             if let Some(kept) = kept {
                 state.active.insert(kept, kept);
             }
@@ -82,19 +83,6 @@ impl Engine {
             turns_lost: turns.saturating_sub(turns_left),
             messages_lost: messages.saturating_sub(messages_left),
         })
-    }
-
-    /// Undoes the last rollback. Messages added since the rollback leave the conversation but stay
-    /// in the log.
-    ///
-    /// # Errors
-    /// [`EngineError::NoRollback`] if there was no rollback, or it has already been undone.
-    pub fn undo_rollback(&mut self, id: u64) -> Result<Undone, EngineError> {
-        let session = self.session(id)?;
-        let Some(moment) = session.state().before_rollback else {
-            return Err(EngineError::NoRollback(self.row(id)?.name));
-        };
-        self.counting_turns(id, |engine| engine.unroll(id, "undo-rollback", moment))
     }
 
     /// Runs an operation, and returns how many turns it restored to the conversation and how many
@@ -117,15 +105,9 @@ impl Engine {
     }
 
     /// Goes back to the moment before a rollback. The rollback can be redone afterwards.
-    pub(super) fn unroll(
-        &mut self,
-        id: u64,
-        method: &'static str,
-        to: Moment,
-    ) -> Result<(), EngineError> {
-        let moment = self.moment(id)?;
-        let redo = Redo { method: "rollback".to_owned(), moment, with_items: true };
-        self.go_back(id, method, to, |state| state.redo = Some(redo))
+    pub(super) fn unroll(&mut self, id: u64, undone: &ViewOperation) -> Result<(), EngineError> {
+        let redo = ViewOperation { moment: self.moment(id)?, ..undone.clone() };
+        self.go_back(id, "undo", undone.moment, |state| state.redo = Some(redo))
     }
 
     /// Creates a session that continues session `id`, from a checkpoint or from its current state,
@@ -142,21 +124,21 @@ impl Engine {
         self.check_name_is_free(&new.name, 0)?;
         let from = match checkpoint {
             None => {
-                self.settle_learned(id, "fork-session")?;
+                self.settle_learned(id, "open-session")?;
                 self.moment(id)?
             }
             Some(_) => moment_of(&self.find_checkpoint(id, checkpoint)?),
         };
         let Revision { state, learned } = self.revision(id, from.revision)?;
         let parent = Some((id, from.position));
-        let fork = self.create_session(NewSession { parent, ..new }, "fork-session")?;
+        let fork = self.create_session(NewSession { parent, ..new }, "open-session")?;
         self.learn(fork, learned)?;
         let state = State::back_at(&state, from.position, from.position);
-        self.revise(fork, "fork-session", State { before_rollback: None, redo: None, ..state })?;
+        self.revise(fork, "open-session", State { undo: None, redo: None, ..state })?;
         if let Some(set) = from.items {
             let manager = self.row(fork)?.manager_name();
             let items = self.copies(set)?;
-            self.add("fork-session", &manager, items)?;
+            self.add("open-session", &manager, items)?;
         }
         self.sessions.make_current(fork);
         Ok(Opened { id: fork, created: true })
@@ -239,7 +221,7 @@ impl Engine {
         self.learn(id, learned)?;
         let length = self.session(id)?.length();
         let state = State::back_at(&then, to.position, length);
-        let mut state = State { before_rollback: None, redo: None, ..state };
+        let mut state = State { redo: None, ..state };
         change(&mut state);
         self.revise(id, method, state)?;
         self.restore_items(id, method, to.items)?;

@@ -223,7 +223,7 @@ impl Engine {
         if pruned.removed.is_empty() {
             return Ok(0);
         }
-        self.change_view(id, "prune-session", |state| {
+        self.operate(id, "prune-session", |state| {
             pruned.removed.iter().for_each(|&number| state.pruned.insert(number, number));
         })?;
         let is_removed =
@@ -253,7 +253,7 @@ impl Engine {
         let text = summarized.text.clone();
         let first = numbers.first().copied().unwrap_or_default();
         let last = numbers.last().copied().unwrap_or_default();
-        self.change_view(id, "summarize-session", |state| {
+        self.operate(id, "summarize-session", |state| {
             let mut covers = state.summary.take().map(|summary| summary.covers).unwrap_or_default();
             numbers.iter().for_each(|&number| covers.insert(number, number));
             let position = state.base;

@@ -16,7 +16,7 @@ mod window;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::chat::{AskedWindow, ModelAnswer};
-pub use self::checkpoint::{RolledBack, Undone as RollbackUndone};
+pub use self::checkpoint::{RolledBack, Undone as TurnsMoved};
 pub(crate) use self::curate::{Keep, WORTH_PREPARING};
 pub use self::curate::{PrunedView, Summarized};
 pub(crate) use self::import::{KnownRecording, Portion};
@@ -26,7 +26,6 @@ pub(crate) use self::settings::SessionContext;
 pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::TurnDone;
 pub(crate) use self::turn::{NewTurn, quality_parts};
-pub(crate) use self::undo::SessionStep;
 pub(crate) use self::vectors::Lacking;
 pub(crate) use self::window::{Material, Summarizing};
 use super::sessions::Loaded;
@@ -170,7 +169,7 @@ impl Engine {
         self.check_name_is_free(&row.name, row.id)?;
         self.store.change()?.set_session_deleted(row.id, None)?;
         self.sessions.change_row(row.id, |row| row.deleted = None);
-        self.session_changed(row.id, "restore-session")?;
+        self.session_changed(row.id, "delete-session")?;
         Ok((self.row(row.id)?, true))
     }
 

@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::super::{Engine, EngineError};
+use super::checkpoint::Undone;
 use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 
 /// Methods whose revisions leave an undone change redoable. A revision by any other method is a new
 /// change, after which nothing can be redone.
-const KEEPS_REDO: [&str; 5] =
-    ["undo-session", "redo-session", "undo-rollback", "checkpoint", "fork-session"];
+const KEEPS_REDO: [&str; 4] = ["undo", "redo", "checkpoint", "open-session"];
 
 impl Engine {
     /// Stores a state as the session's newest revision and applies it.
@@ -79,16 +79,20 @@ impl Engine {
     /// Restores the view of a revision as a new revision. Messages added since then stay in view.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchRevision`].
-    pub fn restore_revision(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
+    /// [`EngineError::NoSuchOperation`].
+    pub fn restore_view(&mut self, id: u64, number: u64) -> Result<Undone, EngineError> {
+        self.counting_turns(id, |engine| engine.restore_revision(id, number))
+    }
+
+    fn restore_revision(&mut self, id: u64, number: u64) -> Result<(), EngineError> {
         let then = self.revision(id, number)?.state;
         let until = self.store.read().state(id, number + 1)?.map(|next| next.base);
-        self.change_view(id, "restore-revision", |state| {
+        self.operate(id, "restore", |state| {
             state.active.extend(&then.rebased(until.unwrap_or(state.base)).active);
             (state.pruned, state.pinned) = (then.pruned, then.pinned);
             state.summary = then.summary;
         })?;
-        self.session_changed(id, "restore-revision")
+        self.session_changed(id, "restore")
     }
 
     pub(super) fn revision(&mut self, id: u64, number: u64) -> Result<Revision, EngineError> {
@@ -99,7 +103,7 @@ impl Engine {
             Some(row) => parse(&row.state),
             None => {
                 let newest = self.session(id)?.revision();
-                Err(EngineError::NoSuchRevision { number, newest })
+                Err(EngineError::NoSuchOperation { number, newest })
             }
         }
     }

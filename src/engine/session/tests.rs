@@ -142,12 +142,12 @@ fn going_back_restores_view_and_items_and_can_be_undone() {
     check(&mut engine, id, "one, re one", "early");
     turn(&mut engine, id, "other");
     check(&mut engine, id, "one, re one, other, re other", "early");
-    let undone = engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
+    let (_, undone) = engine.run_alone(|engine| engine.undo_session(id)).unwrap();
     assert_eq!((undone.turns_restored, undone.turns_lost), (2, 1));
     reread(&mut engine);
     check(&mut engine, id, "one, re one, two, re two, three, re three", "early, late");
-    let again = engine.run_alone(|engine| engine.undo_rollback(id)).unwrap_err();
-    assert_eq!(again.kind(), "no-rollback");
+    let again = engine.run_alone(|engine| engine.undo_session(id)).unwrap_err();
+    assert_eq!(again.kind(), "nothing-to-undo");
     assert_eq!(engine.session(id).unwrap().length(), 8);
 }
 
@@ -187,7 +187,7 @@ fn a_pin_is_a_revision_that_can_be_taken_back() {
     engine.run_alone(|engine| engine.pin_messages(id, &[2], true)).unwrap();
     reread(&mut engine);
     assert!(engine.session(id).unwrap().log()[1].pinned);
-    engine.run_alone(|engine| engine.restore_revision(id, 0)).unwrap();
+    engine.run_alone(|engine| engine.restore_view(id, 0)).unwrap();
     assert!(!engine.session(id).unwrap().log()[1].pinned);
     let error = engine.run_alone(|engine| engine.pin_messages(id, &[3], true)).unwrap_err();
     assert_eq!(error.to_string(), "no message msg-3; the log has msg-1 to msg-2");
@@ -432,7 +432,7 @@ fn going_back_brings_the_figures_of_then_back() {
     };
     engine.run_alone(|engine| engine.rollback(id, None)).unwrap();
     assert_eq!(coherence(&mut engine), Some(0.9));
-    engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
+    engine.run_alone(|engine| engine.undo_session(id)).unwrap();
     assert_eq!(coherence(&mut engine), Some(0.2));
     let new = NewSession { name: "b".into(), ..NewSession::default() };
     let fork = engine.run_alone(|engine| engine.fork_session(id, Some(1), new)).unwrap().id;

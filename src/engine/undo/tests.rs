@@ -2,12 +2,13 @@
 //! sources, and random sequences compared with a model, across restarts.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::context::change::Settings;
-use crate::context::item::{Kind, Metadata};
+use crate::context::item::{Item, Kind, Metadata};
 use crate::context::manager::Place;
 use crate::engine::{NewItem, Revision, Selection};
 use crate::store::recovery;
@@ -178,7 +179,8 @@ fn what_undo_and_redo_would_do_has_a_name_and_can_be_rehearsed() {
     let a = add(&mut engine, "m", "a");
     follow(&mut engine, "m", a, "A");
     let next = |engine: &mut Engine, way| {
-        engine.next_step("m", way).unwrap().map(|step| (step.method, step.items[0].content.clone()))
+        let next = engine.operations("m", 1).unwrap().into_iter().find(|it| it.next == Some(way));
+        next.map(|next| (next.method, next.items[0].content.clone()))
     };
     let added = Some(("add-item".to_owned(), Arc::from("a")));
     assert_eq!((next(&mut engine, Way::Undo), next(&mut engine, Way::Redo)), (added.clone(), None));
@@ -193,6 +195,26 @@ fn what_undo_and_redo_would_do_has_a_name_and_can_be_rehearsed() {
     assert_eq!(failed.unwrap_err().kind(), "nothing-to-undo");
     redo(&mut engine, "m").unwrap();
     check(&mut engine, "m", &["A"]);
+}
+
+#[test]
+fn any_operation_that_is_kept_can_be_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let texts = ["a", "b", "c", "d"];
+    for text in texts {
+        add(&mut engine, "m", text);
+    }
+    for number in [2, 4, 0, 3, 1, 3] {
+        let restored = engine.run_alone(|engine| engine.restore("m", number));
+        assert_eq!(restored.unwrap(), Vec::<String>::new());
+        check(&mut engine, "m", &texts[..number as usize]);
+        let numbers: Vec<u64> =
+            engine.operations("m", u64::MAX).unwrap().iter().map(|it| it.number).collect();
+        assert_eq!(numbers, [4, 3, 2, 1]);
+    }
+    let error = engine.run_alone(|engine| engine.restore("m", 9)).unwrap_err();
+    assert_eq!(error.kind(), "no-such-operation");
 }
 
 #[test]
@@ -505,8 +527,9 @@ proptest! {
             let expected: Vec<_> =
                 model.now.iter().map(|(id, text, _, pinned)| (*id, text.clone(), *pinned)).collect();
             prop_assert_eq!(items(&mut engine, "m"), expected, "after {}: {:?}", number, act);
-            let next = engine.next_step("m", Way::Redo).unwrap();
-            prop_assert_eq!(next.is_some(), !model.undone.is_empty());
+            let undone = engine.operations("m", u64::MAX).unwrap();
+            let undone = undone.iter().take_while(|it| it.next != Some(Way::Undo));
+            prop_assert_eq!(undone.count(), model.undone.len());
             let now = engine.manager("m").unwrap().version();
             prop_assert!(now >= version, "the version went back");
             version = now;

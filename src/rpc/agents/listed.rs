@@ -89,7 +89,7 @@ struct SentItem {
 /// An item that waits for an agent's next prompt.
 #[derive(Serialize, JsonSchema)]
 struct WaitingItem {
-    /// Number of the waiting item, for `cancel-push`.
+    /// Number of the waiting item, to cancel it with `push-next`.
     number: u64,
     /// Manager of the item.
     manager: String,

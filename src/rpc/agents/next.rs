@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::engine::Wish;
+use crate::engine::{EngineError, Wish};
 use crate::files::{project_root, true_name};
 use crate::ids::ItemId;
 use crate::rpc::call::Call;
@@ -51,16 +51,29 @@ pub(super) struct PushNext {
     /// Folder of the project in which the agent must work, or a folder in it; defaults to any
     /// project.
     directory: Option<Short>,
+    /// Numbers of items that shall no longer wait, in place of items to send.
+    #[serde(default, deserialize_with = "given_list")]
+    cancel: Option<Vec<u64>>,
 }
 
 /// The numbers of the items that wait for a prompt.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PushesNext {
-    /// Number of each item, for `cancel-push`.
+    /// Number of each item that waits, for `:cancel`, or of each that was still waiting and does so
+    /// no more.
     numbers: Vec<u64>,
 }
 
 pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
+    if let Some(numbers) = given.cancel {
+        return Step::state(move |engine| {
+            let mut cancelled = Vec::new();
+            for number in numbers {
+                cancelled.extend(engine.cancel_push(number)?.then_some(number));
+            }
+            Ok::<_, EngineError>(PushesNext { numbers: cancelled })
+        });
+    }
     let ids = ids(given.id, given.ids)?;
     let manager = given.manager.unwrap_or_default().0;
     let (agent, session) = (text(given.agent), text(given.agent_session));
@@ -76,8 +89,7 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
         let wishes = ids.into_iter().map(wish).collect();
         let Some(numbers) = engine.push_next(wishes, MAX_WAITING)? else {
             let message = format!(
-                "would let more than {MAX_WAITING} items wait for prompts; cancel some with \
-                 cancel-push"
+                "would let more than {MAX_WAITING} items wait for prompts; cancel some first"
             );
             return Ok(Finish::Refused(param_error("ids", &message)));
         };
@@ -91,23 +103,4 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
 fn project_of(folder: &str) -> String {
     let folder = true_name(Path::new(folder));
     project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct CancelPush {
-    /// Number of the waiting item, from `push-next`.
-    number: u64,
-}
-
-/// The outcome of cancelling an item that waited for a prompt.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct PushCancelled {
-    /// True if the item was still waiting.
-    cancelled: bool,
-}
-
-pub(super) fn cancel_push(_: Call, given: CancelPush) -> Result<Step, WireError> {
-    Step::state(move |engine| {
-        engine.cancel_push(given.number).map(|cancelled| PushCancelled { cancelled })
-    })
 }

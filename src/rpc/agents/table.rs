@@ -30,13 +30,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .pace(Pace::InOrder)
         .doc(
-            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. Until the manager changes again, `undo` in it stops the newest of its waiting items from being sent.",
+            "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. With `:cancel`, stops waiting items from being sent. Until the manager changes again, `undo` in it stops the newest of its waiting items from being sent.",
         )
-        .result("Numbers for `cancel-push`. An item that is already waiting keeps its number."),
-    method!("agents", "cancel-push", next::cancel_push => next::PushCancelled)
-        .changes()
-        .doc("Cancels a `push-next` for one item, which then no longer waits.")
-        .result("True if the item was still waiting."),
+        .result("The numbers of the items. An item that is already waiting keeps its number."),
     method!("agents", "introduce-agent", introduce::introduce_agent => introduce::Introduced)
         .doc(
             "Names the agent that a connection serves; `list-agents` lists the agent until the connection ends. `contexture mcp` calls this.",

@@ -6,20 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::secret::Secrets;
-use super::steps::NextChange;
 use crate::agent::arriving::Arriving;
 use crate::agent::items::{ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, Place};
-use crate::engine::{Engine, EngineError, NewItem, Reach, Selection};
+use crate::engine::{Engine, NewItem, Reach, Selection};
 use crate::ids::ItemId;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::param_error;
 use crate::rpc::params::{self, KnownMetadata, ManagerName, Name, given_list, ids, metadata};
 use crate::rpc::{Finish, Step};
-use crate::store::Way;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -228,105 +226,6 @@ fn place(
             "is required unless into, before or after is given; give exactly one of the four",
         )),
     }
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct StepCall {
-    manager: Option<ManagerName>,
-    /// Only report what the call would do; defaults to `nil`.
-    dry_run: Option<bool>,
-    /// Return the `:change` too; defaults to `nil`.
-    describe: Option<bool>,
-}
-
-/// An undone change.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "Undone")]
-pub(super) struct Undone {
-    /// Method whose change was undone.
-    undone: String,
-    #[serde(flatten)]
-    now: ManagerNow,
-}
-
-pub(super) fn undo(_: Call, given: StepCall) -> Result<Step, WireError> {
-    let undo = |engine: &mut Engine, manager: &str| {
-        let done = engine.undo(manager)?;
-        Ok((done.undone, done.also))
-    };
-    given.take(Way::Undo, undo, |undone, now| Undone { undone, now })
-}
-
-/// A redone change.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "Redone")]
-pub(super) struct Redone {
-    /// Method whose change was redone.
-    redone: String,
-    #[serde(flatten)]
-    now: ManagerNow,
-}
-
-pub(super) fn redo(_: Call, given: StepCall) -> Result<Step, WireError> {
-    let redo = |engine: &mut Engine, manager: &str| {
-        let done = engine.redo(manager)?;
-        Ok((done.redone, done.also))
-    };
-    given.take(Way::Redo, redo, |redone, now| Redone { redone, now })
-}
-
-/// A manager after an undo or a redo.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct ManagerNow {
-    /// The change; only if the call has `:describe`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<NextChange>,
-    /// Number of items in the manager now.
-    count: usize,
-    /// Total tokens of the items in the manager now.
-    total_tokens: u64,
-    /// Other managers in which the changes of the same call were undone or redone; absent if there
-    /// are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    also: Vec<String>,
-}
-
-/// Takes back or restores a step of a manager. Returns its name, and the managers that it changed.
-type TakeStep = fn(&mut Engine, &str) -> Result<(String, Vec<String>), EngineError>;
-
-impl StepCall {
-    /// Takes a step in the manager. `shown` gets the method whose change was undone or redone.
-    fn take<T: Serialize + 'static>(
-        self,
-        way: Way,
-        step: TakeStep,
-        shown: fn(String, ManagerNow) -> T,
-    ) -> Result<Step, WireError> {
-        let manager = self.manager.unwrap_or_default().0;
-        stepping(self.dry_run, move |engine| {
-            let change = match self.describe {
-                Some(true) => engine.next_step(&manager, way)?.map(NextChange::from),
-                _ => None,
-            };
-            let (method, also) = step(engine, &manager)?;
-            let (count, total_tokens) = engine.size(&manager)?;
-            Ok(shown(method, ManagerNow { change, count, total_tokens, also }))
-        })
-    }
-}
-
-/// Runs an undo or a redo. If the call is only a dry run, reverts it.
-pub(in crate::rpc) fn stepping<T: Serialize>(
-    dry_run: Option<bool>,
-    operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
-) -> Result<Step, WireError> {
-    Step::state(move |engine| match dry_run {
-        Some(true) => engine.rehearse(operation),
-        _ => operation(engine),
-    })
 }
 
 #[derive(Deserialize, JsonSchema)]

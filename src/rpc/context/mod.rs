@@ -11,7 +11,6 @@ mod refresh;
 mod search;
 mod secret;
 mod sets;
-mod steps;
 mod table;
 mod tree;
 pub(in crate::rpc) mod unsaved;

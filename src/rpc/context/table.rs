@@ -1,13 +1,13 @@
 //! The methods of the context family.
 
-use super::{
-    edit, files, layers, live, map, query, read, refresh, sets, steps, tree, unsaved, update,
-};
+use super::{edit, files, layers, live, map, query, read, refresh, sets, tree, unsaved, update};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::shapes::Either;
+use crate::rpc::version::About;
+use crate::rpc::{operations, undo};
 use crate::store::SetSummary;
 
 /// The methods of the context family, in the order of the documentation.
@@ -69,28 +69,49 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              them back.",
         )
         .result("The manager that has the items now: `:manager :ids :count :total-tokens :evicted`."),
-    method!("context", "undo", edit::undo => edit::Undone)
+    method!("context", "list-operations", operations::list_operations => Vec<operations::OperationLine>)
+        .about_session(About::Either)
+        .pages(&Paged {
+            page: Some(operations::DEFAULT_OPERATIONS as usize),
+            most: Some(operations::MAX_OPERATIONS),
+            ..Paged::LIST
+        })
+        .doc(
+            "Lists the operations on a context, or on the view of a session, newest first. Each \
+              change of a context is an operation; the last hundred at least are kept, across \
+              restarts. Each change of a session's view, such as a pruning, a summary, a pin or a \
+              rollback, is one, and all are kept. A checkpoint is an operation with a name.",
+        )
+        .result("A list of operations."),
+    method!("context", "undo", undo::undo => undo::Done)
+        .about_session(About::Either)
         .changes()
         .doc(
-            "Undoes the last change to a manager. Further calls go further back. At least the \
-              last hundred changes are kept, across restarts.",
+            "Undoes the last operation on a context. In the view of a session, undoes the last \
+              pruning, summary, rollback or restoration; messages added since stay in view, except \
+              that undoing a rollback restores the view and the items from before the rollback. \
+              Further calls go further back.",
         )
-        .result(
-            "`(:undone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
-                 error `nothing-to-undo` when there is none.",
-        ),
-    method!("context", "redo", edit::redo => edit::Redone)
+        .result("What was undone, and what there is now; the error `nothing-to-undo` when there is none."),
+    method!("context", "redo", undo::redo => undo::Done)
+        .about_session(About::Either)
         .changes()
         .doc(
-            "Redoes the change to a manager that was undone last. Further calls redo earlier undone changes. After a new change, nothing can be redone; an update of items from their sources does not count as a change.",
+            "Redoes the operation that was undone last. Further calls redo earlier undone \
+              operations. After a new operation, or a new message of the session, nothing can be \
+              redone; an update of items from their sources does not count.",
         )
-        .result(
-            "`(:redone METHOD)` with the `:count` and `:total-tokens` of the manager; the \
-                 error `nothing-to-redo` when there is none.",
-        ),
-    method!("context", "next-changes", steps::next_changes => steps::NextChanges)
-        .doc("Returns the changes to a manager that `undo` would undo and `redo` would redo next.")
-        .result("`:next-undo :next-redo`: for each change, its `:method`, `:count`, `:items` and `:set`."),
+        .result("What was redone, and what there is now; the error `nothing-to-redo` when there is none."),
+    method!("context", "restore", undo::restore => undo::Done)
+        .about_session(About::Either)
+        .changes()
+        .doc(
+            "Goes to an operation that `list-operations` lists. In a context, undoes or redoes \
+              all operations in between. In a session, restores the view as it was after the \
+              operation, which undoes later prunings and summaries; messages that have come into \
+              view since then stay, and `undo` takes the restoration back.",
+        )
+        .result("The operation, and what there is now."),
     method!("context", "list-items", query::list_items => Either<Vec<query::ItemListed<'static>>, query::Summarized>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })

@@ -6,8 +6,11 @@ use serde::Serialize;
 
 use crate::agent::tools::MAX_RESULT_BYTES;
 use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PROVIDERS};
-use crate::context::manager::MAX_CAPACITY;
-use crate::files::{DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS, MOST_RECORDINGS};
+use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
+use crate::files::{
+    DEFAULT_MAX_FILE_BYTES, DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
+    MOST_RECORDINGS,
+};
 use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
@@ -21,16 +24,17 @@ use crate::rpc::limits::{
 use crate::rpc::memories::{self, MAX_MEMORY_BYTES};
 use crate::rpc::messages::MAX_ADDED;
 use crate::rpc::notes::MAX_LISTED;
+use crate::rpc::operations::MAX_OPERATIONS;
 use crate::rpc::page::SMALLEST_PAGE;
 use crate::rpc::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_NAMED, MAX_SHORT_BYTES};
-use crate::rpc::sessions::{MAX_HITS, MAX_REVISIONS, MAX_SESSIONS};
+use crate::rpc::sessions::{MAX_HITS, MAX_SESSIONS};
 use crate::store::{
     LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH,
 };
 use crate::template;
 use crate::value::MAX_DATA;
 use crate::value::sexp::MAX_DEPTH;
-use crate::wire::frame::MAX_PAYLOAD;
+use crate::wire::frame::{DEFAULT_MAX_MESSAGE, MAX_PAYLOAD};
 
 /// Declares the limits, each with its value. `limits` stands for those that are configured.
 macro_rules! limits {
@@ -50,9 +54,22 @@ macro_rules! limits {
     };
 }
 
+impl LimitsShown {
+    /// Returns the limits of a server with the default settings.
+    pub(in crate::rpc) fn by_default() -> Self {
+        Self::from(Limits {
+            max_message_bytes: DEFAULT_MAX_MESSAGE,
+            max_file_bytes: DEFAULT_MAX_FILE_BYTES,
+            max_items: DEFAULT_CAPACITY,
+        })
+    }
+}
+
 limits! {
     limits =>
-    /// Maximum size of a message in either direction, in bytes.
+    /// Maximum size of a message in either direction, in bytes; the setting `max-message-bytes`. The
+    /// files of a tree may be as large together, and unread answers twice as large; then the server
+    /// hangs up.
     max_message_bytes: usize = limits.max_message_bytes;
     /// Maximum size of a message that has its length before it, in bytes.
     max_framed_bytes: usize = MAX_PAYLOAD.min(limits.max_message_bytes);
@@ -66,13 +83,15 @@ limits! {
     page_bytes: usize = PAGE_BYTES.min(limits.max_message_bytes);
     /// Minimum size of a page that a call may name, in bytes.
     min_page_bytes: usize = SMALLEST_PAGE;
-    /// Maximum number of partly read lists that are kept for one connection.
+    /// Maximum number of partly read lists that are kept for one connection; then the oldest is
+    /// forgotten.
     lists_kept: usize = LISTS_KEPT;
     /// Maximum number of calls in a batch.
     max_batch_calls: usize = MAX_BATCH;
-    /// Maximum size of a file that is read, in bytes, unless a call names another size.
+    /// Maximum size of a file that is read, in bytes, unless a call names another size; the setting
+    /// `max-file-bytes`.
     max_file_bytes: u64 = limits.max_file_bytes.min(limits.max_message_bytes as u64);
-    /// Maximum number of items in a manager that was not configured. The manager of a project,
+    /// Maximum number of items in a manager that was not configured; the setting `max-items`. The manager of a project,
     /// folder, file, buffer or session holds up to `:max-capacity` items.
     max_items: usize = limits.max_items;
     /// Maximum number of items that a manager can be configured to hold.
@@ -81,7 +100,7 @@ limits! {
     max_name_bytes: usize = MAX_NAME_BYTES;
     /// Maximum number of managers that a call or a session shows, or of items that a call changes.
     max_named: usize = MAX_NAMED;
-    /// Maximum size of the metadata of an item, in bytes.
+    /// Maximum size of the metadata of an item, in bytes, with 16 more for each datum.
     max_metadata_bytes: usize = MAX_METADATA_BYTES;
     /// Maximum size of each short text, in bytes: a project, the name of a model, the id of a tool
     /// call, the name of a tool.
@@ -96,8 +115,8 @@ limits! {
     max_listed_notes: u64 = MAX_LISTED;
     /// Maximum number of entries that `list-sessions` returns, across all pages.
     max_listed_sessions: i64 = MAX_SESSIONS;
-    /// Maximum number of entries that `list-revisions` returns, across all pages.
-    max_listed_revisions: i64 = MAX_REVISIONS;
+    /// Maximum number of entries that `list-operations` returns, across all pages.
+    max_listed_operations: i64 = MAX_OPERATIONS;
     /// Maximum number of entries that `list-memories` returns, across all pages.
     max_listed_memories: i64 = memories::MAX_LISTED;
     /// Maximum number of entries that `explain-window` returns, across all pages.
@@ -116,11 +135,13 @@ limits! {
     undo_steps: u64 = UNDO_DEPTH;
     /// Minimum number of request keys that are remembered.
     keys_remembered: i64 = REMEMBERED_REQUESTS;
-    /// Maximum size of the part of a query that is read, in bytes.
+    /// Maximum size of the part of a query that is read, from its beginning and its end, in bytes;
+    /// a quarter of it to rank messages.
     max_query_bytes: usize = MOST_READ;
-    /// Maximum number of different words of a query.
+    /// Maximum number of different words of a query. If any of them may match, only the 24 rarest
+    /// count.
     max_query_words: usize = MOST_WORDS;
-    /// Maximum size of a word that is read in one piece, in bytes.
+    /// Maximum size of a word that is read in one piece, in bytes; longer ones are read in pieces.
     max_word_bytes: usize = LONGEST_RUN;
     /// Maximum size of the part of a message that is indexed for search, in bytes.
     max_indexed_bytes: usize = MOST_INDEXED;
@@ -132,20 +153,22 @@ limits! {
     max_recording_bytes: u64 = LARGEST_RECORDING;
     /// Maximum number of recordings that `import-sessions` reads from a folder.
     max_recordings: usize = MOST_RECORDINGS;
-    /// Maximum size of a line of a recording, in bytes.
+    /// Maximum size of a line of a recording, in bytes; longer ones are counted and left out.
     max_recorded_line_bytes: usize = LONGEST_LINE;
-    /// Maximum size of the text of a recorded message, in bytes.
+    /// Maximum size of the text of a recorded message, in bytes; the rest is cut off.
     max_recorded_text_bytes: usize = LARGEST_MESSAGE;
-    /// Maximum size of the text, reasoning and calls of a model's answer, in bytes.
+    /// Maximum size of the text, reasoning and calls of a model's answer, in bytes; four times as
+    /// much as they come.
     max_answer_bytes: usize = MAX_ANSWER_BYTES;
     /// Maximum size of a provider's list of models, in bytes.
     max_model_list_bytes: usize = MAX_MODEL_LIST_BYTES;
-    /// Maximum number of calls of tools that one answer of a model may make.
+    /// Maximum number of calls of tools that one answer of a model may make; further ones are
+    /// refused.
     max_answer_calls: usize = MAX_CALLS;
     /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
     /// are refused.
     max_rounds: u64 = MAX_ROUNDS;
-    /// Maximum size of a tool's result that a model sees, in bytes.
+    /// Maximum size of a tool's result that a model sees, in bytes; the rest is cut.
     max_tool_result_bytes: usize = MAX_RESULT_BYTES;
     /// Maximum number of tools that a connection may bring.
     max_client_tools: usize = MAX_CLIENT_TOOLS;
@@ -155,7 +178,8 @@ limits! {
     max_tool_description_bytes: usize = MAX_DESCRIPTION_BYTES;
     /// Maximum number of sessions, and of projects, in which a client's tool is offered.
     max_tool_places: usize = MAX_TOOL_PLACES;
-    /// Maximum time that a call of a client's tool may take, in seconds.
+    /// Maximum time that a call of a client's tool may take, in seconds; 60 unless the client says
+    /// otherwise.
     max_tool_seconds: u64 = MAX_TOOL_SECONDS;
     /// Maximum size of a template, in bytes.
     max_template_bytes: usize = template::MAX_TEMPLATE_BYTES;
@@ -163,7 +187,7 @@ limits! {
     max_rendered_template_bytes: usize = template::MAX_RENDERED_BYTES;
     /// Maximum number of list items that filling a template visits.
     max_template_visits: usize = template::MAX_ITEMS;
-    /// Maximum number of calls that wait on a connection.
+    /// Maximum number of calls that wait on a connection; then the server stops reading from it.
     max_waiting_calls: usize = WAITING_CALLS;
     /// Maximum number of calls of a connection that do slow work at the same time, such as reading
     /// directories.

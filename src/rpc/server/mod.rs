@@ -24,6 +24,12 @@ use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
 
 /// The answer to `ping`.
+/// Returns the limits of a server with the default settings, by their names in JSON.
+pub(crate) fn default_limits() -> serde_json::Value {
+    // Numbers can always be written.
+    serde_json::to_value(LimitsShown::by_default()).unwrap_or_default()
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Ping {

@@ -22,9 +22,10 @@ use crate::wire::message::WireError;
 /// Maximum number of messages in one call.
 pub(in crate::rpc) const MAX_ADDED: usize = 100_000;
 
-/// Description of a client's own history.
-pub(in crate::rpc) const HISTORY: &str = "The history, oldest first. Each message has `:role \
-     :content :tool-calls :tool-call-id :pinned`.";
+/// Description of a parameter with a history that takes the place of the session.
+pub(in crate::rpc) const HISTORY: &str = "A history of the client's own, oldest first, in \
+     place of the session. Each message has `:role :content :tool-calls :tool-call-id :pinned`. \
+     Nothing is stored.";
 
 /// A message from a client.
 #[derive(Deserialize, JsonSchema, Default)]

@@ -7,12 +7,11 @@ pub(super) mod recordings;
 mod state;
 mod table;
 mod transcript;
-mod undo;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::table::{MAX_REVISIONS, MAX_SESSIONS, METHODS};
+pub(super) use self::table::{MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::connected::SessionState;
 use super::error::param_error;
@@ -24,7 +23,7 @@ use super::{Finish, Step, templates};
 use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
 use crate::files;
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
@@ -61,11 +60,23 @@ pub(super) struct Open {
     /// is `no-such-session`.
     #[serde(default = "yes")]
     create: bool,
+    /// Name or id of a session that the new session continues, with copies of its items. The new
+    /// one has its project and settings, and becomes the current one. There must be none with its
+    /// name.
+    fork_of: Option<Name>,
+    /// Id of the checkpoint of `:fork-of` to continue from, `chk-N`; defaults to its current state.
+    checkpoint: Option<CheckpointId>,
 }
 
-pub(super) fn open_session(call: Call, given: Open) -> Result<Step, WireError> {
+pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireError> {
     if given.name.is_none() && !given.create {
         return Err(param_error("name", "is required if create is nil"));
+    }
+    if let Some(of) = given.fork_of.take() {
+        return checkpoints::fork(of, given.checkpoint, given.name, given.manager);
+    }
+    if given.checkpoint.is_some() {
+        return Err(param_error("checkpoint", "needs the parameter fork-of"));
     }
     let settings = SessionSettings {
         managers: manager_names(given.managers.clone().unwrap_or_default())?,
@@ -142,30 +153,18 @@ fn manage(
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct OneSession {
+pub(super) struct DeleteSession {
     /// Name or id of the session, `ses-N`.
     session: Name,
+    /// Whether to delete the session; defaults to `t`. With `nil`, restores the deleted one.
+    #[serde(default = "yes")]
+    deleted: bool,
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Rename {
-    /// Name or id of the session, `ses-N`.
-    session: Name,
-    /// New name.
-    name: Name,
-}
-
-pub(super) fn rename_session(_: Call, given: Rename) -> Result<Step, WireError> {
-    let Rename { session, name } = given;
-    let name = new_name(name)?;
-    changed(move |engine| engine.rename_session(&session, &name))
-}
-
-pub(super) fn delete_session(_: Call, given: OneSession) -> Result<Step, WireError> {
-    changed(move |engine| engine.delete_session(&given.session))
-}
-
-pub(super) fn restore_session(_: Call, given: OneSession) -> Result<Step, WireError> {
+pub(super) fn delete_session(_: Call, given: DeleteSession) -> Result<Step, WireError> {
+    if given.deleted {
+        return changed(move |engine| engine.delete_session(&given.session));
+    }
     Step::state(move |engine| {
         let (row, restored) = engine.restore_session(&given.session)?;
         Ok(SessionShown { restored: Some(restored), ..shown(engine, row) })
@@ -337,7 +336,7 @@ struct SessionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     created_now: Option<bool>,
     /// True if this call restored the session, `nil` if it was not deleted; only in the result of
-    /// `restore-session`.
+    /// `delete-session` with `:deleted nil`.
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<bool>,
 }

@@ -1,6 +1,6 @@
 //! Methods of the session family for sessions, their messages, and rollback.
 
-use super::{SessionShown, checkpoints, messages, recordings, undo};
+use super::{SessionShown, checkpoints, messages, recordings};
 use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
@@ -9,15 +9,16 @@ use crate::rpc::version::About;
 
 /// Maximum number of sessions in a list, across all its pages.
 pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
-/// Maximum number of revisions in a list, across all its pages.
-pub(in crate::rpc) const MAX_REVISIONS: i64 = 10_000;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "open-session", super::open_session => SessionShown)
         .changes()
         .about_session(About::Opened)
-        .doc("Makes a session the current one, creating it if needed.")
+        .doc(
+            "Makes a session the current one, creating it if needed. With `:fork-of`, creates a \
+              session that continues another one.",
+        )
         .result("The session."),
     method!("session", "list-sessions", super::listed::list_sessions => Vec<SessionShown>)
         .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
@@ -27,20 +28,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               subagents below those whose agents began them.",
         )
         .result("A list of sessions."),
-    method!("session", "rename-session", super::rename_session => SessionShown)
-        .changes()
-        .doc("Renames a session.")
-        .result("The session."),
     method!("session", "delete-session", super::delete_session => SessionShown)
-        .changes()
-        .doc("Deletes a session. Its content is kept; `restore-session` restores it.")
-        .result("The deleted session."),
-    method!("session", "restore-session", super::restore_session => SessionShown)
         .changes()
         .about_session(About::Deleted)
         .doc(
-            "Restores a deleted session: the one with this id, or the one with this name that was \
-             deleted last. Does nothing to a session that is not deleted.",
+            "Deletes a session. Its content is kept. With `:deleted nil`, restores the deleted \
+             session with this id, or the one with this name that was deleted last; does nothing \
+             to a session that is not deleted.",
         )
         .result("The session."),
     method!("session", "search-sessions", super::search_sessions => Vec<Hit>)
@@ -99,64 +93,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               pins, and its manager's items.",
         )
         .result("The checkpoint; `nil` if the session keeps no versions."),
-    method!("session", "list-checkpoints", checkpoints::list_checkpoints => Vec<checkpoints::CheckpointLine>)
-        .pages(&Paged { newest_last: true, ..Paged::LIST })
-        .doc("Lists a session's checkpoints, oldest first.")
-        .result("A list of checkpoints."),
     method!("session", "rollback", checkpoints::rollback => checkpoints::RolledBack)
         .changes()
         .doc(
             "Goes back to a checkpoint. Later messages leave the conversation but stay in the \
-              log. The checkpoint is kept, and `undo-rollback` undoes the rollback.",
+              log. The checkpoint is kept, and `undo` takes the rollback back.",
         )
         .result("The checkpoint, and the number of turns that left the conversation."),
-    method!("session", "undo-rollback", checkpoints::undo_rollback => checkpoints::RollbackUndone)
-        .changes()
-        .doc(
-            "Undoes the last rollback. Messages added since the rollback leave the conversation \
-             but stay in the log.",
-        )
-        .result("The number of turns that came back, and the number that left the conversation."),
-    method!("session", "undo-session", undo::undo_session => undo::SessionUndone)
-        .changes()
-        .doc(
-            "Undoes the last pruning, summary, rollback or restoration in a session's view. Further \
-              calls go further back. Messages added since stay in view, except that undoing a \
-              rollback restores the view and the items from before the rollback.",
-        )
-        .result("`:session :undone :turns-restored :turns-lost :messages :returned :left`; the error `nothing-to-undo` when there is none."),
-    method!("session", "redo-session", undo::redo_session => undo::SessionRedone)
-        .changes()
-        .doc(
-            "Redoes the change to a session's view that was undone last. After a new message, or another change to the view, nothing can be redone.",
-        )
-        .result("`:session :redone :turns-restored :turns-lost :messages :returned :left`; the error `nothing-to-redo` when there is none."),
-    method!("session", "next-session-changes", undo::next_session_changes => undo::NextSessionChanges)
-        .doc("Returns the changes to a session's view that `undo-session` would undo and `redo-session` would redo next.")
-        .result("`:session :next-undo :next-redo`: for each its `:method` and `:revision`."),
-    method!("session", "fork-session", checkpoints::fork_session => SessionShown)
-        .changes()
-        .doc(
-            "Creates a session that continues another one, from its current state or from a \
-             checkpoint, with copies of its items. Makes the new session current.",
-        )
-        .result("The new session."),
-    method!("session", "list-revisions", checkpoints::list_revisions => Vec<checkpoints::RevisionLine>)
-        .pages(&Paged {
-            page: Some(checkpoints::DEFAULT_REVISIONS as usize),
-            most: Some(MAX_REVISIONS),
-            ..Paged::LIST
-        })
-        .doc(
-            "Lists the revisions of a session's view, newest first. Each change to the view, such \
-             as a pruning, a summary, a pin or a rollback, makes a revision.",
-        )
-        .result("A list of revisions."),
-    method!("session", "restore-revision", checkpoints::restore_revision => checkpoints::Restored)
-        .changes()
-        .doc(
-            "Restores the view of a revision, which undoes later prunings and summaries. Messages \
-             that have come into view since then stay.",
-        )
-        .result("The number of the new revision."),
 ];

@@ -6,6 +6,7 @@ use crate::engine::Beside;
 use crate::rpc::limits::MAX_EXPLAINED;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
+use crate::rpc::shapes::Either;
 use crate::rpc::{configure, count, history, ledger, prune, summarize, turn, window};
 use crate::store::session::USAGE_KEPT;
 
@@ -51,35 +52,33 @@ pub(super) static METHODS: &[Method] = &[
         .doc("Lists the composition of recent windows in tokens, the usage that models reported \
               for them, and totals over all windows by phase.")
         .result("The windows, and the totals by phase."),
-    method!("session", "session-stats", prune::session_stats => prune::SessionStats<'static>)
+    method!("session", "session-stats", prune::session_stats => Either<prune::SessionStats<'static>, HistoryStats>)
+        .or_history()
         .shows(Beside::Models)
-        .doc("Reports how much of a model's limit a session's view fills.")
-        .result("The figures of the session's view.")
+        .doc("Reports how much of a model's limit a session's view fills, or a client's own history.")
+        .result("The figures of the session's view, or of the history.")
         .pace(Pace::InOrder),
-    method!("session", "message-stats", history::message_stats => HistoryStats)
-        .doc("Reports how much of a model's limit a client's own history fills.")
-        .result("The figures of the history.")
-        .pace(Pace::InOrder),
-    method!("session", "prune-session", prune::prune_session => prune::PrunedSession<'static>)
+    method!("session", "prune-session", prune::prune_session => Either<prune::PrunedSession<'static>, history::PrunedHistory<'static>>)
+        .or_history()
         .changes()
         .doc("Removes the least important messages from view until the rest fits. System prompts, \
               pinned messages, the user's first and last messages, the very last message, and \
               pending calls stay; a call stays together with its results. Pruned messages become \
-              memories of the session, and `restore-revision` restores them.")
-        .result("The messages that were removed, and figures before and after.")
+              memories of the session, and `undo` restores them.")
+        .result(
+            "The messages that were removed, and figures before and after; of a client's own \
+             history also those that remain, and the reasons.",
+        )
         .pace(Pace::InOrder),
-    method!("session", "prune-messages", history::prune_messages => history::PrunedHistory<'static>)
-        .doc("Prunes a client's own history by the rules of `prune-session`. Nothing is stored.")
-        .result("The messages that remain and those that were removed, with the reasons.")
-        .pace(Pace::InOrder),
-    method!("session", "summarize-session", summarize::summarize_session => summarize::SummarizedSession<'static>)
+    method!("session", "summarize-session", summarize::summarize_session => Either<summarize::SummarizedSession<'static>, history::SummarizedResult<'static>>)
+        .or_history()
         .changes_after_work()
         .doc("Replaces older messages with a summary, which says how many they were and has \
               the user's words, paths and commands, each with its message. A later summary includes the earlier one. Windows still show the replaced \
-              messages that the current work needs, as far as they fit. `restore-revision` \
-              restores them.")
+              messages that the current work needs, as far as they fit. `undo` restores them.")
         .result(
-            "The summary, and figures before and after. The error `not-summarized` says why a \
+            "The summary, and figures before and after; of a client's own history the new \
+             history, too. The error `not-summarized` says why a \
              summary would not help.",
         )
         .pace(Pace::InOrder),
@@ -87,11 +86,6 @@ pub(super) static METHODS: &[Method] = &[
         .doc("Returns what must not be lost of a session: the user's words, newest first and with \
               their turns, and paths and commands, each with its message.")
         .result("The ledger as text, within `:max-tokens`."),
-    method!("session", "summarize-messages", history::summarize_messages => history::SummarizedResult<'static>)
-        .doc("Summarizes a client's own history by the rules of `summarize-session`. Nothing is \
-              stored.")
-        .result("The new history, and the summary in it. Errors are those of `summarize-session`.")
-        .pace(Pace::InOrder),
     method!("session", "process-turn", turn::process_turn => turn::ProcessedTurn<'static>)
         .changes_after_work()
         .doc(
@@ -108,7 +102,7 @@ pub(super) static METHODS: &[Method] = &[
         .result("The quality and its parts."),
     method!("session", "configure-session", configure::configure_session => configure::SettingsResult<'static>)
         .changes()
-        .doc("Changes the given settings of a session and returns all settings in effect. If a \
+        .doc("Changes the given settings of a session, or its name, and returns all settings in effect. If a \
               value is out of range, nothing changes.")
         .result("All settings in effect.")
         .pace(Pace::InOrder),

@@ -77,10 +77,9 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
 }
 
 /// Finds the method with this name, or that of the call of the contract with this name, whose
-/// parameters it changes to those of the method. Fails with the nearest names, or if the parameters
-/// contradict each other.
+/// parameters it changes to those of the method. Fails with the nearest names.
 pub(crate) fn find(name: &str, params: &mut Value) -> Result<Called, WireError> {
-    let (row, of_method) = resolve(name, params)?.unzip();
+    let (row, of_method) = resolve(name, params).unzip();
     let method = methods().find(|method| method.name == of_method.unwrap_or(name));
     method.map(|method| Called { method, row }).ok_or_else(|| unknown(name))
 }

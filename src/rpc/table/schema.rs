@@ -35,7 +35,8 @@ pub(crate) fn document() -> Json {
     for method in methods() {
         if method.about().is_some() {
             let described = &mut listed[method.name];
-            version::describe(described, &mut definitions, method.is_about_one());
+            let is_always = method.is_about_one();
+            version::describe(described, &mut definitions, is_always, method.takes_history);
         }
     }
     let mut document = json!({

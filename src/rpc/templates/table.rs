@@ -3,6 +3,7 @@
 use super::trust;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
+use crate::rpc::shapes::Either;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
@@ -23,22 +24,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              untrusted project has the template, `template-unreadable` and `template-malformed`.",
         )
         .pace(Pace::InOrder),
-    method!("template", "trust-project", trust::trust_project => trust::TrustedShown)
+    method!("template", "trust-project", trust::trust_project => Either<trust::TrustedShown, trust::Distrusted>)
         .changes_after_work()
-        .doc("Trusts a project, so that its own templates are used. Call this only after the user \
-              has looked at them. Available only over standard input and the Unix socket.")
+        .doc("Trusts a project, so that its own templates are used, or with `:trusted nil` no longer. \
+              Trust a project only after the user has looked at them. Available only over standard input and the Unix socket.")
         .result(
             "The project. Trust applies to this repository at this place: a project that is \
              moved, or has another remote, must be trusted again. On other connections, the error \
              is `not-allowed`.",
-        )
-        .pace(Pace::InOrder),
-    method!("template", "distrust-project", trust::distrust_project => trust::Distrusted)
-        .changes_after_work()
-        .doc("Stops trusting a project, so that its templates are no longer used.")
-        .result(
-            "The project, and whether it was trusted. Fails with `not-allowed` where \
-             `trust-project` does.",
         )
         .pace(Pace::InOrder),
     method!("template", "list-trusted-projects", trust::list_trusted_projects => Vec<trust::TrustedShown>)

@@ -1,6 +1,6 @@
 //! Methods that manage which projects the user trusts. Models cannot call them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,16 @@ use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::{param_error, refused};
 use crate::rpc::error_data::PlainKind;
-use crate::rpc::params::Nothing;
+use crate::rpc::params::{Nothing, yes};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OneProject {
     /// Folder of the project.
     project: String,
+    /// Whether to trust the project; defaults to `t`.
+    #[serde(default = "yes")]
+    trusted: bool,
 }
 
 /// A trusted project.
@@ -49,7 +52,13 @@ impl From<Trusted> for TrustedShown {
 }
 
 pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
-    let project = project(&call, given)?;
+    allowed(&call)?;
+    let project = files::absolute(&given.project)?;
+    if !given.trusted {
+        let was_trusted = call.tools.trust.revoke(&project).map_err(trust_error)?;
+        let project = project.to_string_lossy().into_owned();
+        return Step::done(&Distrusted { project, was_trusted });
+    }
     let trusted = call.tools.trust.trust(&project, now_ms()).map_err(trust_error)?;
     let templates = Some(own_templates(&call, &trusted));
     Step::done(&TrustedShown { templates, ..trusted.into() })
@@ -65,12 +74,6 @@ pub(super) struct Distrusted {
     was_trusted: bool,
 }
 
-pub(super) fn distrust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
-    let project = project(&call, given)?;
-    let was_trusted = call.tools.trust.revoke(&project).map_err(trust_error)?;
-    Step::done(&Distrusted { project: project.to_string_lossy().into_owned(), was_trusted })
-}
-
 pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, WireError> {
     allowed(&call)?;
     let line = |trusted: Trusted| {
@@ -78,12 +81,6 @@ pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, Wire
         TrustedShown { standing, ..trusted.into() }
     };
     Step::done(&call.tools.trust.list().into_iter().map(line).collect::<Vec<_>>())
-}
-
-/// Returns the folder that the call names. Fails for a client that may not decide on trust.
-fn project(call: &Call, given: OneProject) -> Result<PathBuf, WireError> {
-    allowed(call)?;
-    Ok(files::absolute(&given.project)?)
 }
 
 /// Checks that the client acts for the user: over stdio or the user's own socket.

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use rusqlite::{Connection, params};
 
 use self::row::{ChangeRow, parse};
-use super::super::tables::{ITEM_COLUMNS, Statements, with_columns};
-use super::super::{StoreError, UNDO_DEPTH, Way};
+use super::super::tables::{ITEM_COLUMNS, Statements, limit, with_columns};
+use super::super::{StoreError, Told, UNDO_DEPTH, Way};
 use crate::context::change::{Change, SetChange, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
@@ -166,20 +166,24 @@ pub(super) fn last(
     resolved(db, found)
 }
 
-/// Returns the change that the next undo takes back, or that the next redo applies again. Skips
-/// changes in which items only [follow](Change::FOLLOW) their sources.
-pub(super) fn next_step(
+/// Returns at most `most` of the changes that undo takes back, or that redo makes again, the next
+/// one first. Skips changes in which items only [follow](Change::FOLLOW) their sources.
+pub(super) fn changes(
     db: &Connection,
     manager: i64,
     way: Way,
-) -> Result<Option<Change>, StoreError> {
+    most: u64,
+) -> Result<Vec<Told>, StoreError> {
     let sql = format!(
-        "SELECT step, change FROM {} WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
-         ORDER BY seq DESC LIMIT 1",
+        "SELECT seq, step, change FROM {}
+         WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
+         ORDER BY seq DESC LIMIT ?3",
         table_of(way)
     );
-    let row = |row: &rusqlite::Row<'_>| <(u64, String)>::try_from(row);
-    resolved(db, db.row(&sql, params![manager, Change::FOLLOW], row)?)
+    let row = |row: &rusqlite::Row<'_>| <(u64, u64, String)>::try_from(row);
+    let found = db.rows(&sql, params![manager, Change::FOLLOW, limit(most)], row)?;
+    let told = |(number, step, text): (u64, u64, String)| parse(&text)?.told(db, number, step);
+    found.into_iter().map(told).collect()
 }
 
 /// Returns the names of the managers that have changes of a step to undo or to redo.

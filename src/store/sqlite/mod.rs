@@ -18,7 +18,7 @@ use super::folder::Snapshot;
 use super::tables::{Columns, ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
     Counters, Extent, REMEMBERED_REQUESTS, Reading, SEQUENCES, Store, StoreError, StoredManager,
-    Way, Writing,
+    Told, Way, Writing,
 };
 use crate::context::change::{Change, Settings};
 
@@ -199,10 +199,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn next_step(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
+    fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, .. }) => journal::next_step(&self.db, id, way),
-            None => Ok(None),
+            Some(Known { id, .. }) => journal::changes(&self.db, id, way, most),
+            None => Ok(Vec::new()),
         }
     }
 

@@ -25,7 +25,7 @@ use std::ops::Deref;
 use rusqlite::Connection;
 
 pub(super) use self::items::{ITEM_COLUMNS, item_of, slot_of, with_columns};
-pub(super) use self::sql::{Columns, Statements, columns};
+pub(super) use self::sql::{Columns, Statements, columns, limit};
 pub(crate) use self::words::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS};
 
 /// Read access to the tables.

@@ -99,7 +99,7 @@ macro_rules! columns {
 pub(in crate::store) use columns;
 
 /// Converts a number of rows to an SQL `LIMIT`.
-pub(super) fn limit(rows: u64) -> i64 {
+pub(in crate::store) fn limit(rows: u64) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 

@@ -23,21 +23,6 @@ impl Reading<'_> {
         self.db.row(&select::<StateRow>("AND number = ?2"), [session, number], StateRow::of)
     }
 
-    /// Returns the newest state that has a number below `below` and one of these kinds.
-    pub fn last_state_of(
-        &self,
-        session: u64,
-        below: u64,
-        kinds: &[&str],
-    ) -> Result<Option<StateRow>, StoreError> {
-        let kinds = serde_json::json!(kinds).to_string();
-        let sql = select::<StateRow>(
-            "AND number < ?2 AND kind IN (SELECT value FROM json_each(?3))
-             ORDER BY number DESC LIMIT 1",
-        );
-        self.db.row(&sql, params![session, below, kinds], StateRow::of)
-    }
-
     /// Returns at most `most` states, newest first.
     pub fn states(&self, session: u64, most: u64) -> Result<Vec<StateSummary>, StoreError> {
         let sql = select::<StateSummary>("ORDER BY number DESC LIMIT ?2");

@@ -28,25 +28,27 @@ pub struct State {
     /// Number of turns before the last checkpoint; 0 if there is none.
     #[serde(default)]
     pub checkpoint_turn: u64,
-    /// Moment before the last rollback, to which `undo-rollback` returns. `None` if there is no
-    /// rollback to undo.
-    #[serde(default)]
-    pub before_rollback: Option<Moment>,
-    /// Undone change that `redo-session` redoes, unless the session has continued since. `None` if
-    /// there is none.
+    /// Operation that the next `undo` takes back. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redo: Option<Redo>,
+    pub undo: Option<ViewOperation>,
+    /// Undone operation that the next `redo` makes again, unless the session has continued since.
+    /// `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redo: Option<ViewOperation>,
 }
 
-/// A change of the view that was undone.
+/// An operation on the view that can be undone or redone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Redo {
+pub struct ViewOperation {
     /// Method that made the change.
     pub method: String,
-    /// Moment before the change was undone.
+    /// Number of the revision that the method made.
+    pub revision: u64,
+    /// Moment to return to: for an undo, the one before the change; for a redo, the one before the
+    /// change was undone.
     pub moment: Moment,
-    /// True if undoing the change also restored the context items.
+    /// True if the operation changes the context items, too.
     pub with_items: bool,
 }
 
@@ -190,18 +192,18 @@ impl State {
             summary,
             pinned: within(&self.pinned),
             checkpoint_turn: 0,
-            before_rollback: None,
+            undo: None,
             redo: None,
             ..self
         }
     }
 
     /// Returns whether this state has the same messages, summary and pins in view as an earlier
-    /// one, and the same rollback to undo.
+    /// one.
     pub fn shows_same(&self, earlier: &Self) -> bool {
         let then = earlier.rebased(self.base.max(earlier.base));
         (&self.active, &self.pruned, &self.summary) == (&then.active, &then.pruned, &then.summary)
-            && (&self.pinned, self.before_rollback) == (&then.pinned, then.before_rollback)
+            && self.pinned == then.pinned
     }
 
     fn is_hidden(&self, number: u64) -> bool {

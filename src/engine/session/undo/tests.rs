@@ -29,17 +29,17 @@ fn say(engine: &mut Engine, id: u64, word: &str) {
 /// Prunes one message, as a pruning does.
 fn prune(engine: &mut Engine, id: u64, number: u64) {
     let pruned = engine.run_alone(|engine| {
-        engine.change_view(id, "prune-session", |state| state.pruned.insert(number, number))
+        engine.operate(id, "prune-session", |state| state.pruned.insert(number, number))
     });
     pruned.unwrap();
 }
 
 fn undo(engine: &mut Engine, id: u64) -> Result<String, EngineError> {
-    engine.run_alone(|engine| engine.undo_session(id)).map(|(step, _)| step.method)
+    engine.run_alone(|engine| engine.undo_session(id)).map(|(method, _)| method)
 }
 
 fn redo(engine: &mut Engine, id: u64) -> Result<String, EngineError> {
-    engine.run_alone(|engine| engine.redo_session(id)).map(|(step, _)| step.method)
+    engine.run_alone(|engine| engine.redo_session(id)).map(|(method, _)| method)
 }
 
 #[track_caller]
@@ -70,7 +70,7 @@ fn prunings_are_undone_and_redone_in_turn() {
     check(&mut engine, id, &[3, 4]);
     assert_eq!(redo(&mut engine, id).unwrap_err().kind(), "nothing-to-redo");
     undo(&mut engine, id).unwrap();
-    let next = |engine: &mut Engine, way| engine.next_session_step(id, way).unwrap();
+    let next = |engine: &mut Engine, way| engine.next_of_session(id, way).unwrap();
     assert_eq!(next(&mut engine, Way::Undo).unwrap().revision, 1);
     assert_eq!(next(&mut engine, Way::Redo).unwrap().method, "prune-session");
     // A message said meanwhile stays, and nothing can be redone any more.
@@ -103,10 +103,7 @@ fn another_change_forgets_what_could_be_redone() {
     prune(&mut engine, id, 1);
     undo(&mut engine, id).unwrap();
     engine.run_alone(|engine| engine.checkpoint(id, "by hand")).unwrap();
-    assert!(
-        engine.next_session_step(id, Way::Redo).unwrap().is_some(),
-        "a checkpoint prevents redo"
-    );
+    assert!(engine.next_of_session(id, Way::Redo).unwrap().is_some(), "a checkpoint prevents redo");
     prune(&mut engine, id, 2);
     assert_eq!(redo(&mut engine, id).unwrap_err().kind(), "nothing-to-redo");
     assert_eq!(undo(&mut engine, id).unwrap(), "prune-session");
@@ -115,7 +112,7 @@ fn another_change_forgets_what_could_be_redone() {
 }
 
 #[test]
-fn a_rollback_is_undone_and_redone_whichever_way() {
+fn a_rollback_is_undone_and_redone_with_what_came_before_it() {
     let (mut engine, id) = engine();
     say(&mut engine, id, "one");
     prune(&mut engine, id, 1);
@@ -128,14 +125,35 @@ fn a_rollback_is_undone_and_redone_whichever_way() {
     assert_eq!(redo(&mut engine, id).unwrap(), "rollback");
     check(&mut engine, id, &[2]);
     prune(&mut engine, id, 2);
-    engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
+    for undone in ["prune-session", "rollback"] {
+        assert_eq!(undo(&mut engine, id).unwrap(), undone);
+    }
     check(&mut engine, id, &[2, 3, 4]);
-    // The rollback and everything after it are undone; the step before them is the first pruning.
-    let next = engine.next_session_step(id, Way::Undo).unwrap().unwrap();
+    // The operation before the rollback is the first pruning.
+    let next = engine.next_of_session(id, Way::Undo).unwrap().unwrap();
     assert_eq!((&*next.method, next.revision), ("prune-session", 1));
-    redo(&mut engine, id).unwrap();
-    check(&mut engine, id, &[]);
-    engine.run_alone(|engine| engine.undo_rollback(id)).unwrap();
-    undo(&mut engine, id).unwrap();
+    for in_view in [&[2][..], &[]] {
+        redo(&mut engine, id).unwrap();
+        check(&mut engine, id, in_view);
+    }
+    for _ in 0..3 {
+        undo(&mut engine, id).unwrap();
+    }
     check(&mut engine, id, &[1, 2, 3, 4]);
+    assert_eq!(undo(&mut engine, id).unwrap_err().kind(), "nothing-to-undo");
+}
+
+#[test]
+fn an_operation_that_shows_the_same_is_none_to_undo() {
+    let (mut engine, id) = engine();
+    say(&mut engine, id, "one");
+    prune(&mut engine, id, 1);
+    prune(&mut engine, id, 1);
+    assert_eq!(engine.next_of_session(id, Way::Undo).unwrap().unwrap().revision, 1);
+    engine.run_alone(|engine| engine.restore_view(id, 0)).unwrap();
+    check(&mut engine, id, &[1, 2]);
+    for undone in ["restore", "prune-session"] {
+        assert_eq!(undo(&mut engine, id).unwrap(), undone);
+    }
+    check(&mut engine, id, &[1, 2]);
 }

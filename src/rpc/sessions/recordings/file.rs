@@ -37,7 +37,7 @@ pub(super) struct ImportedFile {
     path: String,
     /// `:new` if it becomes a session, `:empty` if it has no message, `:grown` if it has new
     /// messages, `:unchanged` if it has none, `:deleted` if its session was deleted, which
-    /// `restore-session` undoes, and `:failed` if it cannot be read.
+    /// `delete-session` undoes, and `:failed` if it cannot be read.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
     pub(super) state: Keyword<&'static str>,
     /// Name of the format, such as `:claude-code`; `nil` if it is unknown.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::super::super::StoreError;
 use super::super::super::tables::{ITEM_COLUMNS, Statements, item_of};
+use super::super::super::{ITEMS_TOLD, StoreError, Told};
 use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
@@ -91,6 +91,21 @@ impl ChangeRow {
             .filter(|(before, after)| version(*before) != version(*after))
             .filter_map(|(before, _)| version(*before))
             .collect()
+    }
+
+    /// Describes the change, which is number `number` of `step`.
+    pub(super) fn told(
+        mut self,
+        db: &Connection,
+        number: u64,
+        step: u64,
+    ) -> Result<Told, StoreError> {
+        let count = self.slots.len();
+        self.slots.truncate(ITEMS_TOLD);
+        let Change { method, slots, set, .. } = self.resolve(db)?;
+        let item = |slot: SlotChange| slot.after.or(slot.before).map(|slot| slot.item);
+        let items = slots.into_iter().filter_map(item).collect();
+        Ok(Told { number, step, method, count, items, set: set.map(|set| set.name) })
     }
 
     pub(super) fn resolve(self, db: &Connection) -> Result<Change, StoreError> {
