@@ -1408,7 +1408,7 @@ Return nil if it would save nothing."
                   (funcall then (contexture-doctor--judge-server
                                  target outcome value)))))
     (cond ((and (contexture-running-p) (not contexture-doctor--address))
-           (contexture--probe-call 'server-info nil contexture-doctor-timeout judge))
+           (contexture--probe-call 'initialize nil contexture-doctor-timeout judge))
           (wrong (funcall then (list wrong)))
           ((or (null target)
                (and (not (keywordp (car target))) (contexture-doctor--failed-p)))
@@ -1445,7 +1445,7 @@ server; it said: %s"
     (_ (list (contexture-doctor--refused target value)))))
 
 (defun contexture-doctor--judge-answer (info)
-  "Return findings on a server whose `server-info' is INFO."
+  "Return findings on a server whose `initialize' is INFO."
   `(,(contexture-doctor--judge-version
       (or (plist-get info :version) "0") "It answers; it"
       "End it, so that the new one starts: M-x contexture-disconnect
@@ -1608,7 +1608,7 @@ is %s there"
 the set-up.\n")))
       (contexture-info--show buffer "Asking the server...\n")
       (contexture--probe-call
-       'server-info nil contexture-doctor-timeout
+       'initialize nil contexture-doctor-timeout
        (lambda (outcome value)
          (if (eq outcome 'answered)
              (contexture-request-async
@@ -1632,7 +1632,7 @@ the set-up.\n")))
 ;;;; The text
 
 (defun contexture-info--text (info managers)
-  "Return the text for INFO, from `server-info', and for MANAGERS.
+  "Return the text for INFO, from `initialize', and for MANAGERS.
 The managers with the newest items come first."
   (concat
    (mapconcat (lambda (row)
@@ -1810,7 +1810,7 @@ string if COMMAND could not be run; and the output, including stderr."
     (error (funcall function (error-message-string problem) ""))))
 
 (defun contexture--probe-server (target timeout function)
-  "Ask the server at TARGET for `server-info', within TIMEOUT seconds.
+  "Ask the server at TARGET for `initialize', within TIMEOUT seconds.
 If TARGET is a command, start it for the question.  Call FUNCTION with an
 outcome and a value: `answered' and the result; `stranger' and a line that
 is no such answer; `refused' and the reason; or `silent' and nil."
@@ -1828,7 +1828,7 @@ is no such answer; `refused' and the reason; or `silent' and nil."
             process
             (concat (when-let* ((secret (contexture--secret target)))
                       (concat secret "\n"))
-                    "(:id 1 :method \"server-info\")\n")))))
+                    "(:id 1 :method \"initialize\")\n")))))
     (error (funcall function 'refused (contexture--open-problem problem)))))
 
 (defun contexture--judge-probe (heard process function)

@@ -164,7 +164,7 @@ Calls that the client makes by itself need not be in EXCHANGE."
     (pcase (plist-get message :method)
       ("ping" :pong)
       ("configure-provider" (list :name (plist-get (plist-get message :params) :name)))
-      ("server-info" '(:name "contexture" :version "replay"))
+      ("initialize" '(:name "contexture" :version "replay"))
       ("subscribe" (list :topics (plist-get (plist-get message :params) :topics))))))
 
 (defun contexture-ert--go-on (exchange process)
@@ -313,7 +313,7 @@ it.  The comments at the head of an older FILE are kept."
         (insert (if (eq (car entry) 'sent) "> " "< ") (cadr entry) "\n")))))
 
 (defconst contexture-ert--own-methods
-  '("server-info" "subscribe" "configure-provider" "ping")
+  '("initialize" "subscribe" "configure-provider" "ping")
   "Methods that the client and the kit call by themselves; no recording has them.")
 
 (defun contexture-ert--recordable (entries)

@@ -2184,7 +2184,7 @@ If it holds more, the oldest items that are not pinned leave it;
          (entry (contexture--entry :manager manager
                                    (contexture--ask 'list-managers nil)))
          (now (or (plist-get entry :max-items)
-                  (plist-get (plist-get (contexture--ask 'server-info nil) :limits)
+                  (plist-get (plist-get (contexture--ask 'initialize nil) :limits)
                              :max-items))))
     (read-number (contexture--format "Maximum number of items in %s (1 to %d): "
                                      (contexture--label manager)

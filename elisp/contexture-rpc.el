@@ -322,7 +322,7 @@ one server only.")
    (reason :initform nil
            :documentation "Reason why the connection last went down, a string.")
    (info :initform nil
-         :documentation "Result of `server-info', a plist.")
+         :documentation "Result of `initialize', a plist.")
    (inbox :initarg :inbox
           :documentation "Buffer with what was read and not handled yet.")
    (handled :initform 1
@@ -485,7 +485,7 @@ would end if it wrote there (see `contexture--unbroken')."
         (secret (contexture--secret (oref connection target))))
     (when secret
       (contexture--write connection nil (concat secret "\n")))
-    (contexture--call connection 'server-info nil
+    (contexture--call connection 'initialize nil
                       (apply-partially #'contexture--greeted connection)
                       (lambda (_) (contexture--ready connection nil)))))
 

@@ -68,7 +68,7 @@
 (defun bench-repl-answer (method)
   "Return the result of METHOD, which a client called."
   (pcase method
-    ("server-info" '(:name "contexture" :version "bench"))
+    ("initialize" '(:name "contexture" :version "bench"))
     ("list-sessions" '((:session "bench" :id "ses-1" :manager "bench" :messages 200 :tokens 50000)))
     ("open-session"
      '(:session "bench" :id "ses-1" :manager "bench" :messages 200 :tokens 50000))

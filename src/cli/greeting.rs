@@ -92,7 +92,7 @@ fn spoken(path: &Path) -> io::Result<Option<String>> {
     let stream = connected(path)?;
     stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
     let call = |id: u8, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
-    let calls = format!("{}\n{}\n", call(1, "ping"), call(2, "server_info"));
+    let calls = format!("{}\n{}\n", call(1, "ping"), call(2, "initialize"));
     (&stream).write_all(calls.as_bytes())?;
     let mut lines = BufReader::new(&stream);
     reply(&stream, &mut lines, 1, end)?;

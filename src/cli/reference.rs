@@ -10,6 +10,8 @@ use crate::rpc::{Method, Param, default_limits, document, methods};
 /// A part of the protocol's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
+    /// The parameters that many methods take.
+    Envelope,
     /// The methods with their parameters and results.
     Methods,
     /// The types that results and notifications share.
@@ -27,6 +29,7 @@ pub(super) fn markdown(part: Part) -> String {
     let document = document();
     let reference = Reference { types: &document["$defs"], document: &document };
     match part {
+        Part::Envelope => reference.envelope(),
         Part::Methods => methods().map(|it| reference.method(it)).collect::<Vec<_>>().join("\n"),
         Part::Types => reference.types(),
         Part::Errors => reference.errors(),
@@ -68,10 +71,16 @@ impl Reference<'_> {
         }
         let schema = &self.document["methods"][method.name];
         let params = &schema["params"]["properties"];
-        let param = |it: &Param| self.param(it, &params[it.name.replace('-', "_")]);
-        text += &method.params().iter().map(param).collect::<String>();
-        if !method.params().is_empty() {
+        let param = |it: &&Param| self.param(it, &params[it.name.replace('-', "_")]);
+        let (shared, own): (Vec<&Param>, Vec<&Param>) =
+            method.params().iter().partition(|param| self.is_shared(param, params));
+        text += &own.iter().map(param).collect::<String>();
+        if !own.is_empty() {
             text.push('\n');
+        }
+        if !shared.is_empty() {
+            let names: Vec<_> = shared.iter().map(|it| format!("`:{}`", it.name)).collect();
+            let _ = writeln!(text, "[Also](#parameters-of-many-methods): {}.\n", names.join(", "));
         }
         let _ = writeln!(text, "Result ({}): {}", self.kind(&schema["result"]), method.result);
         if let Some(lists) = method.lists_in_pages() {
@@ -101,6 +110,18 @@ impl Reference<'_> {
             let _ = writeln!(text, "| `:{}` | {default} | {doc} |", name.replace('_', "-"));
         }
         text
+    }
+
+    /// Returns whether a parameter has the same meaning in many methods.
+    fn is_shared(&self, param: &Param, params: &Json) -> bool {
+        let name = param.name.replace('-', "_");
+        let shared = self.document["envelope"]["properties"].get(&name);
+        shared.is_some_and(|shared| *shared == params[name])
+    }
+
+    /// Formats the parameters that many methods take.
+    fn envelope(&self) -> String {
+        self.members(&self.document["envelope"]).replace(", not always)", ")")
     }
 
     fn types(&self) -> String {

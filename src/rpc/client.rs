@@ -1,9 +1,7 @@
-//! A connection's client: whether the client has introduced itself, and the lists that it has read
-//! only in part.
+//! A connection's client: the lists that it has read only in part.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::limits::LISTS_KEPT;
 use super::locked;
@@ -12,7 +10,6 @@ use crate::value::Value;
 /// The state of one connection that its calls share.
 #[derive(Default)]
 pub(crate) struct Client {
-    is_introduced: AtomicBool,
     lists: Mutex<Lists>,
 }
 
@@ -41,15 +38,6 @@ struct Lists {
 }
 
 impl Client {
-    pub(super) fn introduce(&self) {
-        self.is_introduced.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the client has introduced itself, and so takes lists in pages.
-    pub(super) fn is_introduced(&self) -> bool {
-        self.is_introduced.load(Ordering::Relaxed)
-    }
-
     /// Keeps the rest of a list and returns its cursor. Forgets the oldest lists if there are too
     /// many, or if together they take more than `most_bytes`, but never this one.
     pub(super) fn keep(&self, rest: Rest, most_bytes: usize) -> String {

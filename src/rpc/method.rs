@@ -12,7 +12,7 @@ use super::error::param_error;
 use super::keyed::Keyed;
 use super::page::{self, PageParams, Paged};
 use super::param::{Param, has_member, key, own_params_of};
-use super::params::lacks;
+use super::params::{KEY, lacks};
 use super::version::{About, IfVersion, Since, Versions};
 use crate::engine::Beside;
 use crate::value::Value;
@@ -276,6 +276,10 @@ impl Method {
     /// # Errors
     /// Fails if the call is refused before it needs the engine, as for an invalid parameter.
     pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
+        if !self.is_change() {
+            // A client may repeat any call with the same key, without knowing what it changes.
+            params.take_named(KEY);
+        }
         self.check_names(&params)?;
         if call.dialect == Dialect::Json {
             self.without_nulls(&mut params);

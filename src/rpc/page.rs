@@ -128,8 +128,6 @@ pub(super) fn run(
     let most_bytes = call.tools.limits.max_message_bytes;
     let max_bytes = given.map(|bytes| page_bytes(bytes, most_bytes)).transpose()?;
     let by_default = call.page_bytes.min(most_bytes);
-    let paged_client = call.client.is_introduced().then_some(by_default);
-    let max_bytes = max_bytes.or(paged_client);
     let (client, dialect) = (call.client.clone(), call.dialect);
     if let Some(cursor) = taken::<String>(&mut params, "cursor")? {
         let rest = client.take(&cursor).filter(|rest| rest.method == method);

@@ -409,9 +409,7 @@ An answer that is nil takes the default."
 (ert-deftest contexture-conversation-configure-knows-every-setting-of-the-server ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work")
-    (let ((method (cl-find "configure-session" (contexture-request 'methods)
-                           :key (lambda (it) (format "%s" (plist-get it :name)))
-                           :test (lambda (a b) (equal a (string-trim-left b ":"))))))
+    (let ((params (contexture-test-params 'configure-session)))
       (should (equal
                (sort (mapcar (lambda (it)
                                (contexture--name (plist-get it :name)))
@@ -419,9 +417,7 @@ An answer that is nil takes the default."
                               (contexture-request 'configure-session)))
                      #'string<)
                (sort (cl-set-difference
-                      (mapcar (lambda (it)
-                                (contexture--name (plist-get it :name)))
-                              (plist-get method :params))
+                      (mapcar #'car params)
                       '("session" "name" "request-key" "if-version" "managers")
                       :test #'equal)
                      #'string<))))))

@@ -217,7 +217,7 @@ Keys of the map of all commands begin with the example of a prefix."
   (let ((text (contexture-manual-tests--between "@c the state folder" "@end table")))
     (contexture-test-with-state
       (contexture-request 'add-item '(:manager "notes" :content "x"))
-      (let ((folder (plist-get (contexture-request 'server-info) :state-directory)))
+      (let ((folder (plist-get (contexture-request 'initialize) :state-directory)))
         (dolist (name (directory-files (or folder (concat llm-ert-directory "state")) nil
                                        directory-files-no-dot-files-regexp))
           (ert-info (name)

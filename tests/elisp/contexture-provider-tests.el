@@ -91,14 +91,8 @@
                   contexture-provider--kinds))
     (should-not (cl-set-difference (mapcar #'car contexture-provider--kinds)
                                    (contexture-provider-tests--names) :test #'equal))
-    (let ((known (cl-loop for it in (plist-get
-                                     (cl-find "configure-provider"
-                                              (contexture-request 'methods) :test #'equal
-                                              :key (lambda (it) (plist-get it :name)))
-                                     :params)
-                          for names = (list (plist-get it :name) (plist-get it :alias))
-                          append (cl-loop for name in (delq nil names)
-                                          collect (intern (concat ":" name))))))
+    (let ((known (mapcar (lambda (it) (intern (concat ":" (car it))))
+                         (contexture-test-params 'configure-provider))))
       ;; Every setting of the server can be given here, and no other.
       (should-not (cl-set-exclusive-or (remq :auth-source contexture-provider--keys)
                                        (cl-set-difference known '(:name :api-key :request-key))))

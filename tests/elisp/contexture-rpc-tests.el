@@ -446,7 +446,7 @@ done" (shell-quote-argument object)))))
   (let ((contexture-resend-limit 2)
         (contexture-test-binary
          (list "sh" "-c" "while read -r line; do case $line in
-*server-info*) echo '(:id '$(echo \"$line\" | sed 's/(:id \\([0-9]*\\).*/\\1/')' :result nil)';;
+*initialize*) echo '(:id '$(echo \"$line\" | sed 's/(:id \\([0-9]*\\).*/\\1/')' :result nil)';;
 *deadly*) exit 9;;
 *) echo '(:id '$(echo \"$line\" | sed 's/(:id \\([0-9]*\\).*/\\1/')' :result :fine)';;
 esac; done")))

@@ -135,14 +135,29 @@ quicker tiers leave such tests to it."
     (should (= (length items) 1))
     (car items)))
 
+(defun contexture-test-params (method)
+  "Return what the server takes with METHOD: an alist from names to schemas.
+The names are strings, as in Lisp."
+  (let* ((methods (plist-get (contexture-request 'schema) :methods))
+         (of (plist-get methods (intern (format ":%s" method)))))
+    (cl-loop for (name schema) on (plist-get (plist-get of :params) :properties) by #'cddr
+             collect (cons (string-replace "_" "-" (substring (symbol-name name) 1))
+                           schema))))
+
 (defun contexture-test-values (method param)
   "Return the names that the server takes as PARAM, a string, of METHOD."
-  (let ((entry (cl-find (symbol-name method) (contexture-request 'methods)
-                        :key (lambda (it) (plist-get it :name)) :test #'equal)))
-    (mapcar #'contexture--name
-            (plist-get (cl-find param (plist-get entry :params)
-                                :key (lambda (it) (plist-get it :name)) :test #'equal)
-                       :values))))
+  (let ((types (plist-get (contexture-request 'schema) :$defs)))
+    (cl-labels ((constants (of)
+                  (append (plist-get of :enum)
+                          (and (plist-get of :const) (list (plist-get of :const)))
+                          (when-let* ((type (plist-get of :$ref))
+                                      (name (concat ":" (file-name-nondirectory type))))
+                            (constants (plist-get types (intern name))))
+                          (and (plist-get of :items) (constants (plist-get of :items)))
+                          (cl-loop for branch in (append (plist-get of :anyOf)
+                                                         (plist-get of :oneOf))
+                                   append (constants branch)))))
+      (constants (cdr (assoc param (contexture-test-params method)))))))
 
 (defun contexture-test-metadata (item &rest keys)
   "Return what ITEM's metadata has under KEYS."

@@ -144,7 +144,7 @@ const CALLS: &[(&str, &str)] = &[
     ("refresh-items", r#"(:manager "m")"#),
     ("list-items", "(:count-only t)"),
     ("list-managers", "nil"),
-    ("server-info", "nil"),
+    ("initialize", "nil"),
     ("subscribe", "(:topics (:context-changed :stats))"),
     ("cancel", "(:id 7)"),
 ];
@@ -285,7 +285,9 @@ fn a_client_that_leaves_much_unread_is_turned_away() {
     let mut server = home.listening(&["--ephemeral", "--max-message-bytes", "200000"]);
     let mut deaf = UnixStream::connect(&server.socket).unwrap();
     deaf.set_write_timeout(Some(PATIENCE)).unwrap();
-    let calls = "(:id 1 :method methods)\n".repeat(2000);
+    // Each answer is an error that names the parameter, and is three times as long as the call.
+    let call = format!("(:id 1 :method list-items :params (:{} 1))\n", "x".repeat(200));
+    let calls = call.repeat(20_000);
     // The server may close the connection before it has read all of it.
     let _ = deaf.write_all(calls.as_bytes());
     let mut other = server.tcp(Dialect::Native);

@@ -97,7 +97,7 @@ fn said_in_use(client: &mut Client, server: &Endpoint, settings: &str) -> String
         said += &format!("{failure:?}");
     }
     said += &client.ok("chat", "(:content \"x\" :dry-run t)").to_string();
-    for method in ["list-providers", "server-info", "usage-log", "get-messages", "methods"] {
+    for method in ["list-providers", "initialize", "usage-log", "get-messages"] {
         said += &format!("{:?}", client.call(method, "nil"));
     }
     said

@@ -448,11 +448,10 @@ fn the_default_budget_is_96000_and_settings_and_models_change_it() {
 fn every_strategy_is_listed_with_the_method_and_keeps_to_the_budget() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
-    let methods = client.ok("methods", "nil");
-    let find = |list: &Json, name: &str| {
-        list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
-    };
-    let strategies = find(&find(&methods, "build-window")["params"], "strategy")["values"].clone();
+    let window =
+        contexture::internals::rpc::methods().find(|it| it.name == "build-window").unwrap();
+    let strategy = window.params().iter().find(|param| param.name == "strategy").unwrap();
+    let strategies = Json::from(strategy.values.clone());
     assert_eq!(strategies, Json::from(vec!["tiered", "query", "sliding", "importance"]));
     let mut words = String::from("s=10 u=10");
     for number in 0..200 {

@@ -71,7 +71,7 @@ fn read_everything(client: &mut Client) {
         ("build-context", "(:session \"s\")"),
         ("list-memories", "nil"),
         ("ground-query", "(:query \"remembered\")"),
-        ("server-info", "nil"),
+        ("initialize", "nil"),
     ] {
         client.ok(method, params);
     }
@@ -120,19 +120,19 @@ fn a_disk_that_fills_and_is_freed_loses_nothing_and_stops_no_reading() {
             client.call("add-message", "(:session \"s\" :content \"no room\")").is_err()
         };
         assert!((0..200).any(|_| says(&mut client)), "there is always room for a message");
-        assert!(!is_nil(&client.ok("server-info", "nil")["read_only"]));
+        assert!(!is_nil(&client.ok("initialize", "nil")["read_only"]));
         read_everything(&mut client);
         std::fs::remove_file(filler).unwrap();
         client.ok("add-context", "(:content \"there is room again\")");
         kept.push("there is room again".to_owned());
         client.ok("add-message", "(:session \"s\" :content \"room\")");
-        assert!(is_nil(&client.ok("server-info", "nil")["read_only"]));
+        assert!(is_nil(&client.ok("initialize", "nil")["read_only"]));
     }
     client.process().kill();
     let mut client = stdio_at(&home, &disk.state());
     kept = kept.split_off(kept.len().saturating_sub(50));
     assert_eq!(client.contents("*shared*"), kept);
-    assert!(is_nil(&client.ok("server-info", "nil")["notices"]));
+    assert!(is_nil(&client.ok("initialize", "nil")["notices"]));
     let messages = client.ok("get-messages", "(:session \"s\")");
     assert_eq!(messages.as_array().unwrap().len(), 4);
 }
@@ -187,7 +187,7 @@ fn check_reading_only(client: &mut Client) {
         assert!(failure.message.contains("try again"), "{}", failure.message);
     }
     read_everything(client);
-    let info = client.ok("server-info", "nil");
+    let info = client.ok("initialize", "nil");
     assert!(!is_nil(&info["read_only"]), "{info}");
     assert!(info["notices"].to_string().contains("cannot be written"), "{info}");
 }
@@ -197,7 +197,7 @@ fn check_writing_again(client: &mut Client) {
     client.ok("add-context", "(:content \"after\")");
     client.ok("add-message", "(:session \"s\" :content \"after\")");
     assert_eq!(client.contents("*shared*"), ["before", "after"]);
-    assert!(is_nil(&client.ok("server-info", "nil")["read_only"]));
+    assert!(is_nil(&client.ok("initialize", "nil")["read_only"]));
     read_everything(client);
 }
 
@@ -251,7 +251,7 @@ fn links_in_a_state_folder_are_refused_and_others_may_not_write_there() {
     client.end();
     std::fs::set_permissions(home.state(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let mut client = home.stdio(&[]);
-    let notices = client.ok("server-info", "nil")["notices"].to_string();
+    let notices = client.ok("initialize", "nil")["notices"].to_string();
     assert!(notices.contains("others could write"), "{notices}");
     client.end();
     assert_eq!(std::fs::metadata(home.state()).unwrap().permissions().mode() & 0o777, 0o700);

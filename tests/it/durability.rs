@@ -67,7 +67,7 @@ fn a_hundred_kills_lose_nothing_that_was_acknowledged() {
         .sum();
     assert!(acknowledged.len() > rounds * PIPELINED / 4, "{}", acknowledged.len());
     assert!(held >= acknowledged.len() && held <= rounds * PIPELINED);
-    let notices = client.ok("server-info", "nil")["notices"].clone();
+    let notices = client.ok("initialize", "nil")["notices"].clone();
     assert!(is_nil(&notices), "a killed server is no damage: {notices}");
     client.end();
     SqliteStore::check(&home.database()).unwrap();
@@ -140,7 +140,7 @@ fn a_damaged_database_does_not_keep_the_server_from_starting_whatever_was_logged
             let mut client = home.stdio(&[]);
             assert_eq!(client.contents("*shared*"), ["c"], "after {last}");
             assert_eq!(client.ok("list-items", "(:count-only t)")["count"], 1, "after {last}");
-            told += &client.ok("server-info", "nil")["notices"].to_string();
+            told += &client.ok("initialize", "nil")["notices"].to_string();
             client.end();
         }
         assert_eq!(told.matches("could not be repaired").count(), 1, "{told}");

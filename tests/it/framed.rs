@@ -301,7 +301,7 @@ const CALLS: [(&str, &str); 5] = [
     ("get-context", r#"(:manager "m" :limit 2 :types (:code :error))"#),
     ("context-to-string", "(:format :xml :max-tokens 200 :limit 3)"),
     ("undo", r#"(:manager "m")"#),
-    ("server-info", "nil"),
+    ("initialize", "nil"),
 ];
 
 fn mutated(message: &mut Vec<u8>, random: &mut Random) {

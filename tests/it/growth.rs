@@ -69,7 +69,7 @@ fn call(client: &mut Client, number: usize) {
         6 => ("build-window", "(:max-tokens 2000)".to_owned()),
         7 => ("search-sessions", "(:query \"parser\")".to_owned()),
         8 => ("no-such-method", "(:x 1)".to_owned()),
-        _ => ("server-info", "nil".to_owned()),
+        _ => ("initialize", "nil".to_owned()),
     };
     let _ = client.call(params.0, &params.1);
 }

@@ -10,14 +10,14 @@ fn both_sides_say_who_they_are_and_what_they_can_do() {
     let hello = "(:name \"probe\" :version \"2.1\" :protocol-versions (1 2) :capabilities (:x t))";
     let told = client.ok("initialize", hello);
     assert_eq!(told["protocol_version"], 1);
-    assert_eq!(told["server"]["name"], "contexture");
-    assert_eq!(told["server"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(told["name"], "contexture");
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
     let (name, version) = (&told["client"]["name"], &told["client"]["version"]);
     assert_eq!((name, version), (&"probe".into(), &"2.1".into()));
     assert_eq!(told["dialect"], "native");
     assert!(told["capabilities"].as_array().unwrap().contains(&"batch".into()));
     assert_eq!(told["limits"]["max_items"], 77);
-    assert_eq!(told["limits"], client.ok("server-info", "nil")["limits"]);
+    assert_eq!(told["limits"], client.ok("initialize", "nil")["limits"]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn rows() -> Vec<&'static str> {
 #[test]
 fn the_reference_has_every_limit_with_its_name_and_value_and_no_other() {
     let home = Home::new();
-    let limits = home.ephemeral(&[]).ok("server-info", "nil")["limits"].clone();
+    let limits = home.ephemeral(&[]).ok("initialize", "nil")["limits"].clone();
     let limits = limits.as_object().unwrap();
     let mut left: Vec<&String> = limits.keys().collect();
     for row in rows() {

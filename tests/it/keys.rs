@@ -167,8 +167,6 @@ fn a_call_that_failed_may_be_made_again_with_its_key() {
     assert_eq!(client.fails("remove-items", remove).kind(), "no-such-item");
     client.add("*shared*", "x");
     assert_eq!(client.ok("remove-items", remove)["removed"], 1);
-    let error = client.fails("get-context", "(:request-key \"k\")");
-    assert!(error.message.contains("request-key is not a parameter here"), "{}", error.message);
 }
 
 /// A server that outlives its clients, whose model plays these answers, with an open session.
@@ -305,4 +303,31 @@ fn notes_are_taken_once_however_often_they_are_asked_for() {
     assert_eq!(client.ok("take-notes", call), notes);
     let other = "(:session \"s\" :token-threshold 1 :recent-runs 1 :request-key \"n\")";
     assert_eq!(client.fails("take-notes", other).kind(), "key-reused");
+}
+
+#[test]
+fn every_reading_ignores_a_key_and_no_call_ignores_a_version_that_there_is_not() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    client.ok("open-session", "nil");
+    client.add("*shared*", "one");
+    for (method, params) in [
+        ("list-items", ""),
+        ("render-items", ""),
+        ("get-messages", ""),
+        ("list-sessions", ""),
+        ("list-providers", ""),
+        ("ping", ""),
+        ("initialize", ""),
+    ] {
+        let first = client.ok(method, &format!("({params} :request-key \"k\")"));
+        assert_eq!(first, client.ok(method, &format!("({params})")), "{method}");
+    }
+    client.add("*shared*", "two");
+    let items = client.ok("list-items", "(:request-key \"k\")");
+    assert_eq!(items.as_array().unwrap().len(), 2, "a reading is never repeated from memory");
+    for method in ["ping", "list-items", "list-providers", "remember", "backup"] {
+        let error = client.fails(method, "(:if-version 1)");
+        assert_eq!((error.code, error.param()), (-32602, "if-version"), "{method}");
+    }
 }

@@ -42,7 +42,7 @@ fn redraw(client: &mut Client) {
         ("list-managers", "nil"),
         ("list-operations", "nil"),
         ("list-sessions", "(:current t)"),
-        ("server-info", "nil"),
+        ("initialize", "nil"),
     ] {
         client.ok(method, params);
     }

@@ -102,7 +102,7 @@ fn a_long_request_keeps_nobody_waiting_who_needs_no_engine() {
         let (mut one, mut other) = (Near::of(&server), Near::of(&server));
         one.send("add-context", "(:content \"x\")").await;
         assert_eq!(other.call("ping", "nil").await, PONG);
-        assert!(other.call("methods", "nil").await.contains("add-context"));
+        assert!(other.call("schema", "nil").await.contains("add-context"));
         assert!(!long.is_finished(), "all of that was answered before");
         open.send(()).unwrap();
         assert_eq!(long.await.unwrap(), "ended");

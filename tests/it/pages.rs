@@ -1,4 +1,4 @@
-//! A client that introduces itself takes little: at most 64 KiB by default, whatever is stored.
+//! A client that asks for pages takes little, whatever is stored.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::support::*;
 
-/// Size of an answer by default, in bytes.
+/// Size of a page, in bytes.
 const PAGE: usize = 64 << 10;
 
 /// A server with more of everything than a page holds: 1,500 messages, 2,000 memories, large items.
@@ -52,6 +52,12 @@ fn measured(client: &mut Client, method: &str, params: &str) -> (usize, Json) {
     (line.len(), outcome(answer).unwrap_or_else(|error| panic!("{method}: {error:?}")))
 }
 
+/// Returns the parameters of a call that asks for a page.
+fn in_pages(params: &str) -> String {
+    let own = params.strip_prefix('(').and_then(|params| params.strip_suffix(')')).unwrap_or("");
+    format!("({own} :max-bytes {PAGE})")
+}
+
 /// Follows the pages of a list to their end.
 fn all(
     client: &mut Client,
@@ -59,7 +65,7 @@ fn all(
     params: &str,
     mut between: impl FnMut(&mut Client),
 ) -> Vec<Json> {
-    let mut params = params.to_owned();
+    let mut params = in_pages(params);
     let (mut pages, mut found) = (0, Vec::new());
     loop {
         let (bytes, page) = measured(client, method, &params);
@@ -87,7 +93,6 @@ fn ids(items: &[Json], member: &str) -> HashSet<String> {
 fn every_list_is_answered_in_pages_with_everything_once() {
     let home = Home::new();
     let mut client = stored(&home);
-    client.ok("initialize", "(:name \"probe\")");
     let lists = [
         ("get-messages", "nil", "id", 1500),
         ("get-context", "nil", "id", 300),
@@ -99,7 +104,6 @@ fn every_list_is_answered_in_pages_with_everything_once() {
             client.end();
             client = home.stdio(&["--max-items", "400"]);
             client.dialect = dialect;
-            client.ok("initialize", "(:name \"probe\")");
             client.ok("open-session", "(:create nil :name \"a\")");
         }
         for (method, params, member, expected) in lists {
@@ -128,9 +132,7 @@ fn every_list_is_answered_in_pages_with_everything_once() {
 fn other_readings_are_never_longer_than_a_page_either() {
     let home = Home::new();
     let mut client = stored(&home);
-    client.ok("initialize", "nil");
     for (method, params) in [
-        ("methods", "nil"),
         ("build-context", "(:max-tokens 60000)"),
         ("build-context", "(:max-tokens 60000 :explain t)"),
         ("explain-window", "(:explain t :limit 2)"),
@@ -141,11 +143,12 @@ fn other_readings_are_never_longer_than_a_page_either() {
         ("list-sets", "nil"),
         ("list-notes", "nil"),
     ] {
-        let (bytes, page) = measured(&mut client, method, params);
+        let (bytes, page) = measured(&mut client, method, &in_pages(params));
         assert!(bytes <= PAGE, "{method} {params} answered {bytes} bytes");
         assert!(page.get("truncated").is_some(), "{method}: {page:.300}");
     }
-    let (_, page) = measured(&mut client, "build-context", "(:max-tokens 60000 :explain t)");
+    let explained = in_pages("(:max-tokens 60000 :explain t)");
+    let (_, page) = measured(&mut client, "build-context", &explained);
     let whole = parts_of(&mut client, page);
     assert!(whole.0 > 100 && whole.1 > 1000, "{whole:?}");
 }
@@ -168,7 +171,6 @@ fn parts_of(client: &mut Client, mut page: Json) -> (usize, usize) {
 fn a_limit_is_the_length_of_a_page_and_the_newest_come_first() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
-    client.ok("initialize", "nil");
     client.ok("open-session", "(:name \"a\")");
     for number in 1..=5 {
         client.ok("add-message", &format!("(:content \"{number}\")"));
@@ -181,7 +183,7 @@ fn a_limit_is_the_length_of_a_page_and_the_newest_come_first() {
             .map(|m| m["content"].as_str().unwrap().to_owned())
             .collect()
     };
-    let page = client.ok("get-messages", "(:limit 2)");
+    let page = client.ok("get-messages", &in_pages("(:limit 2)"));
     assert_eq!((texts(&page), &page["left"]), (vec!["4".into(), "5".into()], &3.into()));
     let next = page["next"].as_str().unwrap().to_owned();
     let page = client.ok("get-messages", &format!("(:cursor {next:?})"));
@@ -205,20 +207,19 @@ fn fields_and_brief_leave_members_out_for_every_client() {
     let brief = client.ok("get-messages", "(:brief t)");
     assert!(brief[0].get("content").is_none() && brief[0]["tokens"].is_number(), "{brief}");
     assert!(client.ok("list-memories", "(:brief t)")[0].get("content").is_none());
-    let names = client.ok("methods", "(:brief t)");
-    assert!(names[0].get("params").is_none() && names[0]["name"].is_string());
     let unknown = client.fails("get-messages", "(:fields (:contents))");
     assert!(unknown.message.contains("must name members of the entries, got \"contents\""));
     assert!(unknown.message.contains("id, role, content"), "{}", unknown.message);
 }
 
 #[test]
-fn a_client_that_does_not_introduce_itself_gets_whole_lists_unless_it_asks_for_pages() {
+fn a_list_is_whole_unless_a_page_is_asked_for_whatever_was_said_before() {
     let home = Home::new();
     let mut client = home.ephemeral(&["--max-items", "300"]);
     for number in 0..300 {
         client.add("*shared*", &format!("{number} {}", "x".repeat(1000)));
     }
+    client.ok("initialize", "(:name \"probe\")");
     let (bytes, whole) = measured(&mut client, "get-context", "nil");
     assert!(bytes > PAGE && whole.as_array().unwrap().len() == 300);
     let (bytes, page) = measured(&mut client, "get-context", "(:max-bytes 5000)");
@@ -234,12 +235,12 @@ fn a_client_that_does_not_introduce_itself_gets_whole_lists_unless_it_asks_for_p
 fn only_the_last_lists_are_kept() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
-    client.ok("initialize", "nil");
     client.add("*shared*", "one");
     client.add("*shared*", "two");
-    let first = client.ok("get-context", "(:limit 1)")["next"].as_str().unwrap().to_owned();
+    let first =
+        client.ok("get-context", &in_pages("(:limit 1)"))["next"].as_str().unwrap().to_owned();
     for _ in 0..8 {
-        client.ok("get-context", "(:limit 1)");
+        client.ok("get-context", &in_pages("(:limit 1)"));
     }
     let gone = client.fails("get-context", &format!("(:cursor {first:?})"));
     assert_eq!(gone.kind(), "no-such-cursor");
@@ -249,9 +250,8 @@ fn only_the_last_lists_are_kept() {
 fn a_page_of_nothing_is_the_last() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
-    client.ok("initialize", "nil");
     client.ok("add-item", "(:content \"x\")");
-    let page = client.ok("list-items", "(:limit 0)");
+    let page = client.ok("list-items", &in_pages("(:limit 0)"));
     assert!(is_nil(&page["items"]) && is_nil(&page["next"]), "{page}");
     assert_eq!((page["truncated"] == true, &page["left"]), (true, &1.into()), "{page}");
 }

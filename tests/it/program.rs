@@ -204,7 +204,7 @@ fn the_doctor_finds_a_damaged_database_and_the_server_mends_it() {
     assert_eq!(std::fs::read_to_string(home.database()).unwrap(), garbage, "looking mends nothing");
     let mut client = home.stdio(&[]);
     assert_eq!(client.contents("*shared*"), ["x"]);
-    let notices = client.ok("server-info", "nil")["notices"].to_string();
+    let notices = client.ok("initialize", "nil")["notices"].to_string();
     assert!(notices.contains("repaired from its second copy"), "{notices}");
     client.end();
     let kept = std::fs::read_dir(home.state().join("damaged")).unwrap().next().unwrap().unwrap();
@@ -280,7 +280,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let home = Home::new();
     std::fs::create_dir_all(home.path("config/contexture")).unwrap();
     std::fs::write(home.path("config/contexture/config.toml"), "max-items = 3\n").unwrap();
-    let limit = |mut client: Client| client.ok("server-info", "nil")["limits"]["max_items"].clone();
+    let limit = |mut client: Client| client.ok("initialize", "nil")["limits"]["max_items"].clone();
     assert_eq!(limit(home.ephemeral_program(&[])), 3);
     let mut command = home.command(&["serve", "--stdio", "--ephemeral"]);
     command.env("CONTEXTURE_MAX_ITEMS", "4");

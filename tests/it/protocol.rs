@@ -575,25 +575,6 @@ fn dropping_a_manager_forgets_its_configuration() {
 }
 
 #[test]
-fn the_methods_reply_is_the_table() {
-    let mut client = Home::new().ephemeral(&[]);
-    let listed = client.ok("methods", "nil");
-    let listed = listed.as_array().unwrap();
-    assert_eq!(listed.len(), contexture::internals::rpc::methods().count());
-    for (said, method) in listed.iter().zip(contexture::internals::rpc::methods()) {
-        assert_eq!((&said["name"], &said["doc"]), (&method.name.into(), &method.doc.into()));
-        assert_eq!(said["result"], method.result);
-        let params = said["params"].as_array().cloned().unwrap_or_default();
-        assert_eq!(params.len(), method.params().len(), "{}", method.name);
-        for (said, param) in params.iter().zip(method.params()) {
-            assert_eq!((&said["name"], &said["type"]), (&param.name.into(), &param.kind.into()));
-            assert_eq!(said["required"] == true, param.required);
-            assert_eq!(ids(&said["values"]), param.values);
-        }
-    }
-}
-
-#[test]
 fn every_method_of_the_contracts_context_and_server_rows_is_there() {
     let methods = contexture::internals::rpc::methods();
     let names = methods.flat_map(|method| method.contract_names().chain([method.name]));
@@ -617,8 +598,8 @@ fn every_method_of_the_contracts_context_and_server_rows_is_there() {
         "load-set",
         "list-sets",
         "ping",
-        "server-info",
-        "methods",
+        "initialize",
+        "schema",
         "subscribe",
         "cancel",
         "shutdown",
@@ -658,14 +639,14 @@ fn errors_quote_little_of_what_the_call_had() {
 fn server_info_says_what_it_is() {
     let home = Home::new();
     let mut client = home.stdio(&["--max-message-bytes", "12345"]);
-    let info = client.ok("server-info", "nil");
+    let info = client.ok("initialize", "nil");
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(info["dialects"], serde_json::json!(["native", "json", "epc", "slynk"]));
     assert_eq!(info["limits"]["max_message_bytes"], 12345);
     assert_eq!(info["limits"]["max_depth"], 512);
     assert_eq!(info["state"], home.state().to_str().unwrap());
     assert_eq!(info["pid"], client.process().pid());
-    assert!(is_nil(&Home::new().ephemeral(&[]).ok("server-info", "nil")["state"]));
+    assert!(is_nil(&Home::new().ephemeral(&[]).ok("initialize", "nil")["state"]));
 }
 
 #[test]

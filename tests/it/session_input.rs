@@ -453,7 +453,7 @@ fn a_newer_database_is_refused_and_one_beyond_mending_is_kept_with_its_sessions(
     assert_eq!(std::fs::read(home.database()).unwrap().len(), database.len());
     std::fs::write(home.database(), b"this is no database at all, whatever its name says").unwrap();
     let mut client = home.stdio(&[]);
-    let notices = client.ok("server-info", "nil")["notices"].to_string();
+    let notices = client.ok("initialize", "nil")["notices"].to_string();
     assert!(notices.contains("the database was damaged and could not be repaired"), "{notices}");
     assert!(is_nil(&client.ok("list-sessions", "nil")));
     client.ok("open-session", "(:name \"b\")");

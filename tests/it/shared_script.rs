@@ -81,7 +81,6 @@ const SCRIPT: &[(&str, &str)] = &[
     ("subscribe", r#"(:topics nil)"#),
     ("subscribe", r#"(:topics (:weather))"#),
     ("cancel", r#"(:id 4711)"#),
-    ("methods", "nil"),
     ("no-such-method", "nil"),
 ];
 

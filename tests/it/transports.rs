@@ -271,7 +271,7 @@ fn a_second_server_is_a_bridge_to_the_first_and_its_heir() {
     second.add("*shared*", "by the second");
     assert_eq!(first.contents("*shared*"), ["by the first", "again", "by the second"]);
     let first_pid = first.process().pid();
-    assert_eq!(second.ok("server-info", "nil")["pid"], first_pid);
+    assert_eq!(second.ok("initialize", "nil")["pid"], first_pid);
     first.process().kill();
     // What it was told of its own change may come first.
     while second.line().is_some() {}
@@ -279,7 +279,7 @@ fn a_second_server_is_a_bridge_to_the_first_and_its_heir() {
     let mut third = home.stdio(&[]);
     assert_eq!(third.contents("*shared*"), ["by the first", "again", "by the second"]);
     let third_pid = third.process().pid();
-    assert_eq!(third.ok("server-info", "nil")["pid"], third_pid);
+    assert_eq!(third.ok("initialize", "nil")["pid"], third_pid);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_server_over_tcp_is_a_bridge_to_the_first_and_its_heir() {
     let connect = || Client::over_tcp(("127.0.0.1", port), Dialect::Slynk);
     let mut client = connect();
     assert_eq!(client.contents("owned"), ["x"]);
-    assert_eq!(client.ok("server-info", "nil")["pid"], first.process().pid());
+    assert_eq!(client.ok("initialize", "nil")["pid"], first.process().pid());
     // It came over TCP there too.
     let provider = "(:name \"p\" :kind \"openai\" :model \"m\" :base-url \"http://h/v1\")";
     let refused = client.fails("configure-provider", provider);
@@ -304,7 +304,7 @@ fn a_server_over_tcp_is_a_bridge_to_the_first_and_its_heir() {
     while client.line().is_some() {}
     let mut client = connect();
     assert_eq!(client.contents("owned"), ["x"]);
-    assert_eq!(client.ok("server-info", "nil")["pid"], process.pid());
+    assert_eq!(client.ok("initialize", "nil")["pid"], process.pid());
     // Now it is the first.
     assert_eq!(home.stdio(&[]).contents("owned"), ["x"]);
     process.kill();
@@ -337,7 +337,7 @@ fn servers_that_start_at_the_same_moment_share_the_state() {
         assert_eq!(client.contents("*shared*"), ["0", "1", "2", "3", "4", "5"]);
     }
     let pids: std::collections::HashSet<_> =
-        clients.iter_mut().map(|c| c.ok("server-info", "nil")["pid"].to_string()).collect();
+        clients.iter_mut().map(|c| c.ok("initialize", "nil")["pid"].to_string()).collect();
     assert_eq!(pids.len(), 1);
 }
 

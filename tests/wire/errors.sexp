@@ -1,7 +1,7 @@
 ; What is wrong, where, and what to do. The conversation goes on after each.
 > ; ignored
 > (:id 1 :method add-contxt)
-< (:id 1 :error (:code -32601 :message "no method \"add-contxt\"; the nearest are add-context, add-tree, build-context; `methods` lists all" :data (:nearest ("add-context" "add-tree" "build-context"))))
+< (:id 1 :error (:code -32601 :message "no method \"add-contxt\"; the nearest are add-context, add-tree, build-context; `schema` lists all" :data (:nearest ("add-context" "add-tree" "build-context"))))
 > (:id 2 :method get-context :params (:limit -3))
 < (:id 2 :error (:code -32602 :message "limit must be 0 or more, got -3" :data (:param :limit)))
 > (:id 3 :method get-context :params (:types (:cod)))

@@ -3,10 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rpc::Step;
+use crate::engine::Statistics;
 use crate::rpc::call::Call;
 use crate::rpc::params::Short;
+use crate::rpc::server::backup::BackupShown;
 use crate::rpc::server::limits::LimitsShown;
+use crate::rpc::{Finish, Step};
+use crate::store::recovery::Files;
+use crate::store::recovery::backup::list;
 use crate::value::{Keyword, Value};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -36,26 +40,42 @@ pub(super) struct Initialize {
 
 /// The introduction of the server.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Initialized {
+pub(super) struct Initialized<'a> {
+    /// Always `contexture`.
+    name: &'static str,
+    /// Version of the program.
+    version: &'static str,
     /// Version of the protocol that the server speaks.
     protocol_version: u32,
-    /// The server.
-    server: Side,
     /// The client, as it named itself.
-    client: Side,
+    client: ClientNamed,
     /// Dialect of this connection.
     dialect: Keyword<&'static str>,
     /// Dialects that the server understands.
     dialects: Vec<Keyword<&'static str>>,
     /// Abilities of the server.
     capabilities: Vec<Keyword<&'static str>>,
+    /// Id of the server's process.
+    pid: u32,
+    /// State folder; `nil` if the server keeps no state.
+    state: Option<String>,
+    /// Name of the counter that counts the tokens of new items.
+    token_counter: Keyword<&'static str>,
     /// Limits in effect.
     limits: LimitsShown,
+    /// Totals since the start of the server.
+    statistics: Statistics,
+    /// Problems found at the start, such as a damaged database.
+    notices: &'a [String],
+    /// Reason why changes cannot be stored now; `nil` if they can.
+    read_only: Option<String>,
+    /// Newest automatic backup; `nil` if there is none.
+    backup: Option<BackupShown>,
 }
 
-/// One side of the connection.
+/// The client of a connection.
 #[derive(Serialize, JsonSchema)]
-struct Side {
+struct ClientNamed {
     /// Name of the program.
     name: Option<String>,
     /// Version of the program.
@@ -63,18 +83,31 @@ struct Side {
 }
 
 pub(super) fn initialize(call: Call, given: Initialize) -> Result<Step, WireError> {
-    call.client.introduce();
     let text = |short: Short| short.0;
-    Step::done(&Initialized {
-        protocol_version: PROTOCOL_VERSION,
-        server: Side {
-            name: Some("contexture".to_owned()),
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        },
-        client: Side { name: given.name.map(text), version: given.version.map(text) },
-        dialect: Keyword(call.dialect.name()),
-        dialects: Dialect::ALL.iter().map(|dialect| Keyword(dialect.name())).collect(),
-        capabilities: CAPABILITIES.map(Keyword).to_vec(),
-        limits: call.tools.limits.into(),
+    let client = ClientNamed { name: given.name.map(text), version: given.version.map(text) };
+    let (tools, dialect) = (call.tools, call.dialect);
+    Step::then(move |engine| {
+        let (statistics, read_only) = (engine.statistics(), engine.refusal());
+        Ok(Finish::Later(Box::new(move || {
+            let folder = tools.state_folder.as_ref();
+            let newest = folder.and_then(|folder| list(&Files::new(folder)).pop());
+            Ok(Value::of(&Initialized {
+                name: "contexture",
+                version: env!("CARGO_PKG_VERSION"),
+                protocol_version: PROTOCOL_VERSION,
+                client,
+                dialect: Keyword(dialect.name()),
+                dialects: Dialect::ALL.iter().map(|dialect| Keyword(dialect.name())).collect(),
+                capabilities: CAPABILITIES.map(Keyword).to_vec(),
+                pid: std::process::id(),
+                state: folder.map(|path| path.to_string_lossy().into_owned()),
+                token_counter: Keyword(tools.counter.name()),
+                limits: tools.limits.into(),
+                statistics,
+                notices: &tools.notices,
+                read_only,
+                backup: newest.map(BackupShown::from),
+            }))
+        })))
     })
 }

@@ -1,4 +1,4 @@
-//! The limits of the server in one list, which `initialize` and `server-info` return and the
+//! The limits of the server in one list, which `initialize` returns and the
 //! reference repeats.
 
 use schemars::JsonSchema;

@@ -9,18 +9,12 @@ mod table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::backup::BackupShown;
-use self::limits::LimitsShown;
 pub(super) use self::table::METHODS;
+use super::Step;
 use super::call::{Call, Subscription, Topic};
 use super::error::param_error;
 use super::params::{Name, Nothing, given_list};
-use super::{Finish, Step};
-use crate::engine::Statistics;
-use crate::store::recovery::Files;
-use crate::store::recovery::backup::list;
-use crate::value::{Keyword, Value};
-use crate::wire::dialect::Dialect;
+use crate::value::Value;
 use crate::wire::message::{Id, WireError};
 
 /// The answer to `ping`.
@@ -38,58 +32,6 @@ pub(super) enum Ping {
 
 pub(super) fn ping(_: Call, _: Nothing) -> Result<Step, WireError> {
     Step::done(&Ping::Pong)
-}
-
-/// The description of a server.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ServerInfo")]
-struct ServerInfo<'a> {
-    /// Always `contexture`.
-    name: &'static str,
-    /// Version of the program.
-    version: &'static str,
-    /// Dialects that the server understands.
-    dialects: Vec<Keyword<&'static str>>,
-    /// Id of the server's process.
-    pid: u32,
-    /// State folder; `nil` if the server keeps no state.
-    state: Option<String>,
-    /// Name of the counter that counts the tokens of new items.
-    token_counter: Keyword<&'static str>,
-    /// Limits in effect.
-    limits: LimitsShown,
-    /// Totals since the start of the server.
-    statistics: Statistics,
-    /// Problems found at the start, such as a damaged database.
-    notices: &'a [String],
-    /// Reason why changes cannot be stored now; `nil` if they can.
-    read_only: Option<String>,
-    /// Newest automatic backup; `nil` if there is none.
-    backup: Option<BackupShown>,
-}
-
-pub(super) fn server_info(call: Call, _: Nothing) -> Result<Step, WireError> {
-    let tools = call.tools;
-    Step::then(move |engine| {
-        let (statistics, read_only) = (engine.statistics(), engine.refusal());
-        Ok(Finish::Later(Box::new(move || {
-            let folder = tools.state_folder.as_ref();
-            let newest = folder.and_then(|folder| list(&Files::new(folder)).pop());
-            Ok(Value::of(&ServerInfo {
-                name: "contexture",
-                version: env!("CARGO_PKG_VERSION"),
-                dialects: Dialect::ALL.iter().map(|dialect| Keyword(dialect.name())).collect(),
-                pid: std::process::id(),
-                state: folder.map(|path| path.to_string_lossy().into_owned()),
-                token_counter: Keyword(tools.counter.name()),
-                limits: tools.limits.into(),
-                statistics,
-                notices: &tools.notices,
-                read_only,
-                backup: newest.map(BackupShown::from),
-            }))
-        })))
-    })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -6,18 +6,15 @@ use crate::sync::Given;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("server", "initialize", initialize::initialize => initialize::Initialized)
+    method!("server", "initialize", initialize::initialize => initialize::Initialized<'static>)
         .doc(
-            "Introduces client and server to each other. Optional, but a client that calls it \
-             gets lists in pages from then on: see the section on pages in docs/protocol.md.",
+            "Introduces client and server to each other. Optional, and changes nothing: a client \
+             may call it again to learn how the server is.",
         )
-        .result("The server and the client, and all limits."),
+        .result("The server: its version, dialects, limits, state folder and statistics."),
     method!("server", "ping", super::ping => super::Ping)
         .doc("Answers at once.")
         .result("`:pong`."),
-    method!("server", "server-info", super::server_info => super::ServerInfo<'static>)
-        .doc("Describes this server: its version, dialects, limits and state folder.")
-        .result("The description of the server."),
     method!("server", "subscribe", super::subscribe => super::Subscribed<'static>)
         .doc("Subscribes this connection to these topics, replacing an earlier subscription.")
         .result("The topics to which the connection is now subscribed."),

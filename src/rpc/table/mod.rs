@@ -8,10 +8,6 @@ mod schema;
 
 pub(crate) use self::schema::document;
 
-use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::call::Call;
@@ -20,22 +16,16 @@ use super::error::internal_error;
 use super::error_data::UnknownMethod;
 use super::limits::MAX_QUOTED_BYTES;
 use super::method::{Called, Method, Pace, method};
-use super::page::Paged;
-use super::param::Param;
 use super::params::Nothing;
 use super::{Step, agents, context, memories, server, sessions, spelling, templates};
+use crate::value::Value;
 use crate::value::json::from_json;
-use crate::value::{Keyword, Value};
 use crate::visible::shortened;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
 /// The methods of the server family that use this table; the others are in [`server`].
 static SERVER: &[Method] = &[
-    method!("server", "methods", list => Vec<Listed>)
-        .pages(&Paged { brief: &["params", "result"], ..Paged::LIST })
-        .doc("Lists the methods.")
-        .result("A list of methods, each with its parameters."),
     method!("server", "batch", batch::batch => batch::BatchResult)
         .in_errors::<batch::InBatch>()
         .changes()
@@ -106,59 +96,9 @@ fn unknown(name: &str) -> WireError {
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     let message =
-        format!("no method {name:?}; the nearest are {}; `methods` lists all", near.join(", "));
+        format!("no method {name:?}; the nearest are {}; `schema` lists all", near.join(", "));
     let data = Value::of(&UnknownMethod { nearest: near });
     WireError::new(WireError::METHOD_NOT_FOUND, message).with(data)
-}
-
-/// A method as `methods` lists it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Method")]
-struct Listed {
-    /// Name of the method.
-    name: &'static str,
-    /// Names that the contract has for the method; absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    aliases: Vec<&'static str>,
-    /// Description in a sentence or two.
-    doc: &'static str,
-    /// Parameters, in the order of the documentation.
-    params: Vec<Documented>,
-    /// Description of the result.
-    result: &'static str,
-}
-
-/// A parameter as `methods` lists it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Parameter")]
-struct Documented {
-    /// Name of the parameter.
-    name: &'static str,
-    /// Type of the value.
-    r#type: &'static str,
-    /// True if a call without the parameter is refused.
-    required: bool,
-    /// Meaning, and the default if the parameter is absent.
-    doc: &'static str,
-    /// Allowed values; absent if they are not a closed list.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    values: Vec<Keyword<&'static str>>,
-}
-
-/// The answer of `methods`, which is always the same.
-static LISTED: LazyLock<Value> = LazyLock::new(|| {
-    let listed = |method: &'static Method| Listed {
-        name: method.name,
-        aliases: method.contract_names().collect(),
-        doc: method.doc,
-        params: method.params().iter().map(documented).collect(),
-        result: method.result,
-    };
-    Value::of(&methods().map(listed).collect::<Vec<_>>())
-});
-
-fn list(_: Call, _: Nothing) -> Result<Step, WireError> {
-    Ok(Step::Done(LISTED.clone()))
 }
 
 fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
@@ -166,10 +106,4 @@ fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
     // Keys that were read from JSON keep their spelling.
     let schema = from_json(text.as_bytes()).map_err(|_| internal_error("the schema"))?;
     Ok(Step::Done(schema))
-}
-
-fn documented(param: &'static Param) -> Documented {
-    let Param { name, kind, required, doc, ref values, .. } = *param;
-    let values = values.iter().copied().map(Keyword).collect();
-    Documented { name, r#type: kind, required, doc, values }
 }

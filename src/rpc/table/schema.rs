@@ -30,6 +30,7 @@ pub(crate) fn document() -> Json {
     results.subschema_for::<Unchanged>();
     let errors = errors(&mut results);
     let notifications = notifications(&mut results);
+    let envelope = envelope(&mut params);
     let mut definitions = params.take_definitions(true);
     definitions.extend(results.take_definitions(true));
     for method in methods() {
@@ -45,6 +46,7 @@ pub(crate) fn document() -> Json {
         "description": "Names of members are spelled as in JSON, with underscores. Members that \
                         are not here may be added by later versions.",
         "version": env!("CARGO_PKG_VERSION"),
+        "envelope": envelope,
         "methods": listed,
         "errors": errors,
         "notifications": notifications,
@@ -57,23 +59,16 @@ pub(crate) fn document() -> Json {
 fn described(method: &Method, params: &mut SchemaGenerator, results: &mut SchemaGenerator) -> Json {
     let [of_params, of_result] = method.schemas;
     let mut given = of_params(params).to_value();
-    if method.params().iter().any(|param| param.name == KEY) {
-        given["properties"][KEY] = params.subschema_for::<RequestKey>().to_value();
-    }
-    let mut result = of_result(results).to_value();
-    let shared = [
-        Since::json_schema(params),
-        IfVersion::json_schema(params),
-        PageParams::json_schema(params),
-    ];
+    let envelope = envelope(params);
     for name in method.params().iter().map(|param| param.name) {
         let field = name.replace('-', "_");
         if given["properties"].get(name).or(given["properties"].get(&field)).is_none()
-            && let Some(of) = shared.iter().find_map(|of| of.get("properties")?.get(&field))
+            && let Some(of) = envelope["properties"].get(name)
         {
             given["properties"][name] = of.clone();
         }
     }
+    let mut result = of_result(results).to_value();
     if let Some(paged) = method.paged {
         let types = results.definitions_mut();
         // The other forms of a result have no pages.
@@ -91,6 +86,7 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     given["additionalProperties"] = false.into();
     let mut described = json!({
         "description": method.doc,
+        "returns": method.result,
         "family": method.family,
         "aliases": method.contract_names().collect::<Vec<_>>(),
         "params": given,
@@ -107,6 +103,22 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
         described["error_data"] = in_errors(results).to_value();
     }
     described
+}
+
+/// Returns the schema of the parameters that many methods take in addition to their own.
+fn envelope(generator: &mut SchemaGenerator) -> Json {
+    let shared = [
+        Since::json_schema(generator),
+        IfVersion::json_schema(generator),
+        PageParams::json_schema(generator),
+    ];
+    let mut properties = Map::new();
+    for of in shared {
+        let members = of.get("properties").and_then(Json::as_object).cloned().unwrap_or_default();
+        properties.extend(members.into_iter().map(|(name, of)| (name.replace('_', "-"), of)));
+    }
+    properties.insert(KEY.to_owned(), generator.subschema_for::<RequestKey>().to_value());
+    json!({ "type": "object", "properties": properties })
 }
 
 /// Returns the schema of a result whose entries may lack members, since `:fields` and `:brief`
