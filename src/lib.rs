@@ -97,6 +97,7 @@ pub use self::ids::ItemId;
 pub use self::provider::chat::Provider as ChatProvider;
 pub use self::provider::{ErrorKind, ProviderError};
 pub use self::session::message::{Phase, Role, ToolCall};
+pub use self::store::ownership::{FolderError, Owner};
 pub use self::tokens::TokenizerName as Tokenizer;
 pub use self::tokens::model::Override;
 

@@ -42,6 +42,8 @@ pub(crate) struct Purpose {
     pub restored: Vec<u64>,
     /// Texts besides the conversation.
     pub sections: Sections,
+    /// True if the history is a program's own, so that no reader can ask for its messages by ids.
+    pub is_apart: bool,
 }
 
 /// A window, with the outcome of each offered item.
@@ -89,6 +91,7 @@ pub(crate) fn build(
     };
     let mut history = History::new(messages.iter().map(|message| &**message).collect(), measure);
     history.words = words.as_deref();
+    history.can_read = !purpose.is_apart;
     history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, max_tokens));
     let counted = |it: &Summarizing| Counted { text: Arc::clone(&it.text), tokens: it.tokens };
     sections.summary = summary.as_ref().map(counted);

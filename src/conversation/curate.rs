@@ -126,6 +126,7 @@ impl Curate<'_> {
             max_tokens: self.max_tokens,
             query: self.query.clone(),
             sections: Sections { system_prompt, ..Sections::default() },
+            is_apart: true,
             ..Purpose::default()
         };
         let context = SessionContext {

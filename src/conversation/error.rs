@@ -57,7 +57,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The state folder cannot be used; another process may be using it.
+    /// The state folder cannot be used. [`FolderError::Taken`] names the process that has it.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The state cannot be read or stored.

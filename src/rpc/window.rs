@@ -180,6 +180,7 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
         vector,
         restored: numbers(given.restore),
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
+        is_apart: false,
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
     let dry_run = given.dry_run.unwrap_or(false);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture::{
-    Conversation, Decision, Error, ErrorKind, Item, Kind, Message, Outcome, Provider, Reply, Role,
-    Tokenizer, Tool, Turn, TurnConfig, TurnEvent, TurnStream, curate,
+    Conversation, Decision, Error, ErrorKind, FolderError, Item, Kind, Message, Outcome, Provider,
+    Reply, Role, Tokenizer, Tool, Turn, TurnConfig, TurnEvent, TurnStream, curate,
 };
 use futures_util::StreamExt;
 use serde::Deserialize;
@@ -91,9 +91,9 @@ async fn a_conversation_goes_on_where_it_was() {
     conversation.add_response("re one").await.unwrap();
     conversation.checkpoint("here").await.unwrap();
     let taken = open().await.err().unwrap();
-    assert!(
-        matches!(taken, Error::Folder(_)) && taken.to_string().contains("belongs to this process")
-    );
+    assert!(taken.to_string().contains("belongs to this process"));
+    let Error::Folder(FolderError::Taken { path, owner }) = taken else { panic!("{taken}") };
+    assert_eq!((&*path, owner.pid), (folder.path(), std::process::id()));
     let clone = conversation.clone();
     conversation.close().await;
     assert!(matches!(clone.messages().await, Err(Error::Closed)));
@@ -512,6 +512,9 @@ fn a_history_is_curated_within_its_budget() {
         let window = curate(&history).max_tokens(400).strategy(strategy).window().unwrap();
         assert!(window.tokens <= 400 && window.report.tokens_before > 400, "{strategy}");
         assert_eq!(window.messages.last(), history.last(), "{strategy}");
+        let speaks_of_ids =
+            |it: &Message| it.content.contains("msg-") || it.content.contains("`read`");
+        assert!(!window.messages.iter().any(speaks_of_ids), "{strategy}");
     }
     let error = curate(&history).strategy("best").window().unwrap_err();
     assert!(matches!(error, Error::Setting(_)));
