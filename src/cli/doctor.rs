@@ -197,14 +197,17 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
         return Ok(vec![Ok("there is no state to repair".to_owned())]);
     }
     let owned = own(folder)?;
-    let Opened { mut store, findings } = recovery::open(folder, owned.relock())?;
+    let Opened { mut store, mut findings } = recovery::open(folder, owned.relock())?;
+    if recovery::check_file(&Files::new(folder)).is_err() {
+        findings.extend(store.renew()?);
+    }
     let mut steps: Vec<Finding> =
         findings.into_iter().map(|finding| Ok(format!("repair: {}", finding.text))).collect();
     if let Some(why) = store.refusal() {
         anyhow::bail!("the state is read-only for now: {why}");
     }
-    recovery::check_all(&Files::new(folder), &mut store)?;
-    let sound = "repair: the database, its copy and its log were read completely and are sound";
+    recovery::check_file(&Files::new(folder))?;
+    let sound = "repair: the database was read completely and is sound";
     steps.push(Ok(sound.to_owned()));
     for backup in recovery::backup::list(&Files::new(folder)) {
         if let Err(error) = recovery::backup::check(&backup.path) {
@@ -248,7 +251,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
 /// Checks the state without changing it.
 fn database(folder: &Path) -> Vec<Finding> {
     let files = Files::new(folder);
-    if !files.database().exists() && !files.log().exists() {
+    if !files.database().exists() && files.marks().iter().all(|mark| !mark.exists()) {
         return vec![Ok(format!("{DATABASE} will be created when the server first starts"))];
     }
     match recovery::inspect(folder) {

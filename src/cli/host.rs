@@ -18,7 +18,6 @@ use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
 use crate::rpc::{Model, ReplSettings, Tools};
 use crate::server::Server;
-use crate::store::logged::LoggedStore;
 use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::recovery::TRUST_FILE;
@@ -76,7 +75,7 @@ impl Setup {
     /// is `None`.
     pub(super) fn start(&self, owned: Option<&Owned>) -> anyhow::Result<Server> {
         let (store, findings) = match owned {
-            None => (LoggedStore::in_memory(SqliteStore::in_memory()?)?, Vec::new()),
+            None => (SqliteStore::in_memory()?, Vec::new()),
             Some(owned) => {
                 let opened = recovery::open(owned.folder(), owned.relock())?;
                 (opened.store, opened.findings)

@@ -9,7 +9,6 @@ use super::Error;
 use crate::agent::AgentError;
 use crate::engine::{Engine, EngineError, Handle, run};
 use crate::store::Store;
-use crate::store::logged::LoggedStore;
 use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::sqlite::SqliteStore;
@@ -69,7 +68,7 @@ impl State {
 
 fn open_store(folder: Option<PathBuf>) -> Result<(Box<dyn Store>, Option<Owned>), Error> {
     let Some(folder) = folder else {
-        return Ok((Box::new(LoggedStore::in_memory(SqliteStore::in_memory()?)?), None));
+        return Ok((Box::new(SqliteStore::in_memory()?), None));
     };
     let owned = Owned::take(&folder)?;
     let store = recovery::open(&folder, owned.relock())?.store;

@@ -254,7 +254,7 @@ impl Engine {
     pub fn list_managers(&mut self) -> Result<Vec<Listed>, EngineError> {
         let others = self.defaults.max_items;
         let default = |name: &str| place::capacity(name, others);
-        let listed = self.store.read_all()?.managers()?.into_iter().map(|summary| {
+        let listed = self.store.read().managers()?.into_iter().map(|summary| {
             let max_items = summary.max_items.unwrap_or_else(|| default(&summary.name));
             Listed { summary, max_items }
         });
@@ -293,7 +293,7 @@ impl Engine {
         if let Some(slot) = self.manager(manager)?.slot(id) {
             return Ok(slot.clone());
         }
-        let held_by = self.store.read_all()?.holder(id.0)?;
+        let held_by = self.store.read().holder(id.0)?;
         Err(EngineError::NoSuchItem { id, manager: manager.to_owned(), held_by })
     }
 

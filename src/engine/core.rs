@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
 
 use super::archiving::Archiving;
 use super::error::EngineError;
@@ -20,7 +22,6 @@ use super::windows::Windows;
 use crate::context::change::{Change, Settings};
 use crate::context::manager::Manager;
 use crate::context::place;
-use crate::store::recovery::backup::Snapshot;
 use crate::store::{Counters, Reading, Store, StoreError, Way};
 
 /// Number of managers in memory above which the empty ones are removed from memory.
@@ -61,11 +62,15 @@ pub struct Engine {
     pub(super) archiving: Archiving,
     pub(super) moments: Moments,
     pub(super) held: Held,
+    /// Told whenever the store has done its postponed work after changes.
+    pub(super) quiet: Arc<Notify>,
+    /// What was found and done about a damaged state since the start.
+    pub(super) notices: Vec<String>,
     /// True if the loop must end although [`Handle`](super::Handle)s remain.
     pub(super) has_ended: bool,
     /// Hashes of the names under which answers are recorded. May include names whose answers were
     /// undone or forgotten. `None` until the hashes are first needed.
-    requests: Option<HashSet<u64>>,
+    pub(super) requests: Option<HashSet<u64>>,
 }
 
 impl Engine {
@@ -80,7 +85,11 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut counters = store.counters()?;
         let moments = Moments::since(counters.give_version());
-        let is_due = store.read().next_to_archive()?.is_some();
+        // A damaged state is repaired once the server runs.
+        let is_due = match store.read().next_to_archive() {
+            Err(StoreError::Damaged(_)) => true,
+            found => found?.is_some(),
+        };
         Ok(Self {
             store,
             clock,
@@ -98,6 +107,8 @@ impl Engine {
             archiving: Archiving { is_due, ..Archiving::default() },
             moments,
             held: Held::default(),
+            quiet: Arc::default(),
+            notices: Vec::new(),
             has_ended: false,
             requests: None,
         })
@@ -205,7 +216,6 @@ impl Engine {
         });
         let events = std::mem::take(&mut self.events);
         self.commit()?;
-        self.catch_up();
         events.iter().for_each(|event| self.statistics.note(event));
         outcome
     }
@@ -266,11 +276,7 @@ impl Engine {
         let committed = self.store.commit(self.counters);
         if committed.is_err() {
             self.store.roll_back();
-            self.managers.clear();
-            self.sessions.forget_all();
-            self.models.calibrations.clear();
-            self.vectors.forget_unsure();
-            self.archiving.forget();
+            self.forget_all();
         }
         self.vectors.settle();
         self.sessions.tidy();
@@ -290,17 +296,6 @@ impl Engine {
     /// `None` if changes are accepted and stored.
     pub fn refusal(&self) -> Option<String> {
         self.store.refusal()
-    }
-
-    /// Commits all changes and returns a snapshot from which a backup can be made; `None` if
-    /// nothing is stored in files.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`].
-    pub fn snapshot(&mut self) -> Result<Option<Snapshot>, EngineError> {
-        self.store.keep()?;
-        self.store.commit(self.counters)?;
-        Ok(self.store.snapshot()?)
     }
 
     /// Forgets a connection that has ended.

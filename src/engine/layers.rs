@@ -204,7 +204,7 @@ impl Engine {
     /// another Git remote, or to another buffer with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
-        let found = self.store.read_all()?.managers_beginning(&place.beginning())?;
+        let found = self.store.read().managers_beginning(&place.beginning())?;
         let is_other = |name: &str| {
             name != manager && Place::of(name).is_some_and(|other| other.is_at(&place))
         };

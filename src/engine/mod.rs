@@ -21,6 +21,7 @@ mod operations;
 mod pushes;
 mod queue;
 mod reach;
+mod repair;
 mod run;
 mod select;
 mod session;

@@ -183,7 +183,7 @@ impl Engine {
         let mut existing = Vec::with_capacity(due.len());
         for mut next in due {
             if self.manager(&next.manager)?.slot(ItemId(next.item)).is_none() {
-                let holder = self.store.read_all()?.holder(next.item)?;
+                let holder = self.store.read().holder(next.item)?;
                 let Some(holder) = holder else { continue };
                 next.manager = holder;
             }

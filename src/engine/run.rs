@@ -13,7 +13,6 @@ use tokio::sync::{mpsc, oneshot};
 use super::lend::Lender;
 use super::queue::{Burst, Deliver, Task, Waiting, Work};
 use super::{Caller, Engine, EngineError, Event, Reach};
-use crate::store::{Store, StoreError};
 use crate::wording::counted;
 
 /// Maximum number of requests that the loop has not taken from its channel yet. Beyond it,
@@ -154,11 +153,6 @@ pub(crate) async fn run(
         if has_ended {
             return;
         }
-        if engine.store.is_behind() {
-            let lent = lender.lend(engine, Engine::catch_up).await;
-            let Some((returned, ())) = lent else { return };
-            engine = returned;
-        }
     }
 }
 
@@ -205,22 +199,12 @@ async fn next(
 impl Engine {
     /// Does the work that the store postponed to a quiet moment.
     pub fn settle(&mut self) {
-        self.postponed(|store| store.settle());
-    }
-
-    /// Does the postponed work if it cannot wait for a quiet moment.
-    pub(super) fn catch_up(&mut self) {
-        if self.store.is_behind() {
-            self.postponed(|store| store.catch_up());
-        }
-    }
-
-    fn postponed(&mut self, work: impl FnOnce(&mut dyn Store) -> Result<(), StoreError>) {
         let failed_before = self.store.refusal().is_some();
-        if let Err(error) = work(&mut *self.store)
-            && !failed_before
-        {
-            tracing::error!("cannot move changes from the log to the database yet: {error}");
+        match self.store.settle() {
+            Ok(()) if self.store.is_settled() => self.quiet.notify_one(),
+            Ok(()) => {}
+            Err(error) if failed_before => tracing::debug!("{error}"),
+            Err(error) => tracing::error!("cannot empty the write-ahead log yet: {error}"),
         }
     }
 }

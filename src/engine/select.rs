@@ -122,7 +122,7 @@ impl Engine {
     pub(crate) fn select_live(&mut self, selection: &Selection) -> Result<Vec<View>, EngineError> {
         let mut live = Vec::new();
         let mut one = Selection { limit: None, ..selection.clone() };
-        for manager in self.store.read_all()?.managers_with_live()? {
+        for manager in self.store.read().managers_with_live()? {
             one.managers = vec![manager];
             let selected = self.select_by_manager(&one)?;
             live.extend(selected.into_iter().filter(|(_, view)| view.item.live));

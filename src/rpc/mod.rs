@@ -67,7 +67,7 @@ pub use self::method::Method;
 pub(crate) use self::method::Pace;
 pub use self::param::Param;
 pub(crate) use self::peer::Peer;
-pub(crate) use self::server::backup::keep_backups;
+pub(crate) use self::server::backup::look_after_state;
 pub(crate) use self::server::{CallCancelled, Subscribed, default_limits};
 pub use self::table::methods;
 pub(crate) use self::table::{document, find, spelled};

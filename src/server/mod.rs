@@ -85,14 +85,16 @@ impl Server {
             }
         };
         let (tasks, ending) = (TaskTracker::new(), tools.ending.clone());
+        let quiet = engine.quiet();
         tokio::spawn(engine::run(engine, queue, publish));
         if let Some(embedding) = tools.embedding.clone() {
             let backfill = agent::backfill(tools.engine.clone(), embedding);
             tokio::spawn(ending.clone().run_until_cancelled_owned(backfill));
         }
-        if let (Some(folder), kept @ 1..) = (&tools.state_folder, tools.backups_kept) {
-            let backups = rpc::keep_backups(tools.engine.clone(), folder.clone(), kept);
-            tokio::spawn(ending.clone().run_until_cancelled_owned(backups));
+        if let Some(folder) = tools.state_folder.clone() {
+            let (engine, kept) = (tools.engine.clone(), tools.backups_kept);
+            let tended = rpc::look_after_state(engine, quiet, folder, kept);
+            tokio::spawn(ending.clone().run_until_cancelled_owned(tended));
         }
         let connections = Arc::default();
         let over = CancellationToken::new();

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::ErrorCode;
+
 use crate::visible::visible_path;
 
 /// Error from a store.
@@ -42,14 +44,6 @@ pub enum StoreError {
          stored; try again"
     )]
     Lost,
-    /// The log could not be read or written.
-    #[error("cannot use the log {}: {cause}", visible_path(path))]
-    Log {
-        /// Path of the log.
-        path: PathBuf,
-        /// Description of the problem.
-        cause: String,
-    },
     /// This file or folder of the state is a symbolic link.
     #[error(
         "{} is a link, but the state must be in plain files; remove the link, or use another state \
@@ -119,9 +113,13 @@ impl From<serde_json::Error> for StoreError {
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// Keeps an error that this program raised itself while it read a column, and wraps any other
-    /// error.
+    /// Keeps an error that this program raised itself while it read a column, says when the
+    /// database is damaged, and wraps any other error.
     fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        if let Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) = code {
+            return Self::Damaged(error.to_string());
+        }
         match error {
             rusqlite::Error::FromSqlConversionFailure(at, kind, cause) => match cause.downcast() {
                 Ok(own) => *own,

@@ -1,14 +1,13 @@
-//! Storage of the state: one trait over plain data, its SQLite implementation, and a log in front
-//! of it.
+//! Storage of the state: one trait over plain data, and its implementation in SQLite.
 //!
 //! The engine is the only caller, from one thread at a time. It applies several requests and then
 //! commits them together; the requests of one commit form a *burst*. Until the commit, the writes
 //! of each request can be undone separately.
 
+use std::sync::Arc;
+
 mod error;
 mod folder;
-mod log;
-pub(crate) mod logged;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod notes;
@@ -24,9 +23,7 @@ mod tables;
 pub(crate) mod testing;
 
 pub(crate) use self::error::StoreError;
-use std::sync::Arc;
-
-use self::folder::Snapshot;
+use self::folder::Finding;
 pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
 use crate::context::change::{Change, Settings, Slot};
 use crate::context::item::Item;
@@ -47,8 +44,8 @@ pub struct Counters {
     pub next_version: u64,
     /// Newest timestamp given to an item, in Unix seconds.
     pub last_timestamp: i64,
-    /// Number of the last burst of requests that changed something.
-    pub burst: u64,
+    /// Number of requests that have changed something.
+    pub changes: u64,
 }
 
 impl Counters {
@@ -62,19 +59,6 @@ impl Counters {
 /// Tables whose ids never repeat.
 const SEQUENCES: [&str; 6] =
     ["item_set", "session", "checkpoint", "usage", "managed_view", "memory"];
-
-/// Last ids that a store's tables gave, and the state of the database's files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Last id given in each table whose ids never repeat.
-    pub sequences: [u64; 6],
-    /// Number of the last checkpoint of the database.
-    pub epoch: u64,
-    /// Checksum over the page checksums as of the last checkpoint.
-    pub digest: u64,
-    /// Salt of the write-ahead log: a number that grows by one whenever the log starts over.
-    pub salt: u32,
-}
 
 /// Maximum number of items in the description of a change.
 pub(crate) const ITEMS_TOLD: usize = 3;
@@ -165,13 +149,8 @@ pub struct SetSummary {
 
 /// Storage for the whole state.
 pub trait Store: Send {
-    /// Returns read access to everything but managers, whose newest changes may still be only in a
-    /// log.
+    /// Returns read access to the tables.
     fn read(&mut self) -> Reading<'_>;
-
-    /// Returns read access to everything, managers included. Changes that are so far only in a log
-    /// are moved to the tables first.
-    fn read_all(&mut self) -> Result<Reading<'_>, StoreError>;
 
     /// Returns write access to everything but managers.
     ///
@@ -244,59 +223,25 @@ pub trait Store: Send {
     /// Undoes everything since the last commit.
     fn roll_back(&mut self);
 
-    /// Returns whether commits have left so much work that [`catch_up`](Self::catch_up) must not
-    /// wait for a quiet moment: call it after the answers are sent and before the next request.
-    fn is_behind(&mut self) -> bool {
-        false
-    }
-
-    /// Does enough of the work of [`settle`](Self::settle) that the store is no longer behind.
-    fn catch_up(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
     /// Returns whether [`settle`](Self::settle) has nothing to do.
-    fn is_settled(&self) -> bool {
-        true
-    }
+    fn is_settled(&self) -> bool;
 
     /// Does the work that commits left for a quiet moment.
-    fn settle(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
+    fn settle(&mut self) -> Result<(), StoreError>;
 
-    /// Returns the last ids that the tables gave, and the state of the database's files.
-    fn extent(&mut self) -> Result<Extent, StoreError> {
-        Ok(Extent::default())
-    }
+    /// Returns the damage that was found while the state was read, if any was.
+    fn damage(&self) -> Option<String>;
 
-    /// Raises the last id of each table to at least the one in the extent, so that ids up to it are
-    /// never reused.
-    fn raise(&mut self, _: &Extent) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Fails if the files have been removed, because writes would be lost.
-    fn refuse_removed(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
+    /// Replaces a damaged database with the newest good backup, and returns what was done. Does
+    /// nothing if nothing is kept in files.
+    fn renew(&mut self) -> Result<Vec<Finding>, StoreError>;
 
     /// Returns whether the requests since the last commit changed anything.
-    fn has_changes(&self) -> bool {
-        true
-    }
+    fn has_changes(&self) -> bool;
 
     /// Returns the reason why changes are refused or why the last commit failed; `None` when
     /// changes are accepted and the last commit succeeded.
-    fn refusal(&self) -> Option<String> {
-        None
-    }
-
-    /// Settles the store and returns the database for a backup; `None` when nothing is kept in
-    /// files.
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
-        Ok(None)
-    }
+    fn refusal(&self) -> Option<String>;
 }
 
 /// Returns the name of a token counter as a static string; `estimate` for unknown names.

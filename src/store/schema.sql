@@ -1,3 +1,6 @@
+-- Each table also gets the columns `hash` and `sound`; see sqlite/hashes.rs. Each column stands on
+-- a line of its own for that.
+
 -- The context family: managers, the versions of their items, and the journal that undo walks back.
 
 -- The numbers that never repeat; one row.
@@ -6,7 +9,7 @@ CREATE TABLE counter (
     next_item      INTEGER NOT NULL,
     next_version   INTEGER NOT NULL,
     last_timestamp INTEGER NOT NULL,
-    burst          INTEGER NOT NULL     -- of the log; see logged.rs
+    changes        INTEGER NOT NULL     -- requests that changed something
 );
 
 INSERT INTO counter VALUES (1, 1, 1, 0, 0);
@@ -387,7 +390,7 @@ CREATE TABLE change (
     seq     INTEGER NOT NULL,
     about   TEXT,                   -- what a later change with the same text replaces
     body    TEXT,                   -- JSON; NULL: messages, or replaced
-    hash    BLOB NOT NULL,          -- of the body
+    digest  BLOB NOT NULL,          -- of the body
     sum     BLOB NOT NULL,
     sign    BLOB NOT NULL,
     session INTEGER,                -- number of the session at its machine, if the body is messages
@@ -422,12 +425,3 @@ CREATE TABLE project (
     identity TEXT NOT NULL,
     given    INTEGER NOT NULL       -- whether by the user
 ) WITHOUT ROWID;
-
--- Counts the starts, so that each one writes something: then the write-ahead log has a header that
--- the high-water marks can name.
-CREATE TABLE opened (
-    only  INTEGER PRIMARY KEY CHECK (only = 1),
-    times INTEGER NOT NULL
-);
-
-INSERT INTO opened VALUES (1, 0);

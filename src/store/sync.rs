@@ -30,7 +30,7 @@ pub struct ChangeRow {
     /// The body; `None` if it is messages, or was replaced.
     pub body: Option<String>,
     /// Hash of the body.
-    pub hash: Vec<u8>,
+    pub digest: Vec<u8>,
     /// Sum over the changes up to this one.
     pub sum: Vec<u8>,
     /// Signature.

@@ -2,15 +2,13 @@
 
 use std::cell::Cell;
 
-use super::logged::LoggedStore;
 use super::sqlite::SqliteStore;
 use super::{Counters, Store};
 use crate::session::message::{Message, Role};
 
-/// Returns one empty store of each kind.
-pub(super) fn stores() -> [Box<dyn Store>; 2] {
-    let sqlite = || SqliteStore::in_memory().unwrap();
-    [Box::new(sqlite()), Box::new(LoggedStore::in_memory(sqlite()).unwrap())]
+/// Returns an empty store.
+pub(super) fn store() -> Box<dyn Store> {
+    Box::new(SqliteStore::in_memory().unwrap())
 }
 
 /// Ends the request and commits.

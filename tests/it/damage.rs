@@ -256,7 +256,7 @@ fn links_in_a_state_folder_are_refused_and_others_may_not_write_there() {
     client.end();
     assert_eq!(std::fs::metadata(home.state()).unwrap().permissions().mode() & 0o777, 0o700);
     let victim = home.write("victim", "precious");
-    for name in ["contexture.log", "contexture.db", "lock", "contexture.sums"] {
+    for name in ["contexture.mark-1", "contexture.db", "lock", "contexture.mark-2"] {
         let path = home.state().join(name);
         let kept = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -325,17 +325,54 @@ fn the_doctor_repairs_and_says_each_step() {
     let mut client = home.stdio(&[]);
     fill_state(&mut client);
     client.end();
-    let mut bytes = std::fs::read(home.database()).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(home.database(), &bytes).unwrap();
-    assert!(!home.run(&["doctor"]).status.success());
+    home.back_up();
+    home.damage("something remembered");
+    let report = home.run(&["doctor"]);
+    assert!(!report.status.success());
+    let report = String::from_utf8(report.stdout).unwrap();
+    assert!(report.contains("a row of the table memory has a wrong hash"), "{report}");
     let said = home.succeed(&["doctor", "--repair"]);
-    for part in ["repaired from its second copy", "are kept in", "are sound", "is sound"] {
+    for part in ["takes its place, and no change is lost", "are kept in", "was read completely"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!home.succeed(&["doctor"]).contains("BAD"));
     read_everything(&mut home.stdio(&[]));
+}
+
+#[test]
+fn damage_that_a_start_does_not_see_is_found_and_repaired_while_the_server_runs() {
+    let home = Home::new();
+    let mut client = home.stdio(&["--backups-kept", "0"]);
+    fill_state(&mut client);
+    client.add("*shared*", "before the backup");
+    client.end();
+    home.back_up();
+    let mut client = home.stdio(&["--backups-kept", "0"]);
+    client.add("*shared*", "after the backup");
+    client.end();
+    home.damage("before the backup");
+    let mut client = home.stdio(&["--backups-kept", "0"]);
+    let read = client.call("get-context", "nil");
+    let is_told = |failure: Failure| failure.kind() == "store-damaged";
+    assert!(
+        read.map_or_else(is_told, |items| items.as_array().unwrap().len() == 1),
+        "a wrong text"
+    );
+    let told = (0..200).find_map(|_| {
+        // The server looks at its state when nobody asks anything.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let notices = client.ok("server-info", "nil")["notices"].to_string();
+        notices.contains("takes its place").then_some(notices)
+    });
+    let told = told.expect("the damage is not told");
+    assert!(told.contains("table version") && told.contains("and 1 change is lost"), "{told}");
+    assert_eq!(client.contents("*shared*"), ["before the backup"]);
+    read_everything(&mut client);
+    assert_eq!(client.add("*shared*", "new"), "ctx-4", "no id is given twice");
+    client.process().kill();
+    let mut client = home.stdio(&["--backups-kept", "0"]);
+    assert_eq!(client.contents("*shared*"), ["before the backup", "new"]);
+    assert!(is_nil(&client.ok("server-info", "nil")["notices"]));
 }
 
 #[test]

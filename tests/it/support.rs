@@ -60,13 +60,28 @@ impl Home {
         self.state().join("contexture.db")
     }
 
-    /// Removes the checksums, the copy and the marks of the database, so that what a test wrote into
-    /// it is not taken for damage.
+    /// Removes the marks beside the database, so that what a test wrote into it is not taken for
+    /// damage.
     pub(crate) fn forget_what_is_beside(&self) {
-        for name in ["contexture.sums", "contexture.copy", "contexture.mark-1", "contexture.mark-2"]
-        {
+        for name in ["contexture.mark-1", "contexture.mark-2"] {
             let _ = std::fs::remove_file(self.state().join(name));
         }
+    }
+
+    /// Makes a backup, and puts it where the server puts its own.
+    pub(crate) fn back_up(&self) {
+        let mut client = self.stdio(&["--backups-kept", "0"]);
+        let made = client.ok("backup", "nil")["path"].as_str().unwrap().to_owned();
+        client.end();
+        std::fs::rename(made, self.state().join("backups/latest.db")).unwrap();
+    }
+
+    /// Changes a letter of a text in the database.
+    pub(crate) fn damage(&self, text: &str) {
+        let mut bytes = std::fs::read(self.database()).unwrap();
+        let at = bytes.windows(text.len()).position(|part| part == text.as_bytes()).unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(self.database(), bytes).unwrap();
     }
 
     /// The program, in this home, with tokens estimated because the exact tables load slowly.

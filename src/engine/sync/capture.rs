@@ -71,7 +71,7 @@ impl Exchange<'_> {
                 seq,
                 about: body.about(),
                 body: messages.is_none().then_some(text),
-                hash: hash.to_vec(),
+                digest: hash.to_vec(),
                 sum: sum.to_vec(),
                 sign: self.key.sign(seq, &sum),
                 session: messages.map(|(session, ..)| session),

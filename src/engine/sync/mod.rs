@@ -74,7 +74,7 @@ impl Engine {
 
     fn exchange_whole(&mut self, me: &Identity, asked: &Asked) -> Result<Given, Refusal> {
         self.finish_put_off()?;
-        let rows = self.store.read_all()?.machines()?;
+        let rows = self.store.read().machines()?;
         let machines = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let taken = Taken::default();
         let mut exchange = Exchange { engine: self, key: &me.key, machines, taken };
@@ -206,7 +206,7 @@ impl Exchange<'_> {
             }
             let body = self.body_of(&row)?;
             bytes += body.as_ref().map_or(0, String::len);
-            let hash = body.is_none().then(|| hex(&row.hash));
+            let hash = body.is_none().then(|| hex(&row.digest));
             let (machine, sign) = (row.machine, hex(&row.sign));
             sent.push(Sent { machine, seq: row.seq, sign, body, hash });
         }

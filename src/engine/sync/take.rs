@@ -43,7 +43,7 @@ impl Exchange<'_> {
         let mut row = ChangeRow {
             machine: sent.machine.clone(),
             seq: sent.seq,
-            hash: hash.to_vec(),
+            digest: hash.to_vec(),
             sum: sum.to_vec(),
             sign,
             ..ChangeRow::default()

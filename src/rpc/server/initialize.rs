@@ -40,7 +40,7 @@ pub(super) struct Initialize {
 
 /// The introduction of the server.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Initialized<'a> {
+pub(super) struct Initialized {
     /// Always `contexture`.
     name: &'static str,
     /// Version of the program.
@@ -65,8 +65,8 @@ pub(super) struct Initialized<'a> {
     limits: LimitsShown,
     /// Totals since the start of the server.
     statistics: Statistics,
-    /// Problems found at the start, such as a damaged database.
-    notices: &'a [String],
+    /// Problems found at the start or since, such as a damaged database.
+    notices: Vec<String>,
     /// Reason why changes cannot be stored now; `nil` if they can.
     read_only: Option<String>,
     /// Newest automatic backup; `nil` if there is none.
@@ -88,6 +88,7 @@ pub(super) fn initialize(call: Call, given: Initialize) -> Result<Step, WireErro
     let (tools, dialect) = (call.tools, call.dialect);
     Step::then(move |engine| {
         let (statistics, read_only) = (engine.statistics(), engine.refusal());
+        let notices = [&tools.notices, engine.notices()].concat();
         Ok(Finish::Later(Box::new(move || {
             let folder = tools.state_folder.as_ref();
             let newest = folder.and_then(|folder| list(&Files::new(folder)).pop());
@@ -104,7 +105,7 @@ pub(super) fn initialize(call: Call, given: Initialize) -> Result<Step, WireErro
                 token_counter: Keyword(tools.counter.name()),
                 limits: tools.limits.into(),
                 statistics,
-                notices: &tools.notices,
+                notices,
                 read_only,
                 backup: newest.map(BackupShown::from),
             }))

@@ -21,7 +21,7 @@ use crate::wire::message::{Id, WireError};
 /// Returns the limits of a server with the default settings, by their names in JSON.
 pub(crate) fn default_limits() -> serde_json::Value {
     // Numbers can always be written.
-    serde_json::to_value(LimitsShown::by_default()).unwrap_or_default()
+    serde_json::to_value(self::limits::LimitsShown::by_default()).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]

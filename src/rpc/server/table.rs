@@ -6,7 +6,7 @@ use crate::sync::Given;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
-    method!("server", "initialize", initialize::initialize => initialize::Initialized<'static>)
+    method!("server", "initialize", initialize::initialize => initialize::Initialized)
         .doc(
             "Introduces client and server to each other. Optional, and changes nothing: a client \
              may call it again to learn how the server is.",
@@ -26,7 +26,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("True if the call was waiting or running."),
     method!("server", "backup", backup::backup => backup::BackupShown)
         .doc(
-            "Writes the state, including the logs and the list of trusted projects, to one file in \
+            "Writes the state, including the list of trusted projects, to one file in \
              the state folder, and reads the file back. The next call replaces the file; `contexture backup FILE` moves \
              it to FILE. Other calls continue meanwhile.",
         )

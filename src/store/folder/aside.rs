@@ -1,6 +1,6 @@
 //! Copies the state's files aside before a recovery changes or drops any of them.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -8,49 +8,15 @@ use super::files::Files;
 use crate::visible::visible_path;
 use crate::whole_file::create;
 
-/// The files of a state, and the copies of them that were set aside. The files are copied at most
-/// once, even if several repairs need the copies.
-pub(crate) struct Aside<'a> {
-    files: &'a Files,
-    /// Contents of the write-ahead log before SQLite opened it; `None` if SQLite does not change
-    /// the log.
-    wal: Option<Vec<u8>>,
-    kept: Option<PathBuf>,
-}
-
-impl<'a> Aside<'a> {
-    pub(in crate::store) fn new(files: &'a Files, wal: Option<Vec<u8>>) -> Self {
-        Self { files, wal, kept: None }
-    }
-
-    /// Copies all files of the state into a new folder in `damaged`, unless that has already been
-    /// done.
-    pub(crate) fn keep(&mut self) -> io::Result<()> {
-        if self.kept.is_some() {
-            return Ok(());
+/// Copies all files of a state into a new folder in `damaged`, and returns the folder.
+pub(in crate::store) fn keep(files: &Files) -> io::Result<PathBuf> {
+    let folder = new_folder(&files.damaged())?;
+    for path in files.all().into_iter().chain([files.trust()]) {
+        if let Some(name) = path.file_name() {
+            copy(&path, &folder.join(name))?;
         }
-        let folder = new_folder(&self.files.damaged())?;
-        for path in self.files.all().into_iter().chain([self.files.trust()]) {
-            let Some(name) = path.file_name() else { continue };
-            let to = folder.join(name);
-            match &self.wal {
-                Some(bytes) if path == self.files.wal() => create(&to)?.write_all(bytes)?,
-                _ => copy(&path, &to)?,
-            }
-        }
-        self.kept = Some(folder);
-        Ok(())
     }
-
-    /// Returns the files of the state.
-    pub(crate) fn files(&self) -> &'a Files {
-        self.files
-    }
-
-    /// Returns the folder with the copies, if any were made.
-    pub(in crate::store) fn kept(self) -> Option<PathBuf> {
-        self.kept
-    }
+    Ok(folder)
 }
 
 /// Copies the files of a state that has another format into the folder `format-N`. Leaves a copy

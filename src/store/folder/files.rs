@@ -38,19 +38,9 @@ impl Files {
         self.folder.join("contexture.db-wal")
     }
 
-    /// Returns the path of the log in front of the database.
-    pub(crate) fn log(&self) -> PathBuf {
-        self.folder.join("contexture.log")
-    }
-
-    /// Returns the path of the second copy of the database, as of the last checkpoint.
-    pub(crate) fn copy(&self) -> PathBuf {
-        self.folder.join("contexture.copy")
-    }
-
-    /// Returns the path of the page checksums, as of the last checkpoint.
-    pub(crate) fn sums(&self) -> PathBuf {
-        self.folder.join("contexture.sums")
+    /// Returns the path of the index that SQLite makes of its write-ahead log while a server runs.
+    pub(crate) fn wal_index(&self) -> PathBuf {
+        self.folder.join("contexture.db-shm")
     }
 
     /// Returns the paths of the two high-water marks.
@@ -82,7 +72,7 @@ impl Files {
     /// Returns the paths of all files that the state is read from.
     pub(in crate::store) fn all(&self) -> Vec<PathBuf> {
         let [first, second] = self.marks();
-        vec![self.database(), self.wal(), self.log(), self.copy(), self.sums(), first, second]
+        vec![self.database(), self.wal(), first, second]
     }
 
     /// Checks that a file in the folder can be created, written and removed.
@@ -96,7 +86,8 @@ impl Files {
     /// Fails when a file or folder of the state is a symbolic link: somebody who planted the link
     /// could choose which file is overwritten.
     pub(in crate::store) fn refuse_links(&self) -> Result<(), StoreError> {
-        let others = [self.damaged(), self.backups(), self.restoring(), self.trust()];
+        let others =
+            [self.wal_index(), self.damaged(), self.backups(), self.restoring(), self.trust()];
         for path in self.all().into_iter().chain(others) {
             let status = std::fs::symlink_metadata(&path);
             if status.is_ok_and(|status| status.is_symlink()) {
@@ -116,8 +107,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = Files::new(dir.path());
         files.refuse_links().unwrap();
-        std::os::unix::fs::symlink("/tmp/elsewhere", files.log()).unwrap();
+        std::os::unix::fs::symlink("/tmp/elsewhere", files.wal()).unwrap();
         let said = files.refuse_links().unwrap_err().to_string();
-        assert!(said.contains("contexture.log") && said.contains("link"), "{said}");
+        assert!(said.contains("contexture.db-wal") && said.contains("link"), "{said}");
     }
 }

@@ -1,22 +1,17 @@
-//! The files of a state folder: their names, their checksums and marks, and the copies that are
-//! set aside.
+//! The files of a state folder: their names, the high-water marks, and the copies that are set
+//! aside.
 //!
 //! This module knows nothing of the stores that use these files.
 
 pub(in crate::store) mod aside;
 pub(in crate::store) mod files;
 pub(in crate::store) mod marks;
-mod snapshot;
-pub(in crate::store) mod sums;
-pub(in crate::store) mod wal;
 
-pub(in crate::store) use self::aside::Aside;
 pub(crate) use self::files::{Files, TRUST_FILE};
-pub(crate) use self::snapshot::Snapshot;
 
 /// A problem found in a state folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// Set when acknowledged data is missing.
     pub lost: bool,
     /// Description of the problem and of the repair.

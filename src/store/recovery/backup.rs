@@ -1,8 +1,8 @@
 //! Backups: a database and the list of trusted projects in one file, followed by a line with the
 //! length of the list and the hash of the whole.
 //!
-//! A backup is copied page by page from the database as of a checkpoint, while the server keeps
-//! running. Until the copy is complete, the server writes only to its logs.
+//! SQLite copies the database while the server keeps running. A backup is read back before it takes
+//! the place of an earlier one, so that a damaged state never replaces a good backup.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,10 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
+use super::super::folder::Files;
 use super::super::folder::aside::{private_folder, stamp};
-use super::super::folder::wal::FORMAT_VERSIONS;
-pub(crate) use super::super::folder::{Files, Snapshot};
-use super::super::sqlite::SqliteStore;
+use super::super::sqlite::{Image, copy_file};
 use crate::visible::visible_path;
 use crate::whole_file::{remove, replace};
 
@@ -21,6 +20,10 @@ use crate::whole_file::{remove, replace};
 pub(crate) const BACKUPS_KEPT: usize = 7;
 /// Age of the newest automatic backup, in seconds, at which the next one is due.
 const DAY: i64 = 24 * 60 * 60;
+/// Number of changes after which the next automatic backup is due.
+pub(crate) const CHANGES_A_BACKUP: u64 = 1_000;
+/// Name of the automatic backup of the latest changes, which the next one replaces.
+const LATEST: &str = "latest.db";
 const TRAILER: &[u8] = b"\ncontexture-backup-2 ";
 const LENGTH_DIGITS: usize = 16;
 const HASH_DIGITS: usize = 64;
@@ -37,88 +40,100 @@ pub(crate) struct Backup {
     pub at: i64,
 }
 
-impl Snapshot {
-    /// Writes a backup, with `trust` as the list of trusted projects, to a draft file and checks the
-    /// draft, which then replaces any earlier backup at `path`.
-    ///
-    /// # Errors
-    /// [`StoreError::Backup`]; an earlier backup then stays.
-    pub(crate) fn write(&self, path: &Path, trust: &[u8]) -> Result<Backup, StoreError> {
-        let written = replace(path, |file, draft| {
-            self.copy_to(file, trust)?;
-            check(draft).map_err(bad_copy)
-        });
-        written.map_err(StoreError::with_backup(path))?;
-        backup_at(path)
-            .ok_or_else(|| StoreError::with_backup(path)("it was removed in the meantime"))
-    }
-
-    fn copy_to(&self, file: &mut File, trust: &[u8]) -> io::Result<()> {
-        let mut page = vec![0; self.sums.page_size];
-        let mut hasher = blake3::Hasher::new();
-        let mut out = io::BufWriter::with_capacity(1 << 20, file);
-        for index in 0..self.sums.pages.len() {
-            self.read_page(index, &mut page)?;
-            if index == 0 {
-                page[FORMAT_VERSIONS].fill(1);
-            }
-            hasher.update(&page);
-            out.write_all(&page)?;
-        }
-        hasher.update(trust);
-        out.write_all(trust)?;
-        out.write_all(TRAILER)?;
-        let (length, hash) = (trust.len(), hasher.finalize().to_hex());
-        writeln!(out, "{length:0LENGTH_DIGITS$x} {hash}")?;
-        out.flush()
-    }
-}
-
-/// Writes an automatic backup into the `backups` folder, and removes all automatic backups but the
-/// newest `kept` (at least one).
+/// Writes an automatic backup into the `backups` folder. If the last one of this kind is a day old
+/// at the time `now`, in Unix seconds, the new one is kept beside the earlier ones, of which only the
+/// newest `kept` (at least one) stay. Otherwise it replaces the last one that was not kept.
 ///
 /// # Errors
-/// [`StoreError::Backup`].
-pub(crate) fn write_daily(
-    files: &Files,
-    snapshot: &Snapshot,
-    kept: usize,
-) -> Result<Backup, StoreError> {
-    let backup = write_named(&format!("contexture-{}.db", stamp()), files, snapshot)?;
-    drop_old(&list(files), kept);
+/// [`StoreError::Damaged`] when the database is damaged; [`StoreError::Backup`]. Earlier backups stay.
+pub(crate) fn write_automatic(files: &Files, now: i64, kept: usize) -> Result<Backup, StoreError> {
+    if !is_due(files, now) {
+        return write(files, LATEST);
+    }
+    let backup = write(files, &format!("contexture-{}.db", stamp()))?;
+    drop_old(&days(files), kept);
     Ok(backup)
 }
 
 /// Writes a backup that the user asked for. Replaces the previous backup of this kind.
 ///
 /// # Errors
-/// [`StoreError::Backup`].
-pub(crate) fn write_asked(files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
-    write_named("asked.db", files, snapshot)
+/// Same as [`write_automatic`].
+pub(crate) fn write_asked(files: &Files) -> Result<Backup, StoreError> {
+    write(files, "asked.db")
 }
 
-fn write_named(name: &str, files: &Files, snapshot: &Snapshot) -> Result<Backup, StoreError> {
+fn write(files: &Files, name: &str) -> Result<Backup, StoreError> {
     files.refuse_links()?;
     let folder = files.backups();
     let path = folder.join(name);
-    private_folder(&folder).map_err(StoreError::with_backup(&path))?;
+    let failed = StoreError::with_backup(&path);
+    private_folder(&folder).map_err(&failed)?;
     let trust = match std::fs::read(files.trust()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        read => read.map_err(StoreError::with_backup(&path))?,
+        read => read.map_err(&failed)?,
     };
-    snapshot.write(&path, &trust)
+    // A damaged database is told apart from a file that cannot be written.
+    let mut damage = None;
+    let written = replace(&path, |file, draft| {
+        let copied = copy_file(files, draft).and_then(|()| Image::open(draft)?.check_whole());
+        if let Err(error) = copied {
+            let text = io::Error::other(error.to_string());
+            damage = Some(error).filter(|error| matches!(error, StoreError::Damaged(_)));
+            return Err(text);
+        }
+        append_trust(file, &trust)
+    });
+    written.map_err(|error| damage.unwrap_or_else(|| failed(error)))?;
+    backup_at(&path).ok_or_else(|| StoreError::with_backup(&path)("it was removed in the meantime"))
 }
 
-/// Returns whether the next automatic backup is due at the time `now`, in Unix seconds.
+/// Appends the list of trusted projects and the last line to a file with a database.
+fn append_trust(file: &mut File, trust: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(trust)?;
+    file.rewind()?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(&mut *file)?;
+    file.write_all(TRAILER)?;
+    let (length, hash) = (trust.len(), hasher.finalize().to_hex());
+    writeln!(file, "{length:0LENGTH_DIGITS$x} {hash}")
+}
+
+/// Returns whether the next backup of a day is due at the time `now`, in Unix seconds.
 pub(crate) fn is_due(files: &Files, now: i64) -> bool {
     // Those from the future were made while the clock was wrong. They neither count nor make others
     // due: else each look would write one more, and the older ones would soon be pruned.
-    let at = list(files).iter().map(|backup| backup.at).filter(|at| *at <= now).max();
+    let at = days(files).iter().map(|backup| backup.at).filter(|at| *at <= now).max();
     at.is_none_or(|at| now - at >= DAY)
+}
+
+/// Finds the good automatic backup that has the most changes, if it has more than `above`. Returns
+/// it with the number of changes.
+pub(crate) fn newest_good(files: &Files, above: u64) -> Option<(Backup, u64)> {
+    let changes = |backup: Backup| {
+        let counters = Image::open(&backup.path).and_then(|image| image.counters());
+        Some((backup, counters.ok()?.changes))
+    };
+    let mut found: Vec<(Backup, u64)> = list(files).into_iter().filter_map(changes).collect();
+    found.sort_by_key(|(_, changes)| std::cmp::Reverse(*changes));
+    let mut newer = found.into_iter().take_while(|(_, changes)| *changes > above);
+    newer.find(|(backup, _)| {
+        let checked = check(&backup.path);
+        checked.inspect_err(|error| tracing::warn!("{error}")).is_ok()
+    })
 }
 
 /// Lists the automatic backups in the folder, newest last.
 pub(crate) fn list(files: &Files) -> Vec<Backup> {
+    let latest = backup_at(&files.backups().join(LATEST));
+    let mut found: Vec<Backup> = days(files).into_iter().chain(latest).collect();
+    found.sort_by_key(|backup| backup.at);
+    found
+}
+
+/// Lists the automatic backups of days in the folder, newest last.
+fn days(files: &Files) -> Vec<Backup> {
     let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
     let named = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -144,7 +159,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     if has_trailer || odd {
         read_trailer(&mut file).map_err(&failed)?;
     }
-    SqliteStore::check(path).map_err(|error| match error {
+    Image::open(path).and_then(|image| image.check_whole()).map_err(|error| match error {
         StoreError::Damaged(wrong) => {
             let own = format!("{}: ", visible_path(path));
             let cause = wrong.strip_prefix(&*own).unwrap_or(&wrong).to_owned();
@@ -176,15 +191,12 @@ fn bad_copy(error: StoreError) -> io::Error {
     }
 }
 
-/// Replaces the database with a backup.
-pub(super) fn put_back(backup: &Path, files: &Files) -> io::Result<()> {
+/// Copies the database in a backup, without what follows it, to the file `to`.
+pub(super) fn copy_database(backup: &Path, to: &Path) -> io::Result<()> {
     let mut file = File::open(backup)?;
     let (length, _) = parts(&mut file)?;
     file.seek(SeekFrom::Start(0))?;
-    replace(&files.database(), |to, _| {
-        io::copy(&mut file.take(length), to)?;
-        to.write_all_at(&[2, 2], FORMAT_VERSIONS.start as u64)
-    })
+    replace(to, |to, _| io::copy(&mut file.take(length), to).map(drop))
 }
 
 /// Replaces the list of trusted projects with that of a backup. A plain database has no list, so the
@@ -197,14 +209,6 @@ pub(super) fn put_trust_back(backup: &Path, files: &Files) -> io::Result<()> {
     }
     file.seek(SeekFrom::Start(start))?;
     replace(&files.trust(), |to, _| io::copy(&mut file.take(length), to).map(drop))
-}
-
-/// Reads the database in a backup, without what follows it.
-pub(super) fn bytes(backup: &Path) -> io::Result<Vec<u8>> {
-    let (length, _) = parts(&mut File::open(backup)?)?;
-    let mut bytes = std::fs::read(backup)?;
-    bytes.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-    Ok(bytes)
 }
 
 /// Returns the length of the database in a backup, and the length of the list of trusted projects

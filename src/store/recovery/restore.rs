@@ -1,12 +1,13 @@
-//! Replaces a state with a backup: all files are prepared beside it, and the renaming of one file
-//! makes the backup the state.
+//! Replaces a state with a backup: the backup is copied beside the state, and the renaming of one
+//! file makes it the state.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{backup, begin_anew};
+use super::backup;
 use crate::store::StoreError;
-use crate::store::folder::{Aside, Files};
+use crate::store::folder::{Files, aside, marks};
+use crate::store::sqlite::SqliteStore;
 use crate::whole_file::{remove, sync_folder};
 
 /// Replaces the state with a backup and copies the old files into `damaged`. Ids continue where
@@ -21,27 +22,47 @@ pub(crate) fn restore(folder: &Path, backup: &Path) -> Result<PathBuf, StoreErro
     files.refuse_links()?;
     backup::check(backup)?;
     let failed = StoreError::with_backup(backup);
-    let mut aside = Aside::new(&files, None);
     finish_restoring(&files).map_err(&failed)?;
-    aside.keep().map_err(&failed)?;
+    let kept = aside::keep(&files).map_err(&failed)?;
     backup::copy(backup, &files.restoring()).map_err(&failed)?;
-    sync_folder(folder).map_err(&failed)?;
-    finish_restoring(&files).map_err(&failed)?;
-    Ok(aside.kept().unwrap_or_default())
+    put_in_place(&files).map_err(&failed)?;
+    Ok(kept)
+}
+
+/// Replaces the database with that of a backup. The list of trusted projects stays.
+pub(super) fn replace_database(files: &Files, backup: &Path) -> io::Result<()> {
+    backup::copy_database(backup, &files.restoring())?;
+    put_in_place(files)
+}
+
+fn put_in_place(files: &Files) -> io::Result<()> {
+    sync_folder(files.folder())?;
+    finish_restoring(files)
 }
 
 /// Puts the backup that is being restored in the place of the state, if there is one. Can be
-/// repeated from the beginning after it was broken off anywhere.
+/// repeated from the beginning after it was broken off anywhere. The restored state counts as newer
+/// than the one before, so that it is not taken for a state that lacks changes.
 pub(super) fn finish_restoring(files: &Files) -> io::Result<()> {
     let backup = files.restoring();
     if !backup.exists() {
         return Ok(());
     }
-    begin_anew(files, Some(&backup))?;
-    remove(&files.log())?;
+    remove_wal(files)?;
+    backup::copy_database(&backup, &files.database())?;
     backup::put_trust_back(&backup, files)?;
+    if let Some(mut mark) = marks::read(files).newest {
+        mark.counters.changes += 1;
+        SqliteStore::open(files, Some(&mark)).map_err(io::Error::other)?;
+    }
     sync_folder(files.folder())?;
     remove(&backup)
+}
+
+/// Removes the write-ahead log, which is valid only together with its database.
+pub(super) fn remove_wal(files: &Files) -> io::Result<()> {
+    remove(&files.wal())?;
+    remove(&files.wal_index())
 }
 
 /// Fails if a backup is being restored, since the files are then those of neither state.

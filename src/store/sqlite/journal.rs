@@ -14,8 +14,7 @@ use crate::context::change::{Change, SetChange, Slot, SlotChange};
 /// Number of changes between two removals of old changes from a journal.
 const JOURNAL_SWEEP: u64 = 32;
 /// Minimum number of changes to keep in a journal. At most every second of them only
-/// [follows](Change::FOLLOW), unless an earlier release made it, so that at least half of them are
-/// steps of an undo.
+/// [follows](Change::FOLLOW), so that at least half of them are steps of an undo.
 const JOURNAL_LENGTH: u64 = 2 * UNDO_DEPTH;
 
 /// Inserts the item versions that the change introduces.
@@ -53,12 +52,8 @@ pub(super) fn set_slots(db: &Connection, manager: i64, change: &Change) -> Resul
         let sql = "UPDATE manager SET max_items = ?2 WHERE id = ?1";
         db.change(sql, params![manager, after.max_items])?;
     }
-    // A change in the log of an earlier release has no version. Versions did not exist then, so
-    // nobody has seen one.
-    if change.version > 0 {
-        let sql = "UPDATE manager SET version = ?2 WHERE id = ?1";
-        db.change(sql, params![manager, change.version])?;
-    }
+    let sql = "UPDATE manager SET version = ?2 WHERE id = ?1";
+    db.change(sql, params![manager, change.version])?;
     match &change.set {
         Some(SetChange { name, after: Some(set), .. }) => {
             db.change("INSERT OR REPLACE INTO set_name VALUES (?1, ?2)", params![name, set])?
@@ -103,7 +98,7 @@ pub(super) fn extend(
     if step != change.step || (step == 0 && !change.is_following()) {
         return Ok(false);
     }
-    let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2";
+    let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2 AND sound";
     let newest: Option<String> = db.value(sql, params![manager, seq])?;
     let Some(mut whole) = newest.map(|text| parse(&text)).transpose()? else { return Ok(false) };
     let later = ChangeRow::from(change);
@@ -156,8 +151,9 @@ pub(super) fn last(
     seq: u64,
     way: Way,
 ) -> Result<Option<Change>, StoreError> {
-    let journal = "SELECT step, change FROM journal WHERE manager = ?1 AND seq = ?2";
-    let undone = "SELECT step, change FROM undone WHERE manager = ?1 ORDER BY seq DESC LIMIT 1";
+    let journal = "SELECT step, change FROM journal WHERE manager = ?1 AND seq = ?2 AND sound";
+    let undone = "SELECT step, change FROM undone WHERE manager = ?1 AND sound
+                  ORDER BY seq DESC LIMIT 1";
     let row = |row: &rusqlite::Row<'_>| <(u64, String)>::try_from(row);
     let found = match way {
         Way::Undo => db.row(journal, params![manager, seq], row)?,
@@ -176,7 +172,7 @@ pub(super) fn changes(
 ) -> Result<Vec<Told>, StoreError> {
     let sql = format!(
         "SELECT seq, step, change FROM {}
-         WHERE manager = ?1 AND json_extract(change, '$.method') <> ?2
+         WHERE manager = ?1 AND sound AND json_extract(change, '$.method') <> ?2
          ORDER BY seq DESC LIMIT ?3",
         table_of(way)
     );

@@ -4,39 +4,59 @@
 //! without waiting for the disk. Commits survive the end of the process, however it ends; a power
 //! failure may lose the last moments but does not damage the database.
 
+mod commit;
+mod hashes;
 mod journal;
-mod keeper;
 mod open;
+mod place;
 
 use std::collections::HashMap;
+use std::mem;
 
 use rusqlite::{Connection, params};
 
-use self::keeper::Keeper;
-pub(super) use self::open::refuse_other;
-use super::folder::Snapshot;
-use super::tables::{Columns, ITEM_COLUMNS, Statements, columns, slot_of};
+use self::hashes::Damage;
+pub(crate) use self::open::check_file;
+pub(super) use self::open::{Image, copy_file, refuse_other};
+use self::place::Place;
+use super::folder::Finding;
+use super::tables::{ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
-    Counters, Extent, REMEMBERED_REQUESTS, Reading, SEQUENCES, Store, StoreError, StoredManager,
-    Told, Way, Writing,
+    Counters, REMEMBERED_REQUESTS, Reading, Store, StoreError, StoredManager, Told, Way, Writing,
 };
 use crate::context::change::{Change, Settings};
 
 /// Number of remembered requests between two removals of the oldest ones.
 const REQUEST_SWEEP: i64 = 256;
-/// Size of the write-ahead log, in bytes, above which a checkpoint follows the commit: 1000 pages,
-/// SQLite's own default.
-const LONGEST_WAL: u64 = 1000 * 4096;
+
+/// A store on a state folder, and the problems found there.
+pub(crate) struct Opened {
+    /// The store. While the folder cannot be written, the store is read-only, and each change first
+    /// tries to reopen it for writing.
+    pub store: SqliteStore,
+    /// Problems to tell the user about.
+    pub findings: Vec<Finding>,
+}
+
+/// Function that opens the folder of a store again. If it cannot be written, the state is opened
+/// for reading when the argument is true.
+pub(super) type Reopen = Box<dyn FnMut(bool) -> Result<Opened, StoreError> + Send>;
 
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
     db: Connection,
-    /// `None` for a store without a file. Must be dropped after `db`.
-    keeper: Option<Keeper>,
-    /// Set when the write-ahead log may have pages that the database lacks.
-    unsettled: bool,
+    damage: Damage,
+    /// `None` for a store in memory.
+    place: Option<Place>,
+    reopen: Option<Reopen>,
+    /// Reason why the store is read-only.
+    refusal: Option<String>,
+    /// Reason why the last commit failed, until one succeeds.
+    trouble: Option<String>,
     managers: HashMap<String, Known>,
     next_request: i64,
+    /// Counters as of the last commit.
+    counters: Counters,
     transaction: bool,
     /// Set when the transaction has writes of finished requests.
     kept: bool,
@@ -45,9 +65,13 @@ pub struct SqliteStore {
     /// Set when SQLite rolled back the transaction on its own, for example because the disk is
     /// full. The writes of earlier requests are then gone too, so the commit must fail.
     lost: bool,
+    /// Set when the running request changes something.
+    is_changing: bool,
+    /// Number of finished requests since the last commit that changed something.
+    changed: u64,
 }
 
-columns!(Counters { next_item, next_version, last_timestamp, burst });
+columns!(Counters { next_item, next_version, last_timestamp, changes });
 
 /// Facts about a manager that are cached between requests.
 #[derive(Clone, Copy)]
@@ -63,28 +87,21 @@ struct Known {
 }
 
 impl SqliteStore {
-    /// Begins a transaction at the first write, and a savepoint for each request after the first.
-    fn writing(&mut self) -> Result<(), StoreError> {
-        if !self.transaction {
-            self.run("BEGIN IMMEDIATE")?;
-            self.transaction = true;
-        }
-        if self.kept && !self.savepoint {
-            self.run("SAVEPOINT request")?;
-            self.savepoint = true;
-        }
-        Ok(())
+    /// Makes the store read-only for this reason, until the folder can be written again.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.refusal = Some(why);
     }
 
-    fn run(&self, sql: &str) -> Result<(), StoreError> {
-        self.db.change(sql, []).map(drop)
+    /// Sets the function that opens the folder of the store again.
+    pub(super) fn reopen_by(&mut self, reopen: Reopen) {
+        self.reopen = Some(reopen);
     }
 
     fn known(&mut self, name: &str) -> Result<Option<Known>, StoreError> {
         if let Some(known) = self.managers.get(name) {
             return Ok(Some(*known));
         }
-        let id = self.db.value("SELECT id FROM manager WHERE name = ?1", [name])?;
+        let id = self.db.value("SELECT id FROM manager WHERE name = ?1 AND sound", [name])?;
         let Some(id) = id else { return Ok(None) };
         let last_change = journal::last_number(&self.db, id)?;
         let step = journal::step_of(&self.db, id, last_change)?;
@@ -107,32 +124,32 @@ impl Store for SqliteStore {
         Reading { db: &self.db }
     }
 
-    fn read_all(&mut self) -> Result<Reading<'_>, StoreError> {
-        Ok(self.read())
-    }
-
     fn change(&mut self) -> Result<Writing<'_>, StoreError> {
-        self.writing()?;
+        self.changing()?;
         Ok(Writing(Reading { db: &self.db }))
     }
 
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
-        self.change().map(Some)
+        if self.refusal.is_some() || self.trouble.is_some() {
+            return Ok(None);
+        }
+        self.writing()?;
+        Ok(Some(Writing(Reading { db: &self.db })))
     }
 
     fn counters(&mut self) -> Result<Counters, StoreError> {
-        let sql = format!("SELECT {} FROM counter", Counters::list());
-        Ok(self.db.query_row(&sql, [], Counters::of)?)
+        Ok(self.counters)
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
         let Some(Known { id, .. }) = self.known(manager)? else { return Ok(None) };
-        let sql = "SELECT max_items, version FROM manager WHERE id = ?1";
+        let sql = "SELECT max_items, version FROM manager WHERE id = ?1 AND sound";
         let row = |row: &rusqlite::Row<'_>| <(Option<usize>, u64)>::try_from(row);
         let (max_items, version) = self.db.row(sql, [id], row)?.unwrap_or_default();
         let sql = format!(
             "SELECT {ITEM_COLUMNS}, slot.rank, slot.pinned, version
-             FROM slot JOIN version USING (version, item) WHERE slot.manager = ?1 ORDER BY slot.rank"
+             FROM slot JOIN version USING (version, item)
+             WHERE slot.manager = ?1 AND slot.sound AND version.sound ORDER BY slot.rank"
         );
         let slots = self.db.rows(&sql, [id], slot_of)?;
         let settings = max_items.map(|max_items| Settings { max_items });
@@ -140,7 +157,7 @@ impl Store for SqliteStore {
     }
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
-        self.writing()?;
+        self.changing()?;
         let Known { id, mut last_change, step, mut has_undone } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
@@ -158,7 +175,7 @@ impl Store for SqliteStore {
     }
 
     fn rename(&mut self, manager: &str, to: &str) -> Result<(), StoreError> {
-        self.writing()?;
+        self.changing()?;
         self.managers.remove(manager);
         journal::rename_partner(&self.db, manager, to)?;
         let sql = "UPDATE manager SET name = ?2 WHERE name = ?1";
@@ -173,7 +190,7 @@ impl Store for SqliteStore {
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
-        self.writing()?;
+        self.changing()?;
         let Known { id, last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
         journal::set_aside(&self.db, id, last_change)?;
@@ -185,7 +202,7 @@ impl Store for SqliteStore {
     }
 
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
-        self.writing()?;
+        self.changing()?;
         let Known { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, change)?;
         if !change.is_empty() {
@@ -218,7 +235,7 @@ impl Store for SqliteStore {
     }
 
     fn recall(&mut self, key: &str) -> Result<Option<String>, StoreError> {
-        self.db.value("SELECT outcome FROM request WHERE key = ?1", [key])
+        self.db.value("SELECT outcome FROM request WHERE key = ?1 AND sound", [key])
     }
 
     fn requests(&mut self) -> Result<Vec<String>, StoreError> {
@@ -226,7 +243,7 @@ impl Store for SqliteStore {
     }
 
     fn remember(&mut self, key: &str, outcome: &str) -> Result<(), StoreError> {
-        self.writing()?;
+        self.changing()?;
         if self.next_request % REQUEST_SWEEP == 0 {
             let oldest = self.next_request - REMEMBERED_REQUESTS;
             self.db.change("DELETE FROM request WHERE seq < ?1", [oldest])?;
@@ -238,6 +255,7 @@ impl Store for SqliteStore {
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {
+        self.changed += u64::from(mem::take(&mut self.is_changing));
         self.kept |= self.transaction;
         if self.savepoint {
             self.savepoint = false;
@@ -247,6 +265,7 @@ impl Store for SqliteStore {
     }
 
     fn abandon(&mut self) -> Result<(), StoreError> {
+        self.is_changing = false;
         self.managers.clear();
         if self.transaction && self.db.is_autocommit() {
             self.lost = true;
@@ -263,24 +282,32 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, counters: Counters) -> Result<bool, StoreError> {
-        if self.lost {
-            return Err(StoreError::Lost);
+        let changed = self.changed;
+        let counters = Counters { changes: self.counters.changes + changed, ..counters };
+        match self.commit_requests(counters) {
+            // Requests that only read succeed even when nothing can be written.
+            Err(error) if changed == 0 => {
+                tracing::debug!("records that the state can do without were not stored: {error}");
+                self.roll_back();
+                Ok(false)
+            }
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                Err(error)
+            }
+            Ok(stored) => {
+                if stored {
+                    self.trouble = None;
+                }
+                self.changed = 0;
+                Ok(stored)
+            }
         }
-        if !self.transaction {
-            return Ok(false);
-        }
-        let sql = "UPDATE counter
-                   SET next_item = ?1, next_version = ?2, last_timestamp = ?3, burst = ?4";
-        self.db.change(sql, &*counters.values())?;
-        self.unsettled = true;
-        self.run("COMMIT")?;
-        self.transaction = false;
-        self.kept = false;
-        Ok(true)
     }
 
     fn roll_back(&mut self) {
         self.managers.clear();
+        (self.is_changing, self.changed) = (false, 0);
         self.savepoint = false;
         self.transaction = false;
         self.kept = false;
@@ -293,78 +320,54 @@ impl Store for SqliteStore {
     }
 
     fn is_settled(&self) -> bool {
-        self.keeper.is_none() || !self.unsettled
+        self.place.as_ref().is_none_or(|place| !place.is_unsettled)
     }
 
-    /// Makes a checkpoint: writes all pages to the database and then to the copy, and empties the
-    /// write-ahead log. Does nothing while a backup reads the database.
+    /// Makes a checkpoint: writes all pages to the database, and empties the write-ahead log. It is
+    /// left for later while a backup reads the database.
     fn settle(&mut self) -> Result<(), StoreError> {
-        let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        if !self.unsettled || keeper.is_held() {
+        let Some(place) = self.place.as_mut().filter(|place| place.is_unsettled) else {
             return Ok(());
-        }
-        let run = |db: &Connection, mode: &str| -> Result<bool, rusqlite::Error> {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            db.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|busy| busy == 0)
         };
-        if !run(&self.db, "FULL")? {
-            let cause = "another program is using the database; end that program".to_owned();
-            return Err(StoreError::Beside(cause));
-        }
-        keeper.follow().map_err(|error| StoreError::Beside(error.to_string()))?;
-        run(&self.db, "TRUNCATE")?;
-        self.unsettled = false;
-        Ok(())
-    }
-
-    fn is_behind(&mut self) -> bool {
-        self.keeper.as_mut().is_some_and(|keeper| keeper.wal_bytes() > LONGEST_WAL)
-    }
-
-    fn catch_up(&mut self) -> Result<(), StoreError> {
-        self.settle()
-    }
-
-    fn extent(&mut self) -> Result<Extent, StoreError> {
-        let mut extent = Extent::default();
-        let mut query = self.db.prepare_cached("SELECT name, seq FROM sqlite_sequence")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let name = row.get_ref(0)?.as_str().unwrap_or_default();
-            if let Some(place) = SEQUENCES.iter().position(|known| *known == name) {
-                extent.sequences[place] = row.get(1)?;
-            }
-        }
-        if let Some(keeper) = &mut self.keeper {
-            (extent.epoch, extent.digest) = (keeper.epoch(), keeper.digest);
-            let salt = keeper.salt();
-            extent.salt = salt.map_err(|error| StoreError::Beside(error.to_string()))?;
-        }
-        Ok(extent)
-    }
-
-    fn raise(&mut self, extent: &Extent) -> Result<(), StoreError> {
-        let known = self.extent()?;
-        self.writing()?;
-        for (place, name) in SEQUENCES.iter().enumerate() {
-            if extent.sequences[place] > known.sequences[place] {
-                self.db.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [name])?;
-                self.db.execute(
-                    "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
-                    params![name, extent.sequences[place]],
-                )?;
-            }
+        if !self.transaction {
+            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let busy: bool = self.db.query_row(sql, [], |row| row.get(0))?;
+            place.is_unsettled = busy;
         }
         Ok(())
     }
 
-    fn refuse_removed(&self) -> Result<(), StoreError> {
-        self.keeper.as_ref().map_or(Ok(()), Keeper::refuse_removed)
+    fn damage(&self) -> Option<String> {
+        hashes::damage_of(&self.damage)
     }
 
-    fn snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
-        self.settle()?;
-        Ok(self.keeper.as_ref().and_then(Keeper::snapshot))
+    fn renew(&mut self) -> Result<Vec<Finding>, StoreError> {
+        if self.place.is_none() {
+            return Ok(Vec::new());
+        }
+        self.roll_back();
+        self.note_mark(true);
+        let Some(mut reopen) = self.reopen.take() else { return Ok(Vec::new()) };
+        // SQLite must have closed the files before they are replaced.
+        *self = Self::in_memory()?;
+        match reopen(true) {
+            Ok(Opened { store, findings }) => {
+                *self = store;
+                Ok(findings)
+            }
+            Err(error) => {
+                (self.refusal, self.reopen) = (Some(error.to_string()), Some(reopen));
+                Err(error)
+            }
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        self.is_changing || self.changed > 0
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.refusal.clone().or_else(|| self.trouble.clone())
     }
 }
 

@@ -1,13 +1,19 @@
 //! Tests of cases that the engine's tests cannot reach: a database that is damaged, has another
-//! format, or cannot be written.
+//! format, or cannot be written, and the end of the program at any moment.
+
+use std::path::Path;
 
 use super::open::FORMAT;
 use super::*;
+use crate::context::change::Settings;
+use crate::context::item::{Kind, Metadata};
+use crate::engine::{Engine, NewItem, Selection};
 use crate::session::message::{Message, Role};
 use crate::store::memory::{MemoryFilter, MemoryScope, NewMemory};
-use crate::store::recovery::Files;
+use crate::store::recovery::{self, Files};
 use crate::store::session::NewSession;
 use crate::store::testing::{commit, message};
+use crate::value::Value;
 
 /// Writes a session with messages, a memory and a change, uncommitted.
 fn talk(store: &mut SqliteStore, count: u64, content: &str) -> u64 {
@@ -70,7 +76,7 @@ fn a_full_store_keeps_no_half_of_a_session_and_works_afterwards() {
     assert!(error.to_string().contains("could not be read or stored"), "{error}");
     store.abandon().unwrap();
     let counters = store.counters().unwrap();
-    assert!(matches!(store.commit(counters), Err(StoreError::Lost)));
+    assert!(!store.commit(counters).unwrap(), "nothing else was to be stored");
     store.roll_back();
     assert_eq!(held(&mut store), (1, 3, 1));
     talk(&mut store, 4, "words");
@@ -161,4 +167,167 @@ fn a_full_store_fails_every_call_of_the_burst_and_works_afterwards() {
     store.commit(counters).unwrap();
     let kept = ["a", "b", "c", "d"].map(|key| store.recall(key).unwrap().is_some());
     assert_eq!(kept, [false, false, false, true]);
+}
+
+/// The files of a store as they are now, as if its program had ended.
+struct Crashed(tempfile::TempDir);
+
+impl Crashed {
+    fn of(folder: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+            }
+        }
+        Self(dir)
+    }
+
+    fn store(&self) -> SqliteStore {
+        let opened = recovery::open(self.0.path(), Box::new(|| Ok(()))).unwrap();
+        assert_eq!(opened.findings, []);
+        opened.store
+    }
+
+    fn engine(&self) -> Engine {
+        engine_on(self.store())
+    }
+}
+
+fn engine_on(store: SqliteStore) -> Engine {
+    Engine::new(Box::new(store), Box::new(|| 7_000), Settings { max_items: 3 }).unwrap()
+}
+
+fn store_in(folder: &Path) -> SqliteStore {
+    recovery::open(folder, Box::new(|| Ok(()))).unwrap().store
+}
+
+fn add(engine: &mut Engine, content: &str) -> u64 {
+    let mut metadata = Metadata::default();
+    metadata.set("filename", Value::from("/a\n\"b"));
+    let item = NewItem {
+        kind: Kind::Code,
+        content: content.into(),
+        metadata,
+        taken_ms: 1,
+        tokens: 2,
+        counted_by: "o200k",
+        live: false,
+        pinned: false,
+    };
+    let added =
+        engine.run_alone(|e| e.once("add", Some(content), |e| e.add("add", "m", vec![item])));
+    added.unwrap().ids[0]
+}
+
+#[track_caller]
+fn check(engine: &mut Engine, expected: &[&str]) {
+    let selection = Selection { managers: vec!["m".to_owned()], ..Selection::default() };
+    let views = engine.select(&selection).unwrap();
+    let contents: Vec<&str> = views.iter().map(|view| &*view.item.content).collect();
+    assert_eq!(contents, expected);
+    let names = views.iter().all(|view| view.item.metadata.filename() == Some("/a\n\"b"));
+    assert!(names && views.iter().all(|view| view.item.counted_by == "o200k"));
+}
+
+#[test]
+fn what_was_stored_is_there_after_a_crash_and_can_be_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = engine_on(store_in(dir.path()));
+    for content in ["a", "b", "λ\u{1f600}\u{2028}", "d"] {
+        add(&mut engine, content);
+    }
+    let crashed = Crashed::of(dir.path());
+    let mut engine = crashed.engine();
+    check(&mut engine, &["b", "λ\u{1f600}\u{2028}", "d"]);
+    assert_eq!(add(&mut engine, "d"), 4, "the key is known, so nothing is added");
+    assert_eq!(add(&mut engine, "e"), 5);
+    engine.run_alone(|e| e.undo("m")).unwrap();
+    engine.run_alone(|e| e.undo("m")).unwrap();
+    check(&mut engine, &["a", "b", "λ\u{1f600}\u{2028}"]);
+    assert_eq!(add(&mut engine, "f"), 6);
+}
+
+#[test]
+fn a_failed_request_of_an_engine_leaves_nothing_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = engine_on(store_in(dir.path()));
+    add(&mut engine, "a");
+    for lists in [false, true] {
+        let failed = engine.run_alone(|e| {
+            e.clear("m")?;
+            if lists {
+                e.list_managers()?;
+            }
+            e.load_set("m", "no such set")
+        });
+        assert!(failed.is_err());
+        check(&mut engine, &["a"]);
+        check(&mut Crashed::of(dir.path()).engine(), &["a"]);
+    }
+    let saved = |e: &mut Engine| {
+        e.clear("m")?;
+        e.undo("m")?;
+        e.save_set("m", "s")
+    };
+    engine.run_alone(saved).unwrap();
+    let mut engine = Crashed::of(dir.path()).engine();
+    check(&mut engine, &["a"]);
+    assert_eq!(engine.read().sets().unwrap().len(), 1);
+}
+
+/// Writes requests of one commit: outcomes with keys, a session and a memory.
+fn burst(store: &mut SqliteStore, number: u64) -> Result<(), StoreError> {
+    store.remember(&format!("before {number}"), "1")?;
+    store.keep()?;
+    store.remember(&format!("first {number}"), "1")?;
+    try_to_talk(store, number, "words")?;
+    store.remember(&format!("then {number}"), "1")?;
+    store.keep()
+}
+
+/// Counts the answers of a burst, and what is held of all bursts.
+fn held_of(store: &mut SqliteStore, number: u64) -> (usize, (usize, usize, usize)) {
+    let answers = ["before", "first", "then"].map(|part| format!("{part} {number}"));
+    let answers = answers.iter().filter(|key| store.recall(key).unwrap().is_some()).count();
+    (answers, held(store))
+}
+
+#[test]
+fn a_burst_is_kept_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = store_in(dir.path());
+    burst(&mut store, 1).unwrap();
+    let mut early = Crashed::of(dir.path()).store();
+    assert_eq!(held_of(&mut early, 1), (0, (0, 0, 0)), "a crash before the commit");
+    assert_eq!(early.counters().unwrap().changes, 0);
+    commit(&mut store);
+    assert!(burst(&mut store, 1).is_err(), "the name and the keys are taken");
+    store.abandon().unwrap();
+    commit(&mut store);
+    let crashed = Crashed::of(dir.path());
+    let mut late = crashed.store();
+    assert_eq!(held_of(&mut late, 1), (3, (1, 1, 1)), "a crash after the commit");
+    assert_eq!(late.counters().unwrap().changes, 2, "two requests changed something");
+    burst(&mut late, 2).unwrap();
+    commit(&mut late);
+    drop(late);
+    assert_eq!(held_of(&mut crashed.store(), 2), (3, (2, 3, 2)));
+}
+
+#[test]
+fn each_column_of_each_table_is_hashed() {
+    let store = SqliteStore::in_memory().unwrap();
+    let sql = "SELECT name FROM pragma_table_list
+               WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let tables: Vec<String> = store.db.rows(sql, [], |row| row.get(0)).unwrap();
+    assert!(tables.len() > 20, "{tables:?}");
+    for table in tables {
+        let sql = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0";
+        let columns: Vec<String> = store.db.rows(sql, [&table], |row| row.get(0)).unwrap();
+        let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
+        let made: String = store.db.value(sql, [&table]).unwrap().unwrap();
+        let hashed = format!("row_hash({})", columns.join(", "));
+        assert_eq!(made.matches(&hashed).count(), 2, "{table}: {hashed}");
+    }
 }

@@ -15,7 +15,8 @@ impl Reading<'_> {
     /// Returns the messages that were queued first; `None` when none are queued.
     pub fn next_to_archive(&self) -> Result<Option<ToArchive>, StoreError> {
         let columns = ToArchive::list();
-        let sql = format!("SELECT {columns}, messages FROM to_archive ORDER BY id LIMIT 1");
+        let sql =
+            format!("SELECT {columns}, messages FROM to_archive WHERE sound ORDER BY id LIMIT 1");
         self.db.row(&sql, [], |row| {
             Ok(ToArchive {
                 messages: row.get::<_, Column<_>>("messages")?.0,

@@ -20,7 +20,11 @@ const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_mess
 impl Reading<'_> {
     /// Returns a memory, forgotten or not.
     pub fn memory(&self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
-        self.db.row(&format!("SELECT {COLUMNS} FROM memory WHERE id = ?1"), [id], memory_of)
+        self.db.row(
+            &format!("SELECT {COLUMNS} FROM memory WHERE id = ?1 AND sound"),
+            [id],
+            memory_of,
+        )
     }
 
     /// Returns at most `most` memories that match the filter, newest first.
@@ -118,7 +122,7 @@ impl Reading<'_> {
     ) -> Result<Vec<MemoryRow>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM memory
-             WHERE forgotten IS NULL
+             WHERE forgotten IS NULL AND sound
                    AND NOT EXISTS (SELECT 1 FROM memory_vector
                                    WHERE model = ?1 AND memory_vector.memory = memory.id)
              ORDER BY id DESC LIMIT ?2"
@@ -226,7 +230,7 @@ impl<'a> Passed<'a> {
         let condition = format!(
             "{within} AND (?2 IS NULL OR kind = ?2)
              AND (?3 IS NULL OR session IS NOT ?3 OR kind <> ?4)
-             AND (forgotten IS NULL OR ?5)"
+             AND (forgotten IS NULL OR ?5) AND memory.sound"
         );
         let except = filter.except.as_ref();
         let except = (except.map(|(session, _)| *session), except.map(|(_, kind)| &**kind));

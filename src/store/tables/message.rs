@@ -50,7 +50,7 @@ impl Reading<'_> {
         messages: &mut Vec<Message>,
     ) -> Result<(), StoreError> {
         let mut query = self.db.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM message WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
+            "SELECT {COLUMNS} FROM message WHERE id BETWEEN ?1 AND ?2 AND sound ORDER BY id"
         ))?;
         let mut rows = query.query([row_id(session, from), row_id(session, to)])?;
         while let Some(row) = rows.next()? {

@@ -68,7 +68,7 @@ impl Reading<'_> {
         id: u64,
     ) -> Result<Option<NotesText>, StoreError> {
         let sql = "SELECT id, message, output FROM managed_view
-                   WHERE session = ?1 AND id < ?3 AND message < ?2 AND status = ?4
+                   WHERE session = ?1 AND id < ?3 AND message < ?2 AND status = ?4 AND sound
                    ORDER BY id DESC LIMIT 1";
         self.db.row(sql, params![session, message, limit(id), MADE], NotesText::of)
     }
@@ -112,7 +112,7 @@ fn select(brief: bool, which: &str) -> String {
         false => (*name).to_owned(),
     };
     let columns: Vec<String> = NewNotes::NAMES.iter().map(column).collect();
-    format!("SELECT {}, id FROM managed_view WHERE {which}", columns.join(", "))
+    format!("SELECT {}, id FROM managed_view WHERE sound AND {which}", columns.join(", "))
 }
 
 fn notes_of(row: &Row<'_>) -> rusqlite::Result<NotesRow> {

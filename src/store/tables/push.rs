@@ -23,19 +23,21 @@ columns!(TakenPush { agent, session, item, at });
 impl Reading<'_> {
     /// Returns the record of the pushes to an agent's session, if there is one.
     pub fn push(&self, agent: &str, session: &str) -> Result<Option<PushRow>, StoreError> {
-        let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2");
+        let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2 AND sound");
         self.db.row(&sql, [agent, session], push_of)
     }
 
     /// Returns the records of the pushes to at most `limit` agents' sessions, latest push first.
     pub fn pushes(&self, limit: u64) -> Result<Vec<PushRow>, StoreError> {
-        self.db.rows(&format!("{PUSH} ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
+        self.db.rows(&format!("{PUSH} WHERE sound ORDER BY rowid DESC LIMIT ?1"), [limit], push_of)
     }
 
     /// Returns the wishes to send items that still wait for a prompt, oldest first.
     pub fn next_pushes(&self) -> Result<Vec<NextPush>, StoreError> {
         let columns = NextPush::list();
-        let sql = format!("SELECT {columns} FROM next_push WHERE taken IS NULL ORDER BY number");
+        let sql = format!(
+            "SELECT {columns} FROM next_push WHERE taken IS NULL AND sound ORDER BY number"
+        );
         self.db.rows(&sql, [], NextPush::of)
     }
 
@@ -52,9 +54,9 @@ impl Reading<'_> {
         let columns = NextPush::list();
         let sql = format!(
             "SELECT {columns} FROM next_push
-             WHERE (taken IS NULL AND agent IN ('', ?1) AND session IN ('', ?2)
+             WHERE sound AND ((taken IS NULL AND agent IN ('', ?1) AND session IN ('', ?2)
                     AND project IN ('', ?3))
-                OR (taken > ?4 AND taker = ?1 AND taker_session = ?2) ORDER BY number"
+                OR (taken > ?4 AND taker = ?1 AND taker_session = ?2)) ORDER BY number"
         );
         self.db.rows(&sql, params![agent, session, project, received], NextPush::of)
     }

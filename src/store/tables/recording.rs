@@ -12,13 +12,13 @@ columns!(RecordingRow { session, mark });
 impl Reading<'_> {
     /// Returns the place up to which a file was imported; `None` if it was not imported.
     pub fn recording(&self, path: &str) -> Result<Option<RecordingRow>, StoreError> {
-        let sql = "SELECT session, mark FROM recording WHERE path = ?1";
+        let sql = "SELECT session, mark FROM recording WHERE path = ?1 AND sound";
         self.db.row(sql, [path], RecordingRow::of)
     }
 
     /// Returns how far each file was imported from which a session was imported.
     pub fn recordings_of(&self, session: u64) -> Result<Vec<RecordingRow>, StoreError> {
-        let sql = "SELECT session, mark FROM recording WHERE session = ?1 ORDER BY path";
+        let sql = "SELECT session, mark FROM recording WHERE session = ?1 AND sound ORDER BY path";
         self.db.rows(sql, [session], RecordingRow::of)
     }
 }

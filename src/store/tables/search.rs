@@ -75,7 +75,7 @@ impl Search<'_> {
     fn names(&self, query: &str) -> Result<Vec<SearchHit>, StoreError> {
         let sql = "SELECT session.id, session.name, -bm25(session_words) AS score
                    FROM session_words CROSS JOIN session ON session.id = session_words.rowid
-                   WHERE session_words MATCH ?1 AND (session.deleted IS NULL OR ?2)
+                   WHERE session_words MATCH ?1 AND session.sound AND (session.deleted IS NULL OR ?2)
                          AND (?4 IS NULL OR rtrim(session.project, '/') = rtrim(?4, '/'))
                    ORDER BY score DESC, session.updated DESC, session.id DESC LIMIT ?3";
         let values = params![query, self.with_deleted, limit(self.limit), self.project];
@@ -108,6 +108,7 @@ impl Search<'_> {
                    ORDER BY score DESC, id DESC LIMIT ?3) AS best
                   CROSS JOIN message ON message.id = best.id
                   CROSS JOIN session ON session.id = best.id >> {bits}
+             WHERE message.sound
              ORDER BY best.score DESC, best.id DESC",
             bits = message::NUMBER_BITS,
             most_ranked = words::MOST_RANKED

@@ -23,12 +23,13 @@ const NEW: &str = "name, manager, project, parent, parent_messages, created, upd
 impl Reading<'_> {
     /// Returns a session, deleted or not.
     pub fn session(&self, id: u64) -> Result<Option<SessionRow>, StoreError> {
-        self.db.row(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"), [id], row_of)
+        self.db.row(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1 AND sound"), [id], row_of)
     }
 
     /// Returns the session with this name that is not deleted.
     pub fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM session WHERE name = ?1 AND deleted IS NULL");
+        let sql =
+            format!("SELECT {COLUMNS} FROM session WHERE name = ?1 AND deleted IS NULL AND sound");
         self.db.row(&sql, [name], row_of)
     }
 
@@ -41,6 +42,7 @@ impl Reading<'_> {
     ) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM session WHERE deleted IS NOT NULL AND (name = ?1 OR id = ?2)
+                   AND sound
              ORDER BY deleted DESC, id DESC LIMIT 1"
         );
         self.db.row(&sql, params![name, number], row_of)
@@ -52,7 +54,7 @@ impl Reading<'_> {
     pub fn latest_session(&self) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM session
-             WHERE deleted IS NULL AND agent_parent IS NULL AND machine IS NULL
+             WHERE deleted IS NULL AND agent_parent IS NULL AND machine IS NULL AND sound
              ORDER BY updated DESC, id DESC LIMIT 1"
         );
         self.db.row(&sql, [], row_of)
@@ -66,7 +68,7 @@ impl Reading<'_> {
         id: &str,
     ) -> Result<Option<SessionRow>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM session WHERE agent = ?1 AND agent_session = ?2
+            "SELECT {COLUMNS} FROM session WHERE agent = ?1 AND agent_session = ?2 AND sound
              ORDER BY id LIMIT 1"
         );
         self.db.row(&sql, [agent, id], row_of)
@@ -295,7 +297,8 @@ impl Writing<'_> {
 /// Returns the statement that lists sessions.
 fn list_sql() -> String {
     format!(
-        "SELECT {COLUMNS} FROM session WHERE deleted IS NULL OR ?1 ORDER BY updated DESC, id DESC"
+        "SELECT {COLUMNS} FROM session WHERE (deleted IS NULL OR ?1) AND sound
+         ORDER BY updated DESC, id DESC"
     )
 }
 

@@ -21,7 +21,7 @@ impl Reading<'_> {
     pub fn read_set(&self, set: u64) -> Result<Vec<Slot>, StoreError> {
         let sql = format!(
             "SELECT {ITEM_COLUMNS}, position, pinned, 0 FROM set_item
-             WHERE item_set = ?1 ORDER BY position"
+             WHERE item_set = ?1 AND sound ORDER BY position"
         );
         self.db.rows(&sql, [set], slot_of)
     }

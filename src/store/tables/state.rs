@@ -61,11 +61,14 @@ impl Writing<'_> {
 }
 
 fn select<T: Columns>(which: &str) -> String {
-    format!("SELECT {} FROM session_state WHERE session = ?1 {which}", T::list())
+    format!("SELECT {} FROM session_state WHERE session = ?1 AND sound {which}", T::list())
 }
 
 fn select_checkpoints(which: &str) -> String {
-    format!("SELECT {}, id FROM checkpoint WHERE session = ?1 {which}", NewCheckpoint::list())
+    format!(
+        "SELECT {}, id FROM checkpoint WHERE session = ?1 AND sound {which}",
+        NewCheckpoint::list()
+    )
 }
 
 fn checkpoint_of(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {

@@ -8,7 +8,7 @@ use super::sql::{Columns, Statements, columns, limit};
 use super::{Reading, Writing};
 
 columns!(MachineRow { id, name, place, seq, sum });
-columns!(ChangeRow { id, machine, seq, about, body, hash, sum, sign, session, first, last });
+columns!(ChangeRow { id, machine, seq, about, body, digest, sum, sign, session, first, last });
 columns!(KnownRow {
     kind,
     row,

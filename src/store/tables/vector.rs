@@ -42,7 +42,7 @@ impl Reading<'_> {
         most: u64,
     ) -> Result<Vec<Unembedded>, StoreError> {
         let sql = "SELECT id, content FROM message
-                   WHERE id BETWEEN ?2 AND ?3 AND role IN ('user', 'assistant')
+                   WHERE id BETWEEN ?2 AND ?3 AND sound AND role IN ('user', 'assistant')
                          AND trim(content, ' \t\r\n') <> ''
                          AND NOT EXISTS (SELECT 1 FROM message_vector
                                          WHERE model = ?1 AND message_vector.message = message.id)
@@ -89,48 +89,43 @@ pub(super) fn write_vector(vector: &[f32]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{commit, message, stores};
+    use super::super::super::testing::{commit, message, store};
     use super::*;
     use crate::session::message::Role;
     use crate::store::session::NewSession;
 
     #[test]
     fn a_fork_has_the_vectors_of_the_messages_that_it_shares() {
-        for mut store in stores() {
-            let named = |name: &str| NewSession { name: name.to_owned(), ..NewSession::default() };
-            let first = store.change().unwrap().create_session(&named("a")).unwrap();
-            let said = [(1, Role::User), (2, Role::Tool), (3, Role::Assistant), (4, Role::User)];
-            let texts = ["one", "two", "three", " \n"];
-            let said = said.iter().zip(texts).map(|((n, role), text)| message(*n, *role, text));
-            store.change().unwrap().append_messages(first, &said.collect::<Vec<_>>()).unwrap();
-            let new = NewSession { parent: Some((first, 3)), ..named("b") };
-            let fork = store.change().unwrap().create_session(&new).unwrap();
-            store
-                .change()
-                .unwrap()
-                .append_messages(fork, &[message(4, Role::User, "four")])
-                .unwrap();
-            store.change().unwrap().set_message_vector((first, 3), "m", &[1.0, -0.5]).unwrap();
-            store.change().unwrap().set_message_vector((fork, 4), "m", &[2.0]).unwrap();
-            commit(&mut *store);
-            let read = store.read();
-            let lacking = |session, model, most| {
-                let found = read.messages_without_vector(session, (1, 9), model, most).unwrap();
-                let line = |it: Unembedded| format!("{} {} {}", it.session, it.number, it.content);
-                found.into_iter().map(line).collect::<Vec<_>>()
-            };
-            let one = format!("{first} 1 one");
-            assert_eq!(lacking(fork, "m", 9), [&*one]);
-            assert_eq!(
-                lacking(fork, "other", 9),
-                [&*one, &format!("{first} 3 three"), &format!("{fork} 4 four")]
-            );
-            assert_eq!(lacking(first, "other", 1), [&*one]);
-            let vectors = |session, from| read.message_vectors(session, from, "m").unwrap();
-            assert_eq!(vectors(fork, 1), [(3, vec![1.0, -0.5]), (4, vec![2.0])]);
-            assert_eq!(vectors(first, 1), [(3, vec![1.0, -0.5])]);
-            assert_eq!(vectors(fork, 4), [(4, vec![2.0])]);
-            assert!(read.message_vectors(fork, 1, "other").unwrap().is_empty());
-        }
+        let mut store = store();
+        let named = |name: &str| NewSession { name: name.to_owned(), ..NewSession::default() };
+        let first = store.change().unwrap().create_session(&named("a")).unwrap();
+        let said = [(1, Role::User), (2, Role::Tool), (3, Role::Assistant), (4, Role::User)];
+        let texts = ["one", "two", "three", " \n"];
+        let said = said.iter().zip(texts).map(|((n, role), text)| message(*n, *role, text));
+        store.change().unwrap().append_messages(first, &said.collect::<Vec<_>>()).unwrap();
+        let new = NewSession { parent: Some((first, 3)), ..named("b") };
+        let fork = store.change().unwrap().create_session(&new).unwrap();
+        store.change().unwrap().append_messages(fork, &[message(4, Role::User, "four")]).unwrap();
+        store.change().unwrap().set_message_vector((first, 3), "m", &[1.0, -0.5]).unwrap();
+        store.change().unwrap().set_message_vector((fork, 4), "m", &[2.0]).unwrap();
+        commit(&mut *store);
+        let read = store.read();
+        let lacking = |session, model, most| {
+            let found = read.messages_without_vector(session, (1, 9), model, most).unwrap();
+            let line = |it: Unembedded| format!("{} {} {}", it.session, it.number, it.content);
+            found.into_iter().map(line).collect::<Vec<_>>()
+        };
+        let one = format!("{first} 1 one");
+        assert_eq!(lacking(fork, "m", 9), [&*one]);
+        assert_eq!(
+            lacking(fork, "other", 9),
+            [&*one, &format!("{first} 3 three"), &format!("{fork} 4 four")]
+        );
+        assert_eq!(lacking(first, "other", 1), [&*one]);
+        let vectors = |session, from| read.message_vectors(session, from, "m").unwrap();
+        assert_eq!(vectors(fork, 1), [(3, vec![1.0, -0.5]), (4, vec![2.0])]);
+        assert_eq!(vectors(first, 1), [(3, vec![1.0, -0.5])]);
+        assert_eq!(vectors(fork, 4), [(4, vec![2.0])]);
+        assert!(read.message_vectors(fork, 1, "other").unwrap().is_empty());
     }
 }

@@ -131,7 +131,7 @@ impl ChangeRow {
 impl SlotRow {
     fn resolve(self, db: &Connection) -> Result<Slot, StoreError> {
         let Self(version, rank, pinned) = self;
-        let sql = format!("SELECT {ITEM_COLUMNS} FROM version WHERE version = ?1");
+        let sql = format!("SELECT {ITEM_COLUMNS} FROM version WHERE version = ?1 AND sound");
         let item = db.row(&sql, [version], item_of)?.ok_or_else(|| {
             StoreError::Damaged(format!("version {version} of an item is missing"))
         })?;
