@@ -47,14 +47,16 @@ const CHANGED_MANAGERS: &str = "SELECT manager.id, manager.name, manager.version
 impl Reading<'_> {
     /// Returns all machines.
     pub fn machines(&self) -> Result<Vec<MachineRow>, StoreError> {
-        let sql = format!("SELECT {} FROM machine ORDER BY id", MachineRow::list());
+        let sql = format!("SELECT {} FROM machine WHERE sound ORDER BY id", MachineRow::list());
         self.db.rows(&sql, [], MachineRow::of)
     }
 
     /// Returns the change of a machine with this number.
     pub fn change_of(&self, machine: &str, seq: u64) -> Result<Option<ChangeRow>, StoreError> {
-        let sql =
-            format!("SELECT {} FROM change WHERE machine = ?1 AND seq = ?2", ChangeRow::list());
+        let sql = format!(
+            "SELECT {} FROM change WHERE machine = ?1 AND seq = ?2 AND sound",
+            ChangeRow::list()
+        );
         self.db.row(&sql, params![machine, seq], ChangeRow::of)
     }
 
@@ -66,7 +68,7 @@ impl Reading<'_> {
         most: u64,
     ) -> Result<Vec<ChangeRow>, StoreError> {
         let sql = format!(
-            "SELECT {} FROM change WHERE machine = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+            "SELECT {} FROM change WHERE machine = ?1 AND seq > ?2 AND sound ORDER BY seq LIMIT ?3",
             ChangeRow::list()
         );
         self.db.rows(&sql, params![machine, seq, limit(most)], ChangeRow::of)
@@ -74,7 +76,10 @@ impl Reading<'_> {
 
     /// Returns what is known of a row.
     pub fn known(&self, kind: &str, row: u64) -> Result<Option<KnownRow>, StoreError> {
-        let sql = format!("SELECT {} FROM known WHERE kind = ?1 AND row = ?2", KnownRow::list());
+        let sql = format!(
+            "SELECT {} FROM known WHERE kind = ?1 AND row = ?2 AND sound",
+            KnownRow::list()
+        );
         self.db.row(&sql, params![kind, row], KnownRow::of)
     }
 
@@ -86,7 +91,7 @@ impl Reading<'_> {
         number: u64,
     ) -> Result<Option<KnownRow>, StoreError> {
         let sql = format!(
-            "SELECT {} FROM known WHERE machine = ?1 AND kind = ?2 AND number = ?3",
+            "SELECT {} FROM known WHERE machine = ?1 AND kind = ?2 AND number = ?3 AND sound",
             KnownRow::list()
         );
         self.db.row(&sql, params![machine, kind, number], KnownRow::of)
@@ -154,7 +159,7 @@ impl Writing<'_> {
     /// Forgets what is known of a row.
     pub fn drop_known(&self, kind: &str, row: u64) -> Result<(), StoreError> {
         self.db
-            .change("DELETE FROM known WHERE kind = ?1 AND row = ?2", params![kind, row])
+            .change("DELETE FROM known WHERE kind = ?1 AND row = ?2 AND sound", params![kind, row])
             .map(drop)
     }
 
