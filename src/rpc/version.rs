@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::error::param_error;
 use super::page::taken;
-use super::params::{lacks, named, not_negative};
+use super::params::{decode, lacks, named, not_negative};
 use super::{Finish, Operation, Step};
 use crate::engine::{Beside, Engine, EngineError, SHARED_MANAGER, Versioned, VersionedName};
 use crate::ids::SessionId;
@@ -202,8 +202,9 @@ fn subject(about: About, params: &Value) -> Option<Subject> {
         }
         About::Session => Subject::Session(Some(session()?)),
         About::CurrentSession => Subject::Session(session()),
-        About::Deleted => match params.get("deleted") {
-            Some(Value::Nil | Value::Bool(false)) => Subject::Deleted(session()?),
+        // False has several notations.
+        About::Deleted => match params.get("deleted").cloned().map(decode::<bool>) {
+            Some(Ok(false)) => Subject::Deleted(session()?),
             _ => Subject::Session(Some(session()?)),
         },
         About::Opened => named(params, "name").map_or(Subject::New, Subject::Opened),

@@ -281,7 +281,7 @@ fn a_change_of_another_version_is_a_conflict_and_does_nothing() {
         assert_eq!(client.fails("add-message", &say).data["version"], version(&said));
         assert_eq!(client.ok("get-messages", "nil").as_array().unwrap().len(), 1);
         let deleted = client.ok("delete-session", "(:session \"a\")");
-        let restore = |expected| format!("(:session \"a\" :deleted nil :if-version {expected})");
+        let restore = |expected| format!("(:session \"a\" :deleted :false :if-version {expected})");
         assert_eq!(client.fails("delete-session", &restore(expected)).kind(), "conflict");
         client.ok("delete-session", &restore(version(&deleted)));
         assert_eq!(client.fails("list-items", "(:managers (\"m\") :since 1)").param(), "since");
