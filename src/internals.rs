@@ -101,7 +101,7 @@ pub mod session {
 }
 pub mod store {
     pub mod sqlite {
-        pub use crate::store::sqlite::SqliteStore;
+        pub use crate::store::sqlite::{SqliteStore, schema_number};
     }
 }
 pub mod template {

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::Step;
 use super::call::Call;
-use super::contract::{self, HISTORY, Row, without_session};
+use super::contract::{self, HISTORY, without_session};
 use super::error::param_error;
 use super::keyed::Keyed;
 use super::page::{self, PageParams, Paged};
@@ -369,36 +369,5 @@ impl Method {
     pub fn is_about_current_session(&self, params: &Value) -> bool {
         let is_left_out = |param: &Param| param.is_current_session && lacks(params, param.name);
         self.params().iter().any(is_left_out) && (self.needs_session)(params)
-    }
-}
-
-/// A method, as a call named it.
-#[derive(Clone, Copy)]
-pub(crate) struct Called {
-    /// The method.
-    pub(crate) method: &'static Method,
-    /// Call of the contract that the client made, if it used a name of the contract.
-    pub(super) row: Option<&'static Row>,
-}
-
-impl Called {
-    /// Like [`Method::run`], with the contract's names in errors.
-    ///
-    /// # Errors
-    /// Same as [`Method::run`].
-    pub(crate) fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
-        let step = self.method.run(call, params);
-        step.map_err(|error| match self.row {
-            Some(row) => contract::in_contract(error, row),
-            None => error,
-        })
-    }
-}
-
-impl std::ops::Deref for Called {
-    type Target = Method;
-
-    fn deref(&self) -> &Method {
-        self.method
     }
 }

@@ -62,13 +62,13 @@ pub(crate) use self::client::Client;
 pub use self::client_tools::ClientTools;
 pub use self::editors::Editors;
 pub(crate) use self::error::{engine_error, internal_error};
-pub(crate) use self::method::Called;
 pub use self::method::Method;
 pub(crate) use self::method::Pace;
 pub use self::param::Param;
 pub(crate) use self::peer::Peer;
 pub(crate) use self::server::backup::look_after_state;
 pub(crate) use self::server::{CallCancelled, Subscribed, default_limits};
+pub(crate) use self::table::Called;
 pub use self::table::methods;
 pub(crate) use self::table::{document, find, spelled};
 #[cfg(test)]

@@ -472,7 +472,9 @@ Those that take their names from the one place are left out."
      (contexture--git expand-file-name)
      (contexture-tools-emacs--git locate-dominating-file)
      (contexture-tools-emacs--lines make-process)
-     (contexture-symbol--grep expand-file-name make-process))
+     (contexture-symbol--grep expand-file-name make-process)
+     ;; A host that the user typed, after an option that ends the options.
+     (contexture-sync make-process))
     (user
      "Names that the user typed, chose or set."
      (contexture-point--files file-regular-p)

@@ -48,6 +48,7 @@
 (undo (:manager "n") (has "load-set"))
 (list-operations (:manager "n") (has ":next"))
 (redo (:manager "n") (has ":redone"))
+(restore (:manager "n" :operation 0 :dry-run t) (has ":restored"))
 (remove-items (:id "ctx-1") (has ":removed"))
 (clear-context nil (has ":removed"))
 (remove-items (:all t :reset t :manager "t") (has ":removed 1"))

@@ -79,7 +79,7 @@ fn a_server_that_says_nothing_is_told_from_one_that_answers() {
 fn a_server_of_another_version_is_named_with_both_versions() {
     let owner = Owner::new(Some(|call| match call["method"].as_str().unwrap() {
         "ping" => json!({ "id": call["id"], "result": "pong" }),
-        "server_info" => json!({ "id": call["id"], "result": { "version": "9.9.9\u{1b}" } }),
+        "initialize" => json!({ "id": call["id"], "result": { "version": "9.9.9\u{1b}" } }),
         _ => json!({ "id": call["id"], "error": { "code": 1, "message": "no" } }),
     }));
     for said in owner.said() {

@@ -39,6 +39,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("summarizer-failed", "library, a summarizer of its own"),
 ];
 
+/// Members that take two machines: `tests/it/sync.rs` has these.
+const OF_OTHERS: [&str; 3] = ["Memory.machine", "Session.machine", "SignedChange.hash"];
+
 /// Parameters of every method with pages that need a long list. One method shows them for all.
 const OF_PAGES: [&str; 2] = ["cursor", "fields"];
 
@@ -187,6 +190,7 @@ impl Seen {
                 false => missing.push(format!("kind {kind}")),
             }
         }
+        expected.retain(|member| !OF_OTHERS.contains(&&**member));
         missing.extend(expected.difference(&self.members).map(|member| format!("member {member}")));
         let wrong = self.wrong.join("\n");
         assert!(wrong.is_empty() && missing.is_empty(), "{wrong}\nnever said: {missing:#?}");

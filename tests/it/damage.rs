@@ -361,7 +361,7 @@ fn damage_that_a_start_does_not_see_is_found_and_repaired_while_the_server_runs(
     let told = (0..200).find_map(|_| {
         // The server looks at its state when nobody asks anything.
         std::thread::sleep(std::time::Duration::from_millis(300));
-        let notices = client.ok("server-info", "nil")["notices"].to_string();
+        let notices = client.ok("initialize", "nil")["notices"].to_string();
         notices.contains("takes its place").then_some(notices)
     });
     let told = told.expect("the damage is not told");
@@ -372,7 +372,7 @@ fn damage_that_a_start_does_not_see_is_found_and_repaired_while_the_server_runs(
     client.process().kill();
     let mut client = home.stdio(&["--backups-kept", "0"]);
     assert_eq!(client.contents("*shared*"), ["before the backup", "new"]);
-    assert!(is_nil(&client.ok("server-info", "nil")["notices"]));
+    assert!(is_nil(&client.ok("initialize", "nil")["notices"]));
 }
 
 #[test]

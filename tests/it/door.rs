@@ -77,7 +77,6 @@ fn beginnings() -> Vec<Vec<u8>> {
         "(ping)\n",
         "(:id 1 :method ping\n",
         "{\"id\":1,\n",
-        "\u{feff}(:id 1 :method ping)\n",
         "abc\n",
         "000004(x)\n",
         "000014(:id 1 :method ping)",

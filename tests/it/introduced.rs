@@ -35,19 +35,14 @@ fn a_version_that_is_too_new_and_nothing_at_all_are_answered_alike() {
 
 /// A number as the reference writes it.
 fn shown(name: &str, limit: u64) -> String {
-    let thousands = |text: String| {
-        let digits: Vec<String> =
-            text.as_bytes().rchunks(3).rev().map(|c| String::from_utf8_lossy(c).into()).collect();
-        if text.len() > 4 { digits.join(",") } else { text }
-    };
+    let digits = limit.to_string();
+    let groups: Vec<_> =
+        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
     match limit {
-        bytes if name.ends_with("bytes") && bytes.is_multiple_of(1 << 20) => {
-            format!("{} MiB", bytes >> 20)
-        }
-        bytes if name.ends_with("bytes") && bytes >= 16 << 10 && bytes.is_multiple_of(1 << 10) => {
-            format!("{} KiB", bytes >> 10)
-        }
-        number => thousands(number.to_string()),
+        _ if !name.ends_with("bytes") => format!("| {} |", groups.join(",")),
+        bytes if bytes.is_multiple_of(1 << 20) => format!("| {} MiB |", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("| {} KiB |", bytes >> 10),
+        bytes => format!("| {bytes} bytes |"),
     }
 }
 
@@ -66,7 +61,7 @@ fn the_reference_has_every_limit_with_its_name_and_value_and_no_other() {
     let limits = limits.as_object().unwrap();
     let mut left: Vec<&String> = limits.keys().collect();
     for row in rows() {
-        let column = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let column = row.trim_start_matches("| ").split(" | ").next().unwrap();
         let names: Vec<String> = column
             .split(", ")
             .map(|name| name.trim_matches(['`', ':']).replace('-', "_"))

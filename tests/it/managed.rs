@@ -265,7 +265,12 @@ fn template(home: &Home, text: &str) {
 /// Runs SQL on the database while the server, which has it for itself, is not there.
 fn sabotage(home: &Home, client: &mut Client, sql: &str) {
     std::mem::replace(client, home.ephemeral(&[])).end();
-    rusqlite::Connection::open(home.database()).unwrap().execute_batch(sql).unwrap();
+    let db = rusqlite::Connection::open(home.database()).unwrap();
+    db.execute_batch(sql).unwrap();
+    // A start would take other definitions of the tables for damage.
+    let number = contexture::internals::store::sqlite::schema_number(&db).unwrap();
+    db.pragma_update(None, "application_id", number).unwrap();
+    drop(db);
     home.forget_what_is_beside();
     *client = home.stdio(&[]);
     client.ok("open-session", "(:create nil :name \"s\")");

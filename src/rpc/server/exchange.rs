@@ -13,12 +13,9 @@ use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::{engine_error, internal_error, param_error, refused};
 use crate::rpc::error_data::PlainKind;
-use crate::rpc::params::Short;
+use crate::rpc::params::{MAX_NAME_BYTES, Short};
 use crate::sync::{Given, Identity, PROTOCOL, Seen, Sent};
 use crate::wire::message::WireError;
-
-/// Maximum length of the name that a user gives a project, in bytes.
-const LONGEST_NAME: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Exchange {
@@ -96,7 +93,7 @@ fn projects(
     });
     let mut projects: Vec<_> = identified.collect();
     match (named, name) {
-        (Some(folder), Some(name)) if (1..=LONGEST_NAME).contains(&name.len()) => {
+        (Some(folder), Some(name)) if (1..=MAX_NAME_BYTES).contains(&name.len()) => {
             let folder = files::project_of(&folder);
             let folder = folder.trim_end_matches('/').to_owned();
             projects.retain(|(known, ..)| *known != folder);
@@ -104,7 +101,7 @@ fn projects(
         }
         (None, None) => {}
         _ => {
-            let why = format!("must have 1 to {LONGEST_NAME} bytes, and goes with project");
+            let why = format!("must have 1 to {MAX_NAME_BYTES} bytes, and goes with project");
             return Err(param_error("project-name", &why));
         }
     }

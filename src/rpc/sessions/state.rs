@@ -26,11 +26,8 @@ pub(super) fn state(
         return (SessionState::Working, row.updated);
     }
     if let Some(signal) = signal {
-        // What was recorded since shows that the user has answered. Within the same second, only a
-        // call that is no longer open shows it.
-        let is_later = row.updated > signal.at;
-        let is_closed = row.updated == signal.at && row.origin.open_since.is_none();
-        let is_answered = signal.state == SessionState::Waiting && (is_later || is_closed);
+        // What was recorded since shows that the user has answered.
+        let is_answered = signal.state == SessionState::Waiting && row.updated > signal.at;
         return match () {
             () if signal.has_ended() => (SessionState::Ended, signal.at),
             () if is_answered => (SessionState::Working, row.updated),
@@ -86,9 +83,6 @@ mod tests {
             |ago| state(&row(Role::Assistant, ago, Some(NOW - 9)), false, Some(&waiting), NOW);
         assert_eq!(told(9), (SessionState::Waiting, NOW - 9));
         assert_eq!(told(2), (SessionState::Working, NOW - 2));
-        let refused_at_once = row(Role::Tool, 9, None);
-        let told = state(&refused_at_once, false, Some(&waiting), NOW);
-        assert_eq!(told, (SessionState::Working, NOW - 9));
         // No process has this number.
         let gone = Signal { process: Some(i32::MAX), ..waiting };
         let (ended, _) = state(&row(Role::Assistant, 9, None), false, Some(&gone), NOW);

@@ -11,11 +11,11 @@ pub(crate) use self::schema::document;
 use serde_json::Value as Json;
 
 use super::call::Call;
-use super::contract::resolve;
+use super::contract::{Row, in_contract, resolve};
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
 use super::limits::MAX_QUOTED_BYTES;
-use super::method::{Called, Method, Pace, method};
+use super::method::{Method, Pace, method};
 use super::params::Nothing;
 use super::{Step, agents, context, memories, server, sessions, spelling, templates};
 use crate::value::Value;
@@ -106,4 +106,35 @@ fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
     // Keys that were read from JSON keep their spelling.
     let schema = from_json(text.as_bytes()).map_err(|_| internal_error("the schema"))?;
     Ok(Step::Done(schema))
+}
+
+/// A method, as a call named it.
+#[derive(Clone, Copy)]
+pub(crate) struct Called {
+    /// The method.
+    pub(crate) method: &'static Method,
+    /// Call of the contract that the client made, if it used a name of the contract.
+    row: Option<&'static Row>,
+}
+
+impl Called {
+    /// Like [`Method::run`], with the contract's names in errors.
+    ///
+    /// # Errors
+    /// Same as [`Method::run`].
+    pub(crate) fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
+        let step = self.method.run(call, params);
+        step.map_err(|error| match self.row {
+            Some(row) => in_contract(error, row),
+            None => error,
+        })
+    }
+}
+
+impl std::ops::Deref for Called {
+    type Target = Method;
+
+    fn deref(&self) -> &Method {
+        self.method
+    }
 }

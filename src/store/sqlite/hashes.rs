@@ -99,7 +99,7 @@ pub(super) fn check(db: &Connection, damage: &Damage) -> Result<(), String> {
 
 /// Returns a number over the definitions of all tables and indexes, by which a changed definition
 /// is found.
-pub(super) fn schema_number(db: &Connection) -> Result<i32, Error> {
+pub fn schema_number(db: &Connection) -> Result<i32, Error> {
     let mut query = db.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema")?;
     let mut rows = query.query([])?;
     let mut hasher = blake3::Hasher::new();

@@ -16,6 +16,7 @@ use std::mem;
 use rusqlite::{Connection, params};
 
 use self::hashes::Damage;
+pub use self::hashes::schema_number;
 pub(crate) use self::open::check_file;
 pub(super) use self::open::{Image, copy_file, refuse_other};
 use self::place::Place;
@@ -204,8 +205,8 @@ impl Store for SqliteStore {
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.changing()?;
         let Known { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
-        journal::set_slots(&self.db, id, change)?;
         if !change.is_empty() {
+            journal::set_slots(&self.db, id, change)?;
             last_change += 1;
             step = change.step;
             journal::append(&self.db, id, last_change, change)?;

@@ -490,5 +490,14 @@ fn a_list_reads_no_message() {
     let mut plan = reading.db.prepare(&sql).unwrap();
     let steps: Vec<String> =
         plan.query_map([false], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(steps, ["SCAN session", "USE TEMP B-TREE FOR ORDER BY"]);
+    assert_eq!(
+        steps,
+        [
+            "SCAN session",
+            "CORRELATED SCALAR SUBQUERY 1",
+            "SEARCH known USING PRIMARY KEY (kind=? AND row=?)",
+            "SEARCH machine USING PRIMARY KEY (id=?)",
+            "USE TEMP B-TREE FOR ORDER BY"
+        ]
+    );
 }
