@@ -260,7 +260,8 @@ def run(home, chrome, axe):
         shows(page, SESSION, f"{number} ")
         for tab in ("timeline", "turns", "waste", "window"):
             click(page, SESSION, f"[data-key={tab}]")
-        page.until(f"{WINDOW}.rows.items.length > 2")
+        # The rows of the session before stay until the window has those of this one.
+        page.until(f"{WINDOW}.of === {json.dumps(made['id'])} && {WINDOW}.rows.items.length > 2")
         page.run(f"{WINDOW}.read({{ids: ['msg-2'], what: 'msg-2'}})")
         shows(page, WINDOW, "msg-2 assistant")
         page.run(f"{inside(WINDOW, 'dialog')}.close()")
