@@ -51,9 +51,11 @@ pub struct BudgetTooSmall {
 
 /// Renders `pieces`, in their order, in at most `max_tokens` tokens. `None` means no limit.
 ///
-/// Whole items are dropped until the rest fits: first the unpinned ones, then the pinned ones,
-/// oldest first in each group. An item is cut instead of dropped if no whole item would be left, or
-/// if it is the newest unpinned one and only pinned ones are kept whole. The first lines of a cut
+/// Whole items are dropped until the rest fits: first the unpinned ones, then the pinned ones. In
+/// each group, items that are larger than the budget go first, since no budget is left beside them,
+/// and then the oldest. An item is cut instead of dropped if no whole item would be left, if it is
+/// the newest unpinned one and only pinned ones are kept whole, or if it is the newest of those
+/// that are larger than the budget, and all smaller ones are kept. The first lines of a cut
 /// item stay (or the first characters, if the first line is too long), and a line in its body says
 /// how much is missing. If everything fits, everything is kept.
 ///
@@ -68,7 +70,7 @@ pub fn fit(
     max_tokens: Option<u64>,
     counter: &dyn Counter,
 ) -> Result<Fitted, BudgetTooSmall> {
-    let mut draft = Draft::new(pieces, format, counter);
+    let mut draft = Draft::new(pieces, format, max_tokens, counter);
     let fitting = match max_tokens {
         None => draft.text_of(pieces.len()),
         Some(max_tokens) => draft.most_within(max_tokens),
@@ -99,6 +101,8 @@ struct Draft<'a> {
     keeping: Vec<usize>,
     /// Sections rendered so far, by index of the piece.
     sections: Vec<Option<Section>>,
+    /// For each piece, true if it is larger than the budget by itself.
+    is_large: Vec<bool>,
 }
 
 #[derive(Clone)]
@@ -115,13 +119,33 @@ struct Whole {
 }
 
 impl<'a> Draft<'a> {
-    fn new(pieces: &'a [Piece<'a>], format: Format, counter: &'a dyn Counter) -> Self {
-        let mut keeping: Vec<usize> = (0..pieces.len()).collect();
-        keeping.sort_by_key(|index| {
+    fn new(
+        pieces: &'a [Piece<'a>],
+        format: Format,
+        max_tokens: Option<u64>,
+        counter: &'a dyn Counter,
+    ) -> Self {
+        let mut draft = Self {
+            pieces,
+            format,
+            counter,
+            keeping: (0..pieces.len()).collect(),
+            sections: vec![None; pieces.len()],
+            is_large: vec![false; pieces.len()],
+        };
+        if let Some(max_tokens) = max_tokens {
+            for (index, piece) in pieces.iter().enumerate() {
+                // A token has at least one byte, so a short text need not be counted.
+                draft.is_large[index] = piece.item.content.len() as u64 > max_tokens
+                    && draft.section(index).tokens > max_tokens;
+            }
+        }
+        let is_large = &draft.is_large;
+        draft.keeping.sort_by_key(|index| {
             let piece = pieces[*index];
-            Reverse((piece.pinned, piece.since, *index))
+            Reverse((piece.pinned, !is_large[*index], piece.since, *index))
         });
-        Self { pieces, format, counter, keeping, sections: vec![None; pieces.len()] }
+        draft
     }
 
     /// Builds the text that keeps the most pieces that fit, which may be none.
@@ -199,7 +223,7 @@ impl<'a> Draft<'a> {
         let index = *self.keeping.get(kept)?;
         let pinned = |index: &usize| self.pieces[*index].pinned;
         let newest_beside_pinned = !pinned(&index) && self.keeping[..kept].iter().all(pinned);
-        if kept > 0 && !newest_beside_pinned {
+        if kept > 0 && !newest_beside_pinned && !self.is_large[index] {
             return None;
         }
         let item = self.pieces[index].item;
@@ -209,7 +233,11 @@ impl<'a> Draft<'a> {
             Err(least) => return Some(Err(least.min(self.text_of(kept + 1).tokens))),
         };
         let mut report = self.report(kept, kept + 1, Some(max_tokens));
-        let reason = if kept == 0 { Reason::TooBig } else { Reason::TooBigBesidePinned };
+        let reason = match kept {
+            0 => Reason::TooBig,
+            _ if newest_beside_pinned => Reason::TooBigBesidePinned,
+            _ => Reason::TooBigBesideOthers,
+        };
         report[index] = ItemVerdict {
             id: item.id,
             tokens: self.counter.count(&cut.section),
@@ -260,6 +288,9 @@ impl<'a> Draft<'a> {
                 (true, _) if budget.is_none() => Reason::NoBudget,
                 (true, true) => Reason::Pinned,
                 (true, false) => Reason::Fits,
+                (false, false) if self.is_large[index] && unpinned_kept => {
+                    Reason::TooBigBesideOthers
+                }
                 (false, true) => Reason::OlderThanPinned,
                 (false, false) if unpinned_kept => Reason::Older,
                 (false, false) => Reason::NoRoomBesidePinned,

@@ -43,6 +43,7 @@ pub(super) enum Reason {
     OlderThanPinned,
     TooBig,
     TooBigBesidePinned,
+    TooBigBesideOthers,
 }
 
 impl Reason {
@@ -64,6 +65,9 @@ impl Reason {
             Self::TooBig => format!("too large for {within} even by itself"),
             Self::TooBigBesidePinned => {
                 format!("too large for what the pinned items leave of {within}")
+            }
+            Self::TooBigBesideOthers => {
+                format!("too large for what the other items leave of {within}")
             }
         }
     }

@@ -115,6 +115,26 @@ fn the_newest_item_is_cut_beside_pinned_ones() {
 }
 
 #[test]
+fn a_newest_item_that_is_larger_than_the_budget_does_not_push_out_small_ones() {
+    let lines: String = (1..=300).map(|line| format!("(line {line})\n")).collect();
+    let items = [
+        item(1, Kind::Code, "(old)"),
+        item(2, Kind::Code, "(newer)"),
+        item(3, Kind::Code, &lines),
+        item(4, Kind::Code, &lines),
+    ];
+    let fitted = fit(&pieces(&items, &[]), Format::Markdown, Some(60), &Estimate).unwrap();
+    assert!(fitted.tokens <= 60 && fitted.text.contains("(old)"), "{}", fitted.text);
+    assert!(fitted.text.contains("(newer)") && fitted.text.contains("(line 1)\n"));
+    let fates: Vec<_> = fitted.report.iter().map(|verdict| verdict.fate).collect();
+    assert_eq!(fates[..3], [ItemFate::Kept, ItemFate::Kept, ItemFate::Dropped]);
+    assert!(matches!(fates[3], ItemFate::Cut { lines_total: 300, .. }), "{fates:?}");
+    for verdict in &fitted.report[2..] {
+        assert_eq!(verdict.reason, "too large for what the other items leave of 60 tokens");
+    }
+}
+
+#[test]
 fn a_line_that_is_too_long_is_cut_between_characters() {
     let long = "é".repeat(1000);
     check_cut(
@@ -198,15 +218,22 @@ fn check_promises(items: &[Item], pins: &[bool], format: Format, max: u64, count
         let verdicts = fitted.report.iter().zip(&pieces);
         verdicts.filter(move |(verdict, _)| fate(verdict.fate)).map(|(_, piece)| *piece)
     };
+    let is_large = |piece: Piece<'_>| {
+        let mut section = String::new();
+        crate::context::render::section(piece.item, format, &mut section);
+        counter.count(&section) > max
+    };
     let kept: Vec<Piece<'_>> = with(|fate| fate == ItemFate::Kept).collect();
     let cut = with(|fate| matches!(fate, ItemFate::Cut { .. })).count();
     if cut == 0 {
         assert_eq!(fitted.text, render(kept.iter().map(|piece| piece.item), format));
     } else {
         assert_eq!(cut, 1, "more than one item is cut");
-        assert!(kept.iter().all(|piece| piece.pinned), "an unpinned item is kept beside a cut one");
+        let mut are_large = with(|fate| matches!(fate, ItemFate::Cut { .. })).map(is_large);
+        let is_alone = kept.iter().all(|piece| piece.pinned);
+        assert!(is_alone || are_large.all(|it| it), "a small item is cut beside an unpinned one");
     }
-    for dropped in with(|fate| fate == ItemFate::Dropped) {
+    for dropped in with(|fate| fate == ItemFate::Dropped).filter(|piece| !is_large(*piece)) {
         let goes_later =
             |other: &Piece<'_>| (dropped.pinned, dropped.item.id) < (other.pinned, other.item.id);
         assert!(kept.iter().all(goes_later), "{} went too early", dropped.item.id);
