@@ -92,7 +92,7 @@ fn the_last_item_left_is_cut_at_a_line_end() {
 }
 
 #[test]
-fn the_newest_item_is_cut_beside_pinned_ones() {
+fn the_newest_item_is_cut_beside_pinned_and_small_ones() {
     let lines: String = (1..=300).map(|line| format!("(line {line})\n")).collect();
     let items = [
         item(1, Kind::Code, "(old)"),
@@ -103,15 +103,15 @@ fn the_newest_item_is_cut_beside_pinned_ones() {
     let fitted = fit(&pieces(&items, &[2, 4]), Format::Markdown, Some(60), &Estimate).unwrap();
     assert_eq!(
         fitted.text,
-        "## Context\n\n### Code\n```lisp\n(pinned)\n```\n\n### Code\n```lisp\n(line 1)\n(line \
-         2)\n(line 3)\n(line 4)\n(line 5)\n(line 6)\n(line 7)\n(line 8)\n(line \
-         9)\n[… 291 of 300 lines left out to fit the token \
-         budget]\n```\n\n### Code\n```lisp\n(also pinned)\n```\n\n"
+        "## Context\n\n### Code\n```lisp\n(old)\n```\n\n### Code\n```lisp\n(pinned)\n```\n\n\
+         ### Code\n```lisp\n(line 1)\n(line 2)\n(line 3)\n(line 4)\n(line 5)\n(line 6)\n\
+         [… 294 of 300 lines left out to fit the token budget]\n```\n\n### Code\n```lisp\n\
+         (also pinned)\n```\n\n"
     );
     let reasons = fitted.report.iter().map(|verdict| verdict.reason.as_str()).collect::<Vec<_>>();
-    assert_eq!(reasons[0], "older than the items that fit in 60 tokens");
-    assert_eq!(reasons[2], "too large for what the pinned items leave of 60 tokens");
-    assert_eq!(fitted.report[2].fate, ItemFate::Cut { lines_kept: 9, lines_total: 300 });
+    assert_eq!(fitted.report[0].fate, ItemFate::Kept);
+    assert_eq!(reasons[2], "too large for what the other items leave of 60 tokens");
+    assert_eq!(fitted.report[2].fate, ItemFate::Cut { lines_kept: 6, lines_total: 300 });
 }
 
 #[test]
