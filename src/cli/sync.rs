@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ const LONGEST_LINE: u64 = 64 << 20;
 const LONGEST_GREETING: usize = 64 << 10;
 /// Maximum size of what an error of the other machine may say, in characters.
 const LONGEST_ERROR: usize = 500;
+/// Maximum time that the other machine may say nothing. Somebody may have to type a passphrase.
+const LONGEST_SILENCE: Duration = Duration::from_secs(300);
 /// First word of each line.
 const MARK: &str = "contexture-sync";
 /// File with what other machines knew at the end of the last exchange.
@@ -66,8 +70,13 @@ struct There {
     host: String,
     child: Child,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    /// Lines that came; `None` is the end.
+    lines: Receiver<anyhow::Result<Option<String>>>,
     has_answered: bool,
+    /// True once its output has ended.
+    has_ended: bool,
+    /// Why no more is asked.
+    broken: Option<String>,
     /// Bytes that went there and came back, before compression.
     bytes: (u64, u64),
 }
@@ -154,42 +163,65 @@ impl There {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else { bail!("ssh has no pipes") };
         let host = host.to_owned();
-        let output = BufReader::new(output);
-        Ok(Self { host, child, input, output, has_answered: false, bytes: (0, 0) })
+        let (has_answered, has_ended, broken, bytes) = (false, false, None, (0, 0));
+        let lines = lines_of(output);
+        Ok(Self { host, child, input, lines, has_answered, has_ended, broken, bytes })
     }
 
+    /// Asks the other machine. After anything but an answer, it is not asked again.
     fn ask(&mut self, request: &Request) -> Result<Given, Failed> {
+        if let Some(why) = &self.broken {
+            return Err(why.clone().into());
+        }
+        match self.answer(request) {
+            Ok(Answer::Given(given)) => Ok(given),
+            Ok(Answer::Error(why)) => {
+                let why: String = why.chars().take(LONGEST_ERROR).collect();
+                Err(format!("{} refused: {why}", self.host).into())
+            }
+            Err(error) => {
+                let why = format!("{error:#}");
+                self.broken = Some(why.clone());
+                Err(why.into())
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &Request) -> anyhow::Result<Answer> {
         let line = line(request)?;
         self.bytes.0 += line.len() as u64;
-        let sent = self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush());
-        sent.with_context(|| format!("the connection to {} was cut", self.host))?;
+        // A program that takes no more has ended, or says why.
+        let _ = self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush());
         let mut skipped = 0;
         loop {
-            let text = read_line(&mut self.output)?.with_context(|| {
+            let text = match self.lines.recv_timeout(LONGEST_SILENCE) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Disconnected) => None,
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("{} said nothing for {} s", self.host, LONGEST_SILENCE.as_secs())
+                }
+            };
+            self.has_ended = text.is_none();
+            let text = text.with_context(|| {
                 format!("{} ended before it answered; what came is kept", self.host)
             })?;
             self.bytes.1 += text.len() as u64;
             if let Some(answer) = read(&text)? {
                 self.has_answered = true;
-                return match answer {
-                    Answer::Given(given) => Ok(given),
-                    Answer::Error(why) => {
-                        let why: String = why.chars().take(LONGEST_ERROR).collect();
-                        Err(format!("{} refused: {why}", self.host).into())
-                    }
-                };
+                return Ok(answer);
             }
             // What a shell prints when it starts comes first.
             skipped += text.len();
             if self.has_answered || skipped > LONGEST_GREETING {
-                return Err(format!("{} sent something that is no answer", self.host).into());
+                bail!("{} sent something that is no answer", self.host);
             }
         }
     }
 
     /// Returns the error of a talk, with how the program on the host ended if it never answered.
     fn ended(&mut self, error: anyhow::Error) -> anyhow::Error {
-        if self.has_answered {
+        // A program that goes on is never waited for.
+        if self.has_answered || !self.has_ended {
             return error;
         }
         match self.child.wait() {
@@ -222,6 +254,22 @@ fn serve(setup: &Setup, mut input: impl BufRead) -> anyhow::Result<()> {
         write_out(&line(&answer)?)?;
     }
     Ok(())
+}
+
+/// Reads lines on a thread of their own, one ahead, until the output ends or nobody wants more.
+fn lines_of(output: ChildStdout) -> Receiver<anyhow::Result<Option<String>>> {
+    let (send, lines) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        loop {
+            let line = read_line(&mut output);
+            let is_last = !matches!(line, Ok(Some(_)));
+            if send.send(line).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 fn line(message: &impl Serialize) -> anyhow::Result<String> {

@@ -174,6 +174,26 @@ fn hosts_are_never_options_and_a_missing_program_is_named() {
     assert_eq!(sessions.as_array().unwrap().len(), 1, "nothing came");
 }
 
+#[test]
+fn what_is_no_answer_ends_the_exchange_though_the_other_side_goes_on() {
+    let (here, _there, bin) = two();
+    synced(&here, &bin);
+    let endless = format!("yes '{}'", "x".repeat(999));
+    for (said_there, expected) in [
+        ("echo 'contexture-sync 1 {'; exec cat", "cannot read what the other machine sent"),
+        ("echo 'contexture-sync 7 {}'; exec cat", "another version of the exchange"),
+        ("printf '\\377\\n'; exec cat", "sent no text"),
+        (&endless, "sent something that is no answer"),
+        ("exec false", "ended before it answered"),
+    ] {
+        script(&here, said_there);
+        let said = refused(&here, &bin, &["there"]);
+        assert!(said.contains(expected), "{said_there}: {said}");
+    }
+    let sessions = call(&here, "list-sessions", "nil");
+    assert_eq!(sessions.as_array().unwrap().len(), 2, "nothing more came");
+}
+
 /// An sshd of the test's own, on a port of the loopback address.
 struct Sshd {
     process: std::process::Child,
