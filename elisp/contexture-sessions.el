@@ -30,7 +30,6 @@
 (declare-function make-term "term" (name program &optional startfile &rest switches))
 (declare-function term-char-mode "term" ())
 (declare-function term-mode "term" ())
-(declare-function tramp-parse-sconfig "tramp" (filename))
 
 (defgroup contexture-sessions nil
   "The list of the sessions of all agents."
@@ -647,9 +646,16 @@ conversation of Contexture's own goes on in its buffer."
 
 (defun contexture-sync--hosts ()
   "Return the names of hosts in your configuration of ssh."
-  (require 'tramp)
-  (cl-remove-if (lambda (host) (string-match-p "[*?!]" host))
-                (delq nil (mapcar #'cadr (tramp-parse-sconfig "~/.ssh/config")))))
+  (let ((file (expand-file-name "~/.ssh/config"))
+        hosts)
+    (when (file-readable-p file)
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward "^[ \t]*host[ \t]+\\(.*\\)" nil t)
+          (dolist (host (split-string (match-string 1)))
+            (unless (string-match-p "[*?!]" host)
+              (push host hosts))))))
+    (nreverse hosts)))
 
 ;;;###autoload
 (defun contexture-sync (host)

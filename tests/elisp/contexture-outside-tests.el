@@ -474,7 +474,8 @@ Those that take their names from the one place are left out."
      (contexture-tools-emacs--lines make-process)
      (contexture-symbol--grep expand-file-name make-process)
      ;; A host that the user typed, after an option that ends the options.
-     (contexture-sync make-process))
+     (contexture-sync make-process)
+     (contexture-sync--hosts expand-file-name file-readable-p insert-file-contents))
     (user
      "Names that the user typed, chose or set."
      (contexture-point--files file-regular-p)

@@ -143,8 +143,8 @@ fn a_renaming_is_followed_there_and_back() {
         git(&folder, &["checkout", "-q", "two"]);
         check(["c.rs", "d.rs"]);
     }
-    // What only the file system knows is stale until the file is back.
-    let (here, away) = (folder.join("c.rs"), folder.join("away"));
+    // What left the project is stale until it is back.
+    let (here, away) = (folder.join("c.rs"), home.path("away"));
     std::fs::rename(&here, &away).unwrap();
     assert!(shown(&mut client).contains("stale: its file is gone"));
     std::fs::rename(&away, &here).unwrap();

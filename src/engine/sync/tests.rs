@@ -16,7 +16,7 @@ use crate::sync::{Edited, Field, Of, Request, hash, sum, talk};
 use crate::tokens::Estimate;
 
 /// Number of random series; `CONTEXTURE_SERIES` sets another.
-const SERIES: u64 = 150;
+const SERIES: u64 = 40;
 
 /// A machine.
 struct Home {

@@ -17,7 +17,7 @@ use crate::store::testing::message;
 use crate::store::{Counters, Store};
 use crate::whole_file::kill;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 13;
 /// Number of bursts. It is not round, so that the last bursts are in the write-ahead log only.
 const BURSTS: u64 = 3013;
 /// Numbers of the bursts after which older copies of the files are taken.
