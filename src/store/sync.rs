@@ -69,3 +69,22 @@ pub struct KnownRow {
     /// Machine of that edit.
     pub gone_by: String,
 }
+
+impl KnownRow {
+    /// Returns the entry of something that `machine` made at the time `at`: its number here, its
+    /// number there, and its name here.
+    pub fn new(machine: &str, kind: &str, [row, number]: [u64; 2], name: &str, at: i64) -> Self {
+        let machine = machine.to_owned();
+        Self {
+            kind: kind.to_owned(),
+            row,
+            number,
+            name: name.to_owned(),
+            name_at: at,
+            name_by: machine.clone(),
+            gone_by: machine.clone(),
+            machine,
+            ..Self::default()
+        }
+    }
+}

@@ -144,24 +144,9 @@ impl Exchange<'_> {
             branch: row.origin.branch.clone(),
         };
         self.note(&Body::Session(session), None)?;
-        let known = self.new_known("session", row.id, &row.name, row.created);
+        let known = KnownRow::new(self.key.id(), "session", [row.id; 2], &row.name, row.created);
         self.engine.store.change()?.put_known(&known)?;
         Ok(known)
-    }
-
-    fn new_known(&self, kind: &str, row: u64, name: &str, at: i64) -> KnownRow {
-        let machine = self.key.id().to_owned();
-        KnownRow {
-            kind: kind.to_owned(),
-            row,
-            number: row,
-            name: name.to_owned(),
-            name_at: at,
-            name_by: machine.clone(),
-            gone_by: machine.clone(),
-            machine,
-            ..KnownRow::default()
-        }
     }
 
     /// Notes that something was renamed, deleted, forgotten or restored here.
@@ -239,7 +224,7 @@ impl Exchange<'_> {
         let (kind, content) = (row.made.kind, row.made.content);
         let memory = Memory { number: id, scope, kind, created: row.made.created, content };
         self.note(&Body::Memory(memory), None)?;
-        let known = self.new_known("memory", id, "", row.made.created);
+        let known = KnownRow::new(self.key.id(), "memory", [id; 2], "", row.made.created);
         self.engine.store.change()?.put_known(&known)?;
         Ok(())
     }
@@ -269,7 +254,7 @@ impl Exchange<'_> {
         let shown = place::label(&name, None);
         let marks = Mark { number: id, name: shown, at: self.engine.now(), items };
         self.note(&Body::Marks(marks), None)?;
-        let known = self.new_known("manager", id, &name, 0);
+        let known = KnownRow::new(self.key.id(), "manager", [id; 2], &name, 0);
         self.engine.store.change()?.put_known(&KnownRow { count: version, ..known })?;
         Ok(bytes)
     }

@@ -107,7 +107,7 @@ impl Exchange<'_> {
     }
 
     /// Makes the engine read a session again.
-    fn seen_anew(&mut self, row: u64) -> Result<(), Refusal> {
+    pub(super) fn seen_anew(&mut self, row: u64) -> Result<(), Refusal> {
         drop(self.engine.sessions.take(row));
         self.engine.sessions.touch(row);
         Ok(self.engine.session_changed(row, "exchange")?)

@@ -118,7 +118,13 @@ impl Exchange<'_> {
         let store = self.engine.store.change()?;
         let id = store.create_session(&new)?;
         store.set_session_origin(id, &origin)?;
-        store.put_known(&new_known(sent, "session", id, session.number, &name, session.created))?;
+        store.put_known(&KnownRow::new(
+            &sent.machine,
+            "session",
+            [id, session.number],
+            &name,
+            session.created,
+        ))?;
         self.taken.sessions += 1;
         self.engine.sessions.touch(id);
         Ok(self.engine.session_changed(id, "exchange")?)
@@ -153,9 +159,7 @@ impl Exchange<'_> {
         let row = known.row;
         self.engine.store.change()?.put_known(&KnownRow { count: known.count + count, ..known })?;
         self.taken.messages += count;
-        drop(self.engine.sessions.take(row));
-        self.engine.sessions.touch(row);
-        Ok(self.engine.session_changed(row, "exchange")?)
+        self.seen_anew(row)
     }
 
     fn remember(&mut self, sent: &Sent, memory: Memory) -> Result<(), Refusal> {
@@ -169,7 +173,7 @@ impl Exchange<'_> {
         let new = NewMemory { scope, kind, origin: None, content, created };
         let store = self.engine.store.change()?;
         let id = store.add_memory(&new)?;
-        store.put_known(&new_known(sent, "memory", id, number, "", created))?;
+        store.put_known(&KnownRow::new(&sent.machine, "memory", [id, number], "", created))?;
         self.taken.memories += 1;
         self.engine.events.push(Event::MemoriesChanged { method: "exchange", id });
         Ok(())
@@ -194,7 +198,7 @@ impl Exchange<'_> {
         }
         let set = store.write_set(at, &slots)?;
         store.put_set(&name, Some(set).filter(|_| !slots.is_empty()))?;
-        store.put_known(&new_known(sent, "set", set, number, &name, at))?;
+        store.put_known(&KnownRow::new(&sent.machine, "set", [set, number], &name, at))?;
         self.taken.marks += 1;
         Ok(())
     }
@@ -241,21 +245,6 @@ impl Exchange<'_> {
             }
             _ => Ok(format!("{machine}:{}", project.path)),
         }
-    }
-}
-
-fn new_known(sent: &Sent, kind: &str, row: u64, number: u64, name: &str, at: i64) -> KnownRow {
-    let machine = sent.machine.clone();
-    KnownRow {
-        kind: kind.to_owned(),
-        row,
-        number,
-        name: name.to_owned(),
-        name_at: at,
-        name_by: machine.clone(),
-        gone_by: machine.clone(),
-        machine,
-        ..KnownRow::default()
     }
 }
 
