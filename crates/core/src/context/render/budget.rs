@@ -53,11 +53,12 @@ pub struct BudgetTooSmall {
 ///
 /// Whole items are dropped until the rest fits: first the unpinned ones, then the pinned ones. In
 /// each group, items that are larger than the budget go first, since no budget is left beside them,
-/// and then the oldest. An item is cut instead of dropped if no whole item would be left, if it is
-/// the newest unpinned one and only pinned ones are kept whole, or if it is the newest of those
-/// that are larger than the budget, and all smaller ones are kept. The first lines of a cut
-/// item stay (or the first characters, if the first line is too long), and a line in its body says
-/// how much is missing. If everything fits, everything is kept.
+/// and then the oldest. If everything fits, everything is kept.
+///
+/// The next item to drop is cut instead in three cases: no whole item would be left; only pinned
+/// items are kept whole; or all items that are not larger than the budget are kept. The first lines
+/// of a cut item stay, or the first characters if the first line is too long. A line in its body
+/// says how much is missing.
 ///
 /// # Errors
 ///
