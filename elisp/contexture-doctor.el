@@ -1234,7 +1234,7 @@ Emacs looked in the folders of exec-path, and here:\n%s"
                          (mapconcat (lambda (place)
                                       (concat "  " (contexture--abbreviate place)))
                                     (contexture--server-in
-                                     (append contexture--places-beside
+                                     (append (contexture--places-beside)
                                              (list (contexture--installed-server))
                                              contexture--places-at-home))
                                     "\n"))

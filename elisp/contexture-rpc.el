@@ -84,10 +84,13 @@ Signal an error if there is no such program."
           (list "serve" "--stdio")
           contexture-server-args))
 
-(defconst contexture--places-beside
-  '("../target/release/contexture" "../target/debug/contexture" ; in the sources
-    "../../../../bin/contexture")                               ; installed with it
-  "Places of a server of this package's version, relative to its folder.")
+(defun contexture--places-beside ()
+  "Return the places of a server of this package's version, from its folder.
+Only what `make install' installed has a program four folders up.  In other
+places, such as a checkout in /tmp, that would be a stranger's program."
+  `("../target/release/contexture" "../target/debug/contexture" ; in the sources
+    ,@(and (string-suffix-p "/share/emacs/site-lisp/contexture/" contexture--directory)
+           '("../../../../bin/contexture"))))
 
 (defconst contexture--places-at-home
   '("~/.local/bin/contexture" "~/.cargo/bin/contexture")
@@ -109,7 +112,7 @@ one for each version."
   "Return the file name of the server's program.
 If it is not installed, signal an error that says how to install it."
   (or (cl-find-if #'file-executable-p
-                  (append (contexture--server-in contexture--places-beside)
+                  (append (contexture--server-in (contexture--places-beside))
                           (list (contexture--installed-server))))
       (executable-find "contexture")
       (cl-find-if #'file-executable-p (contexture--server-in contexture--places-at-home))

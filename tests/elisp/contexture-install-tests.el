@@ -87,6 +87,17 @@
         (let ((contexture--version "9.9.9"))
           (should-not (file-exists-p (contexture--installed-server))))))))
 
+(ert-deftest contexture-install-finds-a-program-beside-an-installed-package-only ()
+  (llm-ert-with-files '(("bin/contexture" . ""))
+    (let ((program (concat llm-ert-directory "bin/contexture"))
+          (exec-path nil))
+      (set-file-modes program #o700)
+      (pcase-dolist (`(,folder . ,found) '(("share/emacs/site-lisp/contexture/" . t)
+                                           ("src/a/contexture/elisp/" . nil)
+                                           ("emacs.d/elpa/a/contexture-0.1.0/" . nil)))
+        (let ((contexture--directory (concat llm-ert-directory folder)))
+          (should (eq found (equal program (ignore-errors (contexture--find-server))))))))))
+
 (ert-deftest contexture-install-never-installs-if-it-must-not ()
   (contexture-install-test-with "200 OK" ""
     (let ((contexture-install 'never))
