@@ -1,6 +1,10 @@
 # Shared by scripts/picture and scripts/screens: an Emacs in its own terminal (tmux), into which keys
-# are typed. Source it from a shell script that has set $log, the file for the standard error of
-# Emacs.
+# are typed. Source it from a shell script that has made the folder $home, and has set $log, the file
+# for the standard error of Emacs.
+
+# A server is found by its socket. A server of an earlier run, with an earlier program, must not be.
+export XDG_RUNTIME_DIR=$home/run
+mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 # A separate tmux server, so that no session of the user is affected.
 readonly tmux=(tmux -u -L "contexture-$(basename "$0")-$$" -f /dev/null)
@@ -68,10 +72,10 @@ slime_folder() {
     exit 1
 }
 
-# Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text. The folder $home,
-# if the script has one, is shown as ~, as Emacs does.
+# Usage: draw OUTPUT.svg COLUMNS   draws the screen as an SVG whose text is text. The folder $home
+# is shown as ~, as Emacs does.
 draw() {
-    "${tmux[@]}" capture-pane -p -e -N | sed "s|${home:-//}|~|g" >"$log.screen"
+    "${tmux[@]}" capture-pane -p -e -N | sed "s|$home|~|g" >"$log.screen"
     emacs -Q --batch -l scripts/picture.el --eval \
         "(picture-draw \"$log.screen\" \"$1\" $2 $("${tmux[@]}" display-message -p '#{cursor_x} #{cursor_y}'))"
     rm "$log.screen"
