@@ -56,14 +56,15 @@ pictures: setup-pictures build ## take the pictures and screens of the documenta
 
 docs: setup build ## make the manuals for Info and browsers, and the reference of methods and keys
 	@docs/update-methods "$${CARGO_TARGET_DIR:-target}/release/contexture"
-	@emacs -Q --batch -L elisp --load scripts/keys.el --funcall contexture-keys-update
+	@emacs -Q --batch -L elisp --load scripts/reference.el --funcall contexture-reference-update
 	@$(MAKE) --no-print-directory build/contexture.info build/llm-ert.info build/html/contexture.html
 
+build/contexture.info: docs/contexture.inc
 build/%.info: docs/%.texi
 	@mkdir -p build
 	makeinfo --no-split --output=$@ $<
 
-build/html/contexture.html: $(wildcard docs/*.texi) docs/manual.css docs/manual.js docs/update-pages
+build/html/contexture.html: $(wildcard docs/*.texi docs/*.inc) docs/manual.css docs/manual.js docs/update-pages
 	docs/update-pages build/html
 
 dist: setup ## pack the Emacs package into dist/, for package-install-file

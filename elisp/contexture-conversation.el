@@ -999,6 +999,8 @@ copies the code at point, by default the last, \\[contexture-conversation-insert
 inserts it elsewhere,
 and \\[contexture-conversation-apply] applies it to the code that you asked about.
 
+See Info node `(contexture)Asking'.
+
 \\{contexture-conversation-mode-map}"
   (set-syntax-table text-mode-syntax-table)
   (setq-local font-lock-function #'ignore

@@ -577,6 +577,8 @@ never left out, and \\[contexture-conversation-transcript-copy] copies it.
 \\[contexture-conversation-transcript-toggle-log] also shows what was taken back,
 and \\[revert-buffer] asks the server again.
 
+See Info node `(contexture)Keeping conversations'.
+
 \\{contexture-conversation-transcript-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local revert-buffer-function #'contexture-conversations-transcript--revert
@@ -786,6 +788,8 @@ are parameters of `get-messages'."
   "Major mode for the hits of a search in conversations.
 \\<contexture-conversation-search-mode-map>\
 \\[contexture-conversation-search-visit] shows the message in its conversation.
+
+See Info node `(contexture)Keeping conversations'.
 
 \\{contexture-conversation-search-mode-map}"
   (contexture--choose-evil-state 'emacs)
@@ -1386,6 +1390,8 @@ Completion shows the value, the default and the range of each setting."
 what was asked and answered to take them for
 the turn at point; \\[contexture-conversation-notes-filter] lists only notes \
 with one status.
+
+See Info node `(contexture)Notes'.
 
 \\{contexture-conversation-notes-mode-map}"
   (contexture--choose-evil-state 'emacs)

@@ -639,6 +639,8 @@ On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its se
 \\<contexture-dashboard-mode-map>\\[outline-next-visible-heading] and \\[outline-previous-visible-heading] go from heading to heading.
 The dashboard updates itself; \\[revert-buffer] updates it at once.
 
+See Info node `(contexture)In Emacs'.
+
 \\{contexture-dashboard-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t
@@ -1017,6 +1019,8 @@ previous and the next window,
 
 In front of each line, + means in the window, ~ shortened, - left out, and
 r that the next question brings the messages back.
+
+See Info node `(contexture)Why sent'.
 
 \\{contexture-explain-mode-map}"
   (contexture--choose-evil-state 'emacs)

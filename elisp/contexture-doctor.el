@@ -1075,6 +1075,8 @@ calls with a list of findings, at once or later.")
 \\<contexture-doctor-mode-map>\\[revert-buffer] checks again, and \
 \\[contexture-info] shows what is connected.
 
+See Info node `(contexture)Troubleshooting'.
+
 \\{contexture-doctor-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local word-wrap t
@@ -1575,6 +1577,8 @@ is %s there"
   "Major mode for what `contexture-info' shows.
 \\<contexture-info-mode-map>\\[revert-buffer] asks again, and \
 \\[contexture-doctor] checks the set-up.
+
+See Info node `(contexture)Troubleshooting'.
 
 \\{contexture-info-mode-map}"
   (contexture--choose-evil-state 'emacs)

@@ -1017,6 +1017,8 @@ buffer; `<' moves them back.
 The keys behind `/' restrict the list to a type, a state, or a match in
 name or contents.
 
+See Info node `(contexture)The list'.
+
 \\{contexture-list-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq tabulated-list-padding 2
@@ -1543,7 +1545,9 @@ buffer has.  Else return `fundamental-mode'."
 (define-minor-mode contexture-list-edit-mode
   "Minor mode for editing the text of an item of a context.
 \\<contexture-list-edit-mode-map>\\[contexture-list-edit-finish] saves this buffer's text as the item's, and
-\\[contexture-list-edit-abort] discards the change.  The item's file is not touched."
+\\[contexture-list-edit-abort] discards the change.  The item's file is not touched.
+
+See Info node `(contexture)The list'."
   :lighter " Edit-Item")
 
 (defun contexture-list-edit ()
@@ -2392,6 +2396,8 @@ too, under `:session'."
 (define-minor-mode contexture-preview-mode
   "Minor mode for viewing a context as the model gets it.
 `contexture-preview' turns this on, in a Markdown mode if one is installed.
+
+See Info node `(contexture)Preview'.
 
 \\{contexture-preview-mode-map}"
   :lighter " Preview"

@@ -65,6 +65,8 @@
 \\[contexture-map-toggle] folds the definitions of a file, \\[contexture-map-toggle-all] those of all files.
 \\[revert-buffer] makes the map again.
 
+See Info node `(contexture)The map'.
+
 \\{contexture-map-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local truncate-lines t

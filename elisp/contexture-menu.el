@@ -409,16 +409,6 @@ If the server is slow or refuses, the menu shows what is known already."
     (contexture-info-mode . "Troubleshooting"))
   "The nodes of the manual about our buffers, by major or minor mode.")
 
-(defun contexture-help--file ()
-  "Return the file with the manual, or signal an error.
-It is where Info looks, beside the package, or where `make docs' puts it."
-  (let ((beside (list "contexture.info" "../build/contexture.info"))
-        (folder (file-name-directory (locate-library "contexture"))))
-    (or (and (Info-find-file "contexture" t) "contexture")
-        (cl-find-if #'file-readable-p
-                    (mapcar (lambda (name) (expand-file-name name folder)) beside))
-        (user-error "The manual is not installed; `make docs' in the sources makes it"))))
-
 (defun contexture-help--node ()
   "Return the name of the manual's node about this buffer."
   (or (cl-loop for (mode . node) in contexture-help--nodes
@@ -434,12 +424,13 @@ argument, ask for TOPIC."
   (interactive
    (list (and current-prefix-arg
               (completing-read "Manual of Contexture, about: "
-                               (mapcar #'car (Info-toc-nodes (contexture-help--file)))
+                               (mapcar #'car (Info-toc-nodes "contexture"))
                                nil nil nil 'contexture-help-history))))
-  (let* ((file (contexture-help--file))
-         (wanted (or topic (contexture-help--node)))
-         (node (car (assoc-string wanted (Info-toc-nodes file) t))))
-    (info (format "(%s)%s" file (or node "Top")))
+  (unless (Info-find-file "contexture" t)
+    (user-error "The manual is not installed; `make docs' in the sources makes it"))
+  (let* ((wanted (or topic (contexture-help--node)))
+         (node (car (assoc-string wanted (Info-toc-nodes "contexture") t))))
+    (info (format "(contexture)%s" (or node "Top")))
     ;; Then C-h F and C-h K find all commands in this manual.
     (add-to-list 'Info-file-list-for-emacs "contexture")
     (unless node (Info-index wanted))))

@@ -382,6 +382,8 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
 type, and \\[contexture-sessions-toggle-project] lists the sessions
 of all projects, or of this one again.
 
+See Info node `(contexture)Sessions of agents'.
+
 \\{contexture-sessions-mode-map}"
   (contexture--choose-evil-state 'emacs)
   (setq-local tabulated-list-format

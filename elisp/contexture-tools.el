@@ -479,6 +479,9 @@ Links are followed, and the name of a buffer stands for its file."
 
 (define-derived-mode contexture-tools-question-mode special-mode "Question"
   "Major mode for a question whether an agent may call a tool.
+
+See Info node `(contexture)Deciding'.
+
 \\{contexture-tools-question-mode-map}"
   :interactive nil
   (setq-local revert-buffer-function #'ignore)

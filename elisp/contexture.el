@@ -66,11 +66,26 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function project-root "project" (project))
+(defvar Info-additional-directory-list)
 (declare-function jsonrpc-running-p "jsonrpc" (connection))
 (autoload 'contexture-conversation-map "contexture-conversations" nil nil 'keymap)
 (autoload 'contexture-lisp-map "contexture-lisp" nil nil 'keymap)
 
-;;; Where the commands are, and their keys
+;;; Where the manual and the commands are, and their keys
+
+(defun contexture--manual-folder (package)
+  "Return the folder with the manual of the file PACKAGE, or nil.
+`make install' and `make docs' put it where Info does not look by itself."
+  (cl-find-if (lambda (folder)
+                (file-readable-p (expand-file-name "contexture.info" folder)))
+              (mapcar (lambda (name) (expand-file-name name (file-name-directory package)))
+                      '("../../../info" "../build"))))
+
+;; Then C-h F, C-h K and the links in C-h m find the manual, too.
+(when-let* ((package (or load-file-name buffer-file-name))
+            (folder (contexture--manual-folder package)))
+  (setq Info-additional-directory-list
+        (cons folder (bound-and-true-p Info-additional-directory-list))))
 
 ;; The autoloads are for users who load this file without a package's own.
 

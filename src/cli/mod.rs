@@ -14,6 +14,7 @@ mod host;
 mod http;
 mod import;
 mod inferior;
+mod manual;
 mod map;
 mod mcp;
 mod methods;
@@ -44,7 +45,13 @@ pub use self::within::serve_within;
 
 /// Context engine for language models, for Emacs and other clients.
 #[derive(Debug, Parser)]
-#[command(name = "contexture", version, about, max_term_width = 100)]
+#[command(
+    name = "contexture",
+    version,
+    about,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     common: Common,
@@ -111,6 +118,8 @@ enum Command {
     Sync(sync::Sync),
     /// Trust a project, so that its own templates are used
     Trust(trust::Trust),
+    /// Show the help of a command, or the manual at a topic
+    Help(manual::Help),
 }
 
 /// The arguments of a hook, without those of the other commands. An agent's prompt waits for the
@@ -164,6 +173,7 @@ pub fn main() -> ExitCode {
         Command::Restore(restore) => restore.run(&common).map(|()| true),
         Command::Sync(sync) => sync.run(&common).map(|()| true),
         Command::Trust(trust) => trust.run(&common).map(|()| true),
+        Command::Help(help) => help.run().map(|()| true),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

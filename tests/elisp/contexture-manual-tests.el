@@ -10,13 +10,14 @@
 
 ;;; Code:
 
+(require 'help-mode)
 (require 'info)
 (require 'contexture-test-helper)
 (require 'contexture-menu)
 (require 'contexture-conversation)
 (require 'contexture-tools)
-(load (expand-file-name "scripts/keys.el" contexture-test-root) nil t)
-(contexture-keys-load)
+(load (expand-file-name "scripts/reference.el" contexture-test-root) nil t)
+(contexture-reference-load)
 
 (defvar contexture-manual-tests--file
   (expand-file-name "docs/contexture.texi" contexture-test-root)
@@ -35,6 +36,14 @@
   (contexture-manual-tests--in
     (let ((case-fold-search nil))
       (cl-loop while (re-search-forward regexp nil t) collect (match-string (or group 0))))))
+
+(defun contexture-manual-tests--nodes ()
+  "Return the nodes of the manual and its reference, in order, without the indexes."
+  (let ((regexp "^@node \\(.*\\)"))
+    (append (cl-remove-if (lambda (node) (string-suffix-p " index" node))
+                          (contexture-manual-tests--all regexp 1))
+            (let ((contexture-manual-tests--file contexture-reference-file))
+              (contexture-manual-tests--all regexp 1)))))
 
 (defun contexture-manual-tests--between (begin end)
   "Return the text of the manual from the line BEGIN to the next line END."
@@ -83,19 +92,18 @@ Keys of the map of all commands begin with the example of a prefix."
 
 (ert-deftest contexture-manual-has-an-entry-for-each-key-after-the-prefix ()
   (let ((entries (contexture-manual-tests--entries)))
-    (pcase-dolist (`(,key . ,command) (contexture-keys-of contexture-command-map))
+    (pcase-dolist (`(,key . ,command) (contexture-reference-of contexture-command-map))
       (ert-info ((format "C-c x %s is %s" key command))
         (should (member (list 'contexture-command-map (concat "C-c x " key) command) entries))))))
 
 (ert-deftest contexture-manual-has-an-entry-for-each-command-of-a-keymap ()
   "A command may have several keys in a keymap, of which the entry shows one."
   (let ((text (contexture-manual-tests--in
-                (delete-region (car (contexture-keys-written)) (point-max))
                 (buffer-string))))
-    (pcase-dolist (`(,map ,_) contexture-keys-maps)
-      (pcase-dolist (`(,key . ,command) (contexture-keys-of (symbol-value map)))
+    (pcase-dolist (`(,map ,_) contexture-reference-maps)
+      (pcase-dolist (`(,key . ,command) (contexture-reference-of (symbol-value map)))
         (ert-info ((format "%s: %s is %s" map key command))
-          (when (string-prefix-p "contexture-" (symbol-name command))
+          (when (and (string-prefix-p "contexture-" (symbol-name command)) (commandp command))
             (should (string-match-p
                      (format "^@cmdx?{.*, %s}$\\|(@code{%s})\\|@code{%s}[,.)]" command command command)
                      text))))))))
@@ -105,22 +113,36 @@ Keys of the map of all commands begin with the example of a prefix."
     (mapatoms (lambda (symbol)
                 (when (and (string-match-p "\\`contexture-.*-map\\'" (symbol-name symbol))
                            (boundp symbol) (keymapp (symbol-value symbol))
-                           (contexture-keys-of (symbol-value symbol))
-                           (not (memq symbol contexture-keys-same))
-                           (not (assq symbol contexture-keys-maps)))
+                           (contexture-reference-of (symbol-value symbol))
+                           (not (memq symbol contexture-reference-same))
+                           (not (assq symbol contexture-reference-maps)))
                   (push symbol left))))
     (should-not left)))
 
-(ert-deftest contexture-manual-tables-of-keys-are-fresh ()
-  (contexture-manual-tests--in
-    (pcase-let ((`(,beg . ,end) (contexture-keys-written)))
-      (ert-info ("`make docs' writes them")
-        (should (equal (buffer-substring beg end) (contexture-keys-tables)))))))
+(ert-deftest contexture-manual-reference-is-fresh ()
+  "Its keys, options, faces and functions are those of the package."
+  (ert-info ("`make docs' writes it")
+    (let ((is-fresh (equal (contexture-reference-written) (contexture-reference-text))))
+      (should is-fresh))))
+
+(ert-deftest contexture-manual-reference-says-something-of-each ()
+  (with-temp-buffer
+    (insert (contexture-reference-written))
+    (goto-char (point-min))
+    (let ((case-fold-search nil) (entries 0))
+      (while (re-search-forward "^@[fv]index \\(.*\\)\n\\(.*\\)" nil t)
+        (cl-incf entries)
+        (ert-info ((match-string 1))
+          (should (string-match-p "\\`[A-Z].*\\.\\'" (match-string 2)))))
+      (should (> entries 80)))
+    ;; No table is empty.
+    (goto-char (point-min))
+    (should-not (re-search-forward "^@multitable.*\n@end" nil t))))
 
 (ert-deftest contexture-manual-shows-no-command-without-its-key ()
   "An entry by M-x is for a command that no key after the prefix runs."
   (let ((names (contexture-manual-tests--all "^@mxx?{\\(.*\\)}$" 1))
-        (bound (mapcar #'cdr (contexture-keys-of contexture-command-map))))
+        (bound (mapcar #'cdr (contexture-reference-of contexture-command-map))))
     (should (> (length names) 10))
     (dolist (name names)
       (ert-info (name)
@@ -128,26 +150,6 @@ Keys of the map of all commands begin with the example of a prefix."
         (should-not (memq (intern name) bound))))))
 
 ;;;; Options, commands behind a slash, messages, tools, files
-
-(ert-deftest contexture-manual-has-the-defaults-of-all-options ()
-  (let ((said (contexture-manual-tests--in
-                (cl-loop while (re-search-forward "^@opt{\\([^,]*\\), \\(.*\\)}$" nil t)
-                         collect (cons (intern (match-string 1))
-                                       (contexture-manual-tests--plain (match-string 2)))))))
-    (pcase-dolist (`(,option . ,text) said)
-      (let ((value (eval (car (get option 'standard-value)) t)))
-        (ert-info ((format "%s is %S, not %s" option value text))
-          (pcase text
-            ("a list" (should (consp value)))
-            ("a file" (should (file-name-absolute-p value)))
-            (_ (should (equal (car (read-from-string text)) value)))))))
-    (mapatoms
-     (lambda (symbol)
-       (when (and (get symbol 'standard-value)
-                  (string-prefix-p "contexture-" (symbol-name symbol))
-                  (not (string-match-p "-hook\\'\\|-mode\\'\\|\\`contexture-ert" (symbol-name symbol))))
-         (ert-info ((symbol-name symbol))
-           (should (assq symbol said))))))))
 
 (ert-deftest contexture-manual-has-the-slash-commands ()
   (let ((text (contexture-manual-tests--between "@c slash commands" "@end table")) names)
@@ -383,12 +385,75 @@ NOTE is the comment on the line before, or nil."
         (should (equal Info-current-node "Sessions of agents"))
         (kill-buffer)))))
 
+(ert-deftest contexture-manual-is-linked-in-the-help-of-each-of-our-buffers ()
+  "That is what `C-h m' shows; the link leads to the node."
+  (let ((nodes (contexture-manual-tests--nodes)))
+    (mapatoms
+     (lambda (mode)
+       (when (and (string-match-p "\\`contexture-.*-mode\\'" (symbol-name mode))
+                  (get mode 'derived-mode-parent)
+                  (not (string-search "-ert" (symbol-name mode))))
+         (ert-info ((symbol-name mode)) (should (assq mode contexture-help--nodes))))))
+    (pcase-dolist (`(,mode . ,node) contexture-help--nodes)
+      (ert-info ((symbol-name mode))
+        (should (member node nodes))
+        (with-temp-buffer
+          (insert (substitute-command-keys (documentation mode)))
+          (help-make-xrefs (current-buffer))
+          (goto-char (point-min))
+          (should (search-forward (concat "(contexture)" node) nil t))
+          (should (equal (button-get (button-at (1- (point))) 'help-args)
+                         (list (concat "(contexture)" node)))))))))
+
+(ert-deftest contexture-manual-is-found-where-it-is-installed ()
+  (llm-ert-with-files '(("share/info/contexture.info" . "") ("build/contexture.info" . "")
+                        ("share/emacs/site-lisp/contexture/contexture.el" . "")
+                        ("elisp/contexture.el" . "") ("elsewhere/x/contexture.el" . ""))
+    (pcase-dolist (`(,package . ,folder) '(("share/emacs/site-lisp/contexture/contexture.el" . "share/info")
+                                           ("elisp/contexture.el" . "build")
+                                           ("elsewhere/x/contexture.el" . nil)))
+      (should (equal (contexture--manual-folder (expand-file-name package))
+                     (and folder (expand-file-name folder)))))))
+
 (ert-deftest contexture-manual-is-where-help-looks-for-commands ()
   "`C-h F' and `C-h K' find a command's entry by this property."
   (pcase-dolist (`(,map ,_ ,command) (contexture-manual-tests--entries))
     (when (eq map 'contexture-command-map)
       (ert-info ((symbol-name command))
         (should (equal (get command 'info-file) "contexture"))))))
+
+(ert-deftest contexture-manual-is-shown-in-a-shell ()
+  "`contexture help' shows each node, and names the node of each command."
+  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
+  (llm-ert-with-files nil
+    (call-process "makeinfo" nil nil nil "--no-split" "-o" "contexture.info"
+                  contexture-manual-tests--file)
+    (let* ((process-environment (cons (concat "INFOPATH=" llm-ert-directory) process-environment))
+           (say (lambda (&rest words)
+                  (with-temp-buffer
+                    (should (equal 0 (apply #'call-process contexture-test-binary nil t nil "help" words)))
+                    (buffer-string))))
+           (topics (split-string (funcall say "--topics") "\n" t)))
+      (should (equal topics (contexture-manual-tests--nodes)))
+      (dolist (topic topics)
+        (ert-info (topic)
+          (let ((text (funcall say topic)))
+            (should-not (string-search "*note" text))
+            (should (> (length text) 100)))))
+      (should (string-search "contexture-add-defun" (funcall say "contexture-add-defun")))
+      (with-temp-buffer
+        (call-process contexture-test-binary nil t nil "--help")
+        (goto-char (point-min))
+        (re-search-forward "^Commands:\n")
+        (let ((count 0))
+          (while (looking-at "  +\\([a-z]+\\)  ")
+            (cl-incf count)
+            (ert-info ((match-string 1))
+              (should (string-search "\nThe manual has more: contexture help "
+                                     (funcall say (match-string 1)))))
+            (forward-line)
+            (while (looking-at "   +[^ ]") (forward-line)))
+          (should (> count 15)))))))
 
 (ert-deftest contexture-manual-pages-for-browsers-have-a-search ()
   (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))

@@ -518,7 +518,7 @@ Those that take their names from the one place are left out."
      (contexture-live--held-p insert-file-contents)
      (contexture-live--renamed expand-file-name file-exists-p)
      (contexture-live--unsaved expand-file-name)
-     (contexture-help--file expand-file-name file-name-directory file-readable-p)
+     (contexture--manual-folder expand-file-name file-name-directory file-readable-p)
      (contexture-files--of file-remote-p)
      (contexture-mention--there-p file-remote-p)
      (contexture-mention--root expand-file-name file-name-as-directory)

@@ -36,7 +36,9 @@ fn the_examples_of_the_protocol_page_are_true() {
 
 #[test]
 fn the_manual_names_every_command_and_option_of_the_package() {
-    let manual = page("docs/contexture.texi") + &page("docs/llm-ert.texi");
+    let manual = ["contexture.texi", "contexture.inc", "llm-ert.texi"]
+        .map(|name| page(&format!("docs/{name}")))
+        .concat();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("elisp");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -13,7 +13,7 @@ fn every_help_shows_an_example() {
     let home = Home::new();
     for command in [
         "serve", "call", "import", "compact", "map", "render", "methods", "doctor", "setup",
-        "trust",
+        "trust", "help",
     ] {
         let help = home.succeed(&[command, "--help"]);
         assert!(help.contains("Example"), "{help}");
@@ -22,9 +22,10 @@ fn every_help_shows_an_example() {
     let help = home.succeed(&["--help"]);
     for command in [
         "serve", "call", "import", "compact", "map", "render", "methods", "doctor", "setup",
-        "trust",
+        "trust", "help",
     ] {
         assert!(help.contains(command), "{help}");
+        assert!(home.succeed(&["help", command]).contains(&format!("\n  contexture {command}")));
     }
     assert!(home.succeed(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
 }
