@@ -153,6 +153,13 @@ impl<'a> Manual<'a> {
                 found = self.pages_with(is_meant);
             }
         }
+        if found.is_empty() {
+            let has_all = |text: &str| {
+                let text = text.to_lowercase();
+                low.split_whitespace().all(|word| text.contains(word))
+            };
+            found = self.pages.iter().filter(|page| has_all(page.1)).map(|page| page.0).collect();
+        }
         match &found[..] {
             [] => bail!("the manual has nothing on {topic:?}: see `contexture help --topics`"),
             [one] => Ok(self.page(one).map(|(_, text)| shown(text)).unwrap_or_default()),
@@ -186,16 +193,17 @@ fn alike(one: &str, other: &str) -> bool {
 fn shown(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
-    while let Some(at) = rest.to_ascii_lowercase().find("*note ") {
+    while let Some(at) = rest.to_ascii_lowercase().find("*note") {
         let (before, link) = rest.split_at(at);
         let see = if link.starts_with("*N") { "See " } else { "see " };
         text = text + before + see;
-        rest = match link[6..].split_once("::") {
+        let link = link["*note".len()..].trim_start();
+        rest = match link.split_once("::") {
             Some((name, after)) => {
                 text = text + "\"" + name + "\"";
                 after
             }
-            None => &link[6..],
+            None => link,
         };
     }
     text + rest + "\n"
@@ -207,7 +215,7 @@ mod tests {
 
     const INFO: &str = "This is it.\n\n\u{1f}\nFile: c.info,  Node: Top,  Up: (dir)\n\nThe whole.\n\n* Menu:\n\n\
         * A page::   One.\n\u{1f}\nFile: c.info,  Node: A page,  Next: Other page,  Up: Top\n\n1 A page\n********\n\n\
-        Some text (*note Other\npage::).\n\n\u{1f}\nFile: c.info,  Node: Other page,  Up: Top\n\nMore.  *Note A \
+        Some text (*note\nOther page::).\n\n\u{1f}\nFile: c.info,  Node: Other page,  Up: Top\n\nMore.  *Note A \
         page::.\n\n\u{1f}\nFile: c.info,  Node: Index,  Up: Top\n\nIndex\n*****\n\n\0\u{8}[index\0\u{8}]\n* Menu:\n\n\
         * C-c x ::                              A page.      (line 6)\n* a long entry that takes two lines: Other page.\n   \
                                         (line   9)\n* contexture map:   Other page. (line  3)\n* page of two: A page. (line 4)\n\
@@ -217,7 +225,7 @@ mod tests {
     fn topics_are_pages_and_entries_of_indexes() {
         let manual = Manual::parse(INFO);
         assert_eq!(manual.topics(), "Top\nA page\nOther page\n");
-        let page = "1 A page\n********\n\nSome text (see \"Other\npage\").\n";
+        let page = "1 A page\n********\n\nSome text (see \"Other page\").\n";
         let other = "More.  See \"A page\".\n";
         for (topic, text) in [
             ("a PAGE", page),
@@ -227,6 +235,7 @@ mod tests {
             ("lines takes", other),
             ("othr page", other),
             ("contexture map", other),
+            ("text some", page),
         ] {
             assert_eq!(manual.about(topic).unwrap(), text, "{topic}");
         }
