@@ -455,6 +455,65 @@ NOTE is the comment on the line before, or nil."
             (while (looking-at "   +[^ ]") (forward-line)))
           (should (> count 15)))))))
 
+(defconst contexture-manual-tests--asked
+  '((new "prefix key" "binds no key")
+    (new "installing" "contexture-install-server")
+    (new "undo" "C-c x u")
+    (new "local models" "kind = \"ollama\"")
+    (new "API keys" "auth-source")
+    (new "stopping the server" "contexture call shutdown")
+    (gptel "backends of gptel" "contexture-import-gptel")
+    (gptel "gptel" "contexture-gptel-mode")
+    (gptel "coming from gptel" "gptel-rewrite")
+    (agent "what an agent gets" "secrets is not given")
+    (agent "setting up an agent" "contexture setup claude")
+    (agent "contexture setup" "Remove everything again")
+    (agent "agents, sending to them" "C-c x N")
+    (agent "contexture-sessions-resume" "Go on with it")
+    (agent "memories, deleting" "contexture call forget")
+    (lisp "SLIME" "sly-connect")
+    (lisp "version, of SLY or SLIME" "--slynk-version")
+    (lisp "contexture-lisp-add-error" "restarts")
+    (lisp "Lisp image, for models" "lisp_evaluate")
+    (tests "tests, of your own package" "llm-ert")
+    (admin "state folder" ".local/state/contexture")
+    (admin "backup" "contexture backup state.backup")
+    (admin "erasing" "rm -r")
+    (admin "ports" "SSH tunnel")
+    (admin "telemetry" "no telemetry")
+    (admin "upgrading" "make install")
+    (admin "uninstalling" "contexture setup claude --remove")
+    (admin "log" "CONTEXTURE_LOG"))
+  "Who asks, the words that are looked up, and a text of the answer.")
+
+(defun contexture-manual-tests--answered-p (say words answer)
+  "Return non-nil if looking up WORDS by SAY finds ANSWER in at most two steps.
+The second step follows a link of the first."
+  (let ((text (funcall say words)) (plain (lambda (text) (replace-regexp-in-string "[ \n]+" " " text)))
+        (start 0) nodes)
+    (while (string-match "contexture help \\(.*\\)\\|[Ss]ee \"\\([^\"]*\\)\"\\|^\\* \\([^:\n]*\\)::" text start)
+      (setq start (match-end 0))
+      (push (or (match-string 1 text) (match-string 2 text) (match-string 3 text)) nodes))
+    (or (string-search answer (funcall plain text))
+        (cl-some (lambda (node)
+                   (string-search answer (funcall plain (funcall say (funcall plain node)))))
+                 nodes))))
+
+(ert-deftest contexture-manual-answers-in-two-steps ()
+  "Users find by the index, or one link after it, what they ask."
+  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
+  (llm-ert-with-files nil
+    (call-process "makeinfo" nil nil nil "--no-split" "-o" "contexture.info"
+                  contexture-manual-tests--file)
+    (let* ((process-environment (cons (concat "INFOPATH=" llm-ert-directory) process-environment))
+           (say (lambda (words)
+                  (with-temp-buffer
+                    (call-process contexture-test-binary nil t nil "help" words)
+                    (buffer-string)))))
+      (pcase-dolist (`(,who ,words ,answer) contexture-manual-tests--asked)
+        (ert-info ((format "%s asks about %s" who words))
+          (should (contexture-manual-tests--answered-p say words answer)))))))
+
 (ert-deftest contexture-manual-pages-for-browsers-have-a-search ()
   (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
   (llm-ert-with-files nil
