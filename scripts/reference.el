@@ -167,7 +167,7 @@ KIND is how they are defined: `defun', `defvar' or `defface'."
 (defun contexture-reference-faces ()
   "Return the table of faces."
   (contexture-reference--table
-   (mapcar (lambda (face) (list (format "@code{%s}" face) "v" face (face-documentation face)))
+   (mapcar (lambda (face) (list (format "@code{%s}" face) "v" face (documentation-property face 'face-documentation t)))
            (contexture-reference--public 'defface #'facep))))
 
 (defun contexture-reference--arguments (function)
