@@ -63,14 +63,19 @@ shell reads the arguments."
 (defconst contexture-sessions-buffer "*contexture: sessions*"
   "Name of the buffer that lists the sessions of all agents.")
 
-(defconst contexture-sessions--lines 200
-  "Number of sessions that are shown at first, and of further ones at a time.")
+(defconst contexture-sessions--lines 60
+  "Number of sessions that are shown at first, and of further ones at a time.
+Drawing more than a window shows would be felt as one types.")
 
 (defconst contexture-sessions--changed-most 50
   "Number of sessions that are asked for after a change, the latest first.")
 
 (defconst contexture-sessions--soon 0.1
   "Seconds to wait for further changes before the list is brought up to date.")
+
+(defconst contexture-sessions--every 5
+  "Seconds between looks at the sessions while the list is shown.
+No event tells that an agent was killed, and ages grow by themselves.")
 
 (defconst contexture-sessions--watched-most 200
   "Maximum number of folders that are watched.")
@@ -79,9 +84,6 @@ shell reads the arguments."
   '("session" "id" "project" "tokens" "updated" "agent" "agent-session" "folder"
     "branch" "machine" "last-words" "part-of" "state" "since")
   "Members of sessions that the list shows.")
-
-(defconst contexture-sessions--states '(:waiting :working :call-open :idle :quiet :ended)
-  "States of sessions, in the order of the list.")
 
 ;;; The sessions
 
@@ -128,22 +130,25 @@ Sessions that are shown stay until all have come."
             :success #'receive :error #'contexture-conversations--show-error))
          (receive (page)
            (contexture--with-live-buffer buffer
-             (dolist (session (plist-get page :items))
-               (puthash (plist-get session :id) session fresh))
-             (let ((next (plist-get page :next)))
+             (let ((next (plist-get page :next))
+                   (is-first (zerop (hash-table-count fresh))))
+               (dolist (session (plist-get page :items))
+                 (puthash (plist-get session :id) session fresh)
+                 ;; Texts are made page by page, so that no search has to make them all.
+                 (contexture-sessions--text session t))
                (unless (and next anew)
-                 (setq contexture-sessions--all fresh)
-                 (contexture-sessions--forget)
-                 (when (or (null next)
-                           (<= (hash-table-count fresh) contexture-sessions--lines))
+                 (setq contexture-sessions--all fresh
+                       contexture-sessions--order nil)
+                 (when (or (null next) is-first)
                    (contexture-sessions--show)))
                (when next
                  (ask (list :cursor next)))))))
       (ask (contexture-sessions--params)))))
 
 (defun contexture-sessions--forget ()
-  "Forget what was made of the sessions, since they changed."
+  "Forget all sessions."
   (setq contexture-sessions--order nil)
+  (clrhash contexture-sessions--all)
   (clrhash contexture-sessions--texts))
 
 (defun contexture-sessions--update ()
@@ -157,12 +162,22 @@ Sessions that are shown stay until all have come."
      (lambda (sessions)
        (contexture--with-live-buffer buffer
          (dolist (session sessions)
-           (let ((id (plist-get session :id)))
-             (remhash id contexture-sessions--texts)
-             (puthash id session contexture-sessions--all)))
+           (contexture-sessions--text session t)
+           (puthash (plist-get session :id) session contexture-sessions--all))
          (setq contexture-sessions--order nil)
          (contexture-sessions--show)))
      :error #'ignore)))
+
+(defvar contexture-sessions--clock nil
+  "Timer that looks at the sessions while the list is open, or nil.")
+
+(defun contexture-sessions--look ()
+  "Bring the list up to date if it is shown and nothing else will do so."
+  (contexture--with-live-buffer (get-buffer contexture-sessions-buffer)
+    (when (and (get-buffer-window nil 'visible)
+               (null contexture-sessions--timer)
+               (contexture-running-p))
+      (contexture-sessions--update))))
 
 (defun contexture-sessions--told (method _params)
   "Bring the list up to date soon if METHOD, a notification, is about sessions."
@@ -179,24 +194,21 @@ Sessions that are shown stay until all have come."
 
 ;;;; Order and search
 
-(defun contexture-sessions--rank (session)
-  "Return the place of the state of SESSION in the list, a number."
-  (or (cl-position (plist-get session :state) contexture-sessions--states)
-      (length contexture-sessions--states)))
-
 (defun contexture-sessions--key (session)
-  "Return a number by which SESSION has its place: the lowest comes first.
+  "Return an integer by which SESSION has its place: the lowest comes first.
 Those that wait for the user come first, then those that run, then the
 others by their last message.  Quiet ones and those that have ended are
 listed together."
-  (- (* 1e11 (min (contexture-sessions--rank session)
-                  (cl-position :quiet contexture-sessions--states)))
+  (- (* 100000000000 (or (plist-get '(:waiting 0 :working 1 :call-open 2 :idle 3)
+                                    (plist-get session :state))
+                         4))
      (plist-get session :updated)))
 
-(defun contexture-sessions--text (session)
-  "Return the text of SESSION in which words are sought, in lower case."
+(defun contexture-sessions--text (session &optional anew)
+  "Return the text of SESSION in which words are sought, in lower case.
+Make it again if ANEW is non-nil, since the session may have changed."
   (let ((id (plist-get session :id)))
-    (or (gethash id contexture-sessions--texts)
+    (or (and (not anew) (gethash id contexture-sessions--texts))
         (puthash id (downcase
                      (mapconcat (lambda (key) (or (plist-get session key) ""))
                                 '(:session :agent :project :folder :branch :machine :last-words)
@@ -305,6 +317,8 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
          (ordered (contexture-sessions--matching))
          (more (- (length ordered) contexture-sessions--most))
          (window (get-buffer-window nil t))
+         ;; Collecting the garbage of a list takes longer than drawing it.
+         (gc-cons-threshold most-positive-fixnum)
          (start (and window (line-number-at-pos (window-start window)))))
     (cl-flet ((at-line (number)
                 (save-excursion (goto-char (point-min))
@@ -401,14 +415,16 @@ See Info node `(contexture)Sessions of agents'.
 Without a project, or with a prefix argument ALL, list those of all projects."
   (interactive "P")
   (let ((project (and (not all) (contexture--project-root))))
-    (pop-to-buffer (get-buffer-create contexture-sessions-buffer))
+    (pop-to-buffer-same-window (get-buffer-create contexture-sessions-buffer))
     (unless (derived-mode-p 'contexture-sessions-mode)
       (contexture-sessions-mode)
-      (contexture-watch #'contexture-sessions--told '(session-changed agents-changed)))
+      (contexture-watch #'contexture-sessions--told '(session-changed agents-changed))
+      (setq contexture-sessions--clock
+            (run-with-timer contexture-sessions--every contexture-sessions--every
+                            #'contexture-sessions--look)))
     (setq contexture-sessions--project project
           contexture-sessions--query ""
           contexture-sessions--most contexture-sessions--lines)
-    (clrhash contexture-sessions--all)
     (contexture-sessions--forget)
     (contexture-sessions--fetch)
     (contexture-sessions--import-all)))
@@ -426,8 +442,9 @@ Without a project, or with a prefix argument ALL, list those of all projects."
 (defun contexture-sessions--end ()
   "Stop following the server and the files."
   (contexture-unwatch #'contexture-sessions--told)
-  (when (timerp contexture-sessions--timer)
-    (cancel-timer contexture-sessions--timer))
+  (dolist (timer (list contexture-sessions--timer contexture-sessions--clock))
+    (when (timerp timer)
+      (cancel-timer timer)))
   (contexture-sessions--watch-none))
 
 (defun contexture-sessions-show-more ()
@@ -443,7 +460,6 @@ Without a project, or with a prefix argument ALL, list those of all projects."
         (if contexture-sessions--project nil
           (or (plist-get (contexture-sessions--at-point) :project)
               (user-error "The session at point has no project"))))
-  (clrhash contexture-sessions--all)
   (contexture-sessions--forget)
   (contexture-sessions--fetch))
 

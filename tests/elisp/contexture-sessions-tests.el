@@ -104,7 +104,8 @@ PROCESS is the number of the agent's process."
       (llm-ert-wait-for (string-prefix-p "working " (buffer-string)))
       (kill-process process)
       (llm-ert-wait-for (not (process-live-p process)))
-      (revert-buffer)
+      ;; No event tells this; the list looks by itself while it is shown.
+      (contexture-sessions--look)
       (llm-ert-wait-for (string-prefix-p "ended " (buffer-string))))))
 
 (ert-deftest contexture-sessions-without-hooks-says-only-that-a-call-is-open ()
@@ -243,7 +244,9 @@ PROCESS is the number of the agent's process."
     ;; Without a terminal, events of files come only when input is read.
     (llm-ert-wait-for (progn (read-event nil nil 0.01)
                                     (member "two" (contexture-sessions-tests--titles))))
+    (should (memq contexture-sessions--clock timer-list))
     (kill-buffer contexture-sessions-buffer)
+    (should-not (memq contexture-sessions--clock timer-list))
     (should-not contexture-sessions--watches)))
 
 (defun contexture-sessions-tests--many (count)
@@ -268,7 +271,7 @@ PROCESS is the number of the agent's process."
     (should (equal (car (contexture-sessions-tests--titles)) "title 4000 of the work"))
     ;; Only so many lines are made, however many sessions there are.
     (should (= (count-lines (point-min) (point-max)) (1+ contexture-sessions--lines)))
-    (should (string-match-p "4,800 more" (buffer-string)))
+    (should (string-match-p "4,940 more" (buffer-string)))
     (contexture-sessions-show-more)
     (should (= (count-lines (point-min) (point-max)) (1+ (* 2 contexture-sessions--lines))))
     (setq contexture-sessions--query "word4321")
