@@ -29,8 +29,11 @@
 
 (defvar *lock* (slynk-backend:make-lock :name "contexture calls"))
 
-(defvar *frames* 30
-  "Maximum number of frames of a backtrace; fewer tell why a test failed.")
+(defconstant +frames+ 30
+  "Maximum number of frames of a backtrace.")
+
+(defparameter *frameworks* '("FIVEAM::" "(LABELS %TEST-" "PARACHUTE" "ROVE/" "ASDF/" "UIOP/")
+  "What is in the first words of a frame that runs tests, and tells nothing about why one failed.")
 
 (defvar *failures*)
 (setf (documentation '*failures* 'variable)
@@ -110,9 +113,7 @@ If it refuses something, return :refused and why."
            (declare (ignore hook))
            (unless (boundp '*failures*)
              (throw 'end (list :failed (problem condition outer))))
-           ;; The restarts are ASDF's and the framework's.
-           (push (let ((*frames* 8)) (problem condition (compute-restarts condition)))
-                 *failures*)
+           (test-problem condition)
            (let ((next (next-check condition)))
              (if next (invoke-restart next) (throw 'tests nil))))
          (lambda () (list :ok (funcall function))))))))
@@ -149,15 +150,19 @@ If it refuses something, return :refused and why."
 
 (defun backtrace ()
   "Return the frames of this thread down to the call, as text."
+  (format nil "Backtrace:~%~:{  ~d: ~a~%~}"
+          (loop for frame in (frames)
+                for number from 0 below +frames+
+                collect (list number frame))))
+
+(defun frames ()
+  "Return the first lines of the frames of this thread down to the call."
   (let ((frames (slynk-backend:call-with-debugging-environment
                  (lambda () (mapcar #'second (slynk:backtrace 0 60))))))
     (flet ((own-p (frame) (search "CONTEXTURE-TOOLS:" frame)))
       ;; Frames of this file are at the top as well.
       (loop while (and frames (own-p (first frames))) do (pop frames))
-      (format nil "Backtrace:~%~:{  ~d: ~a~%~}"
-              (loop for frame in (subseq frames 0 (position-if #'own-p frames))
-                    for number from 0 below *frames*
-                    collect (list number (first-line frame)))))))
+      (mapcar #'first-line (subseq frames 0 (position-if #'own-p frames))))))
 
 ;;; Evaluating
 
@@ -210,6 +215,34 @@ If it refuses something, return :refused and why."
   "Note a failure of a test as a text."
   (push (apply #'format nil control arguments) *failures*))
 
+(defun test-problem (condition)
+  "Note CONDITION, with which a test ended, with the frames that are not of a test framework.
+The restarts are ASDF's and the framework's."
+  (let* ((frames (frames))
+         (checked (find-restart-named "IGNORE-FAILURE" condition)) ; a check of FiveAM
+         (text (cut (slynk::safe-condition-message condition)))
+         (test (and (find-package :fiveam) (find-symbol "CURRENT-TEST" :fiveam))))
+    (fail "~@[~a: ~]~a~@[~%  [~a]~]~{~%  ~a~}"
+          (and test (boundp test) (funcall (find-symbol "NAME" :fiveam) (symbol-value test)))
+          (if checked (joined text) text)
+          (and (not checked) (type-of condition))
+          (loop for frame in (if checked (rest frames) frames)
+                until (framework-p frame)
+                repeat 8 collect frame))))
+
+(defun framework-p (frame)
+  (let ((end (min 60 (length frame))))
+    (some (lambda (part) (search part frame :end2 end)) *frameworks*)))
+
+(defun joined (text)
+  "Return TEXT on one line; a check of FiveAM has an empty line between any two words."
+  (format nil "~{~a~^ ~}"
+          (loop for start = 0 then (1+ end)
+                for end = (position #\Newline text :start start)
+                for line = (string-trim " " (subseq text start end))
+                unless (string= line "") collect line
+                while end)))
+
 (defun parachute-failures (report)
   "Note each failure in REPORT, of Parachute."
   (flet ((of (name object) (funcall (find-symbol name :parachute) object)))
@@ -242,8 +275,9 @@ If it refuses something, return :refused and why."
           (let ((reason (of "ASSERTION-REASON")))
             (and reason (format nil "~a~%  [~a]" (cut (slynk::safe-condition-message reason))
                                 (type-of reason))))
-          (loop for frame in (of "ASSERTION-STACKS")
-                repeat 30 collect (first-line (text-of frame))))))
+          (remove-if #'framework-p
+                     (loop for frame in (of "ASSERTION-STACKS")
+                           repeat 8 collect (first-line (text-of frame)))))))
 
 (defparameter *noticed*
   '((:parachute "SUMMARIZE" ("REPORT") parachute-failures 0)
@@ -275,9 +309,13 @@ It is for CLASSES, and calls NOTER with the argument at POSITION."
 
 (defun next-check (condition)
   "Return the restart by which FiveAM goes on after CONDITION in a test, or nil."
-  (when (and (boundp '*failures*) (find-package :fiveam))
-    (or (find-restart (find-symbol "IGNORE-FAILURE" :fiveam) condition)
+  (when (find-package :fiveam)
+    (or (find-restart-named "IGNORE-FAILURE" condition)
         (find 'ignore (compute-restarts condition) :key #'restart-name :from-end t))))
+
+(defun find-restart-named (name condition)
+  "Return the restart with the name NAME of FiveAM for CONDITION, or nil."
+  (and (find-package :fiveam) (find-restart (find-symbol name :fiveam) condition)))
 
 (defun asdf (name &rest arguments)
   "Call the function with NAME of ASDF with ARGUMENTS."
@@ -294,7 +332,7 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
                              (slynk-backend:filename-to-pathname folder)))))
       (unless files (refuse "There is no system ~a in ASDF or in the project" system))
       (asdf "LOAD-ASD" (first files))))
-  (let ((*failures* '()))
+  (let ((*failures* '()) (said (make-string-output-stream)))
     (catch 'tests
       (handler-bind ((warning #'muffle-warning))
         ;; The tests are loaded first, so that their framework is known before they run.
@@ -303,13 +341,20 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
             (let ((name (concatenate 'string system suffix)))
               (when (asdf "FIND-SYSTEM" name nil)
                 (asdf "LOAD-SYSTEM" name)))))
-        (let ((debugged (and (find-package :fiveam)
-                             (list (find-symbol "*ON-FAILURE*" :fiveam)
-                                   (find-symbol "*ON-ERROR*" :fiveam)))))
-          (progv debugged (mapcar (constantly :debug) debugged)
-            (call-noticing (lambda () (asdf "TEST-SYSTEM" system)))))))
-    (cons (format nil "The tests of ~a ended with ~d failure~:p." system (length *failures*))
+        (progv (and (find-package :fiveam)
+                    (mapcar (lambda (name) (find-symbol name :fiveam))
+                            '("*ON-FAILURE*" "*ON-ERROR*" "*TEST-DRIBBLE*")))
+            (list :debug :debug said)
+          (call-noticing (lambda () (asdf "TEST-SYSTEM" system))))))
+    (cons (format nil "~{~a~%~}The tests of ~a ended with ~d failure~:p."
+                  (checks (get-output-stream-string said)) system (length *failures*))
           (reverse *failures*))))
+
+(defun checks (said)
+  "Return the lines that tell how many checks there were; FiveAM has SAID the failures, too."
+  (with-input-from-string (stream said)
+    (loop for line = (read-line stream nil)
+          while line when (search " checks." line) collect (string-trim " " line))))
 
 ;;; Looking up
 
