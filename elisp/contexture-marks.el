@@ -77,6 +77,11 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
            ;; Everything between the first and the last difference is about
            ;; to be replaced at once, and the border would end up there.
            (overlay-put overlay 'contexture-swallowed t))
+         (when (and (<= beg (overlay-start overlay)) (<= (overlay-end overlay) end)
+                    (< (overlay-start overlay) (overlay-end overlay)))
+           ;; All of its text is about to be deleted.
+           (overlay-put overlay 'contexture-copied
+                        (contexture-overlay--copied-p overlay beg end)))
          (when (and (< beg end)
                     (not contexture-overlay--undo-moves)
                     (or (<= beg (overlay-start overlay))
@@ -95,6 +100,18 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
                     (not (overlay-get overlay 'contexture-partial)))
            ;; Lines were inserted before the first one.
            (move-overlay overlay end (max end (overlay-end overlay)))))))
+
+(defun contexture-overlay--copied-p (overlay beg end)
+  "Return non-nil if this buffer has OVERLAY's text outside of BEG to END.
+Then a copy that is found later may not be the text."
+  (let ((text (buffer-substring-no-properties (overlay-start overlay) (overlay-end overlay)))
+        (case-fold-search nil))
+    (save-excursion
+      (save-match-data
+        (contexture--widened
+          (goto-char (point-min))
+          (or (search-forward text beg t)
+              (progn (goto-char end) (search-forward text nil t))))))))
 
 (defun contexture-overlay--restored (overlay beg end)
   "Restore OVERLAY if undo has inserted the text from BEG to END again.
@@ -728,8 +745,7 @@ machine, compressed, or not encoded as UTF-8."
   "Return the state of ITEM in this buffer, which is widened.
 It is a list (TEXT LINES HELD LOST).  LINES is a pair, or nil for a whole
 buffer.  LOST is nil, or the reason why the buffer no longer has TEXT, the
-last known text.  FROM is a pair of a position before ITEM and its line;
-it is moved to ITEM."
+last known text.  FROM is as in `contexture-live--lines'."
   (let* ((overlay (contexture-live--item-overlay item))
          (lost (and overlay (contexture-live--lost item overlay))))
     (cond ((null overlay)
@@ -795,8 +811,11 @@ widened."
 
 (defun contexture-live--lines (beg end from)
   "Return the first and last line of the text from BEG to END, as a pair.
-FROM is a pair of a position that is not after BEG and its line; move it
-to BEG, so that all lines of a buffer are counted once."
+FROM is a pair of a position and its line; move it to BEG, so that all lines
+of a buffer are counted once if BEG is mostly after it."
+  (when (< beg (car from))              ; the text was found again elsewhere
+    (setcar from (point-min))
+    (setcdr from 1))
   (setcdr from (+ (cdr from) (contexture-live--newlines (car from) beg)))
   (setcar from beg)
   (let ((last (if (and (> end beg) (eq (char-before end) ?\n)) (1- end) end)))

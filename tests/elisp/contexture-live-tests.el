@@ -224,6 +224,34 @@
     (insert "third\nthird\n")
     (should (eq (plist-get (contexture-live-tests--item) :state) :stale))))
 
+(ert-deftest contexture-live-the-last-copy-is-not-the-deleted-text ()
+  (contexture-live-tests--with-file
+    (goto-char (point-max))
+    (insert "third\n")
+    (contexture-live-tests--add 9 9)
+    (contexture-live-tests--line 9)
+    (delete-region (point) (point-max))
+    (let ((item (contexture-live-tests--item)))
+      (should (eq (plist-get item :state) :stale))
+      (should (equal (contexture-test-metadata item :stale) '("deleted in the buffer"))))
+    ;; Back in its place, it is the text again.
+    (goto-char (point-max))
+    (insert "third\n")
+    (contexture-live-tests--check "third\n" '(9 9))))
+
+(ert-deftest contexture-live-text-that-was-moved-before-another-has-its-lines ()
+  (contexture-live-tests--with-file
+    (contexture-live-tests--add 3 3)
+    (contexture-live-tests--add 6 6)
+    (contexture-live-tests--line 6)
+    (let ((text (delete-and-extract-region (point) (contexture--line-position 7))))
+      (goto-char (point-min))
+      (insert text)
+      (should (equal (mapcar (lambda (item)
+                               (contexture-test-metadata item :start-line :end-line))
+                             (contexture-test-items "a.txt"))
+                     '((4 4) (1 1)))))))
+
 ;;;; Buffers
 
 (ert-deftest contexture-live-edits-of-a-killed-buffer-are-gone ()
