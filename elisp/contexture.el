@@ -547,6 +547,11 @@ It is nil, too, if ROOT is."
 No file-name handler is asked, since it might connect."
   (and name (string-match-p "\\`/[^/:]+:\\|\\`/\\[\\|\\`//[^/]" name)))
 
+(defconst contexture-outside--of-names
+  '(file-name-completion file-name-all-completions expand-file-name file-directory-p
+    file-exists-p file-name-directory file-name-nondirectory)
+  "The operations of a file-name handler that only completes names.")
+
 (defun contexture-outside--taken-p (name)
   "Return non-nil if a file-name handler would take the absolute NAME.
 Those that only complete names do not count: they take all short names."
@@ -559,9 +564,8 @@ Those that only complete names do not count: they take all short names."
                  thereis (and (or (string-match-p regexp name)
                                   (string-match-p regexp (concat name "/")))
                               (or (null operations)
-                                  (cl-set-difference
-                                   operations
-                                   '(file-name-completion file-name-all-completions))))))))
+                                  (cl-set-difference operations
+                                                     contexture-outside--of-names)))))))
 
 (defun contexture--outside-file (name &optional folder within)
   "Return the file or folder of this machine that NAME means, or nil.

@@ -337,7 +337,7 @@
   "Run BODY with ANSWERS to its questions; return the questions, in order.
 An answer that is nil takes the default."
   (declare (indent 1) (debug t))
-  `(let ((answers ,answers) (contexture-provider-tests--asked nil))
+  `(let ((answers ,answers) (contexture-provider-tests--asked nil) (text-quoting-style 'straight))
      (cl-flet ((ask (prompt default)
                  (push prompt contexture-provider-tests--asked)
                  (should answers)
