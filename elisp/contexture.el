@@ -1677,26 +1677,48 @@ not be added."
                      (contexture--as-of)))
       ,@(and live '(:live t)))))
 
-(defconst contexture--escapes
-  (rx (or (seq ?\e (or (seq "[" (* (any "0-?")) (* (any " -/")) (any "@-~")) ; colours, moves
-                       (seq "]" (*? (not (any ?\a ?\e))) (or ?\a "\e\\"))   ; titles, links
-                       (seq (any "PX^_") (*? (not (any ?\e))) "\e\\")
-                       (seq (* (any " -/")) (any "0-~"))))
-          (seq nonl ?\b)                ; overstruck
-          (seq bol (* nonl) ?\r (not (any ?\n ?\r))))) ; drawn over, as a progress bar is
-  "Regexp for what a program writes to control a terminal.
-The last character of a match that does not begin with an escape is text.")
+(defun contexture--skip-escape ()
+  "Move over what controls a terminal after an escape; return nil if it is text."
+  (let ((start (point)))
+    (cond ((and (memq (char-after) '(?\] ?P ?X ?^ ?_)) ; titles, links
+                (progn (skip-chars-forward (if (eq (char-after) ?\]) "^\a\e" "^\e"))
+                       (looking-at-p "\a\\|\e\\\\")))
+           (forward-char (if (eq (char-after) ?\a) 1 2))
+           t)
+          (t
+           (goto-char start)
+           (let ((colours (eq (char-after) ?\[))) ; or moves
+             (when colours
+               (forward-char)
+               (skip-chars-forward "0-?"))
+             (skip-chars-forward " -/")
+             (cond ((looking-at-p (if colours "[@-~]" "[0-~]")) (forward-char) t)
+                   (colours (goto-char (1+ start)) t)))))))
 
 (defun contexture--plain-text (text)
-  "Return TEXT, written by a program, without what controls a terminal."
+  "Return TEXT, written by a program, without what controls a terminal.
+A line may be very long, so no regexp matches more than a few characters."
   (if (not (string-match-p "[\e\b\r]" text)) text
-    (replace-regexp-in-string
-     contexture--escapes
-     (lambda (match)
-       (if (and (string-search "\r" match) (not (string-prefix-p "\e" match)))
-           (substring match -1)
-         ""))
-     (replace-regexp-in-string "\r+\n" "\n" text t t) t t)))
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      (while (search-forward "\e" nil t)
+        (let ((beg (1- (point))))
+          (when (contexture--skip-escape) (delete-region beg (point)))))
+      (goto-char (point-min))
+      (while (search-forward "\b" nil t)
+        (let ((beg (- (point) 2)))      ; overstruck
+          (unless (memq (char-after beg) '(nil ?\n)) (delete-region (max 1 beg) (point)))))
+      (goto-char (point-min))
+      (while (search-forward "\r" nil t)
+        (let ((beg (1- (point))))
+          (skip-chars-forward "\r")
+          (pcase (char-after)
+            ('nil)
+            (?\n (delete-region beg (point)))
+            ;; Drawn over, as a progress bar is.
+            (_ (delete-region (line-beginning-position) (point))))))
+      (buffer-string))))
 
 (defun contexture--check-text (text)
   "Return TEXT, from this buffer; signal an error if it is binary data.

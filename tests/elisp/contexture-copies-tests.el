@@ -60,6 +60,15 @@
                    ("\e(Bplain\e=" . "plain")
                    ("none at all\n" . "none at all\n")))
     (should (equal plain (contexture--plain-text written))))
+  (let ((long (make-string 1000000 ?x)))
+    (pcase-dolist (`(,written . ,plain)
+                   `((,(concat long "\rabc\n") . "abc\n")
+                     (,(concat "\e]8;;" long "\a" long) . ,long)
+                     (,(concat "\e]" long) . ,long)
+                     (,(concat "\eP" long "\e\\") . "")
+                     (,(concat "\e[" (make-string 1000000 ?1) "m" long) . ,long)
+                     (,(make-string 1000000 ?\r) . ,(make-string 1000000 ?\r))))
+      (should (equal plain (contexture--plain-text written)))))
   (contexture-test-with-server
     (contexture-copies-test-in "*results*"
       (insert "\e[1mbold\e[0m\n")
