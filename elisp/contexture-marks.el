@@ -990,7 +990,9 @@ HELD is the value of `contexture-live--held-p'."
             (mapcar (lambda (item)
                       (let* ((state (contexture-live--state item held from))
                              (told (contexture-live--item-told item)))
-                        (unless (equal told state)
+                        (unless (or (equal told state)
+                                    ;; What never had a place here is only in the file.
+                                    (and (nth 3 state) (null held) told (null (car told))))
                           (setf (contexture-live--item-told item) state)
                           (unless (or (nth 2 state) (nth 3 state))
                             (setf (contexture-live--item-saved item) state))
@@ -1378,7 +1380,8 @@ Then send the unsaved texts of these buffers to the server."
   "Let ITEM follow this buffer, which is widened, if its text is there.
 If the buffer has unsaved edits, the text may be edited, too; DIFFERENCE is
 a thunk for the value of `contexture-live--difference'.  If the place of
-ITEM among these edits is uncertain, mark it as stale."
+ITEM among these edits is uncertain, mark it as stale.  If the buffer has no
+edits, ITEM becomes stale once it has some."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))
@@ -1401,15 +1404,17 @@ ITEM among these edits is uncertain, mark it as stale."
                   (list nil nil (plist-get metadata :partial)))))
     (when (or (consp bounds)
               ;; Another editor may have the text in its buffer.
-              (and edited (not known)
+              (and (not known)
                    (or (eq (plist-get item :state) :stale)
                        (not (eq held 'unsaved)))))
       (contexture-live--track
        (plist-get item :id) (plist-get item :manager)
-       (list (if (and lines (not edited))
-                 (buffer-substring-no-properties (car bounds) (cdr bounds))
-               text)
-             lines held (plist-get metadata :stale))
+       (cond ((not (or edited (consp bounds)))
+              ;; The file counts until this buffer is edited.
+              (list nil lines nil nil))
+             ((or (null lines) edited) (list text lines held (plist-get metadata :stale)))
+             (t (list (buffer-substring-no-properties (car bounds) (cdr bounds))
+                      lines held (plist-get metadata :stale))))
        place)
       (when (and lines (not placed))
         (contexture-live--note-copies (contexture-live--known-here (plist-get item :id))

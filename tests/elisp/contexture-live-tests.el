@@ -919,6 +919,29 @@ The last form of EDITS is what follows them."
 
 ;;;; What is shown
 
+(ert-deftest contexture-live-text-that-is-only-in-the-file-is-stale-beside-edits ()
+  (contexture-test-with-state
+   (contexture-live-tests--visiting
+    (let (other)
+      (contexture-live-tests--as-other other
+        (contexture-request 'subscribe '(:topics (:text-wanted)))
+        (contexture-request
+         'add-item
+         (list :manager "a.txt" :type :code :content "third\ntheirs\n" :live t
+               :metadata (list :filename file :start-line 3 :end-line 4 :origin :region
+                               :unsaved t :modified t)))
+        (contexture-disconnect))
+      (contexture-request 'ping)
+      (contexture-test-settle)
+      (goto-char (point-min))
+      (insert "new\n")
+      ;; Another program saves what the other editor had.
+      (let ((text (string-replace "fourth" "theirs" (buffer-string))))
+        (with-temp-buffer
+          (insert (string-remove-prefix "new\n" text))
+          (call-process-region (point-min) (point-max) "tee" nil nil nil file)))
+      (should (eq (plist-get (contexture-live-tests--item) :state) :stale))))))
+
 (ert-deftest contexture-live-stale-items-have-their-date-and-are-counted ()
   (contexture-live-tests--with-file
     (contexture-mode)
