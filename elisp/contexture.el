@@ -1957,12 +1957,12 @@ They are in lower case; a star is only at the beginning or the end.  The
 server has the same lists.")
 
 (defconst contexture--secret-examples
-  '(".dist" ".example" ".sample" ".template")
-  "Ends of the names of examples, which hold no secrets.")
+  (rx (or ".dist" ".example" ".sample" ".template") eos)
+  "Regexp for the ends of the names of examples, which hold no secrets.")
 
 (defconst contexture--secret-copies
-  '("~" "#" ".bak" ".old" ".orig" ".save" ".swp")
-  "Ends that editors and people add to the names of copies.")
+  (rx (or "~" "#" ".bak" ".old" ".orig" ".save" ".swp") eos)
+  "Regexp for the ends that editors and people add to the names of copies.")
 
 (defconst contexture--secret-folders
   '(".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh")
@@ -1978,13 +1978,12 @@ server has the same lists.")
   "Return non-nil if NAME, of a file, is in `contexture--secret-names'.
 NAME is without a folder, in lower case.  A copy has the name of its original,
 perhaps with a dot before it."
-  (let ((case-fold-search nil)
-        (copy (concat (regexp-opt contexture--secret-copies) "\\'")))
+  (let ((case-fold-search nil))
     (setq name (string-remove-prefix "#" name))
-    (while (string-match copy name)
+    (while (string-match contexture--secret-copies name)
       (setq name (replace-regexp-in-string "\\.~[0-9]*\\'" ""
                                            (substring name 0 (match-beginning 0)))))
-    (and (not (string-match-p (concat (regexp-opt contexture--secret-examples) "\\'") name))
+    (and (not (string-match-p contexture--secret-examples name))
          (or (string-match-p contexture--secret-regexp name)
              (string-match-p contexture--secret-regexp (string-remove-prefix "." name))))))
 
@@ -1995,7 +1994,7 @@ FILE is absolute, or relative to the folder of a project."
     (contexture--inertly
       (let ((parts (split-string (downcase file) "/")))
         (or (contexture--secret-name-p (car (last parts)))
-            (cl-intersection (butlast parts) contexture--secret-folders :test #'equal)
+            (cl-some (lambda (part) (member part contexture--secret-folders)) (butlast parts))
             (cl-some (lambda (source)
                        (and (stringp source) (equal (expand-file-name source) file)))
                      (bound-and-true-p auth-sources)))))))
