@@ -80,6 +80,7 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
          (when (and (<= beg (overlay-start overlay)) (<= (overlay-end overlay) end)
                     (< (overlay-start overlay) (overlay-end overlay)))
            ;; All of its text is about to be deleted.
+           (overlay-put overlay 'contexture-behind nil)
            (overlay-put overlay 'contexture-copied
                         (contexture-overlay--copied-p overlay beg end)))
          (when (and (< beg end)
@@ -99,6 +100,7 @@ AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
          (when (and (= beg (overlay-start overlay)) (eq (char-before end) ?\n)
                     (not (overlay-get overlay 'contexture-partial)))
            ;; Lines were inserted before the first one.
+           (when (= beg (overlay-end overlay)) (overlay-put overlay 'contexture-behind t))
            (move-overlay overlay end (max end (overlay-end overlay)))))))
 
 (defun contexture-overlay--copied-p (overlay beg end)
@@ -777,8 +779,10 @@ OVERLAY's.  Return non-nil on success."
   (when-let* ((text (or (car (contexture-live--item-told item))
                         (car (contexture-live--item-saved item))))
               (bounds (if (overlay-get overlay 'contexture-copied)
-                          ;; The overlay was moved behind what came back.
-                          (cl-loop for beg in (list place (- place (length text)))
+                          ;; The overlay may have been moved behind what came back.
+                          (cl-loop for beg in (cons place
+                                                    (and (overlay-get overlay 'contexture-behind)
+                                                         (list (- place (length text)))))
                                    when (and (overlay-start overlay) (>= beg (point-min))
                                              (contexture-live--at-p text beg))
                                    return (cons beg (+ beg (length text))))

@@ -237,7 +237,14 @@
     ;; Back in its place, it is the text again.
     (goto-char (point-max))
     (insert "third\n")
-    (contexture-live-tests--check "third\n" '(9 9))))
+    (contexture-live-tests--check "third\n" '(9 9))
+    ;; The same line before it is not.
+    (goto-char (point-max))
+    (insert "third\n")
+    (contexture-add-region (contexture--line-position 10) (point-max))
+    (contexture-test-settle)
+    (delete-region (contexture--line-position 10) (point-max))
+    (should (eq (plist-get (car (last (contexture-test-items "a.txt"))) :state) :stale))))
 
 (ert-deftest contexture-live-text-that-was-moved-before-another-has-its-lines ()
   (contexture-live-tests--with-file
