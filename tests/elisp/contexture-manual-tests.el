@@ -535,7 +535,7 @@ The second step follows a link of the first."
    (mapcar (lambda (name) (expand-file-name name contexture-test-root))
            '("README.md" "SECURITY.md" "CHANGELOG.md" "ARCHITECTURE.md" "docs/benchmarks.md"
              "docs/speed.md" "docs/compatibility.md" "docs/comparison.md" "docs/tools.md"
-             "docs/llm-ert.md" "docs/library.md" "docs/protocol.md"))))
+             "docs/llm-ert.md" "docs/library.md" "docs/client.md" "docs/protocol.md"))))
 
 (ert-deftest contexture-manual-links-of-pages-lead-somewhere ()
   (dolist (page (contexture-manual-tests--pages))
@@ -603,7 +603,7 @@ The second step follows a link of the first."
   (dolist (name '("docs/contexture.texi" "docs/llm-ert.texi" "README.md" "SECURITY.md" "NEWS"
                   "docs/benchmarks.md" "docs/speed.md" "docs/compatibility.md" "docs/comparison.md"
                   "docs/tools.md" "docs/llm-ert.md" "docs/library.md" "ARCHITECTURE.md"
-                  "CHANGELOG.md"))
+                  "CHANGELOG.md" "docs/client.md"))
     (let* ((lengths (contexture-manual-tests--sentences (expand-file-name name contexture-test-root)))
            (average (/ (apply #'+ lengths) (float (length lengths)))))
       (message "%s: %d sentences, %.1f words on average, the longest has %d" name (length lengths)
