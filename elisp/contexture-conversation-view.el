@@ -1057,15 +1057,10 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
   (and (listp contexture-conversation--providers) contexture-conversation--providers))
 
 (defun contexture-conversation--draw-header ()
-  "Set the header line: conversation, model, tools, token count and notes."
+  "Set the header line: model, tools, notes, token count and conversation."
   (setq header-line-format
         (append
-         (list " "
-               (contexture-conversation--header-part
-                (truncate-string-to-width (plist-get contexture-conversation--session :session)
-                                          24 nil nil "…")
-                'contexture-conversation-switch "switch to another conversation")
-               "  ")
+         (list " ")
          (when-let* ((model (or (contexture-conversation--model)
                                 ;; Before the providers are known, it is not.
                                 (and contexture-conversation--providers "no model chosen"))))
@@ -1087,10 +1082,15 @@ They are what was chosen in this buffer, or else what `contexture-model' says."
                               words 'contexture-explain "see what the last window left out")
                              'face 'warning)
                  "  "))
-         ;; The count of what would be sent now, last: it is the longest.
+         ;; The count of what would be sent now.
          (list (contexture--header-text
                 (contexture-count--text
-                 (plist-get contexture-conversation--session :id))))))
+                 (plist-get contexture-conversation--session :id)))
+               "  "
+               ;; In a narrow window, the name is cut; the mode line has it, too.
+               (contexture-conversation--header-part
+                (plist-get contexture-conversation--session :session)
+                'contexture-conversation-switch "switch to another conversation"))))
   (force-mode-line-update))
 
 (defun contexture-conversation--header-tools ()

@@ -484,12 +484,12 @@ Use `car`.
 
 ;;;; What is around it
 
-(ert-deftest contexture-conversation-header-tells-session-model-template-tokens ()
+(ert-deftest contexture-conversation-header-tells-model-notes-tokens-and-name ()
   (contexture-conversation-test-with '(("A"))
     (llm-ert-wait-for contexture-conversation--providers)
     (llm-ert-wait-for
         (string-match-p
-         "\\` talk  scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed\\'"
+         "\\` scripted  0 of 96,000 tokens (0 %%), no messages, 100,000 assumed  talk\\'"
          (contexture-conversation-test-header)))
     (contexture-conversation-switch-model "50%er")
     (contexture-conversation-switch-notes "freeform-chat")
