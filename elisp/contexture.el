@@ -2496,6 +2496,8 @@ RENDERED is a result of `render-items'."
         (:dropped (unless (string-prefix-p "covered" (plist-get item :reason))
                     (cl-incf dropped)))))
     (concat (contexture--count (or (plist-get rendered :tokens) 0) "token")
+            ;; Other counts are those of the items.
+            " with headings"
             (when (> cut 0) "; one item cut")
             (when (> dropped 0)
               (format "; %d left out to fit the limit" dropped)))))

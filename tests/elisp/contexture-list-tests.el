@@ -488,6 +488,15 @@
        (lambda ()
          (should (equal (contexture-list-tests--column 6) '("current"))))))))
 
+(ert-deftest contexture-preview-says-why-it-counts-more-than-the-list ()
+  (contexture-list-tests--with-list
+    (let ((listed (and (string-match ", \\([0-9]+\\) tokens" header-line-format)
+                       (string-to-number (match-string 1 header-line-format)))))
+      (contexture-preview contexture-context)
+      (with-current-buffer contexture-preview-buffer
+        (should (string-match "\\([0-9]+\\) tokens with headings\\'" header-line-format))
+        (should (< listed (string-to-number (match-string 1 header-line-format))))))))
+
 (ert-deftest contexture-preview-follows-the-context ()
   (contexture-test-with-server
     (contexture-list-tests--add "one")

@@ -635,14 +635,14 @@
 (ert-deftest contexture-copy-counts-no-covered-item-as-left-out ()
   (contexture-tests--with-item
     (contexture-add-buffer)
-    (contexture-test-message "^Copied the context of buffer a.el ([0-9]+ tokens)$"
+    (contexture-test-message "^Copied the context of buffer a.el ([0-9]+ tokens with headings)$"
       (call-interactively #'contexture-copy))
     (should (= (length (contexture-test-items)) 2))))
 
 (ert-deftest contexture-insert-inserts-markdown ()
   (contexture-tests--with-item
     (goto-char (point-max))
-    (contexture-test-message "^Inserted the context of buffer a.el ([0-9]+ tokens)"
+    (contexture-test-message "^Inserted the context of buffer a.el ([0-9]+ tokens with headings)"
       (call-interactively #'contexture-insert))
     (should (string-suffix-p (contexture-tests--markdown) (buffer-string)))))
 
