@@ -68,7 +68,7 @@ struct Shared {
 
 /// Returns the routes of the dashboard, until `ending` is cancelled. `dial` is the way to the server.
 pub(crate) fn routes(dial: impl Dial, pass: Arc<Pass>, ending: CancellationToken) -> Router {
-    let [style, script] = [bare(STYLE), bare(&PARTS.concat())];
+    let [style, script] = [bare_style(), bare(&PARTS.concat())];
     let version = blake3::hash(format!("{PAGE}{style}{script}").as_bytes()).to_hex();
     let shared = Arc::new(Shared {
         dial: Box::new(dial),
@@ -90,11 +90,19 @@ pub(crate) fn routes(dial: impl Dial, pass: Arc<Pass>, ending: CancellationToken
         .with_state(shared)
 }
 
-/// Returns a text without its comments on lines of their own and its indentation, which no browser needs.
+/// Returns a text without its comments on lines of their own, its indentation, and the ends of lines
+/// after which more must follow. No browser needs them.
 fn bare(text: &str) -> String {
     let lines = text.lines().map(str::trim_start);
     let said = lines.filter(|line| !line.starts_with("//") && !line.starts_with("/*"));
-    said.flat_map(|line| [line, "\n"]).collect()
+    let goes_on = |line: &str| line.ends_with([',', ';', '{', '(', '[']) && !line.contains("//");
+    said.flat_map(|line| [line, if goes_on(line) { "" } else { "\n" }]).collect()
+}
+
+/// Returns a stylesheet without what no browser needs, spaces around its punctuation among it.
+fn bare_style() -> String {
+    let spaced = [": ", "; ", ", ", "{ ", " {", " }"];
+    spaced.iter().fold(bare(STYLE), |style, mark| style.replace(mark, mark.trim()))
 }
 
 async fn file(kind: &'static str, text: String) -> Response {
@@ -203,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_puts_no_text_in_as_html() {
-        let size = PAGE.len() + bare(STYLE).len() + bare(&PARTS.concat()).len();
+        let size = PAGE.len() + bare_style().len() + bare(&PARTS.concat()).len();
         assert!(size <= MAX_PAGE_BYTES, "the page has {size} bytes");
         let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
         for part in PARTS {

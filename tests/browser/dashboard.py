@@ -8,6 +8,8 @@ import http.server
 import json
 import os
 import pathlib
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -167,6 +169,40 @@ def serve_page(text):
     return server.server_port
 
 
+class Tunnel:
+    """Carries connections to a port, and can stall: what it then carries is neither read nor closed."""
+
+    def __init__(self, port=0):
+        self.to, self.flows = port, threading.Event()
+        self.flows.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            far = socket.create_connection(("127.0.0.1", self.to))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=(source, sink, self.flows), daemon=True).start()
+
+    @staticmethod
+    def _carry(source, sink, flows):
+        try:
+            while piece := source.recv(1 << 16):
+                flows.wait()
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def stall(self):
+        """Stalls all connections for good, and lets new ones through."""
+        self.flows.clear()
+        self.flows = threading.Event()
+        self.flows.set()
+
+
 def main():
     """Runs all steps."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
@@ -186,13 +222,15 @@ def run(home, chrome, axe):
     """Runs all steps in a browser."""
     checked = 0
     client = Client(home)
-    talk(client, "Fix the parser", 12, project=str(home.path))
     dashboard, url = home.dashboard()
     page = chrome.page()
     page.open(url)
+    shows(page, SESSION, "No session")
+    checked += axe_of(page, axe, "no session")
+    talk(client, "Fix the parser", 12, project=str(home.path))
     shows(page, SESSIONS, "Fix the parser")
     shows(page, SESSION, "49 in view of 49 messages")
-    assert page.run("location.href").endswith("/"), "the token stays in no address"
+    assert "token" not in page.run("location.href"), "the token stays in no address"
     checked += axe_of(page, axe, "a session")
 
     # A live session is followed.
@@ -236,6 +274,8 @@ def run(home, chrome, axe):
     assert client.ok("session_stats", session="Fix the parser")["pruned"] == 0
 
     checked += turns(home, page, client, axe)
+    checked += parts(home, page, client, axe)
+    checked += tunnel(home, chrome, client, axe)
 
     # By the keyboard alone.
     click(page, SESSION, "[data-key=window]")
@@ -301,6 +341,7 @@ def run(home, chrome, axe):
     page.send("Network.emulateNetworkConditions", offline=True, **offline)
     page.run(f"{SESSIONS}.link.reading.abort(); {SESSIONS}.link.reading = undefined; {SESSIONS}.link.wake()")
     page.until("document.querySelector('#link').textContent.includes('No connection')")
+    checked += axe_of(page, axe, "without a connection")
     client.ok("open_session", name="While offline")
     page.send("Network.emulateNetworkConditions", offline=False, **offline)
     shows(page, SESSIONS, "While offline")
@@ -339,7 +380,7 @@ text = "Noted."
 usage = { input = 2000, output = 50, cached = 1500 }
 """)
         client.ok("configure_provider", name=name, kind="scripted", model=model, script=str(script), **more)
-    asking, replies = Client(home), []
+    asking, replies, pressed = Client(home), [], None
     row = asking.ok("open_session", name="With tools", project=str(home.path))
     page.run(f"{SESSIONS}.choose({row['id']!r})")
     for provider in ("near", "far"):
@@ -349,7 +390,9 @@ usage = { input = 2000, output = 50, cached = 1500 }
         shows(page, SESSIONS, "waits for leave")
         shows(page, SESSION, "waits for leave: ")
         checked = axe_of(page, axe, "an agent that waits")
-        page.run(f"[...{SESSION}.shadowRoot.querySelectorAll('.banner button')].find((it) => it.textContent === 'Allow once').click()")
+        # What is shown may still be the question before.
+        pressed = page.until(f"((it) => it && (it.click(), it.dataset.key))([...{SESSION}.shadowRoot.querySelectorAll('.banner button')]"
+                             f".find((it) => it.textContent === 'Allow once' && it.dataset.key !== {json.dumps(pressed)}))")
         thread.join(PATIENCE)
         assert asking.ok("chat", **chat) == replies[-1], "the same request is answered once"
     asking.end()
@@ -362,6 +405,92 @@ usage = { input = 2000, output = 50, cached = 1500 }
     assert [it[5] for it in models] == ["0.0075 at list price", "–"], models
     shows(page, SESSION, "2,000 tokens in (75 % cached), 50 out, 0.0045 at list price")
     page.run(f"{SESSIONS}.choose('ses-1')")
+    return checked
+
+
+def recorded(home, name, agent=None):
+    """Writes a session as Claude Code records it, or what a subagent of it did; returns its file."""
+    folder = home.path / ".claude/projects/-srv-shop"
+    file = folder / (f"{name}/subagents/agent-{agent}.jsonl" if agent else f"{name}.jsonl")
+    about = {"sessionId": name, "cwd": "/srv/shop", "version": "2.1.0", "timestamp": "2026-11-01T10:00:00.000Z"}
+    about |= {"isSidechain": True, "agentId": agent} if agent else {}
+    said = [("user", "Look at the basket."), ("assistant", [{"type": "text", "text": f"Seen by {agent or name}."}])]
+    lines = [{"type": role, "uuid": f"{agent}-{role}", "message": {"role": role, "content": content}, **about} for role, content in said]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
+
+
+def parts(home, page, client, axe):
+    """What is said of parts of a window: whose they are, what cannot go, what is too much, and what did not help."""
+    # A subagent has a row of its own, and its tokens are in no sum with those of others.
+    name = "aaaa1111-0000-4000-8000-000000000001"
+    client.ok("import_sessions", paths=[recorded(home, name), recorded(home, name, "a1b2")])
+    rows = client.ok("list_sessions")
+    part = next(it for it in rows if it.get("part_of"))
+    page.run(f"{SESSIONS}.choose({part['part_of']!r})")
+    page.until(f"{WINDOW}.of === {part['part_of']!r}")
+    click(page, WINDOW, "[data-key=agent]")
+    shows(page, WINDOW, "in a window of its own")
+    checked = axe_of(page, axe, "by agent")
+    rows_of = f"[...{WINDOW}.shadowRoot.querySelectorAll('.row')].map((it) => [...it.children].map((cell) => cell.textContent))"
+    shares = {reason: share for _, reason, _, share, _ in page.run(rows_of)}
+    assert shares.pop(f"{part['agent']}, in a window of its own") == "" and "100 %" in shares.values(), shares
+    page.run(f"[...{WINDOW}.shadowRoot.querySelectorAll('.row')].find((it) => it.textContent.includes('window of its own')).click()")
+    page.until(f"{SESSION}.session === {part['id']!r}")
+    # Of the last turn, 75 % came from the cache: all that came early in the window.
+    page.run(f"{SESSIONS}.choose({next(it['id'] for it in rows if it['session'] == 'With tools')!r})")
+    click(page, WINDOW, "[data-key=tool]")
+    shows(page, WINDOW, "% from the cache")
+    # What cannot be left out has a lock, which says why.
+    click(page, WINDOW, "[data-key=section]")
+    page.until(f"({WINDOW}.rows.items.filter((it) => it.isOpen === false).forEach((it) => {WINDOW}.toggle(it)), "
+               f"[...{WINDOW}.shadowRoot.querySelectorAll('.lock')].some((it) => it.title))", "a lock that says why")
+    # A shortening after which the window was larger is no success.
+    script = home.path / "larger.toml"
+    script.write_text('[[answer]]\ntext = "a"\n[[answer]]\ntext = "b"\n')
+    client.ok("configure_provider", name="larger", kind="scripted", model="m", script=str(script))
+    row = talk(client, "Larger", 6)
+    client.ok("chat", session=row["id"], content="One?", provider="larger")
+    time.sleep(1.1)  # Times have whole seconds, and the shortening is to lie between two windows.
+    client.ok("prune_session", session=row["id"], keep_tokens=800)
+    client.ok("add_message", session=row["id"], content="many words " * 6000)
+    time.sleep(1.1)
+    client.ok("chat", session=row["id"], content="Two?", provider="larger")
+    page.run(f"{SESSIONS}.choose({row['id']!r})")
+    click(page, SESSION, "[data-key=timeline]")
+    shows(page, SESSION, "It did not shorten the window.")
+    click(page, SESSION, "[data-key=window]")
+    # More than all is said, and the limit is that of the model.
+    client.ok("add_message", session=row["id"], content="many words " * 6000)
+    client.ok("configure_provider", name="small", kind="scripted", model="gpt-4", script=str(script))
+    client.ok("configure_session", session=row["id"], model="small")
+    page.until(f"Number({SESSION}.shadowRoot.textContent.match(/\\((\\d+) % of the limit/)?.[1]) > 100", "more than all")
+    page.run(f"{SESSIONS}.choose('ses-1')")
+    return checked
+
+
+def tunnel(home, chrome, client, axe):
+    """The same over an address that was declared, and over a connection that dies without a word."""
+    way = Tunnel()
+    process, url = home.dashboard("--public-url", f"http://box.test:{way.port}")
+    assert url.startswith(f"http://box.test:{way.port}/"), url
+    listening = subprocess.run(["ss", "-tlnpH"], capture_output=True, text=True, check=True).stdout
+    way.to = int(re.search(rf":(\d+) .*pid={process.pid},", listening)[1])
+    page = chrome.page()
+    page.open(url)
+    shows(page, SESSIONS, "Fix the parser")
+    page.until("document.querySelector('#link').textContent.includes('Connected')")
+    # The page finds out by itself, in a shorter time than usual.
+    page.run(f"{SESSIONS}.link.constructor.silence = 1500")
+    way.stall()
+    # A call that waits for its answer must not keep the page from reading again.
+    page.run(f"void {SESSIONS}.refresh(); void {SESSION}.refresh()")
+    client.ok("open_session", name="While stalled")
+    shows(page, SESSIONS, "While stalled")
+    page.until(f"{SESSIONS}.trouble.hidden && {SESSION}.trouble.hidden", "nothing is left of the trouble")
+    checked = axe_of(page, axe, "over a tunnel")
+    page.close()
     return checked
 
 

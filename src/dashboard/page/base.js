@@ -65,8 +65,8 @@ const pause = (time) => new Promise((done) => setTimeout(done, time));
 /** Returns the place of a message in the log. */
 const place = (id) => Number(id.slice(4));
 
-/** Time without a sign of life after which a stream is begun anew; the server gives one every 15 s. */
-const SILENCE = 40_000;
+/** Maximum time for an answer; the server gives up before. */
+const ANSWER = 130_000;
 const SHORTEST_PAUSE = 250;
 const LONGEST_PAUSE = 5_000;
 /** Time between two readings of the same element. */
@@ -76,6 +76,9 @@ const REST = 20;
 class Link {
   static all = new Map();
 
+  /** Time without a sign of life after which all is begun anew; the server gives one every 15 s. */
+  static silence = 40_000;
+
   static of(source, token) {
     const base = new URL(source || import.meta.url).origin;
     const key = `${base} ${token ?? ''}`;
@@ -84,7 +87,7 @@ class Link {
   }
 
   constructor(base, token) {
-    Object.assign(this, { base, token, elements: new Set(), state: 'waiting' });
+    Object.assign(this, { base, token, elements: new Set(), state: 'waiting', calls: new AbortController() });
     this.options = {
       credentials: token ? 'omit' : 'same-origin',
       cache: 'no-store',
@@ -100,7 +103,8 @@ class Link {
   async call(method, params = {}) {
     const headers = { ...this.options.headers, 'content-type': 'application/json' };
     const body = JSON.stringify({ method, params });
-    const response = await fetch(`${this.base}/call`, { ...this.options, method: 'POST', headers, body });
+    const signal = AbortSignal.any([this.calls.signal, AbortSignal.timeout(ANSWER)]);
+    const response = await fetch(`${this.base}/call`, { ...this.options, method: 'POST', headers, body, signal });
     const text = await response.text();
     if (!response.ok) throw new Error(text.trim());
     const { result, error } = JSON.parse(text);
@@ -156,7 +160,7 @@ class Link {
   async hear(reader, end) {
     let text = '';
     for (;;) {
-      const stalled = setTimeout(end, SILENCE);
+      const stalled = setTimeout(() => this.stall(end), Link.silence);
       const { value, done } = await reader.read().finally(() => clearTimeout(stalled));
       if (done) return;
       const events = (text + value).split('\n\n');
@@ -166,6 +170,13 @@ class Link {
         if (data.length) this.tell(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
       }
     }
+  }
+
+  /** Ends the stream and all calls of a connection that is dead without having said so. */
+  stall(end) {
+    this.calls.abort(new Error('The connection was lost before the answer came. See whether it was done.'));
+    this.calls = new AbortController();
+    end();
   }
 
   tell(told) {
@@ -252,14 +263,16 @@ class Live extends HTMLElement {
       let wishes = [told];
       while (wishes && this.link) {
         this.wishes = undefined;
-        await this.load(wishes.includes(undefined) ? undefined : wishes.flat());
-        this.trouble.hidden = true;
+        try {
+          await this.load(wishes.includes(undefined) ? undefined : wishes.flat());
+          this.trouble.hidden = true;
+        } catch (error) {
+          put(this.trouble, error.message);
+          this.trouble.hidden = false;
+        }
         if (this.wishes) await pause(REST);
         wishes = this.wishes;
       }
-    } catch (error) {
-      put(this.trouble, error.message);
-      this.trouble.hidden = false;
     } finally {
       this.isBusy = false;
     }

@@ -25,7 +25,7 @@ if (own) {
     if (!session.session) choose(detail.find((it) => it.current)?.id ?? detail[0]?.id);
     else session.showHead();
   });
-  sessions.addEventListener('contexture-open', ({ detail }) => {
+  own.addEventListener('contexture-open', ({ detail }) => {
     history.pushState(null, '', `/#${detail}`);
     choose(detail);
     session.focus();

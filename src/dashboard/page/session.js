@@ -222,12 +222,16 @@ class Session extends Live {
     return this.known?.find((it) => it.id === this.session);
   }
 
+  /** Returns the turns of which somebody told the tokens. */
+  get asked() {
+    return (this.usage?.windows ?? []).filter((it) => it.input !== undefined);
+  }
+
   showHead() {
     const { stats, next, row } = this;
     const wasted = this.mostWasted();
     if (!stats) return put(this.head, h('h2', null, 'No session'), h('p', null, 'It appears once one begins.'));
-    const asked = (this.usage?.windows ?? []).filter((it) => it.model);
-    const last = asked[asked.length - 1];
+    const last = this.asked.at(-1);
     const buttons = this.mayChange && [
       h('button', { 'data-key': 'shorten', class: 'main', onclick: () => propose(this, shortening(this)) }, 'Shorten…'),
       h('button', { 'data-key': 'note', onclick: () => this.note() }, 'Add a note…'),
@@ -245,7 +249,7 @@ class Session extends Live {
       h('dl', { class: 'facts' },
         fact('Size', `${number(stats.items)} in view of ${many(stats.log, 'message')}, ${many(stats.turns, 'turn')}, ${number(stats.tokens)} tokens (${percent(stats.tokens, stats.limit)} of the limit)`),
         this.undo && fact('Last step', `${step(this.undo.undone)}: ${many(this.undo.returned?.length ?? 0, 'message')} left out${list(this.undo.returned)}${this.log ? `, ${number(sum(this.undo.returned ?? [], (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
-        last && fact('Last turn', `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last.cost)}` : ', no price configured'}`),
+        stats.turns > 0 && fact('Last turn', !last ? 'nobody told its tokens' : `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last)}` : last.provider ? ', no price configured' : ', no cost recorded'}`),
         wasted && fact('Most wasted', wasted)),
       h('p', { class: 'buttons' }, buttons));
     put(this.tabs, Object.entries(TABS).map(([key, name]) => h('button', {
@@ -304,18 +308,18 @@ class Session extends Live {
 
   /** Returns the tokens and costs of turns, and their sums for each model apart. */
   turnTable() {
-    const asked = (this.usage?.windows ?? []).filter((it) => it.model).reverse();
-    if (!asked.length) return h('p', null, 'No model was asked through Contexture.');
+    const asked = [...this.asked].reverse();
+    if (!asked.length) return h('p', null, 'No model was asked through Contexture, and no agent recorded its tokens.');
     const priced = asked.some((it) => it.cost);
-    const groups = Map.groupBy(asked, (it) => `${it.provider}: ${it.model}`);
-    const cells = (it) => [number(it.input), percent(it.cached, it.input) || '0 %', number(it.output), priced && (it.cost ? money(it.cost) : '–')];
+    const groups = Map.groupBy(asked, (it) => [it.provider, it.model].filter(Boolean).join(': ') || this.row?.agent || 'agent');
+    const cells = (it) => [number(it.input), percent(it.cached, it.input) || '0 %', number(it.output), priced && (it.cost ? money(it) : '–')];
     const heads = ['Input', 'Cached', 'Output', priced && 'Cost'];
     const total = (of) => Object.fromEntries(['input', 'cached', 'output', 'cost'].map((key) => [key, sum(of, (it) => it[key])]));
     return [
       h('h3', null, 'By model'),
-      table(['Model', 'Turns', ...heads], [...groups].map(([name, of]) => [name, number(of.length), ...cells(total(of))])),
+      table(['Model', 'Turns', ...heads], [...groups].map(([name, of]) => [name, number(of.length), ...cells({ ...of[0], ...total(of) })])),
       h('h3', null, 'By turn, the latest first'),
-      table(['Time', 'Window', ...heads], asked.map((it) => [clock(it.at), `${number(it.total)} of ${number(it.budget)}`, ...cells(it)])),
+      table(['Time', 'Window', ...heads], asked.map((it) => [clock(it.at), `${number(it.total)}${it.budget ? ` of ${number(it.budget)}` : ''}`, ...cells(it)])),
     ];
   }
 
@@ -411,7 +415,7 @@ function chart(windows, steps) {
   const node = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', preserveAspectRatio: 'none', class: 'chart' });
   const name = svg('title', {});
   name.append(`Sizes of the last ${windows.length} windows, from ${number(windows[0].total)} to ${number(windows[windows.length - 1].total)} tokens`);
-  node.append(name, svg('path', { class: 'area', d: `${path((it) => it.total)}L${width} ${height}L0 ${height}Z` }), svg('path', { class: 'limit', d: path((it) => it.budget) }));
+  node.append(name, svg('path', { class: 'area', d: `${path((it) => it.total)}L${width} ${height}L0 ${height}Z` }), limit > 0 ? svg('path', { class: 'limit', d: path((it) => it.budget) }) : '');
   for (const { at, isFold } of steps) {
     const index = windows.findIndex((it) => it.at >= at);
     if (isFold && index > 0) node.append(svg('line', { class: 'fold', x1: x(index), x2: x(index), y1: 0, y2: height }));

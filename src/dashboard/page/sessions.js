@@ -94,7 +94,7 @@ class Sessions extends Live {
 
   choose(id) {
     if (this.session !== id) this.setAttribute('session', id);
-    this.dispatchEvent(new CustomEvent('contexture-open', { detail: id, bubbles: true, composed: true }));
+    open(this, id);
   }
 
   attributeChangedCallback(name, before, after) {
@@ -103,5 +103,10 @@ class Sessions extends Live {
   }
 }
 
-/** Returns a cost, which is at list prices: the server knows no contract. */
-const money = (cost) => `${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} at list price`;
+/** Tells the page that a session was chosen. */
+function open(element, id) {
+  element.dispatchEvent(new CustomEvent('contexture-open', { detail: id, bubbles: true, composed: true }));
+}
+
+/** Returns a cost: what an agent told, or one at list prices, since the server knows no contract. */
+const money = ({ cost, provider }) => `${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} ${provider ? 'at list price' : 'as the agent told'}`;

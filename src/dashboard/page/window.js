@@ -6,11 +6,11 @@ const SECTIONS = {
   'type-definitions': 'Types', 'current-unit': 'Current code', 'relevant-tests': 'Tests', implementation: 'Code of tests',
   'context-items': 'Marked items', summary: 'Summary', messages: 'Conversation', 'previous-units': 'Earlier code',
   'repo-map': 'Map of the project',
-  grounding: 'Memories', 'repo-map': 'Map',
+  grounding: 'Memories',
 };
-const GROUPS = { section: 'Section', turn: 'Turn', tool: 'Tool', out: 'Left out' };
+const GROUPS = { section: 'Section', turn: 'Turn', tool: 'Tool', agent: 'Agent', out: 'Left out' };
 /** Reasons of the report for which a message cannot be left out. */
-const LOCKS = /system prompt|pinned|first message|last message|very last|without a result|wait/;
+const LOCKS = /^(a system prompt|pinned|the (first|last) (user )?message|a tool call that has no result yet|always included)$/;
 /** Length of the beginning of a message that a row shows, and number of messages to ask for at once. */
 const BEGINNING = 160;
 /** Length of the beginning by which arguments of calls are told apart, with their length. */
@@ -83,20 +83,27 @@ class ContextWindow extends Live {
     const stats = await this.call('session-stats', about).catch(none);
     const isNew = !told || this.of !== this.session || this.revision !== stats?.revision;
     this.revision = stats?.revision;
+    let whose = {};
     if (isNew && this.session) {
-      const row = (await this.call('list-sessions')).find((it) => it.id === this.session);
+      const rows = await this.call('list-sessions') ?? [];
+      const row = rows.find((it) => it.id === this.session);
       this.managers = row?.managers ?? (row && [row.manager]);
+      whose = { agent: row?.agent ?? 'This conversation', begun: rows.filter((it) => it.part_of === this.session) };
     }
-    const [built, log, items] = await Promise.all([
+    const [built, log, items, usage] = await Promise.all([
       this.call('build-window', { ...about, brief: true, explain: true }).catch((error) => {
         if (error.kind === 'budget-too-small') return { trouble: error.message };
         return none(error);
       }),
       outlines(this, isNew ? [] : this.log).catch(none),
       this.managers && this.call('list-items', { managers: this.managers, brief: true }),
+      this.call('usage-log', { ...about, limit: LATEST }).catch(none),
     ]);
     if (this.of !== this.session) this.texts.clear();
-    Object.assign(this, { built, log: log ?? [], of: this.session });
+    Object.assign(this, { built, log: log ?? [], of: this.session, ...whose });
+    // How far into the window the provider's cache went at the last turn, in the tokens of this page.
+    const asked = usage?.windows?.findLast((it) => it.input && Number.isFinite(it.cached));
+    this.cached = asked && (asked.total * asked.cached) / asked.input;
     this.items = new Map((items ?? []).map((it) => [it.id, it]));
     this.show();
     this.dispatchEvent(new CustomEvent('contexture-window', { detail: this }));
@@ -137,16 +144,18 @@ class ContextWindow extends Live {
 
   /** Returns the parts of the report as leaves of the tree. */
   leaves() {
-    let turn = 0;
+    let [turn, at] = [0, 0];
     return this.built.report.parts.map((part) => {
       const ids = part.ids ?? [];
       const messages = ids.map((id) => this.log[place(id) - 1]).filter(Boolean);
       const first = messages[0];
       // A note about a gap belongs to the turn before it.
       turn = first?.turn ?? turn;
+      const cached = Math.max(0, Math.min(part.after, this.cached - at));
+      at += part.after;
       return {
         key: `part ${part.what} ${part.section}`, section: part.section, what: part.what, ids, fate: part.fate, reason: part.reason,
-        tokens: part.after, before: part.before, turn, tool: toolOf(messages.find(toolOf)) ?? (first && `${first.role}, no tool`),
+        tokens: part.after, before: part.before, cached, turn, tool: toolOf(messages.find(toolOf)) ?? (first && `${first.role}, no tool`),
         role: first?.role, calls: messages.flatMap((it) => it.calls ?? []), pinned: messages.some((it) => it.pinned),
       };
     });
@@ -176,6 +185,11 @@ class ContextWindow extends Live {
     }
     const inside = leaves.filter((it) => it.section === 'messages');
     if (this.group === 'turn') return this.turns(inside, 'by turn');
+    if (this.group === 'agent') {
+      return [...this.groups(inside, () => this.agent, 'by agent', (name) => name), ...(this.begun ?? []).map((it) => ({
+        key: `by agent ${it.id}`, name: it.session, reason: `${it.agent ?? 'agent'}, in a window of its own`, tokens: it.tokens, before: it.tokens, other: it.id,
+      }))];
+    }
     return this.groups(inside, (it) => it.tool ?? 'no tool', 'by tool', (name) => name)
       .sort((a, b) => b.tokens - a.tokens);
   }
@@ -187,8 +201,8 @@ class ContextWindow extends Live {
   groups(leaves, by, prefix, name) {
     const groups = Map.groupBy(leaves, by);
     return [...groups].map(([value, children]) => ({
-      key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0],
-      tokens: sum(children, (it) => it.tokens), before: sum(children, (it) => it.before),
+      key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens: sum(children, (it) => it.tokens),
+      reason: this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), sum(children, (it) => it.tokens)) || '0 %'} from the cache` : '', before: sum(children, (it) => it.before),
     }));
   }
 
@@ -230,7 +244,7 @@ class ContextWindow extends Live {
       h('span', { role: 'gridcell', class: 'reason quiet', title: item.reason }, item.reason ?? ''),
       h('span', { role: 'gridcell', class: 'figure' },
         before !== tokens ? h('span', { class: 'quiet' }, `${number(before)} → `) : '', number(tokens)),
-      h('span', { role: 'gridcell', class: 'figure share' }, percent(tokens, this.built.tokens)),
+      h('span', { role: 'gridcell', class: 'figure share' }, item.other ? '' : percent(tokens, this.built.tokens)),
       h('span', { role: 'gridcell', class: 'do' }, action && h('button', {
         'data-key': `do ${item.key}`, tabindex: -1, 'aria-label': `${action[1]} ${item.what}`, onclick: () => this.act(item, action[0]),
       }, action[1])),
@@ -265,6 +279,7 @@ class ContextWindow extends Live {
 
   /** Shows the whole text of a part. */
   async read(item) {
+    if (item.other) return open(this, item.other);
     if (!item.ids?.length) return;
     const messages = await this.call('get-messages', { ...this.about, view: 'log', ids: item.ids });
     reading(this, item.what, messages);
