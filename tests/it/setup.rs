@@ -331,6 +331,9 @@ fn the_doctor_runs_nothing_that_a_project_names() {
         assert!(!home.file("ran").exists());
     };
     check();
+    // The set-up leaves the entry of another program alone.
+    assert!(home.fail(&["setup", "claude", "--project"]).contains("starts another program"));
+    std::fs::remove_file(&servers).unwrap();
     home.succeed(&["setup", "claude", "--project"]);
     let script = home.write("contexture", format!("#!/bin/sh\ntouch {:?}\n", home.file("ran")));
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();

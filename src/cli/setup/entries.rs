@@ -10,7 +10,7 @@ use super::edit::without_mark;
 use super::file::Found;
 use super::json::find;
 use super::toml;
-use super::value::{ENTRY, commands, same_hook};
+use super::value::{ENTRY, commands, same_hook, server_words};
 use crate::visible::visible_path;
 
 /// The commands of this program in the configuration of an agent.
@@ -47,10 +47,8 @@ impl Entries {
 
     fn read_json(&mut self, agent: Agent, program: &Program, text: &str) -> Result<(), String> {
         for name in ["mcpServers", "mcp"] {
-            if let Some(Value::Object(entry)) = find(text, &[name, ENTRY])? {
-                let value = |name: &str| entry.get(name).map(|it| strings(&it.value));
-                self.server.extend(value("command").into_iter().chain(value("args")).flatten());
-            }
+            let entry = find(text, &[name, ENTRY])?;
+            self.server.extend(entry.iter().flat_map(server_words));
         }
         for &event in agent.events() {
             let groups = find(text, &["hooks", event])?;
@@ -84,15 +82,5 @@ impl Entries {
         let has = |event: &str| self.hooks.iter().any(|(have, _)| *have == event);
         let missing = agent.events().iter().find(|event| !has(event));
         missing.map(|event| format!("the hook {event}"))
-    }
-}
-
-/// Returns all strings in an array, or just the string if `value` is a string; empty for any other
-/// value.
-fn strings(value: &Value<'_>) -> Vec<String> {
-    match value {
-        Value::StringLit(text) => vec![text.value.to_string()],
-        Value::Array(all) => all.elements.iter().flat_map(strings).collect(),
-        _ => Vec::new(),
     }
 }

@@ -11,7 +11,8 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::edit::{Edit, Splice};
 use super::value::{
-    Child, ENTRY, are_groups, bare, children, command, commands, hooks, quoted, render, same_hook,
+    Child, ENTRY, TAKEN, are_groups, bare, children, command, commands, hooks, quoted, render,
+    same_hook, same_server, server_words,
 };
 
 /// A parsed text, with the data needed to edit it.
@@ -145,6 +146,9 @@ impl<'a> Document<'a> {
                     // Of several values with one name, agents take the last.
                     let name = property.name.as_str();
                     match all.properties.iter().rfind(|it| it.name.as_str() == name) {
+                        Some(it) if is_taken(name, &it.value, &property.value) => {
+                            return Err(format!("line {}: {TAKEN}", self.line(&it.value)));
+                        }
                         Some(it) => self.merge(&it.value, &property.value, splices)?,
                         None => missing.push(Child::Property(property)),
                     }
@@ -172,11 +176,15 @@ impl<'a> Document<'a> {
     }
 
     fn misfit(&self, have: &Value<'a>) -> String {
-        let line = self.text[..have.range().start].matches('\n').count() + 1;
         format!(
-            "line {line}: this value has the wrong type, so no entry can be added; correct or \
-            remove it"
+            "line {}: this value has the wrong type, so no entry can be added; correct or remove it",
+            self.line(have)
         )
+    }
+
+    /// Returns the number of the line in which a value begins.
+    fn line(&self, have: &Value<'a>) -> usize {
+        self.text[..have.range().start].matches('\n').count() + 1
     }
 
     /// Adds splices that put the children `new` at the end of an object or array.
@@ -231,8 +239,9 @@ impl<'a> Document<'a> {
             (Value::Object(all), Value::Object(wanted)) => {
                 for (index, property) in all.properties.iter().enumerate() {
                     let name = property.name.as_str();
-                    let is_gone = wanted.get(name).is_some_and(|wanted| {
-                        name == ENTRY || self.strip(&property.value, &wanted.value, &mut below)
+                    let is_gone = wanted.get(name).is_some_and(|wanted| match name == ENTRY {
+                        true => !is_taken(name, &property.value, &wanted.value),
+                        false => self.strip(&property.value, &wanted.value, &mut below),
                     });
                     gone.extend(is_gone.then_some(index));
                 }
@@ -303,6 +312,12 @@ impl<'a> Document<'a> {
             }
         }
     }
+}
+
+/// Returns whether an entry has the name of ours, but is another program's.
+fn is_taken(name: &str, have: &Value<'_>, wanted: &Value<'_>) -> bool {
+    let is_entry = name == ENTRY && have.as_object().is_some();
+    is_entry && !same_server(&server_words(have), &server_words(wanted))
 }
 
 /// Returns options of the parser that allow comments and trailing commas, and are strict otherwise.

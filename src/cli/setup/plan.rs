@@ -122,7 +122,7 @@ impl Wanted {
     fn remove(&self, text: &str) -> Result<Edit, String> {
         match self {
             Self::Json(wanted) => on_plain(text, |text| json::remove(text, wanted)),
-            Self::Toml(_) => on_plain(text, toml::remove),
+            Self::Toml(words) => on_plain(text, |text| toml::remove(text, words)),
         }
     }
 

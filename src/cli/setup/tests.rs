@@ -3,7 +3,7 @@
 use super::value::same_hook;
 use super::{json, toml};
 
-const WANTED: &str = r#"{"servers": {"contexture": {"command": "/c", "args": ["mcp"]}}, "hooks": {
+const WANTED: &str = r#"{"servers": {"contexture": {"command": "/c/contexture", "args": ["mcp"]}}, "hooks": {
     "Start": [{"hooks": [{"type": "command", "command": "/b/contexture hook x Start"}]}]}}"#;
 
 /// Checks that adding the entries turns `before` into `expected`, that nothing is missing then, and
@@ -32,7 +32,7 @@ fn removed(text: &str) -> String {
 
 const SERVERS: &str = r#""servers": {
     "contexture": {
-      "command": "/c",
+      "command": "/c/contexture",
       "args": [
         "mcp"
       ]
@@ -88,17 +88,20 @@ fn comments_order_and_line_ends_stay() {
 
 #[test]
 fn what_differs_is_corrected_and_what_users_added_stays() {
-    let before = r#"{"servers": {"contexture": {"command": "/old", "args": ["mcp"], "env": {"K": "v"}}},
+    let before = r#"{"servers": {"contexture": {"command": "/old/contexture", "args": ["mcp"], "env": {"K": "v"}}},
         "hooks": {"Start": [{"matcher": "", "hooks": [{"command": "mine"},
             {"command": "'/old place/contexture' hook x Start", "timeout": 1}]}], "End": []}}"#;
     let edit = json::add(before, WANTED).unwrap();
     let after = edit.apply(before).unwrap();
-    let expected = before.replace("\"/old\"", "\"/c\"");
+    let expected = before.replace("\"/old/contexture\"", "\"/c/contexture\"");
     let expected = expected.replace("'/old place/contexture' hook", "/b/contexture hook");
     assert_eq!(after, expected);
     assert!(!edit.only_adds());
     let shown = edit.shown(before, |_| false);
-    assert!(shown.contains("+\"/c\"") && !shown.contains("old") && !shown.contains('K'), "{shown}");
+    assert!(
+        shown.contains("+\"/c/contexture\"") && !shown.contains("old") && !shown.contains('K'),
+        "{shown}"
+    );
     let left = r#"{
         "hooks": {"Start": [{"matcher": "", "hooks": [{"command": "mine"}]}], "End": []}}"#;
     assert_eq!(removed(&after), left);
@@ -116,6 +119,28 @@ fn hooks_of_other_programs_are_not_ours() {
         ("/a/ctx hook x E", "/b/ctx hook x E", true),
     ] {
         assert_eq!(same_hook(one, other), expected, "{one} {other}");
+    }
+}
+
+#[test]
+fn an_entry_of_another_program_stays_and_gets_nothing_of_ours() {
+    let words = ["/b/contexture", "mcp"].map(str::to_owned);
+    for entry in [
+        r#"{"command": "uvx", "args": ["other", "mcp"], "env": {"K": "v"}}"#,
+        r#"{"command": "/b/contexture", "args": ["serve"]}"#,
+        r#"{"type": "http", "url": "http://localhost/mcp", "headers": {"Authorization": "v"}}"#,
+        "{}",
+    ] {
+        let text = format!("{{\"servers\":\n{{\"contexture\": {entry}}}}}");
+        let wrong = json::add(&text, WANTED).unwrap_err();
+        assert!(wrong.contains("line 2: the entry contexture starts another program"), "{wrong}");
+        assert_eq!(removed(&text), text);
+    }
+    for entry in ["command = \"uvx\"\nargs = [\"mcp\"]", "url = \"http://localhost/mcp\"", ""] {
+        let text = format!("[mcp_servers.contexture]\n{entry}\nenv = {{ K = \"v\" }}\n");
+        let wrong = toml::add(&text, &words).unwrap_err();
+        assert!(wrong.contains("starts another program"), "{wrong}");
+        assert!(toml::remove(&text, &words).unwrap().is_empty());
     }
 }
 
@@ -149,7 +174,7 @@ fn tables_are_added_and_taken_out() {
         assert!(after.starts_with(before) && after.ends_with(block), "{after}");
         assert!(edit.only_adds());
         assert!(toml::add(&after, &words).unwrap().is_empty());
-        let left = toml::remove(&after).unwrap().apply(&after).unwrap();
+        let left = toml::remove(&after, &words).unwrap().apply(&after).unwrap();
         assert_eq!(left.trim_end(), before.trim_end());
         assert_eq!(toml::command(&after).unwrap().unwrap(), words);
     }
@@ -159,11 +184,11 @@ fn tables_are_added_and_taken_out() {
 #[test]
 fn a_table_is_corrected_and_keeps_what_users_added() {
     let words = ["/b/contexture", "mcp"].map(str::to_owned);
-    let before = "[mcp_servers.contexture]\ncommand = \"/old\" # here\nargs = [\"mcp\"]\nenv = { K = \"v\" }\n\
+    let before = "[mcp_servers.contexture]\ncommand = \"/old/contexture\" # here\nargs = [\"mcp\"]\nenv = { K = \"v\" }\n\
         [mcp_servers.contexture.tools.read]\napproval_mode = \"approve\"\n[z]\nk = 1\n";
     let after = toml::add(before, &words).unwrap().apply(before).unwrap();
     assert!(after.contains("/b/contexture") && after.contains("env = { K = \"v\" }"), "{after}");
-    assert_eq!(toml::remove(&after).unwrap().apply(&after).unwrap(), "[z]\nk = 1\n");
+    assert_eq!(toml::remove(&after, &words).unwrap().apply(&after).unwrap(), "[z]\nk = 1\n");
     for text in ["a = ", "mcp_servers = { a = {} }\n", "mcp_servers = 7\n"] {
         assert!(toml::add(text, &words).is_err(), "{text}");
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml_edit::{Array, Document, DocumentMut, Item, Table, TableLike};
 
 use super::edit::Edit;
-use super::value::ENTRY;
+use super::value::{ENTRY, TAKEN, same_server};
 
 const SERVERS: &str = "mcp_servers";
 
@@ -22,12 +22,11 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
         return Err("the command is empty".to_owned());
     };
     if let Some(entry) = entry(&mut document) {
-        let same_args = |have: &Array| {
-            have.iter().map(|it| it.as_str()).eq(args.iter().map(|it| Some(it.as_str())))
-        };
-        let is_same = entry.get("command").and_then(Item::as_str) == Some(program)
-            && entry.get("args").and_then(Item::as_array).is_some_and(same_args);
-        if !is_same {
+        let have = words_of(entry);
+        if !same_server(&have, words) {
+            return Err(format!("{SERVERS}: {TAKEN}"));
+        }
+        if have != words {
             entry.insert("command", toml_edit::value(program));
             entry.insert("args", toml_edit::value(args.iter().collect::<Array>()));
         }
@@ -40,13 +39,13 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
     Ok(Edit::between(text, &new))
 }
 
-/// Returns the edit that removes the entry.
+/// Returns the edit that removes the entry, unless it is another program's than that of `words`.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
-pub(super) fn remove(text: &str) -> Result<Edit, String> {
+pub(super) fn remove(text: &str, words: &[String]) -> Result<Edit, String> {
     let mut document = parse(text)?;
-    if entry(&mut document).is_none() {
+    if !entry(&mut document).is_some_and(|entry| same_server(&words_of(entry), words)) {
         return Ok(Edit::default());
     }
     let mut is_empty = false;
@@ -97,11 +96,16 @@ fn same_values(one: &str, other: &str) -> bool {
 /// The reason in words, if the text does not parse.
 pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
     let mut document = parse(text)?;
-    let Some(entry) = entry(&mut document) else { return Ok(None) };
-    let program = entry.get("command").and_then(Item::as_str).map(str::to_owned);
+    let words = entry(&mut document).map(|entry| words_of(entry));
+    Ok(words.filter(|words| !words.is_empty()))
+}
+
+/// Returns the words of the command that an entry has; empty if it has none.
+fn words_of(entry: &dyn TableLike) -> Vec<String> {
+    let Some(program) = entry.get("command").and_then(Item::as_str) else { return Vec::new() };
     let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
     let args = args.filter_map(|arg| arg.as_str().map(str::to_owned));
-    Ok(program.map(|program| std::iter::once(program).chain(args).collect()))
+    std::iter::once(program.to_owned()).chain(args).collect()
 }
 
 /// Returns whether `text`, Codex's configuration, says that Codex trusts a hook in the file with

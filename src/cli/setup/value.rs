@@ -7,8 +7,12 @@ use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 
 /// Name of the entry for Contexture's server. The entry is removed as a whole, even if the user has
-/// added to it.
+/// added to it. An entry of this name that does not start our server is another program's.
 pub(super) const ENTRY: &str = "contexture";
+
+/// Why no entry is added in the place of another program's.
+pub(super) const TAKEN: &str = "the entry contexture starts another program, or connects to a server; \
+                                rename or remove it first";
 
 /// A part to add to an object or an array.
 pub(super) enum Child<'v, 'a> {
@@ -110,21 +114,48 @@ pub(super) fn command<'v>(hook: &'v Value<'_>) -> Option<(&'v str, Range<usize>)
 /// installed.
 pub(super) fn same_hook(one: &str, other: &str) -> bool {
     match (hook_of(one), hook_of(other)) {
-        (Some((a, one)), Some((b, other))) => {
-            one == other && (a == b || [a, b].iter().all(|it| it.contains(ENTRY)))
-        }
+        (Some((a, one)), Some((b, other))) => one == other && same_program(a, b),
         _ => false,
     }
 }
 
-/// Splits the command of a hook into the name of the program and the rest: the agent and the event.
+/// Returns the words of the command that an entry of a server has; empty if it has none.
+pub(super) fn server_words(entry: &Value<'_>) -> Vec<String> {
+    let Some(entry) = entry.as_object() else { return Vec::new() };
+    let value = |name: &str| entry.get(name).map(|it| strings(&it.value));
+    value("command").into_iter().chain(value("args")).flatten().collect()
+}
+
+/// Returns all strings in an array, or just the string if `value` is a string; empty for any other
+/// value.
+fn strings(value: &Value<'_>) -> Vec<String> {
+    match value {
+        Value::StringLit(text) => vec![text.value.to_string()],
+        Value::Array(all) => all.elements.iter().flat_map(strings).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns whether two commands start the same server, wherever the program is installed.
+pub(super) fn same_server(one: &[String], other: &[String]) -> bool {
+    let [Some(a), Some(b)] = [one, other].map(<[String]>::first) else { return false };
+    one.last() == other.last() && same_program(a, b)
+}
+
+/// Returns whether two paths lead to our program, as their names tell.
+fn same_program(one: &str, other: &str) -> bool {
+    let name = |path| Path::new(path).file_name().map(|name| name.to_string_lossy());
+    let (Some(a), Some(b)) = (name(one), name(other)) else { return false };
+    a == b || [a, b].iter().all(|it| it.contains(ENTRY))
+}
+
+/// Splits the command of a hook into the path of the program and the rest: the agent and the event.
 /// Returns `None` if `command` runs no hook.
-fn hook_of(command: &str) -> Option<(String, &str)> {
+fn hook_of(command: &str) -> Option<(&str, &str)> {
     let (program, hook) = command.trim().rsplit_once(" hook ")?;
     let path = match program.strip_prefix('\'') {
         Some(rest) => rest.split('\'').next()?,
         None => program.split(' ').next()?,
     };
-    let name = Path::new(path).file_name()?.to_string_lossy().into_owned();
-    Some((name, hook))
+    Some((path, hook))
 }
