@@ -94,8 +94,9 @@ fn passes(names: &Names, request: &Request) -> Result<Option<Embedder>, Refused>
         return Err(refusal(StatusCode::BAD_REQUEST, advice));
     }
     if !only(headers, &header::HOST).is_some_and(|host| names.is_host(host)) {
-        let advice = "this server has another name; if a tunnel, a container or another system leads \
-                      here, start the dashboard with --public-url and the address in your browser";
+        let advice = "this server has another name: name 127.0.0.1 and its port as the host; if a \
+                      tunnel, a container or another system leads to a dashboard, start that with \
+                      --public-url and the address in your browser";
         return Err(refusal(StatusCode::FORBIDDEN, advice));
     }
     let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
@@ -120,7 +121,7 @@ fn passes(names: &Names, request: &Request) -> Result<Option<Embedder>, Refused>
 }
 
 /// Returns the text of a header that a request has exactly once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?

@@ -36,7 +36,9 @@ pub(crate) async fn serve(
     let _ = serving.with_graceful_shutdown(ending.cancelled_owned()).await;
 }
 
-/// Returns the token of a request, which has the form `Authorization: Bearer TOKEN`.
+/// Returns the token of a request, which has the form `Authorization: Bearer TOKEN`, once. The case
+/// of the scheme does not count.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
+    let (scheme, token) = gate::only(headers, &header::AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start_matches(' ').as_bytes())
 }

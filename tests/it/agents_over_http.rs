@@ -41,7 +41,7 @@ impl Site {
         BufReader::new(stream)
     }
 
-    fn send(&self, request: &str) -> (u16, String) {
+    pub(crate) fn send(&self, request: &str) -> (u16, String) {
         let mut answer = String::new();
         self.open(request).read_to_string(&mut answer).unwrap();
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
@@ -85,7 +85,7 @@ impl Site {
     }
 
     /// Begins a session of an earlier version. Returns the headers of its requests.
-    fn session(&self, query: &str) -> String {
+    pub(crate) fn session(&self, query: &str) -> String {
         let (status, begun) = self.post(query, &self.honest(), &greeting());
         assert_eq!(status, 200, "{begun}");
         let begun = begun.to_lowercase();
@@ -229,6 +229,14 @@ fn nobody_without_the_token_and_no_web_page_gets_in() {
         (format!("Host: evil.example:{port}\r\nAuthorization: Bearer {token}\r\n"), 403),
         (format!("Host: 127.0.0.1:1\r\nAuthorization: Bearer {token}\r\n"), 403),
         (format!("Host: localhost:{port}\r\nAuthorization: Bearer {token}\r\n"), 200),
+        (format!("Host: {host}\r\nAuthorization: bearer {token}\r\n"), 200),
+        (format!("Host: {host}\r\nAuthorization: Basic {token}\r\n"), 401),
+        // What stands twice could be read in two ways.
+        (with("Authorization: Bearer x"), 401),
+        (with("Host: evil.example"), 403),
+        (with(&format!("Host: {host}")), 403),
+        (format!("Host: evil.example\r\n{}", site.honest()), 403),
+        (format!("Authorization: Bearer {token}\r\n"), 403),
     ] {
         let (status, answer) = site.post("", &headers, &greeting());
         assert_eq!(status, expected, "{headers}{answer}");
