@@ -1,17 +1,18 @@
 //! Many mixed calls over every transport leave nothing behind: no memory, descriptor, thread or
-//! process. Takes minutes; `CONTEXTURE_GROWTH` gives the number of calls, such as 20000. Without the
-//! variable, few calls run, and only what does not depend on their number is checked.
+//! process. Many run in `make test-all` only; of few, only what does not depend on their number is
+//! checked.
 
 use serde_json::json;
 
 use crate::agents_over_http::Site;
 use crate::support::*;
+use crate::tiers::rounds;
 
-/// The variable that sets the number of calls.
-const CALLS: &str = "CONTEXTURE_GROWTH";
+/// Number of calls in `make test-all`.
+const MANY: usize = 20_000;
 /// Calls before the first measurement, in which caches fill.
 const WARM_UP: usize = 2000;
-/// Calls without the variable.
+/// Number of calls in the quicker tiers.
 const FEW: usize = 400;
 /// How often to look, every 50 ms, whether the server has noticed that connections were closed.
 const NOTICED_IN: usize = 400;
@@ -79,8 +80,7 @@ fn many_mixed_calls_leave_nothing_behind() {
     if !cfg!(target_os = "linux") {
         return crate::skips::skipped("only Linux tells what a process holds");
     }
-    let wanted = std::env::var(CALLS).ok().and_then(|text| text.parse::<usize>().ok());
-    let calls = wanted.unwrap_or(FEW);
+    let calls = rounds(FEW, MANY);
     let (home, alone) = (Home::new(), Home::new());
     let site = Site::new(&home);
     let mut stdio = alone.stdio(&[]);
@@ -92,13 +92,20 @@ fn many_mixed_calls_leave_nothing_behind() {
             for offset in 0..4.min(count) {
                 clients.iter_mut().for_each(|client| call(client, number + offset));
                 call(stdio, number + offset);
+                let tool = ["context", "search", "explain", "nothing"][offset];
+                let params = json!({ "name": tool, "arguments": { "query": "x" } });
+                site.answer("", "tools/call", params);
             }
             clients.iter_mut().for_each(Client::close);
-            let tool = ["context", "search", "explain", "nothing"][number / 4 % 4];
-            site.answer("", "tools/call", json!({ "name": tool, "arguments": { "query": "x" } }));
+            if number % 40 == 0 {
+                let headers = site.session("");
+                let end = format!("DELETE /mcp HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+                assert!(site.send(&end).0 < 300);
+            }
         }
     };
-    let warm = if wanted.is_some() { WARM_UP } else { FEW };
+    let warm = calls.min(WARM_UP);
+    // Each number makes a call over each of four transports.
     round(0, warm / 4, &mut stdio);
     let servers = [site.server.process.pid(), lone];
     let before = servers.map(Held::by);
@@ -116,7 +123,7 @@ fn many_mixed_calls_leave_nothing_behind() {
         assert!(after.descriptors <= before.descriptors + 2, "{before:?} {after:?} {}", names(pid));
         assert!(after.children <= before.children, "{before:?} {after:?}");
         assert!(after.threads <= before.threads + 8, "{before:?} {after:?}");
-        if wanted.is_some() {
+        if calls == MANY {
             let growth = after.memory.saturating_sub(before.memory);
             assert!(growth <= MOST_GROWTH, "{before:?} {after:?}");
         }
