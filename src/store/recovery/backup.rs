@@ -50,9 +50,20 @@ pub(crate) fn write_automatic(files: &Files, now: i64, kept: usize) -> Result<Ba
     if !is_due(files, now) {
         return write(files, LATEST);
     }
+    drop_drafts(files);
     let backup = write(files, &format!("contexture-{}.db", stamp()))?;
     drop_old(&days(files), kept);
     Ok(backup)
+}
+
+/// Removes what is left of backups of days that a kill has interrupted.
+fn drop_drafts(files: &Files) {
+    let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
+    let is_draft = |name: &str| name.starts_with("contexture-") && name.contains(".db.new");
+    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_draft)) {
+        // What cannot be removed now, the next backup removes.
+        let _ = remove(&entry.path());
+    }
 }
 
 /// Writes a backup that the user asked for. Replaces the previous backup of this kind.

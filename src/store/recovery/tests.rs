@@ -434,6 +434,11 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     let mut model = Model { next_item: 1, ..Model::default() };
     assert!(backup::is_due(&files, 0));
     let now = jiff::Timestamp::now().as_second();
+    // A backup of an earlier day was killed.
+    let left = ["", "-journal"]
+        .map(|end| files.backups().join(format!("contexture-2020-01-01T000000Z.db.new{end}")));
+    fs::create_dir_all(files.backups()).unwrap();
+    left.iter().for_each(|path| fs::write(path, "x").unwrap());
     for number in 5..15 {
         model.burst(&mut store, number);
         let made = backup::write_automatic(&files, now + 2 * DAY, 3).unwrap();
@@ -446,6 +451,7 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     }
     let backups = backup::list(&files);
     assert_eq!(backups.len(), 3, "{backups:?}");
+    assert!(!left.iter().any(|path| path.exists()));
     let last = backups.last().unwrap().clone();
     for _ in 0..2 {
         let latest = backup::write_automatic(&files, last.at + 3600, 3).unwrap();
