@@ -1,10 +1,21 @@
-//! Reads the sessions in OpenCode's database, which is only opened for reading.
+//! Reads the sessions in OpenCode's database, which is only opened for reading. Another program made
+//! it, so what its schema says is not carried out: views and triggers are off, and a query that takes
+//! too long ends.
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
+
+/// Maximum size of a text in the database, and of a session that is read from it, in bytes.
+const LARGEST_TEXT: i32 = 256 << 20;
+/// Number of steps of a query between two checks of how many it has taken.
+const STEPS: i32 = 1 << 20;
+/// Maximum number of these checks. A session of 100,000 parts needs about three.
+const MOST_CHECKS: u32 = 1 << 8;
 
 /// Returns the ids of the sessions in the database at `path`, the oldest first.
 pub(crate) fn ids(path: &Path) -> Result<Vec<String>, StoreError> {
@@ -29,8 +40,65 @@ pub(crate) fn export(path: &Path, id: &str) -> Result<Option<String>, StoreError
 
 fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    for (setting, is_on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+    ] {
+        db.set_db_config(setting, is_on)?;
+    }
+    db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_TEXT)?;
+    let mut checks = 0;
+    let is_over = move || {
+        checks += 1;
+        checks > MOST_CHECKS
+    };
+    db.progress_handler(STEPS, Some(is_over))?;
     let mut statement = db.prepare(sql)?;
     let rows = statement.query_map(values, |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: &str = "SELECT 'a' id, 'a' session_id, 'a' message_id, '{}' data, '/p' directory,
+        NULL parent_id, 't' title, NULL revert, 1 time_created";
+
+    /// Makes a database in which each of the three tables is what `made` says.
+    fn database(made: &dyn Fn(&str) -> String) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let sql: String = ["session", "message", "part"].map(made).concat();
+        Connection::open(file.path()).unwrap().execute_batch(&sql).unwrap();
+        file
+    }
+
+    #[test]
+    fn sessions_are_read_from_tables_only() {
+        let tables = database(&|name| format!("CREATE TABLE {name} AS {ROW};"));
+        assert_eq!(ids(tables.path()).unwrap(), ["a"]);
+        assert!(export(tables.path(), "a").unwrap().unwrap().contains("\"title\":\"t\""));
+        // A view could go on for ever.
+        let views = database(&|name| {
+            let endless = format!("WITH r AS ({ROW} UNION ALL SELECT * FROM r)");
+            format!("CREATE VIEW {name} AS {endless} SELECT * FROM r;")
+        });
+        assert!(ids(views.path()).is_err());
+        assert!(export(views.path(), "a").is_err());
+    }
+
+    #[test]
+    fn a_query_that_takes_too_long_ends() {
+        // For each message, the query looks at every part.
+        let file = database(&|name| {
+            let last = if name == "session" { 1 } else { 200_000 };
+            let n = format!("WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {last})");
+            format!("CREATE TABLE {name} AS {n} {ROW} FROM n;")
+        });
+        assert_eq!(ids(file.path()).unwrap(), ["a"]);
+        assert!(export(file.path(), "a").is_err());
+    }
 }
