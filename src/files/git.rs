@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Settings that override those of the project, each of which could run a program. Filters and
-/// conversions of texts cannot be named here; `git` passes options against the latter, and nothing
-/// reads the work tree.
+use crate::system::limit_memory;
+
+/// Settings that override those of the project, each of which could run a program, or name a file
+/// such as `/dev/zero` for Git to read. Filters and conversions of texts cannot be named here; `git`
+/// passes options against the latter, and nothing reads the work tree.
 const INERT: &[&str] = &[
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -22,15 +24,20 @@ const INERT: &[&str] = &[
     "core.alternateRefsCommand=true",
     "core.attributesFile=/dev/null",
     "credential.helper=",
+    "diff.orderFile=/dev/null",
     "gpg.program=false",
     "log.showSignature=false",
     "log.mailmap=false",
+    "mailmap.file=/dev/null",
+    "mailmap.blob=",
     "protocol.allow=never",
     "submodule.recurse=false",
     "uploadpack.packObjectsHook=",
 ];
 /// Time between two checks of whether Git has ended.
 const STEP: Duration = Duration::from_millis(2);
+/// Maximum memory for the data of Git, in bytes. A repository can make Git read an endless file.
+const MAX_MEMORY: u64 = 2 << 30;
 /// Maximum length of what Git may print. More is no answer.
 const MAX_OUTPUT: u64 = 256 << 20;
 
@@ -58,6 +65,7 @@ pub(super) fn run(
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
+    limit_memory(&child, MAX_MEMORY);
     let output = child.stdout.take()?;
     let reader = thread::spawn(move || {
         let mut text = Vec::new();

@@ -158,7 +158,8 @@ mod tests {
              [diff \"evil\"]\n\tcommand = {program}\n\ttextconv = {program}\n\
              [filter \"evil\"]\n\tclean = {program}\n\tsmudge = {program}\n\tprocess = {program}\n\trequired = true\n\
              [alias]\n\tlog = !{program}\n\tdiff = !{program}\n[pager]\n\tlog = {program}\n\tdiff = {program}\n\
-             [gpg]\n\tprogram = {program}\n[log]\n\tshowSignature = true\n\
+             [gpg]\n\tprogram = {program}\n[log]\n\tshowSignature = true\n\tmailmap = true\n\
+             [diff]\n\torderFile = /dev/zero\n[mailmap]\n\tfile = /dev/zero\n\
              [credential]\n\thelper = !{program}\n[safe]\n\tdirectory = *\n",
             included.display(),
             elsewhere = temp.path().join("elsewhere").display()

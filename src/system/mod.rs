@@ -1,5 +1,6 @@
 //! The code that differs between operating systems: it keeps hold of files, notices that a peer
-//! has gone, finds out who owns a connection, and whether a process is stopped. `linux` uses what only Linux has; `portable`
+//! has gone, finds out who owns a connection and whether a process is stopped, and limits the memory of
+//! one. `linux` uses what only Linux has; `portable`
 //! works on any Unix, and `--cfg portable` selects it on Linux, too. Knows nothing about its
 //! callers.
 
@@ -24,6 +25,7 @@ use portable as here;
 pub(crate) use here::held::{Held, keeps_inside};
 #[cfg(feature = "cli")]
 pub(crate) use here::is_stopped;
+pub(crate) use here::limit_memory;
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
 
@@ -47,6 +49,23 @@ fn names_in(folder: impl AsFd, limit: usize) -> io::Result<Vec<String>> {
     let names = entries.filter_map(Result::ok);
     let names = names.filter_map(|entry| Some(entry.file_name().to_str().ok()?.to_owned()));
     Ok(names.filter(|name| name != "." && name != "..").take(limit).collect())
+}
+
+#[cfg(all(test, target_os = "linux", not(portable)))]
+mod tests {
+    #[test]
+    fn a_program_takes_no_more_memory_than_it_may() {
+        let mut command = std::process::Command::new("cat");
+        command.stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        super::limit_memory(&child, 12_345_678);
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        let line = limits.lines().find(|line| line.starts_with("Max data size")).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words[3..5], ["12345678", "12345678"]);
+    }
 }
 
 #[cfg(test)]

@@ -624,6 +624,7 @@ Each is (NAME . PRIMITIVES).")
                     script script script)
             (format "[diff]\n\texternal = %s\n\tsubmodule = diff\n[diff \"evil\"]\n\ttextconv = %s\n\tcommand = %s\n"
                     script script script)
+            "[diff]\n\torderFile = /dev/zero\n[mailmap]\n\tfile = /dev/zero\n[log]\n\tmailmap = true\n"
             (format "[log]\n\tshowSignature = true\n[gpg]\n\tprogram = %s\n" script)
             (format "[remote \"o\"]\n\turl = %s\n\tuploadpack = %s\n\tpromisor = true\n"
                     (expand-file-name "../elsewhere") script)
@@ -693,7 +694,7 @@ Each is (NAME . PRIMITIVES).")
        ;; The traps work.
        (dolist (command (list '("--work-tree=." "status") '("--work-tree=sub" "--git-dir=sub/.git" "status")
                               (list "-c" "core.fsmonitor=" "-c" "diff.external=" "-c" "diff.submodule=short"
-                                    "show" "--no-ext-diff" "--no-textconv" commit)))
+                                    "-c" "diff.orderFile=/dev/null" "-c" "log.mailmap=false" "show" "--no-ext-diff" "--no-textconv" commit)))
          (apply #'call-process "git" nil nil nil command)
          (should (equal (list command (file-exists-p trace)) (list command t)))
          (delete-file trace))))))

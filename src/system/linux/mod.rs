@@ -4,6 +4,18 @@ pub(super) mod held;
 #[cfg(feature = "server")]
 pub(super) mod peers;
 
+use std::process::Child;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+/// Limits the memory that a program may take for its data, in bytes. Files that it maps for reading
+/// do not count.
+pub(crate) fn limit_memory(child: &Child, bytes: u64) {
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    // A program that has just ended needs no limit.
+    let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, limit);
+}
+
 /// Returns whether a process is stopped, as by `kill -STOP`; false if that cannot be found out.
 #[cfg(feature = "cli")]
 pub(crate) fn is_stopped(pid: u32) -> bool {
