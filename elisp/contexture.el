@@ -743,11 +743,13 @@ no program.  Users' hooks do not run, and no file of the project is looked at."
 
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
-Git then runs no program that the repository names, and takes ROOT for the
-folder of its files, which the repository could say is another.  ROOT is a name
-on the machine where Git runs."
+Git then runs no program that the repository names, reads no file such as
+/dev/zero that it names, and takes ROOT for the folder of its files, which the
+repository could say is another.  ROOT is a name on the machine where Git runs."
   (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root))
         "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"
+        "-c" "core.attributesFile=/dev/null" "-c" "diff.orderFile=/dev/null"
+        "-c" "mailmap.file=/dev/null" "-c" "mailmap.blob=" "-c" "log.mailmap=false"
         ;; Git would run the program that checks signatures.
         "-c" "log.showSignature=false"
         ;; Git cannot search in submodules and in new files at once.
@@ -1946,12 +1948,13 @@ THEN is as in `contexture--add'."
 
 (defconst contexture--secret-names
   '("*.age" "*.asc" "*.gpg" "*.jks" "*.kdb" "*.kdbx" "*.key" "*.keystore" "*.p12" "*.p8"
-    "*.pem" "*.pfx" "*.pgp" "*.ppk" ".dockercfg" ".env" ".env.*" ".envrc"
-    ".git-credentials" ".htpasswd" ".my.cnf" ".npmrc" ".pgpass" ".pypirc" ".vault-token"
+    "*.pem" "*.pfx" "*.pgp" "*.ppk" "*.tfvars" "*_dsa" "*_ecdsa" "*_ed25519" "*_rsa" ".boto"
+    ".dockercfg" ".env" ".env.*" ".envrc" ".git-credentials" ".htpasswd" ".my.cnf"
+    ".mylogin.cnf" ".npmrc" ".pgpass" ".pypirc" ".s3cfg" ".terraformrc" ".vault-token"
     ".yarnrc.yml" "_netrc" "application_default_credentials.json" "authinfo" "credentials"
-    "credentials.*" "id_dsa" "id_ecdsa" "id_ed25519" "id_rsa" "kubeconfig" "netrc"
+    "credentials.*" "kubeconfig" "local.settings.json" "netrc"
     "secrets.json" "secrets.toml" "secrets.yaml" "secrets.yml" "service-account*"
-    "terraform.tfstate" "terraform.tfstate.*" "terraform.tfvars")
+    "terraform.tfstate" "terraform.tfstate.*")
   "Globs for names of files that usually hold passwords, keys or tokens.
 They are in lower case; a star is only at the beginning or the end.  The
 server has the same lists.")

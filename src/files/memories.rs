@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::read::load;
 use super::{Beneath, FileError};
 use crate::whole_file;
 
@@ -99,8 +100,7 @@ pub(crate) fn write_memory(
             // The same text needs no second file.
             Ok(about)
                 if about.is_file()
-                    && about.len() <= LARGEST
-                    && fs::read_to_string(&path)
+                    && load(&path, LARGEST)
                         .is_ok_and(|old| body(&old).trim() == content.trim()) =>
             {
                 return Ok(path);

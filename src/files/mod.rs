@@ -54,7 +54,7 @@ pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read};
 pub(crate) use recording::{
     AIDER, LARGEST_RECORDING, MOST_RECORDINGS, Recording, opencode_session, project_of_history,
-    recordings,
+    recordings, whole_recording,
 };
 pub(crate) use refresh::{
     Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 
 use super::FileError;
-use super::read::{open, refused, size_of_regular};
+use super::read::{DEFAULT_MAX_FILE_BYTES, load, open, refused, size_of_regular};
 
 /// Maximum size of a recording in bytes.
 pub(crate) const LARGEST_RECORDING: u64 = 4 << 30;
+/// Maximum size in bytes of a recording that is read as a whole: one with several sessions in a
+/// file, or one that several files hold.
+pub(crate) const LARGEST_WHOLE: u64 = 256 << 20;
 /// Maximum number of files that are taken from one folder and the folders in it.
 pub(crate) const MOST_RECORDINGS: usize = 20_000;
 /// Maximum depth of folders that are searched for recordings.
@@ -156,7 +159,7 @@ pub(crate) fn project_of_history(path: &Path) -> Option<PathBuf> {
         return folder.parent().map(Path::to_owned);
     }
     if let Some(chats) = folder("chats") {
-        let noted = std::fs::read_to_string(chats.parent()?.join(".project_root")).ok()?;
+        let noted = load(&chats.parent()?.join(".project_root"), DEFAULT_MAX_FILE_BYTES).ok()?;
         return Some(PathBuf::from(noted.trim()));
     }
     let project = folder("agent-transcripts")?.parent()?.file_name()?.to_str()?;
@@ -192,33 +195,59 @@ fn undashed(folder: &Path, name: &str, left: &mut usize) -> Option<PathBuf> {
     None
 }
 
+/// Reads a whole recording that holds several sessions.
+///
+/// # Errors
+/// Same as [`read`](super::read()).
+pub(crate) fn whole_recording(path: &Path) -> Result<String, FileError> {
+    load(path, LARGEST_WHOLE)
+}
+
 /// Returns as an export the session of OpenCode whose facts are in the file `path`, with the
 /// messages and their parts, which OpenCode keeps in other files; `None` if the file holds no such
-/// facts.
-pub(crate) fn opencode_session(path: &Path) -> Option<String> {
+/// facts. Leaves out what cannot be read.
+///
+/// # Errors
+/// [`FileError::TooLarge`] if the files together are.
+pub(crate) fn opencode_session(path: &Path) -> Result<Option<String>, FileError> {
+    let Some((messages, parts)) = opencode_folders(path) else { return Ok(None) };
+    let mut bytes = 0;
+    let mut text = |file: &Path| match load(file, LARGEST_WHOLE - bytes) {
+        Ok(text) => {
+            bytes += text.len() as u64;
+            Ok(Some(text))
+        }
+        Err(FileError::TooLarge { bytes: more, .. }) => Err(FileError::TooLarge {
+            path: path.to_owned(),
+            bytes: bytes.saturating_add(more),
+            limit: LARGEST_WHOLE,
+        }),
+        Err(_) => Ok(None),
+    };
+    let Some(info) = text(path)? else { return Ok(None) };
+    let mut all = Vec::new();
+    for message in json_files(&messages) {
+        let Some(info) = text(&message)? else { continue };
+        let files = json_files(&parts.join(message.file_stem().unwrap_or_default()));
+        let parts = files.iter().map(|part| text(part)).filter_map(Result::transpose);
+        let parts = parts.collect::<Result<Vec<_>, _>>()?.join(",");
+        all.push(format!("{{\"info\":{info},\"parts\":[{parts}]}}"));
+    }
+    Ok(Some(format!("{{\"info\":{info},\"messages\":[{}]}}", all.join(","))))
+}
+
+/// Returns the folders of the messages and of their parts that belong to the session of OpenCode in
+/// the file `path`; `None` if the file is at another place.
+fn opencode_folders(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let id = path.file_stem()?.to_str()?;
     let parent = path.parent()?;
     // Before August 2025, all was below `session`, and the facts in `session/info`.
-    let (messages, parts) = match parent.ends_with("session/info") {
-        true => {
-            let all = parent.parent()?;
-            (all.join("message").join(id), all.join("part").join(id))
-        }
-        false => {
-            let all = parent.parent().filter(|it| it.ends_with("storage/session"))?.parent()?;
-            (all.join("message").join(id), all.join("part"))
-        }
-    };
-    let info = std::fs::read_to_string(path).ok()?;
-    let all = json_files(&messages).into_iter().map(|message| {
-        let parts = parts.join(message.file_stem().unwrap_or_default());
-        let info = std::fs::read_to_string(&message).unwrap_or_default();
-        let parts = json_files(&parts).into_iter();
-        let parts: Vec<String> = parts.filter_map(|it| std::fs::read_to_string(it).ok()).collect();
-        format!("{{\"info\":{info},\"parts\":[{}]}}", parts.join(","))
-    });
-    let all = all.collect::<Vec<_>>().join(",");
-    Some(format!("{{\"info\":{info},\"messages\":[{all}]}}"))
+    if parent.ends_with("session/info") {
+        let all = parent.parent()?;
+        return Some((all.join("message").join(id), all.join("part").join(id)));
+    }
+    let all = parent.parent().filter(|it| it.ends_with("storage/session"))?.parent()?;
+    Some((all.join("message").join(id), all.join("part")))
 }
 
 /// Returns the JSON files in a folder, sorted by name, which is their age.
@@ -249,6 +278,32 @@ mod tests {
         assert_eq!(rest, "three\n");
         std::fs::write(&path, "one\ntoo\nthree\n").unwrap();
         assert_ne!(Recording::open(&path).unwrap().ends(8).unwrap(), ends);
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_a_session_in_several_files_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join("storage").join(name);
+        for (name, text) in [
+            ("session/p/ses_1.json", "{\"id\":1}"),
+            ("message/ses_1/msg_1.json", "{\"id\":2}"),
+            ("part/msg_1/a.json", "{\"id\":3}"),
+            ("chats/chats/s.json", "{}"),
+        ] {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+        }
+        for pipe in ["message/ses_1/msg_2.json", "part/msg_1/b.json", "chats/.project_root"] {
+            crate::system::make_fifo(at(pipe));
+        }
+        std::os::unix::fs::symlink("/dev/zero", at("part/msg_1/c.json")).unwrap();
+        let session = at("session/p/ses_1.json");
+        let expected = r#"{"info":{"id":1},"messages":[{"info":{"id":2},"parts":[{"id":3}]}]}"#;
+        assert_eq!(opencode_session(&session).unwrap().as_deref(), Some(expected));
+        assert_eq!(project_of_history(&at("chats/chats/s.json")), None);
+        let large = File::create(at("part/msg_1/d.json")).unwrap();
+        large.set_len(LARGEST_WHOLE).unwrap();
+        assert_eq!(opencode_session(&session).unwrap_err().kind(), "file-too-large");
     }
 
     #[test]

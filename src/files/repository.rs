@@ -3,12 +3,12 @@
 //! untrusted: files of Git are only read.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::identity::address;
 use super::path::absolute;
 use super::project_root;
+use super::read::load;
 
 /// Maximum size of a file of Git that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -90,10 +90,7 @@ fn has_branch(root: &Path, name: &str) -> bool {
 
 /// Returns the text of a small regular file.
 fn text(path: &Path) -> Option<String> {
-    let is_small = fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
-    let mut text = String::new();
-    let file = fs::File::open(path).ok().filter(|_| is_small)?;
-    file.take(LARGEST).read_to_string(&mut text).ok().map(|_| text)
+    load(path, LARGEST).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::Sender;
 
 use contexture::internals::server::Server;
+use serde_json::json;
 
 use crate::others::{Near, holding, run, until_begun};
 use crate::skips::skipped;
@@ -73,6 +74,56 @@ fn every_reason_not_to_read_a_file_is_an_error_of_its_own() {
     check("/ssh:host:/x", "", "not-local", "another machine");
     client.ok("add-file", &at(&large, ":max-file-bytes 2000000 :brief t"));
     assert_eq!(client.ok("list-items", "(:count-only t)")["count"], 1);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_any_file_of_a_project_stops_nobody() {
+    for pipe in [
+        ".git",
+        ".git/HEAD",
+        ".git/commondir",
+        ".git/config",
+        ".git/info/exclude",
+        ".git/packed-refs",
+        ".git/worktrees/w/gitdir",
+        ".gitignore",
+        ".ignore",
+        ".projectile",
+        ".contexture/memories/a.md",
+        ".contexture/templates/a.md",
+        "a.rs",
+    ] {
+        let home = Home::new();
+        let root = home.file("p");
+        let path = root.join(pipe);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        make_fifo(&path);
+        home.write("p/b.rs", "fn b() {}\n");
+        let recorded = json!({ "type": "user", "uuid": "1", "sessionId": "s", "cwd": root,
+            "message": { "role": "user", "content": "hello" } });
+        let recording = home.write("s.jsonl", format!("{recorded}\n"));
+        let (root, file) = (quoted(root.to_str().unwrap()), quoted(path.to_str().unwrap()));
+        // A worktree that is gone belongs to a repository beside it.
+        let gone = quoted(home.file("gone").to_str().unwrap());
+        let mut client = home.ephemeral(&[]);
+        for (method, params) in [
+            ("open-layers", format!(":root {root} :filename {file}")),
+            ("add-file", format!(":path {file} :brief t")),
+            ("add-tree", format!(":path {root}")),
+            ("refresh-items", String::new()),
+            ("repo-map", format!(":project {root}")),
+            ("import-sessions", format!(":paths ({}) :project {root}", quoted(&recording))),
+            ("list-sessions", format!(":project {root}")),
+            ("list-sessions", format!(":project {gone}")),
+            ("list-memories", format!(":project {root}")),
+            ("list-templates", format!(":project {root}")),
+            ("trust-project", format!(":project {root}")),
+        ] {
+            // Whether it fails depends on the file; it must answer.
+            let _ = client.call(method, &format!("({params})"));
+        }
+        client.ok("ping", "nil");
+    }
 }
 
 #[test]

@@ -258,6 +258,27 @@ fn no_path_is_shown_as_it_is() {
     assert!(wrong.is_empty(), "use visible_path in {wrong:?}");
 }
 
+/// Modules that open files of the program or of the user, not files that others name: their own state
+/// and configuration, and what the user names on the command line.
+const OPENERS: [&str; 7] = ["cli", "config", "provider", "store", "sync", "system", "whole_file"];
+
+/// A file that others name may be a pipe, a device or endless. One function opens it, which waits for
+/// nothing and reads no more than it was told to.
+#[test]
+fn files_that_others_name_are_opened_in_one_place() {
+    let ways = ["fs::read(", "read_to_string(", "File::open(", "OpenOptions::new("];
+    let names = ["src/server/auth.rs", "crates/map/src/kept.rs"];
+    let opens =
+        |source: &Source| source.code().any(|line| ways.iter().any(|way| line.contains(way)));
+    let is_named = |source: &Source| names.contains(&&*source.name);
+    let others = |source: &Source| !OPENERS.contains(&source.module()) && !is_named(source);
+    let all = sources();
+    let wrong: Vec<_> =
+        all.iter().filter(|it| others(it) && opens(it)).map(|it| &it.name).collect();
+    assert!(wrong.is_empty(), "use files::load in {wrong:?}");
+    assert!(all.iter().filter(|it| is_named(it)).all(opens), "{names:?}");
+}
+
 #[test]
 fn modules_name_only_what_they_may() {
     let mut wrong = Vec::new();

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::read::{check_size, load, size_of_regular};
 use super::super::{Beneath, FileError};
 
 /// Ignore files of a folder.
@@ -27,6 +28,29 @@ pub(super) fn check(top: &Beneath, folder: &Path) -> Result<(), FileError> {
         if path.exists() {
             top.open(&path)?.check(MAX_BYTES)?;
         }
+    }
+    check_worktree(folder)
+}
+
+/// Checks the files by which the `ignore` crate finds the rules of a worktree. They belong to the
+/// repository, which may be anywhere.
+fn check_worktree(folder: &Path) -> Result<(), FileError> {
+    let git = folder.join(".git");
+    if !git.is_file() {
+        return Ok(());
+    }
+    let text = load(&git, MAX_BYTES)?;
+    let own = text.lines().next().and_then(|line| line.strip_prefix("gitdir: "));
+    let Some(common) = own.map(|own| Path::new(own).join("commondir")) else { return Ok(()) };
+    if !common.exists() {
+        return Ok(());
+    }
+    let text = load(&common, MAX_BYTES)?;
+    let folder = text.lines().next().unwrap_or_default();
+    let own = common.parent().filter(|_| folder.starts_with('.')).unwrap_or(Path::new(""));
+    let exclude = own.join(folder).join("info/exclude");
+    if exclude.exists() {
+        check_size(&exclude, size_of_regular(&exclude, exclude.metadata())?, MAX_BYTES)?;
     }
     Ok(())
 }

@@ -320,19 +320,36 @@ fn rules_that_are_no_plain_files_are_not_read() {
         ("c/rules", "y\n"),
         ("c/y", ""),
         ("d/x", ""),
+        ("e/x", ""),
+        ("f/x", ""),
+        ("g/x", ""),
+        ("own/rest", ""),
     ]);
     let at = |name: &str| temp.path().join(name);
     fs::create_dir_all(at(".git")).unwrap();
+    // Three worktrees: their repository has a pipe, is endless, and has rules on a device.
+    let gitdir = |name: &str| format!("gitdir: {}\n", at(name).to_str().unwrap());
+    fs::write(at("e/.git"), gitdir("own")).unwrap();
+    crate::system::make_fifo(at("own/commondir"));
+    fs::File::create(at("f/.git")).unwrap().set_len(1 << 40).unwrap();
+    fs::write(at("g/.git"), gitdir(".git/own")).unwrap();
+    fs::create_dir_all(at(".git/own")).unwrap();
+    fs::create_dir_all(at(".git/info")).unwrap();
+    fs::write(at(".git/own/commondir"), "..\n").unwrap();
     symlink("/dev/zero", at("a/.gitignore")).unwrap();
     crate::system::make_fifo(at("b/.ignore"));
     symlink("rules", at("c/.gitignore")).unwrap();
     symlink("/nonexistent", at("d/.gitignore")).unwrap();
     let walk = walk(temp.path(), &TreeOptions::default(), &mut go_on).unwrap();
     let (files, skipped) = shown(&walk);
-    assert_eq!(files, ["c/rules", "c/x", "d/x"]);
-    for folder in ["a/", "b/"] {
+    assert_eq!(files, ["c/rules", "c/x", "d/x", "g/x", "own/rest"]);
+    for folder in ["a/", "b/", "e/", "f/"] {
         assert!(skipped.contains(&(folder, SkipReason::Unreadable)), "{skipped:?}");
     }
+    symlink("/dev/zero", at(".git/info/exclude")).unwrap();
+    let error = super::walk(&at("g"), &TreeOptions::default(), &mut go_on).unwrap_err();
+    assert_eq!(error.kind(), "not-a-regular-file");
+    fs::remove_file(at(".git/info/exclude")).unwrap();
     let error = super::walk(&at("a"), &TreeOptions::default(), &mut go_on).unwrap_err();
     assert_eq!(error.kind(), "outside-folder");
     symlink("/dev/zero", at(".gitignore")).unwrap();

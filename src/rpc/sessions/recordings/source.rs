@@ -25,7 +25,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, FileError> {
         let parts: Vec<String> = match () {
             () if is_database(&path) => opencode::ids(&path).unwrap_or_default(),
             () if is_aider(&path) => {
-                let chats = chats(&std::fs::read_to_string(&path).unwrap_or_default());
+                let chats = chats(&files::whole_recording(&path).unwrap_or_default());
                 chats.into_iter().map(|(name, _)| name).collect()
             }
             () => Vec::new(),
@@ -51,7 +51,7 @@ impl Source {
     /// Opens the recording.
     pub(super) fn open(&self) -> Result<Recording, FileError> {
         let Some(part) = &self.part else {
-            return Ok(match files::opencode_session(&self.path) {
+            return Ok(match files::opencode_session(&self.path)? {
                 Some(text) => Recording::of_text(files::true_name(&self.path), text),
                 None => Recording::open(&self.path)?,
             });
@@ -59,7 +59,7 @@ impl Source {
         let text = match is_database(&self.path) {
             true => opencode::export(&self.path, part).ok().flatten(),
             false => {
-                let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+                let text = files::whole_recording(&self.path)?;
                 chats(&text).into_iter().find(|(name, _)| name == part).map(|(_, chat)| chat)
             }
         };
