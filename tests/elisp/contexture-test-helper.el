@@ -100,6 +100,10 @@ quicker tiers leave such tests to it."
             (ert-skip (format "There is no %s" clients))))
     (_ (ert-skip (format "`make test-all' runs it, with %s" clients)))))
 
+(defun contexture-test-rounds (few all)
+  "Return ALL in `make test-all', else FEW."
+  (if (equal (getenv "CONTEXTURE_TESTS") "all") all few))
+
 (defun contexture-test-item-ids ()
   "Return the ids of the items that have a place in this buffer."
   (mapcar #'contexture-live--item-id

@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use contexture::internals::store::sqlite::SqliteStore;
 
 use crate::support::*;
+use crate::tiers::rounds;
 
-/// Number of rounds, unless `CONTEXTURE_KILL_ROUNDS` gives another.
-const ROUNDS: usize = 30;
 /// How many adds are on their way when the server is killed.
 const PIPELINED: usize = 120;
 
@@ -21,8 +20,7 @@ fn manager(round: usize) -> String {
 
 #[test]
 fn kills_lose_nothing_that_was_acknowledged() {
-    let rounds = std::env::var("CONTEXTURE_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let rounds = rounds.unwrap_or(ROUNDS);
+    let rounds: usize = rounds(20, 500);
     let home = Home::new();
     let mut random = Random(42);
     let mut acknowledged: HashMap<String, String> = HashMap::new();

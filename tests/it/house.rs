@@ -124,6 +124,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("sync", &["context", "session", "whole_file"]),
     ("retrieval", &[]),
     ("system", &[]),
+    ("testing", &[]),
     ("template", &[]),
     ("ids", &[]),
     ("names", &[]),

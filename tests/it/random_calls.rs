@@ -10,8 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::support::*;
+use crate::tiers::rounds;
 
-const CALLS: usize = 10_000;
+fn calls() -> usize {
+    rounds(4_000, 20_000)
+}
 /// Most calls that a client sends before it reads an answer.
 const MOST_OPEN: usize = 12;
 const MANAGERS: usize = 12;
@@ -243,7 +246,7 @@ fn no_call_is_made_twice_or_answered_with_another_s_answer() {
         keyless_ids: Vec::new(),
         answered_twice: 0,
     };
-    for _ in 0..CALLS {
+    for _ in 0..calls() {
         let peer = &mut peers[run.random.below(2)];
         run.send(peer);
         match run.random.below(100) {

@@ -1,15 +1,11 @@
 //! Tests that need clients that others wrote, and the tiers of `scripts/test` that run them.
 
 use crate::skips::skipped;
+pub(crate) use contexture_core::testing::rounds;
 
 /// Says which tier of the tests runs (`scripts/test`): `check`, `most` or `all`. Without it, a test that
 /// needs a client that others wrote runs if the client is installed.
 const TIER: &str = "CONTEXTURE_TESTS";
-
-/// Chooses the number of rounds of a long test: `all` in `make test-all`, else `few`.
-pub(crate) fn rounds(few: usize, all: usize) -> usize {
-    if std::env::var(TIER).as_deref() == Ok("all") { all } else { few }
-}
 
 /// Reports whether the calling test, which needs a client that others wrote, is to run. `make test-all`
 /// installs all of them, so there the test fails if its client is missing. The quicker tiers leave such

@@ -3,8 +3,12 @@
 #[path = "../../fuzz/checks.rs"]
 mod checks;
 
+use crate::tiers::rounds;
+
 /// Inputs for each check.
-const ROUNDS: usize = 20_000;
+fn number_of_rounds() -> usize {
+    rounds(8_000, 40_000)
+}
 
 /// Where mutation starts.
 const SEEDS: &[&str] = &[
@@ -200,7 +204,7 @@ impl Random {
 /// Runs `check` on inputs of every sort.
 fn run(check: fn(&[u8]), seeds: &[&str], pieces: &[&str]) {
     let mut random = Random(2);
-    for round in 0..ROUNDS {
+    for round in 0..number_of_rounds() {
         let data = match round % 4 {
             0 => random.bytes(),
             1 => random.pieces(pieces),
@@ -234,7 +238,7 @@ fn no_text_upsets_the_templates() {
 #[test]
 fn no_depth_upsets_the_templates() {
     let mut random = Random(3);
-    for round in 0..ROUNDS / 4 {
+    for round in 0..number_of_rounds() / 4 {
         let data = random.bytes();
         let outcome = std::panic::catch_unwind(|| checks::nesting::check(&data));
         assert!(outcome.is_ok(), "round {round}: {data:?}");

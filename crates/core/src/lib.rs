@@ -18,6 +18,8 @@ pub mod retrieval;
 pub mod session;
 #[cfg(feature = "engine")]
 pub mod template;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod tokens;
 pub mod visible;
 pub mod wording;

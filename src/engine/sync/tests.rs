@@ -1,5 +1,6 @@
 //! Tests of the exchange between engines, whose talks are cut anywhere.
 
+use contexture_core::testing::rounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,9 +15,6 @@ use crate::store::session::NewSession;
 use crate::store::sqlite::SqliteStore;
 use crate::sync::{Edited, Field, Of, Request, hash, sum, talk};
 use crate::tokens::Estimate;
-
-/// Number of random series; `CONTEXTURE_SERIES` sets another.
-const SERIES: u64 = 40;
 
 /// A machine.
 struct Home {
@@ -279,8 +277,7 @@ fn the_newest_edit_counts_everywhere() {
 
 #[test]
 fn random_partitions_cuts_and_clocks_end_in_equal_digests() {
-    let series = std::env::var("CONTEXTURE_SERIES").ok().and_then(|count| count.parse().ok());
-    for series in 0..series.unwrap_or(SERIES) {
+    for series in 0..rounds(16, 3000) {
         let mut random = Random(series);
         let mut homes = homes(3, series);
         let mut said = BTreeSet::new();

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use contexture_core::testing::rounds;
 use proptest::prelude::*;
 
 use super::*;
@@ -308,7 +309,7 @@ fn step(engine: &mut Engine, (what, at, number, to): Step) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(24, 256)))]
 
     #[test]
     fn an_item_is_never_in_two_managers(
@@ -512,7 +513,7 @@ fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(24, 256)))]
 
     #[test]
     fn random_sequences_agree_with_a_simple_model(acts in acts()) {

@@ -2,8 +2,9 @@
 //! are missing without a report, the missing changes are counted, no data are wrong, no id is given
 //! twice, and every start succeeds.
 //!
-//! Runs a few seeds by default; set `CONTEXTURE_DAMAGE_SEEDS` to run more.
+//! Runs a few seeds, and more in `make test-all`.
 
+use contexture_core::testing::rounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -17,7 +18,6 @@ use crate::store::testing::message;
 use crate::store::{Counters, Store};
 use crate::whole_file::kill;
 
-const SEEDS: u64 = 13;
 /// Number of bursts. It is not round, so that the last bursts are in the write-ahead log only.
 const BURSTS: u64 = 3013;
 /// Numbers of the bursts after which older copies of the files are taken.
@@ -500,8 +500,7 @@ fn a_backup_of_a_damaged_state_leaves_the_earlier_one() {
 #[test]
 fn whatever_is_damaged_is_told_and_survived() {
     let built = build();
-    let seeds = std::env::var("CONTEXTURE_DAMAGE_SEEDS").ok().and_then(|text| text.parse().ok());
-    let seeds = seeds.unwrap_or(SEEDS);
+    let seeds = rounds(6, 1000);
     let first = std::env::var("CONTEXTURE_DAMAGE_FIRST").ok().and_then(|text| text.parse().ok());
     let first: u64 = first.unwrap_or(1);
     let mut failed = Vec::new();

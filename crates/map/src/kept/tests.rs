@@ -9,8 +9,8 @@ use crate::source::{Content, Listed};
 use crate::text::Style;
 use crate::{Task, Unsaved};
 
-/// Number of random series in a usual run. `CONTEXTURE_MAP_SERIES` names another.
-const SERIES: u64 = 2_000;
+/// Number of random series, and that in `make test-all`.
+const SERIES: [u64; 2] = [700, 100_000];
 const STEPS: u64 = 8;
 
 const PATHS: &[&str] =
@@ -269,8 +269,8 @@ fn disturb(kept: Kept, path: &Path, dice: &mut Dice) -> (Kept, String) {
 #[test]
 fn any_series_of_changes_gives_what_a_new_index_has() {
     let folder = tempfile::tempdir().unwrap();
-    let series = std::env::var("CONTEXTURE_MAP_SERIES").ok().and_then(|text| text.parse().ok());
-    for seed in 0..series.unwrap_or(SERIES) {
+    let all = std::env::var("CONTEXTURE_TESTS").is_ok_and(|tier| tier == "all");
+    for seed in 0..SERIES[usize::from(all)] {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
         let path = folder.path().join("index");
         let _ = fs::remove_file(&path);

@@ -5,11 +5,8 @@
 use super::*;
 use crate::provider::chat::Stop;
 use crate::provider::lines::Unframer;
+use contexture_core::testing::rounds;
 
-/// Number of answers, unless the variable says otherwise.
-const USUAL: u64 = 6000;
-/// Variable with the number of answers.
-const NUMBER: &str = "CONTEXTURE_SHAPES";
 /// A tool that needs a place.
 const LOOK: &str = "look_up";
 /// A tool that needs nothing.
@@ -847,8 +844,7 @@ fn has_ids(sent: &Sent) -> bool {
 }
 
 fn number_of_answers() -> u64 {
-    let given = std::env::var(NUMBER).ok();
-    given.and_then(|number| number.parse().ok()).unwrap_or(USUAL)
+    rounds(3000, 100_000)
 }
 
 /// Calls this with many answers.

@@ -8,13 +8,16 @@ use crate::curation::summary::{Extractive, Source, Summary, summarize};
 use crate::curation::testing::{Random, plain, said, summarize_before};
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
+use crate::testing::rounds;
 use crate::tokens::Estimate;
 
 /// Maximum size of a window, in tokens.
 const WINDOW: u64 = 12_000;
 /// Numbers of compactions after which is asked.
 const LOOKS: [usize; 3] = [1, 3, 5];
-const CHAINS: u64 = 4;
+fn chains() -> u64 {
+    rounds(4, 8)
+}
 /// Number of messages in each session of a chain.
 const LENGTH: usize = 80;
 /// Number of newest messages that a summary leaves alone.
@@ -255,7 +258,7 @@ fn text_of(window: &Window, wanted: impl Fn(Section) -> bool) -> String {
 fn kept(with_query: bool) -> Vec<[Found; LOOKS.len()]> {
     let of_language = |language: &'static Language| {
         let mut found = [Found::default(); LOOKS.len()];
-        for seed in 1..=CHAINS {
+        for seed in 1..=chains() {
             let mut chain = Chain::new(language, seed);
             for round in 1..=LOOKS[LOOKS.len() - 1] {
                 chain.go_on();

@@ -1,5 +1,6 @@
 //! Tests of windows of small sessions, and of very many random ones.
 
+use crate::testing::rounds;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::*;
@@ -415,12 +416,10 @@ fn check_random(seed: u64, most: u64, every: bool) {
     }
 }
 
-/// `make test-all` looks at ten times as many.
+/// `make test-all` looks at many more.
 #[test]
 fn random_histories_give_whole_windows_within_their_budgets() {
-    let all = std::env::var("CONTEXTURE_TESTS").is_ok_and(|tier| tier == "all");
-    let histories = if all { 100_000 } else { 10_000 };
-    for seed in 0..histories {
+    for seed in 0..rounds(4000, 100_000) {
         let seen = std::panic::catch_unwind(|| check_random(seed, 14, false));
         assert!(seen.is_ok(), "history {seed}");
     }

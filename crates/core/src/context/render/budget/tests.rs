@@ -1,5 +1,6 @@
 //! Tests of what is kept, cut and dropped, and of the promises for any items and budget.
 
+use crate::testing::rounds;
 use proptest::prelude::*;
 
 use super::*;
@@ -270,7 +271,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(32, 256)))]
 
     #[test]
     fn promises_hold_by_byte_pairs(c in contents(), format in 0..4usize, max in 0..600u64) {

@@ -1,5 +1,6 @@
 //! Tests of what `tiered` keeps, and of the promises of all strategies for any input.
 
+use crate::testing::rounds;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -211,7 +212,7 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<(&'static str, u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(32, 256)))]
     #[test]
     fn every_strategy_keeps_its_promises(
         said in histories(),
