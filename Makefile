@@ -52,6 +52,7 @@ pictures: setup-pictures build ## take the pictures and screens of the documenta
 	@scripts/screens-repl
 	@scripts/screens-day
 	@scripts/screens-slime
+	@scripts/screens-remote
 	@scripts/screens-tools
 
 docs: setup build ## make the manuals for Info and browsers, and the reference of methods and keys
