@@ -1968,8 +1968,9 @@ server has the same lists.")
   "Regexp for the ends that editors and people add to the names of copies.")
 
 (defconst contexture--secret-folders
-  '(".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh")
-  "Names of folders whose files hold secrets.")
+  (rx (or bos "/")
+      (or ".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh") "/")
+  "Regexp for the folders whose files hold secrets, in lower case.")
 
 (defconst contexture--secret-regexp
   (mapconcat #'wildcard-to-regexp contexture--secret-names "\\|")
@@ -1995,11 +1996,14 @@ perhaps with a dot before it."
 FILE is absolute, or relative to the folder of a project."
   (when file
     (contexture--inertly
-      (let ((parts (split-string (downcase file) "/")))
-        (or (contexture--secret-name-p (car (last parts)))
-            (cl-some (lambda (part) (member part contexture--secret-folders)) (butlast parts))
+      (let ((name (downcase file))
+            (case-fold-search nil))
+        (or (contexture--secret-name-p (file-name-nondirectory name))
+            (string-match-p contexture--secret-folders name)
             (cl-some (lambda (source)
-                       (and (stringp source) (equal (expand-file-name source) file)))
+                       (and (stringp source)
+                            (string-suffix-p (file-name-nondirectory source) file)
+                            (equal (expand-file-name source) file)))
                      (bound-and-true-p auth-sources)))))))
 
 (defun contexture--confirm-secrets (names)
