@@ -322,11 +322,10 @@ tree-sitter variant last."
       (let ((at (point-max)) (inhibit-message t) (message-log-max nil))
         (when (< at contexture-markdown--largest-code)
           (goto-char at)
-          (insert-buffer-substring-no-properties target beg end)
+          (contexture--insert-code (with-current-buffer target
+                                     (buffer-substring-no-properties beg end)))
           (setf (contexture-markdown--state-code-at state) (point))
-          ;; Some modes take long for code that nests deep.
-          (unless (contexture-markdown--deep-p at)
-            (font-lock-fontify-region at (point)))
+          (contexture--draw-code at (point))
           (let ((to beg)
                 (position at) (end (point-max)))
             (while (< position end)
@@ -339,25 +338,6 @@ tree-sitter variant last."
                                          (contexture-markdown--code-face
                                           face)))))
                 (setq position next)))))))))
-
-(defconst contexture-markdown--deepest 100
-  "Depth of brackets in code beyond which its faces are left out.")
-
-(defvar-local contexture-markdown--depth 0
-  "Depth of brackets at the end of this buffer, which fontifies code.")
-
-(defun contexture-markdown--deep-p (from)
-  "Return non-nil if brackets nest too deep in this buffer's text after FROM.
-From there on, all that follows counts as too deep."
-  (when (= from (point-min)) (setq contexture-markdown--depth 0))
-  (setq contexture-markdown--depth
-        (if (>= contexture-markdown--depth contexture-markdown--deepest)
-            contexture-markdown--depth
-          (with-syntax-table (standard-syntax-table)
-            (save-excursion
-              (car (parse-partial-sexp from (point-max) contexture-markdown--deepest nil
-                                       (list contexture-markdown--depth)))))))
-  (>= contexture-markdown--depth contexture-markdown--deepest))
 
 (defun contexture-markdown--hidden-buffer (mode new)
   "Return the hidden buffer that fontifies code by MODE; empty it if NEW."

@@ -1488,7 +1488,9 @@ If its source is gone, show the item's text."
   (with-current-buffer (get-buffer-create contexture-list--item-buffer)
     (let ((inhibit-read-only t))
       (contexture-list-item--insert item)
-      (ignore-errors (font-lock-ensure))
+      (ignore-errors
+        (font-lock-set-defaults)
+        (contexture--draw-code (point-min) (point-max)))
       (contexture--show-hidden))
     (let ((as-of (plist-get item :as-of))
           (reason (plist-get (plist-get item :metadata) :stale)))

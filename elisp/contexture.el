@@ -739,7 +739,62 @@ no program.  Users' hooks do not run, and no file of the project is looked at."
                   diff-font-lock-syntax nil
                   diff-refine nil)
       (when text
-        (save-excursion (insert text))))))
+        (save-excursion (contexture--insert-code text))))))
+
+(defconst contexture--deepest 100
+  "Depth of brackets in code beyond which its faces are left out.")
+
+(defconst contexture--drawing-seconds 0.05
+  "Number of seconds after which the faces of the rest of some code are left out.")
+
+(defconst contexture--drawing-step 1000
+  "Number of characters of code that get their faces at once, to the line's end.")
+
+(defvar-local contexture--depth 0
+  "Depth of brackets at the end of the code that was inserted in this buffer.")
+
+(defun contexture--insert-code (code)
+  "Insert CODE, from outside, at the end of this buffer.
+Where brackets nest too deep, the mode is not told: some end Emacs then."
+  (when (bobp) (setq contexture--depth 0))
+  (when (< contexture--depth contexture--deepest)
+    (setq contexture--depth
+          (let ((depth contexture--depth))
+            (with-temp-buffer
+              (insert code)
+              (max (car (parse-partial-sexp (point-min) (point-max) contexture--deepest nil
+                                            (list depth)))
+                   (contexture--type-depth))))))
+  (let ((inhibit-modification-hooks (>= contexture--depth contexture--deepest)))
+    (insert code)))
+
+(defun contexture--type-depth ()
+  "Return how deep types nest in this buffer, as in A<B<C; at most the deepest."
+  (let ((depth 0) (last (point-min)))
+    (goto-char last)
+    (while (and (< depth contexture--deepest) (search-forward "<" nil t))
+      (save-excursion
+        (backward-char)
+        (skip-chars-backward "[:alnum:]_,.? \t\n" last)
+        (setq depth (if (= (point) last) (1+ depth) 1)))
+      (setq last (point)))
+    (if (= depth contexture--deepest) depth 0)))
+
+(defun contexture--draw-code (beg end)
+  "Give the code from BEG to END its faces, as this buffer's mode does.
+Odd code may take long: leave out the faces from where brackets nest too deep,
+of very long lines, and of the rest once it takes too long."
+  (let ((limit (+ (float-time) contexture--drawing-seconds)))
+    (save-excursion
+      (goto-char beg)
+      (while (and (< (point) end) (< (float-time) limit)
+                  (< contexture--depth contexture--deepest))
+        (let ((from (point)))
+          (goto-char (min end (+ from contexture--drawing-step)))
+          (unless (bolp) (forward-line))
+          (goto-char (min end (point)))
+          (when (< (- (point) from) (* 4 contexture--drawing-step))
+            (font-lock-fontify-region from (point))))))))
 
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.

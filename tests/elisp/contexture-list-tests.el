@@ -608,5 +608,20 @@
        (contexture-list-remove)
        (contexture-list-tests--until-rows 999)))))
 
+(ert-deftest contexture-list-odd-code-is-shown-without-faces ()
+  (pcase-dolist (`(,code . ,drawn)
+                 `((,(make-string 20000 ?\() . nil)
+                   (,(apply #'concat (make-list 2000 "Map<A,")) . nil)
+                   (,(make-string 20000 ?x) . nil)
+                   (,(concat "class A { int f(Map<A, B<C>> m) { return 1 < 2 ? 3 : 4; } }\n"
+                             (apply #'concat (make-list 120 "boolean b = 1 < 2;\n")))
+                    . t)))
+    (with-temp-buffer
+      (contexture--enter-mode 'java-mode code)
+      (font-lock-set-defaults)
+      (contexture--draw-code (point-min) (point-max))
+      (should (equal (buffer-string) code))
+      (should (eq drawn (and (text-property-not-all (point-min) (point-max) 'face nil) t))))))
+
 (provide 'contexture-list-tests)
 ;;; contexture-list-tests.el ends here
