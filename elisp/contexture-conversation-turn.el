@@ -2032,10 +2032,9 @@ This is for a NEXT without a checkpoint.  NAME and DRAFT are as for
      (lambda (messages)
        (contexture-conversation--request
         'open-session
-        (contexture--plist :name name :project project
-                           (if (listp context) :managers :manager)
-                           (if (listp context) (butlast context) context)
-                           :request-key (contexture--make-request-key))
+        (append (contexture--context-params (if (listp context) (butlast context) context))
+                (contexture--plist :name name :project project
+                                   :request-key (contexture--make-request-key)))
         (lambda (session)
           (contexture-conversation--request
            'add-message

@@ -1132,13 +1132,12 @@ PROJECT is a root or nil."
 (defun contexture-conversation--make-session (name)
   "Return the server's entry for the conversation called NAME.
 Start the conversation if needed; if NAME is nil, start a new one."
-  (let* ((context (contexture--conversation-context))
-         (session (contexture--ask
-                   'open-session
-                   (contexture--plist :name name
-                                      (if (listp context) :managers :manager) context
-                                      :project (contexture-conversation--project-here)
-                                      :request-key (contexture--make-request-key)))))
+  (let ((session (contexture--ask
+                  'open-session
+                  (append (contexture--context-params (contexture--conversation-context))
+                          (contexture--plist :name name
+                                             :project (contexture-conversation--project-here)
+                                             :request-key (contexture--make-request-key))))))
     (when (plist-get session :created-now)
       (contexture-conversations--send-no-memories session))
     session))

@@ -244,13 +244,11 @@ a name or a list of names."
          (and current-prefix-arg (contexture-current-context))))
   (contexture--with-layers
    (lambda ()
-     (let ((context (or context (contexture--conversation-context))))
-       (contexture-conversations--call
-        'open-session
-        (contexture--plist :name conversation
-                           (if (listp context) :managers :manager) context
-                           :project (contexture--project-root))
-        #'contexture-conversations--tell-opened)))))
+     (contexture-conversations--call
+      'open-session
+      (append (contexture--context-params (or context (contexture--conversation-context)))
+              (contexture--plist :name conversation :project (contexture--project-root)))
+      #'contexture-conversations--tell-opened))))
 
 (defun contexture-conversations--send-no-memories (session)
   "Have SESSION, an entry of a new conversation, send no memories by itself.

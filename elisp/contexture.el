@@ -1553,8 +1553,9 @@ Return nil if the layers are not known yet."
         (contexture--pluck :manager (contexture--known-layers)))))
 
 (defun contexture--context-params (context)
-  "Return the parameter that names CONTEXT, one name or a list of layers."
-  (if (listp context) (list :managers context) (list :manager context)))
+  "Return the parameter that names CONTEXT, one name or a list of layers.
+An empty list is a vector, as the server takes nil for a list left out."
+  (if (listp context) (list :managers (or context [])) (list :manager context)))
 
 (defun contexture--of-context-p (manager context)
   "Return non-nil if MANAGER, a name, is CONTEXT or one of its layers."

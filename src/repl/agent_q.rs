@@ -198,14 +198,8 @@ async fn manager(shared: &Shared) -> Option<Value> {
 }
 
 async fn summary(shared: &Shared) -> Outcome {
-    let Some(manager) = manager(shared).await else {
-        let none = text("No context");
-        return Ok(plist([("count", Value::Int(0)), ("types", Value::Nil), ("preview", none)]));
-    };
-    let summary = {
-        let count = ("count-only", Value::Bool(true));
-        shared.call("list-items", [("manager", manager), count]).await?
-    };
+    let managers = ("managers", shared.place.managers(shared).await?);
+    let summary = shared.call("list-items", [managers, ("count-only", Value::Bool(true))]).await?;
     let field = |name| value_at(&summary, name);
     let preview = match field("count") {
         Value::Int(0) => text("No context"),

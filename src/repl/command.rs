@@ -72,7 +72,7 @@ pub(super) async fn run(
         };
         Session::of(&row)
     } else {
-        place.session_here(shared).await?
+        place.session(shared).await?
     };
     match name {
         "/use" => return talk::place(shared, session, rest).await,

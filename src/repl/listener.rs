@@ -150,7 +150,7 @@ impl ReplInput {
         let beginning = async {
             match command::of(&text) {
                 None => {
-                    let session = output.place.session_here(&output.shared).await?;
+                    let session = output.place.session(&output.shared).await?;
                     Ok(Some(retry::before(&output.shared, session, text).await?))
                 }
                 Some(command) if command.name == "/retry" => {

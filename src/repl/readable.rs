@@ -11,13 +11,16 @@ pub(super) fn item(item: &Value) -> String {
     let tokens = item.get("tokens").map(plain).unwrap_or_default();
     let metadata = item.get("metadata");
     let of_metadata = |name| metadata.and_then(|metadata| metadata.get(name));
-    let place = of_metadata("filename").map(plain).unwrap_or_default();
+    // What is in no file came from a buffer, such as that of a debugger.
+    let place = of_metadata("filename").or_else(|| of_metadata("buffer"));
+    let place = place.map(plain).unwrap_or_default();
     let lines = match (of_metadata("start-line"), of_metadata("end-line")) {
+        (Some(start), Some(end)) if start == end => format!(":{}", plain(start)),
         (Some(start), Some(end)) => format!(":{}-{}", plain(start), plain(end)),
         _ => String::new(),
     };
     let (id, kind) = (text("id"), text("type"));
-    let line = format!("{id:<8} {kind:<6} {tokens:>6} tokens  {place}{lines}");
+    let line = format!("{id:<8} {kind:<12} {tokens:>6} tokens  {place}{lines}");
     format!("{}\n", line.trim_end())
 }
 
@@ -90,6 +93,21 @@ mod tests {
         ]);
         let expected = "tokens: 12\nfull: no\nparts:\n  part a, value 0.5\nids: ctx-1 ctx-2\n";
         assert_eq!(answer(&value), expected);
+    }
+
+    #[test]
+    fn items_say_where_they_are_from() {
+        let check = |metadata: Value, expected: &str| {
+            let row = plist([("id", Value::from("ctx-1")), ("metadata", metadata)]);
+            assert_eq!(item(&row).split_once(" tokens").unwrap().1.trim(), expected);
+        };
+        let file = || ("filename", Value::from("/a.lisp"));
+        check(plist([file()]), "/a.lisp");
+        let lines = |end| plist([file(), ("start-line", number(3)), ("end-line", number(end))]);
+        check(lines(7), "/a.lisp:3-7");
+        check(lines(3), "/a.lisp:3");
+        check(plist([("buffer", Value::from("*sly-db*"))]), "*sly-db*");
+        check(Value::Nil, "");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Place {
         self.known().map_or_else(|| PACKAGE.to_owned(), |session| session.name)
     }
 
-    /// Returns the session. Opens a new session if there is none yet or the session is gone.
+    /// Returns the session. Begins a new session if there is none yet or the session is gone.
     pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
         match self.looked_up(shared).await? {
@@ -73,26 +73,16 @@ impl Place {
         }
     }
 
-    /// Returns the session like [`session`](Self::session). A new one is about the project that the
-    /// connection's directory belongs to, and also shows its items.
-    pub(super) async fn session_here(&self, shared: &Shared) -> Result<Session, WireError> {
+    /// Continues with the session of this name, or begins it; without a name, begins a new session.
+    pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
         let _opening = self.opening.lock().await;
-        match self.looked_up(shared).await? {
-            Some(row) => Ok(Session::of(&row)),
-            None => self.opened_here(shared, Value::Nil).await,
-        }
+        self.opened(shared, name).await
     }
 
-    /// Begins a session with this name, which is about the project that the connection's directory
-    /// belongs to, and also shows its items.
-    pub(super) async fn begin_here(&self, shared: &Shared, name: &str) -> Result<(), WireError> {
-        let _opening = self.opening.lock().await;
-        self.opened_here(shared, text(name)).await.map(drop)
-    }
-
-    async fn opened_here(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
-        let directory = ("directory", text(shared.directory().to_string_lossy()));
-        let open = shared.call("open-layers", [directory]).await?;
+    /// Opens a session. A new one is about the project that the connection's directory belongs to,
+    /// and shows its items.
+    async fn opened(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
+        let open = here(shared).await?;
         let params = [
             ("name", name),
             ("project", value_at(&open, "root")),
@@ -104,17 +94,18 @@ impl Place {
         Ok(session)
     }
 
+    /// Returns the managers whose items the session shows, or those that a new session would show.
+    pub(super) async fn managers(&self, shared: &Shared) -> Result<Value, WireError> {
+        Ok(match self.row(shared).await {
+            Some(row) => texts(Session::of(&row).managers.iter().map(String::as_str)),
+            None => managers_of(&here(shared).await?),
+        })
+    }
+
     /// Looks the session up, and returns it in the form that the method `open-session` returns;
     /// `None` if there is no session, or it cannot be looked up.
     pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
-    }
-
-    /// Continues with the session of this name, which is created if it does not exist. Without a
-    /// name, begins a new session.
-    pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
-        let _opening = self.opening.lock().await;
-        self.opened(shared, name).await
     }
 
     /// Continues with the session of this name or id. Returns false if there is no such session.
@@ -131,17 +122,12 @@ impl Place {
         Ok(switched)
     }
 
-    async fn opened(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
-        let session = Session::of(&aside(shared, name).await?);
-        *locked(&self.known) = Some(session.clone());
-        Ok(session)
-    }
-
     /// Looks up the known session again, since it may have been renamed or deleted meanwhile.
     /// Returns `None` if no session is known, or it has been deleted.
     async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
         let Some(known) = self.known() else { return Ok(None) };
-        match aside(shared, text(&*known.id)).await {
+        let params = [("name", text(&*known.id)), ("current", Value::Nil)];
+        match shared.call("open-session", params).await {
             Ok(row) => {
                 if let Some(seen) = locked(&self.known).as_mut().filter(|seen| seen.id == known.id)
                 {
@@ -158,6 +144,12 @@ impl Place {
     }
 }
 
+/// Opens the layers of the connection's directory.
+async fn here(shared: &Shared) -> Result<Value, WireError> {
+    let directory = text(shared.directory().to_string_lossy());
+    shared.call("open-layers", [("directory", directory)]).await
+}
+
 /// Opens the layers of `place` (a file or folder), and returns their managers; see the method
 /// `open-layers`.
 pub(super) async fn layers<const N: usize>(
@@ -171,10 +163,4 @@ pub(super) async fn layers<const N: usize>(
 fn managers_of(open: &Value) -> Value {
     let layers = items(value_at(open, "layers"));
     texts(layers.iter().filter_map(|layer| string_at(layer, "manager")))
-}
-
-/// Opens the session of this name or id, or a new session if `name` is nil. Does not make it the
-/// server's current session.
-async fn aside(shared: &Shared, name: Value) -> Result<Value, WireError> {
-    shared.call("open-session", [("name", name), ("current", Value::Nil)]).await
 }

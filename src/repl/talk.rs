@@ -27,7 +27,7 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
     if place.switch(shared, name).await? {
         return Ok(format!("; this is now the session {}\n", visible(name)));
     }
-    place.begin_here(shared, name).await?;
+    place.open(shared, text(name)).await?;
     Ok(format!("; the session {} begins\n", visible(name)))
 }
 

@@ -624,7 +624,9 @@ no file and no symbol known here matches @nix; it is only text"
     (let ((contexture-conversation-own-context t))
       (contexture-test-visiting (contexture-test-file "b.txt" "one")
         (contexture-conversation-test-open "of b")
-        (should-not (equal contexture-context "b.txt"))))))
+        ;; Neither the items of the file nor those of the project.
+        (should (equal contexture-context
+                       (plist-get contexture-conversation--session :manager)))))))
 
 (ert-deftest contexture-conversation-goes-to-the-session-used-last ()
   (contexture-conversation-test-with nil

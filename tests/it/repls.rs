@@ -240,10 +240,20 @@ fn a_repl_shows_the_items_of_the_project_that_its_directory_is_in() {
     let session = client.ok("list-sessions", "nil")[0].clone();
     assert_eq!(session["managers"][1], project.as_str());
     assert_eq!(session["project"], root.to_str().unwrap());
-    // What agent-q's package adds stays the only thing that its own conversations show.
+    // So do the conversations of agent-q's package, from before the first one begins.
     let mut other = Sly::new(&server);
-    other.eval("(agent-q:agent-q-add-context \"x\")");
-    assert!(other.eval("(agent-q:agent-q-get-context-summary)").contains(":count 1"));
+    other.eval(&format!("(slynk:set-default-directory {:?})", root.display().to_string()));
+    let counted = |other: &mut Sly| other.eval("(agent-q:agent-q-get-context-summary)");
+    assert!(counted(&mut other).contains(":count 2"));
+    let begun = ["add-context \"x\"", "new-conversation", "create-session :name \"q\""];
+    for (call, count) in begun.into_iter().zip([3, 2, 2]) {
+        other.eval(&format!("(agent-q:agent-q-{call})"));
+        let shown = counted(&mut other);
+        assert!(shown.contains(&format!(":count {count}")), "{call}: {shown}");
+    }
+    for session in client.ok("list-sessions", "nil").as_array().unwrap() {
+        assert_eq!(session["project"], root.to_str().unwrap(), "{session}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Sessions, their messages, checkpoints and forks, as a client meets them.
 
+use serde_json::json;
+
 use crate::support::*;
 
 fn say(client: &mut Client, role: &str, content: &str) -> String {
@@ -50,6 +52,38 @@ fn sessions_are_opened_listed_switched_renamed_deleted_and_restored_across_resta
     assert_eq!(names(&client.ok("list-sessions", "nil")).len(), 2);
     assert_eq!(contents(&mut client, "(:session \"b\")"), ["hello"]);
     client.end();
+}
+
+#[test]
+fn a_session_of_a_project_shows_its_items_unless_others_are_named() {
+    let home = Home::new();
+    home.write("app/.git/config", "");
+    let root = home.file("app").canonicalize().unwrap();
+    let project = format!("project:{}/", root.display());
+    let mut client = home.ephemeral(&[]);
+    client.add(&project, "of the project");
+    client.add("*shared*", "of all");
+    let layers = json!(["*shared*", project.as_str()]);
+    let inner = root.join("src").display().to_string();
+    for (number, (given, shown)) in [
+        (format!(":project {:?}", root.display().to_string()), layers.clone()),
+        (format!(":project {inner:?}"), layers),
+        (format!(":project {inner:?} :managers []"), json!([])),
+        (format!(":project {inner:?} :managers (\"m\")"), json!(["m"])),
+        (format!(":project {inner:?} :manager \"m\""), json!([])),
+        (":project \"a name\"".to_owned(), json!([])),
+        (String::new(), json!([])),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let opened = client.ok("open-session", &format!("(:name \"s{number}\" {given})"));
+        let mut managers = opened["managers"].as_array().cloned().unwrap_or_default();
+        managers.retain(|name| *name != opened["manager"]);
+        assert_eq!(Json::from(managers), shown, "{given}");
+        let window = client.ok("build-window", &format!("(:session \"s{number}\")")).to_string();
+        assert_eq!(window.contains("of the project"), shown[1] == project.as_str(), "{given}");
+    }
 }
 
 #[test]

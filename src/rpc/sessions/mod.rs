@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::table::{MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::connected::SessionState;
+use super::context::layers::layers_of;
 use super::error::param_error;
 use super::params::{
     InSession, ManagerName, Name, Short, Switch, is_session_id, manager_names, new_name,
@@ -45,7 +46,8 @@ pub(super) struct Open {
     /// Further managers whose items a new session shows before those of its own manager, from
     /// general to specific; `configure-session` sets those of other sessions.
     managers: Option<Vec<ManagerName>>,
-    /// Folder of the project that a new session is about.
+    /// Folder of the project that a new session is about. Without `:manager` and `:managers`, the
+    /// session shows the items of that project, and those for everywhere.
     project: Option<Short>,
     /// Replace the session's history with notes.
     #[serde(default)]
@@ -78,9 +80,12 @@ pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireErro
     if given.checkpoint.is_some() {
         return Err(param_error("checkpoint", "needs the parameter fork-of"));
     }
-    let settings = SessionSettings {
-        managers: manager_names(given.managers.clone().unwrap_or_default())?,
-        ..SessionSettings::default()
+    let managers = manager_names(given.managers.clone().unwrap_or_default())?;
+    let mut settings = SessionSettings { managers, ..SessionSettings::default() };
+    let layers = match given.manager.is_none() && given.managers.is_none() {
+        // A project that is no folder, such as a name alone, has no items.
+        true => given.project.clone().and_then(|project| layers_of(Some(project)).ok()),
+        false => None,
     };
     let template = given.template.clone().map(|Name(name)| name);
     let (name, project) = (given.name.clone(), given.project.clone());
@@ -92,6 +97,10 @@ pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireErro
     };
     templates::usable(&call, template, project, move || {
         Step::state(move |engine| {
+            if let Some(layers) = layers {
+                let layers = engine.open_layers(layers)?.layers;
+                settings.managers = layers.into_iter().map(|layer| layer.manager).collect();
+            }
             let opened = opened(engine, &given, &settings)?;
             manage(engine, opened.id, given.manage.0, given.template)?;
             let row = engine.row(opened.id)?;
