@@ -102,6 +102,7 @@ TO, COMMAND and FRAMING are as in `llm-ert-with-cassette'."
                         (apply-partially (if record #'llm-ert--rpc-record
                                            #'llm-ert--rpc-play)
                                          cassette)))
+     (lambda () (llm-ert--cassette-problem cassette))
      (lambda ()
        (prog1 (if record
                   (funcall function)

@@ -65,14 +65,21 @@ last values of FORM's arguments."
         `(:seen (lambda () (list ',(car form) ,@(cdr form)))))
     ,@keys))
 
+(defvar llm-ert--problems nil
+  "Functions, each of which returns what went wrong in a peer, or nil.")
+
 (cl-defun llm-ert-wait-until
     (predicate &key (timeout llm-ert-timeout) message (form predicate) seen)
   "Wait until PREDICATE, a function, returns non-nil; return that value.
-Fail after TIMEOUT seconds, or later on a busy machine.  The failure shows
+Fail after TIMEOUT seconds, or later on a busy machine, and at once with
+what went wrong in a server of the test.  Otherwise, the failure shows
 MESSAGE, a string or a function that returns a list; FORM; and the value of
 SEEN, a function that returns FORM with the values of its arguments."
   (let ((start (float-time)) value)
     (while (not (setq value (funcall predicate)))
+      ;; The test fails for a problem of a peer anyway.
+      (when-let* ((problem (cl-some #'funcall llm-ert--problems)))
+        (ert-fail problem))
       (when (and (> (- (float-time) start) timeout)
                  (> (- (float-time) start) (* timeout (llm-ert--patience))))
         (ert-fail (append (if (functionp message) (funcall message)
@@ -387,20 +394,33 @@ NAME is the name of the process, and FILTER gets what clients send, as bytes."
    :name name :server t :host "127.0.0.1" :service t :family 'ipv4
    :coding 'binary :noquery t :sentinel #'ignore :filter filter))
 
-(defun llm-ert--with-peer (process function)
+(defun llm-ert--with-peer (process problem function)
   "Call FUNCTION with PROCESS, which listens, as the peer; then end its clients.
-Programs of the test reach it without a proxy."
+PROBLEM is a function that returns what went wrong in the peer, or nil.  If
+FUNCTION fails, that is shown.  Programs of the test reach PROCESS without a
+proxy."
   (let ((llm-ert--peer process)
+        (llm-ert--problems (cons problem llm-ert--problems))
         (process-environment (append '("no_proxy=127.0.0.1,localhost"
                                        "NO_PROXY=127.0.0.1,localhost")
                                      process-environment)))
-    (unwind-protect (llm-ert--cleaning-up function)
+    (unwind-protect
+        (llm-ert--cleaning-up
+         (lambda ()
+           (llm-ert--explaining (lambda () (llm-ert--problem-explained (funcall problem)))
+                                function)))
       (let ((name (process-name process)))
         (dolist (other (process-list))
           ;; A client is called as the process that listens, with its address.
           (when (string-match-p (concat "\\`" (regexp-quote name) "\\(?: <.*>\\)?\\'")
                                 (process-name other))
             (delete-process other)))))))
+
+(defun llm-ert--problem-explained (problem)
+  "Return PROBLEM, what went wrong in a peer, as text for a test that failed."
+  (llm-ert--paragraph
+   "What went wrong"
+   (and problem (split-string (if (stringp problem) problem (format "%S" problem)) "\n"))))
 
 ;;; Files
 

@@ -96,6 +96,7 @@ ALL and EMBED are as in `llm-ert-with-model'."
         (let ((llm-ert--model model))
           (llm-ert--with-peer
            listener
+           (lambda () (llm-ert--model-problem model))
            (lambda ()
              (run-hooks 'llm-ert-model-hook)
              (llm-ert--explaining (lambda () (llm-ert--model-explanation model))
@@ -121,19 +122,14 @@ came."
             (or model llm-ert--model (error "There is no model in this test")))))
 
 (defun llm-ert--model-explanation (model)
-  "Return as text what MODEL was shown and its problem, for a test that failed."
-  (concat
-   (llm-ert--paragraph
-    "The model was shown"
-    (mapcar (lambda (shown)
-              (format "%S" (cl-loop for (key value) on shown by #'cddr
-                                    unless (memq key '(:body :headers))
-                                    nconc (list key value))))
-            (llm-ert-shown model)))
-   (llm-ert--paragraph
-    "What went wrong in the model"
-    (when-let* ((problem (llm-ert--model-problem model)))
-      (list (format "%S" problem))))))
+  "Return as text what MODEL was shown, for a test that failed."
+  (llm-ert--paragraph
+   "The model was shown"
+   (mapcar (lambda (shown)
+             (format "%S" (cl-loop for (key value) on shown by #'cddr
+                                   unless (memq key '(:body :headers))
+                                   nconc (list key value))))
+           (llm-ert-shown model))))
 
 ;;;; Answering
 

@@ -98,6 +98,7 @@ The test fails if FUNCTION fails."
   (let ((llm-ert--server server) (llm-ert--steps nil))
     (prog1 (llm-ert--with-peer
             (llm-ert--listen "llm-ert-server" (apply-partially #'llm-ert--heard server))
+            (lambda () (llm-ert--server-problem server))
             function)
       (when (llm-ert--server-problem server)
         (ert-fail (llm-ert--server-problem server))))))

@@ -128,6 +128,13 @@ Return the two values of BODY."
         (should (string-match-p "^\\+.*How\\?" said))
         (should (string-match-p "^ .*role" said))
         (should-not (string-search "POST" said)))
+      ;; A wait for what the client makes of the answer ends at once.
+      (let ((llm-ert-timeout 600))
+        (llm-ert-tests--should-fail "but the client sent"
+          (llm-ert-with-cassette "x.cassette"
+            :to "https://api.example"
+            (funcall turn "How?")
+            (llm-ert-wait-for nil))))
       (llm-ert-tests--should-fail "never asked"
         (llm-ert-with-cassette "x.cassette" :to "https://api.example"))
       (llm-ert-tests--should-fail "nothing is left"

@@ -254,15 +254,16 @@ STREAM says that it is a stream."
       (llm-ert-with-model '("One.")
         (should (equal (car (llm-ert-tests--ask path "{\"model\":")) 400)))))
   ;; Also if what came of it fails the test first.
-  (let ((explained
-         (catch 'explained
-           (cl-letf (((symbol-function 'llm-ert--explaining)
-                      (lambda (explain function)
-                        (funcall function)
-                        (throw 'explained (funcall explain)))))
-             (llm-ert-with-model '((error overloaded "x"))
-               (llm-ert-tests--ask "/v1/messages" '(:messages [])))))))
-    (should (string-match-p "went wrong in the model:\n.*cannot fail with overloaded" explained))))
+  (let (explained)
+    (llm-ert-tests--should-fail "overloaded"
+      (cl-letf (((symbol-function 'llm-ert--explaining)
+                 (lambda (explain function)
+                   (funcall function)
+                   (push (funcall explain) explained))))
+        (llm-ert-with-model '((error overloaded "x"))
+          (llm-ert-tests--ask "/v1/messages" '(:messages [])))))
+    (should (string-match-p "What went wrong:\n.*cannot fail with overloaded"
+                            (apply #'concat explained)))))
 
 (ert-deftest llm-ert-models-make-vectors ()
   (let ((shown
