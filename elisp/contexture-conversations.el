@@ -898,7 +898,7 @@ JSON if its name ends in \".json\"."
     (with-current-buffer buffer
       (let ((inhibit-read-only t))
         (contexture--enter-mode
-         (cl-find-if #'fboundp (if (eq format 'json) '(js-json-mode js-mode)
+         (cl-find-if #'fboundp (if (eq format 'json) '(js-mode)
                                  '(markdown-mode text-mode)))
          (plist-get result :text))
         (contexture--show-hidden))
