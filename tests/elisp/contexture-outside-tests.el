@@ -359,6 +359,13 @@ Those that only complete names may be called: they do not connect."
            (when (get-buffer contexture-list--item-buffer)
              (kill-buffer contexture-list--item-buffer))))))))
 
+;; The handler by which Tramp completes takes the root and all that is right in it.
+(ert-deftest contexture-outside-names-of-this-machine-are-taken-with-tramp ()
+  (should (rassq 'tramp-completion-file-name-handler file-name-handler-alist))
+  (dolist (folder (list "/" "/tmp" (expand-file-name contexture-test-root)))
+    (ert-info (folder)
+      (should (equal (contexture--outside-folder folder) (file-name-as-directory folder))))))
+
 (ert-deftest contexture-outside-names-in-the-list-are-inert ()
   (contexture-test-with-server
     (make-directory ".git")
