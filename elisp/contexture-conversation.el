@@ -1704,22 +1704,28 @@ PREFIX is a prefix argument; without it, return nil."
 (defun contexture-conversation-code--tell (buffer project)
   "Say in which conversation, that of BUFFER, something was just asked.
 Name the items and the earlier messages that go along, and its project if
-that is not PROJECT, from where it was asked."
+that is not PROJECT, from where it was asked.  The items are counted as they
+are now, with edits that the server did not know yet."
   (with-current-buffer buffer
-    (let ((totals (contexture--totals-of contexture-context))
-          (whose (contexture-conversation--sources-label))
-          (before (if contexture-conversation--loaded (max 0 (1- (length contexture-conversation--messages)))
-                    (or (plist-get contexture-conversation--session :messages) 0))))
-      (contexture--message
-       "Asked in conversation %s%s, with %s%s"
-       (plist-get contexture-conversation--session :session)
-       (contexture-conversation--belongs-text buffer project)
-       (if (< 0 (or (car totals) 0))
-           (concat (contexture--size (car totals) (cdr totals))
-                   (if (string-empty-p whose) "" (concat " of " whose)))
-         "no items")
-       (if (= before 0) ""
-         (format " and %s before" (contexture--count before "message")))))))
+    (let* ((whose (contexture-conversation--sources-label))
+           (before (if contexture-conversation--loaded
+                       (max 0 (1- (length contexture-conversation--messages)))
+                     (or (plist-get contexture-conversation--session :messages) 0)))
+           (where (concat (plist-get contexture-conversation--session :session)
+                          (contexture-conversation--belongs-text buffer project)))
+           (history (if (= before 0) ""
+                      (format " and %s before" (contexture--count before "message")))))
+      (contexture-request-async
+       'list-items (append (contexture--context-params contexture-context) '(:brief t))
+       :success
+       (lambda (items)
+         (contexture--message
+          "Asked in conversation %s, with %s%s" where
+          (if items
+              (concat (contexture--size (length items) (contexture--tokens-to-send items))
+                      (if (string-empty-p whose) "" (concat " of " whose)))
+            "no items")
+          history))))))
 
 (defun contexture-conversation-code--show (buffer)
   "Show and select BUFFER, of a conversation; something was just asked there."

@@ -328,6 +328,28 @@ asked, and the question."
       (should (equal (contexture-conversation-code-tests--talk) (list "one" (concat "of " one)))))
     (should (= (length (contexture-request 'list-sessions)) 3))))
 
+(ert-deftest contexture-conversation-code-counts-what-goes-along-as-it-is-now ()
+  (contexture-conversation-code-tests--in-projects (make-list 3 '("A"))
+    (contexture-conversation-code-tests--at one
+      (contexture-add-buffer)
+      (pcase-dolist (`(,ask . ,arguments) `((,#'contexture-explain-code)
+                                            (,#'contexture-rewrite "use cdr")
+                                            (,#'contexture-send-region "Slow?")))
+        ;; The server does not know this yet.
+        (goto-char (point-max))
+        (insert (format ";; %s is a line more.\n" ask))
+        (goto-char (point-min))
+        (let ((said (save-window-excursion
+                      (save-current-buffer
+                        (contexture-test-message "^Asked in conversation .*, with 1 item, "
+                          (apply ask arguments)
+                          (contexture-conversation-code-tests--asked)))))
+              (items (contexture-request 'list-items
+                                         (contexture--context-params (contexture-current-context)))))
+          (should (string-search (format "with 1 item, %d tokens of project one"
+                                         (contexture--tokens-to-send items))
+                                 said)))))))
+
 (ert-deftest contexture-conversation-says-when-a-conversation-is-of-another-project ()
   (contexture-conversation-code-tests--in-projects '(("A") ("B") ("C"))
     (should (string-prefix-p "Slow?\n\nFrom a.el:1-2:\n"
