@@ -1486,6 +1486,7 @@ If its source is gone, show the item's text."
 (defun contexture-list-item--display (item)
   "Show the text of ITEM in another window."
   (with-current-buffer (get-buffer-create contexture-list--item-buffer)
+    (contexture--choose-evil-state 'emacs t)
     (let ((inhibit-read-only t))
       (contexture-list-item--insert item)
       (ignore-errors
@@ -2419,6 +2420,7 @@ a context.  If this buffer's context is empty, another one is offered.
                                    (contexture--render-params context)))
         (buffer (get-buffer-create contexture-preview-buffer)))
     (with-current-buffer buffer
+      (contexture--choose-evil-state 'emacs t)
       (unless contexture-preview-mode
         (delay-mode-hooks
           (cond ((fboundp 'gfm-mode) (gfm-mode))

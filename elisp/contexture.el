@@ -1060,13 +1060,21 @@ M-x contexture-set-limit")))))
 
 ;;;; Keys
 
-(defun contexture--choose-evil-state (state)
+(defvar evil-buffer-regexps)
+
+(defun contexture--choose-evil-state (state &optional by-name)
   "If Evil is loaded, let buffers of this major mode begin in STATE.
 In Evil's normal state, its keys would hide those of a list.  A state that
-the user has chosen for this mode stays."
-  (when (and (fboundp 'evil-initial-state) (fboundp 'evil-set-initial-state)
-             (not (evil-initial-state major-mode)))
-    (evil-set-initial-state major-mode state)))
+the user has chosen for this mode stays.  If BY-NAME is non-nil, let the
+buffer of this name begin in STATE, whatever mode it gets."
+  (when (and (fboundp 'evil-initial-state) (fboundp 'evil-set-initial-state))
+    (cond (by-name
+           (let ((regexp (concat "\\`" (regexp-quote (buffer-name)) "\\'")))
+             (unless (assoc regexp evil-buffer-regexps)
+               (setq evil-buffer-regexps
+                     (append evil-buffer-regexps (list (cons regexp state)))))))
+          ((not (evil-initial-state major-mode))
+           (evil-set-initial-state major-mode state)))))
 
 ;;;; Tool bars
 

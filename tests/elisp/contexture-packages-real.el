@@ -46,6 +46,23 @@
                     (should (eq (key-binding key) command)))))))
         (evil-mode -1)))))
 
+(contexture-packages-real-deftest evil leaves-the-keys-of-texts-of-other-modes
+  (contexture-test-with-server
+    (evil-mode 1)
+    (unwind-protect
+        (save-window-excursion
+          (contexture-request 'add-context '(:manager "m" :content "(car x)"))
+          (contexture-preview "m")
+          (should (eq evil-state 'emacs))
+          (should (eq (key-binding "q") #'quit-window))
+          (kill-buffer)
+          (contexture-list-item--display '(:content "(car x)"))
+          (with-current-buffer contexture-list--item-buffer
+            (should (eq evil-state 'emacs))
+            (should (eq (key-binding "q") #'View-quit))
+            (kill-buffer)))
+      (evil-mode -1))))
+
 (contexture-packages-real-deftest evil writes-in-a-conversation-at-once
   (contexture-test-with-server
     (evil-mode 1)
