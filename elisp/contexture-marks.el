@@ -1684,7 +1684,10 @@ PAIRS are sorted by their cars."
             collect (if saved (contexture-live--update item saved t)
                       `(:id ,(contexture-live--item-id item)
                         :manager ,(contexture-live--item-manager item)
-                        :metadata (:unsaved nil :modified nil :stale nil))))))
+                        :metadata (:unsaved nil :modified nil
+                                   ;; On another machine, the server cannot look.
+                                   :stale ,(and (contexture--remote-p contexture-live--file)
+                                                "its text was not saved")))))))
 
 (defun contexture-live--reverted ()
   "Find the items of this buffer again, since its text was replaced."

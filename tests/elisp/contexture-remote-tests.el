@@ -127,6 +127,24 @@ The variable `local' is the folder's name on the other machine."
       (insert "# end\n")
       (should (equal (car (contexture-remote-tests--contents)) (buffer-string))))))
 
+(ert-deftest contexture-remote-text-that-was-never-saved-is-stale-without-its-buffer ()
+  (contexture-remote-tests--with-project
+    (setq contexture-add-to 'project)
+    (contexture-test-visiting (concat root "src/m.py")
+      (goto-char (point-min))
+      (insert "# typed\n")
+      (contexture-test-message "^Added" (contexture-add-region 1 9))
+      (let ((context (contexture-adding-context)))
+        (set-buffer-modified-p t)
+        (with-temp-buffer
+          (let ((buffer (find-buffer-visiting (concat root "src/m.py"))))
+            (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+              (kill-buffer buffer)))
+          (let ((item (contexture-test-only-item context)))
+            (should (equal (plist-get item :content) "# typed\n"))
+            (should (equal (contexture-test-metadata item :stale)
+                           '("its text was not saved")))))))))
+
 (ert-deftest contexture-remote-items-outlive-the-connection ()
   (contexture-remote-tests--with-project
     (setq contexture-add-to 'project)
