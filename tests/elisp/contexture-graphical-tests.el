@@ -346,6 +346,10 @@ base-url = \"%s/v1\"\n" (llm-ert-url)))
   (contexture-graphical-test--press "Return")
   (contexture-graphical-test--see "of a circle")
   (contexture-graphical-test--until '(not (contexture-conversation--busy-p)))
+  ;; The conversation gets its name from the question.
+  (contexture-graphical-test--until
+   '(string-suffix-p "  What is this?"
+                     (substring-no-properties (format-mode-line header-line-format))))
   (funcall keep "conversation")
   (contexture-graphical-test--fits "  What is this?")
   (contexture-graphical-test--press "ctrl+c" "x" "H")
