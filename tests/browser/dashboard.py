@@ -441,7 +441,7 @@ def parts(home, page, client, axe):
     # Of the last turn, 75 % came from the cache: all that came early in the window.
     page.run(f"{SESSIONS}.choose({next(it['id'] for it in rows if it['session'] == 'With tools')!r})")
     click(page, WINDOW, "[data-key=tool]")
-    shows(page, WINDOW, "% from the cache")
+    shows(page, WINDOW, "% cached")
     # What cannot be left out has a lock, which says why.
     click(page, WINDOW, "[data-key=section]")
     page.until(f"({WINDOW}.rows.items.filter((it) => it.isOpen === false).forEach((it) => {WINDOW}.toggle(it)), "
@@ -465,7 +465,7 @@ def parts(home, page, client, axe):
     client.ok("add_message", session=row["id"], content="many words " * 6000)
     client.ok("configure_provider", name="small", kind="scripted", model="gpt-4", script=str(script))
     client.ok("configure_session", session=row["id"], model="small")
-    page.until(f"Number({SESSION}.shadowRoot.textContent.match(/\\((\\d+) % of the limit/)?.[1]) > 100", "more than all")
+    page.until(f"Number({SESSION}.shadowRoot.textContent.match(/\\((\\d+) % of the model's limit/)?.[1]) > 100", "more than all")
     page.run(f"{SESSIONS}.choose('ses-1')")
     return checked
 

@@ -247,9 +247,9 @@ class Session extends Live {
           onclick: () => this.call('approve', { approval: it.approval, decision }).catch((error) => announce(this, error.message)) },
         decision === 'once' ? 'Allow once' : 'Refuse'))))),
       h('dl', { class: 'facts' },
-        fact('Size', `${number(stats.items)} in view of ${many(stats.log, 'message')}, ${many(stats.turns, 'turn')}, ${number(stats.tokens)} tokens (${percent(stats.tokens, stats.limit)} of the limit)`),
+        fact('Size', `${number(stats.items)} in view of ${many(stats.log, 'message')}, ${many(stats.turns, 'turn')}, ${number(stats.tokens)} tokens (${percent(stats.tokens, stats.limit)} of the model's limit)`),
         this.undo && fact('Last step', `${step(this.undo.undone)}: ${many(this.undo.returned?.length ?? 0, 'message')} left out${list(this.undo.returned)}${this.log ? `, ${number(sum(this.undo.returned ?? [], (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
-        stats.turns > 0 && fact('Last turn', !last ? 'nobody told its tokens' : `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last)}` : last.provider ? ', no price configured' : ', no cost recorded'}`),
+        stats.turns > 0 && fact('Last turn', !last ? 'no tokens were reported' : `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last)}` : last.provider ? ', no price configured' : ', no cost recorded'}`),
         wasted && fact('Most wasted', wasted)),
       h('p', { class: 'buttons' }, buttons));
     put(this.tabs, Object.entries(TABS).map(([key, name]) => h('button', {
@@ -335,6 +335,7 @@ class Session extends Live {
       tool.calls += 1;
       tool.tokens += message.tokens;
       if (message.in_view !== false) tool.inView += message.tokens;
+      if (!call.same) continue;
       if (latest.has(call.same)) {
         tool.again += message.tokens;
         tool.repeats.push({ ...message, later: latest.get(call.same) });

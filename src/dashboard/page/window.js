@@ -37,8 +37,9 @@ async function outlines(element, known = []) {
 }
 
 /** Keeps of a message what the page shows: of the arguments of calls only their beginning. */
+// Some recordings have no arguments; such calls are not said to be the same.
 function outline({ tool_calls: calls, ...message }) {
-  const of = ({ id, name, arguments: args }) => ({ id, name, hint: args.slice(0, BEGINNING), same: `${name} ${args.length} ${args.slice(0, SAME)}` });
+  const of = ({ id, name, arguments: args }) => ({ id, name, hint: args.slice(0, BEGINNING), same: args.length > 2 && `${name} ${args.length} ${args.slice(0, SAME)}` });
   return { ...message, calls: calls?.length ? calls.map(of) : undefined };
 }
 
@@ -202,7 +203,7 @@ class ContextWindow extends Live {
     const groups = Map.groupBy(leaves, by);
     return [...groups].map(([value, children]) => ({
       key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens: sum(children, (it) => it.tokens),
-      reason: this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), sum(children, (it) => it.tokens)) || '0 %'} from the cache` : '', before: sum(children, (it) => it.before),
+      reason: this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), sum(children, (it) => it.tokens)) || '0 %'} cached` : '', before: sum(children, (it) => it.before),
     }));
   }
 
