@@ -3,7 +3,8 @@
 //!
 //! What the user typed stands after `#### `, what aider said after `> `, and what the model said as
 //! it is. aider ends the lines of the first two with two spaces, by which they differ from headings
-//! and quotations of the model, unless an editor removed those spaces.
+//! and quotations of the model, unless an editor removed those spaces, be it only at the ends of
+//! paragraphs.
 
 use super::gathered::Gathered;
 use super::report::{NOTICE, REASONING};
@@ -41,16 +42,23 @@ pub fn chats(text: &str) -> Vec<(String, String)> {
 
 /// Adds what the lines say to `into`.
 pub(super) fn read(lines: &[String], into: &mut Gathered) {
-    let is_ended = |line: &&String| line.ends_with(END);
-    let marks = |line: &&String| line.starts_with(TYPED) || line.starts_with(TOLD);
-    // An editor that removes spaces removes all of them.
-    let is_whole = lines.iter().filter(marks).any(|line| is_ended(&line));
+    // An editor that removes spaces at the ends of paragraphs removes all of them.
+    let is_kept = |mark: &str| {
+        let next = lines.iter().skip(1).map(String::as_str).chain([""]);
+        let mut ends = lines
+            .iter()
+            .zip(next)
+            .filter(|(line, next)| line.starts_with(mark) && !next.starts_with(mark));
+        ends.any(|(line, _)| line.ends_with(END))
+    };
+    let (typed_is_kept, told_is_kept) = (is_kept(TYPED), is_kept(TOLD));
     let own = |line: &str, mark: &str| {
         let rest = line.strip_prefix(mark)?;
         let rest = rest.strip_prefix(' ').or(rest.is_empty().then_some(rest))?;
-        (!is_whole || line.ends_with(END)).then(|| rest.trim_end().to_owned())
+        let is_kept = if mark == TYPED { typed_is_kept } else { told_is_kept };
+        (!is_kept || line.ends_with(END)).then(|| rest.trim_end().to_owned())
     };
-    let (mut time, mut at) = (None, 0);
+    let (mut time, mut at, mut asked) = (None, 0, String::new());
     while at < lines.len() {
         let line = &lines[at];
         into.line = at as u64 + 1;
@@ -67,7 +75,13 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             let typed: Vec<String> =
                 lines[at..].iter().map_while(|line| own(line, TYPED)).collect();
             at += typed.len();
-            say(&typed.join("\n"), time, into);
+            let typed = typed.join("\n");
+            let question = question_of(&typed);
+            // aider writes what follows a command once more.
+            if asked.is_empty() || question != Some(&asked) {
+                say(&typed, question, time, into);
+            }
+            asked = question.filter(|it| *it != typed).unwrap_or_default().to_owned();
         } else {
             let mine = |line: &&String| {
                 !line.starts_with(HEADING)
@@ -77,6 +91,9 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             let count = lines[at..].iter().take_while(mine).count();
             let said = without_thinking(&lines[at..at + count], into);
             into.agent(said.trim(), Vec::new(), time, false);
+            if !said.trim().is_empty() {
+                asked.clear();
+            }
             at += count;
         }
     }
@@ -88,14 +105,21 @@ fn note(told: &str, into: &mut Gathered) {
     into.note_model(named.and_then(|rest| rest.split(' ').next()));
 }
 
-/// Adds what the user typed. A command to aider itself asks nothing of the model.
-fn say(typed: &str, time: Option<i64>, into: &mut Gathered) {
+/// Adds what the user typed, of which `question` is for the model.
+fn say(typed: &str, question: Option<&str>, time: Option<i64>, into: &mut Gathered) {
+    match question {
+        Some(question) => into.user(question, time),
+        None if typed.trim() == "<blank>" => {}
+        None => into.leave_out("command", "a command to the agent itself"),
+    }
+}
+
+/// Returns the part of what the user typed that asks the model; `None` for a command to aider itself.
+fn question_of(typed: &str) -> Option<&str> {
     let (word, rest) = typed.trim().split_once(char::is_whitespace).unwrap_or((typed.trim(), ""));
     match word.starts_with('/') && super::said::is_command(word) {
-        true if ASKING.contains(&word) && !rest.trim().is_empty() => into.user(rest.trim(), time),
-        true => into.leave_out("command", "a command to the agent itself"),
-        false if word == "<blank>" => {}
-        false => into.user(typed, time),
+        true => Some(rest.trim()).filter(|rest| ASKING.contains(&word) && !rest.is_empty()),
+        false => Some(typed).filter(|_| word != "<blank>"),
     }
 }
 

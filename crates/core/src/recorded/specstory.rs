@@ -17,7 +17,7 @@ use super::time::{seconds, seconds_in_title};
 /// Adds the messages of a whole recording. `file_time` is the time in the name of its file.
 pub(super) fn read(lines: &[String], file_time: Option<i64>, into: &mut Gathered) {
     let lines = lines.iter().map(String::as_str).collect();
-    Document { lines, last: None, is_dated: false }.read(file_time, into);
+    Document::new(lines).read(file_time, into);
 }
 
 /// Returns whether a line shows that a recording is Markdown of SpecStory.
@@ -51,6 +51,9 @@ struct Document<'a> {
     last: Option<Speaker>,
     /// True if a heading so far had a time.
     is_dated: bool,
+    /// True if uses of tools are marked as such. Early versions show a command only as a fence of its
+    /// own between rules.
+    has_marks: bool,
 }
 
 /// A part of a turn.
@@ -61,6 +64,11 @@ enum Piece {
 }
 
 impl<'a> Document<'a> {
+    fn new(lines: Vec<&'a str>) -> Self {
+        let has_marks = lines.iter().any(|line| block::is_marked(line));
+        Self { lines, last: None, is_dated: false, has_marks }
+    }
+
     fn read(mut self, file_time: Option<i64>, into: &mut Gathered) {
         let mut at = self.header(into);
         let first = self.turn_at(at, false).and_then(|speaker| speaker.time);
@@ -161,6 +169,12 @@ impl<'a> Document<'a> {
                 let (used, next) = block::read(self, at);
                 pieces.push(Piece::Use(used));
                 at = next;
+            } else if who != Who::User
+                && let Some(next) = self.command(at)
+            {
+                text.end(&mut pieces);
+                pieces.push(Piece::Use(block::command(&self.lines[at..next])));
+                at = next;
             } else if self.is_rule(at) {
                 text.rule();
                 at += 1;
@@ -172,6 +186,24 @@ impl<'a> Document<'a> {
         }
         text.end(&mut pieces);
         (pieces, at)
+    }
+
+    /// Returns the line after a command that begins with a line: a fence for a shell, and perhaps one
+    /// with its output, alone between rules. Returns `None` if none begins there, or if the recording
+    /// marks uses of tools otherwise.
+    fn command(&self, at: usize) -> Option<usize> {
+        let is_marked = self.has_marks || !block::is_command(self.lines[at]);
+        let before = self.lines[..at].iter().rev().find(|line| !is_blank(line));
+        if is_marked || before.is_none_or(|line| *line != RULE) {
+            return None;
+        }
+        let mut end = self.closed(at, fence(self.lines[at])?)? + 1;
+        let shown = |at: usize| (at..self.lines.len()).find(|at| !is_blank(self.lines[*at]));
+        if let Some(output) = shown(end).filter(|at| self.lines[*at].trim_end() == "```") {
+            end = self.closed(output, 3)? + 1;
+        }
+        let is_over = |at: usize| self.is_rule(at) || self.turn_at(at, false).is_some();
+        shown(end).is_none_or(is_over).then_some(end)
     }
 
     /// Returns the line that closes the fence which a line opens; `None` if a turn begins before.
@@ -210,15 +242,15 @@ const RULE: &str = "---";
 #[derive(Default)]
 struct Text {
     text: String,
-    rules: usize,
+    /// True if a rule follows the text.
+    has_rule: bool,
 }
 
 impl Text {
     fn line(&mut self, line: &str) {
-        if !is_blank(line) {
-            for _ in 0..std::mem::take(&mut self.rules) {
-                self.text.push_str("---\n\n");
-            }
+        if !is_blank(line) && take(&mut self.has_rule) {
+            self.text.truncate(self.text.trim_end().len());
+            self.text.push_str("\n\n---\n\n");
         }
         self.text.push_str(line);
         self.text.push('\n');
@@ -226,11 +258,11 @@ impl Text {
 
     /// A rule directly after the beginning of a part ends the part before it.
     fn rule(&mut self) {
-        self.rules += usize::from(!is_blank(&self.text));
+        self.has_rule |= !is_blank(&self.text);
     }
 
     fn end(&mut self, pieces: &mut Vec<Piece>) {
-        let Self { text, .. } = std::mem::take(self);
+        let Self { text, .. } = take(self);
         if !is_blank(&text) {
             pieces.push(Piece::Text(text));
         }
@@ -245,8 +277,9 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
         return;
     }
     let (mut said, mut calls) = (String::new(), Vec::<Told>::new());
-    let mut count = 0;
+    let (mut count, mut before) = (0, None::<&block::ToolUse>);
     for piece in pieces {
+        let last = before.take();
         match piece {
             Piece::Thought => {
                 into.leave_out("thinking", REASONING);
@@ -258,7 +291,11 @@ fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered)
                 }
                 join(&mut said, text.trim());
             }
+            Piece::Use(used) if last.is_some_and(|last| used.repeats(last)) => {
+                into.leave_out("tool call", "repeats the one before it, without its content");
+            }
             Piece::Use(used) => {
+                before = Some(used);
                 count += 1;
                 let id = format!("line-{heading}-{count}");
                 let call = into.call(&id, &used.name, used.arguments());
@@ -308,18 +345,29 @@ fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
+/// Returns a text with its entities of HTML decoded, if all of it is escaped. What was not escaped
+/// may have entities of its own.
+fn unescaped(text: &str) -> String {
+    let is_entity = |rest: &str| ENTITIES.iter().any(|(entity, _)| rest.starts_with(entity));
+    let is_escaped =
+        !text.contains(['<', '>']) && text.match_indices('&').all(|(at, _)| is_entity(&text[at..]));
+    if is_escaped { decoded(text) } else { text.to_owned() }
+}
+
+/// The entities of HTML that SpecStory writes, with the letters that they stand for.
+const ENTITIES: [(&str, &str); 8] = [
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", "\""),
+    ("&#34;", "\""),
+    ("&#39;", "'"),
+    ("&#96;", "`"),
+    ("&#124;", "|"),
+    ("&amp;", "&"),
+];
+
 /// Returns a text with the entities of HTML that SpecStory writes decoded.
 fn decoded(text: &str) -> String {
-    const ENTITIES: [(&str, &str); 8] = [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#34;", "\""),
-        ("&#39;", "'"),
-        ("&#96;", "`"),
-        ("&#124;", "|"),
-        ("&amp;", "&"),
-    ];
     let decode = |text: String, (entity, letter): &(&str, &str)| text.replace(entity, letter);
     ENTITIES.iter().fold(text.to_owned(), decode)
 }

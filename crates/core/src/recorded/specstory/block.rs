@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Document, closes, decoded, fence, is_blank};
+use super::{Document, closes, decoded, fence, is_blank, unescaped};
 
 pub(super) struct ToolUse {
     pub(super) name: String,
@@ -21,6 +21,8 @@ const TAGGED: &str = "<tool-use data-tool-";
 const DETAILS: &str = "<details>";
 /// Beginning of the line that shows a read file, where the use has no other mark.
 const READ: &str = "Read file: ";
+/// The line after which all is the result.
+const REST: &str = "*Result*:";
 /// Name of a tool of which the Markdown does not tell the name.
 const NAMELESS: &str = "tool";
 
@@ -32,6 +34,27 @@ impl ToolUse {
             false => json!({ "shown": self.input }).to_string(),
         }
     }
+
+    /// Returns whether this is the use `before` once more, but empty. Some versions write both.
+    pub(super) fn repeats(&self, before: &Self) -> bool {
+        let is_empty = |used: &Self| used.input.is_empty() && used.result.is_none();
+        self.name == before.name && is_empty(self) && !is_empty(before)
+    }
+}
+
+/// Returns whether a line marks the use of a tool as such, as all but the early versions do.
+pub(super) fn is_marked(line: &str) -> bool {
+    line.starts_with(PLAIN) || line.starts_with(TAGGED)
+}
+
+/// Returns whether a line opens a fence that has a command for a shell.
+pub(super) fn is_command(line: &str) -> bool {
+    line.starts_with("```") && fence(line).is_some() && is_shell(line.trim_matches('`').trim())
+}
+
+/// Returns a command, and perhaps its output, that stands alone in its lines.
+pub(super) fn command(lines: &[&str]) -> ToolUse {
+    used(lines, Kind::Details)
 }
 
 /// Returns whether the use of a tool begins with this line.
@@ -45,8 +68,7 @@ pub(super) fn begins(document: &Document<'_>, at: usize) -> bool {
             && is_blank(document.lines[at - 1])
             && document.lines.get(at + 1).is_none_or(|next| is_blank(next))
     };
-    line.starts_with(PLAIN)
-        || line.starts_with(TAGGED)
+    is_marked(line)
         || (line.starts_with(DETAILS) && (line.contains("<summary>") || next()))
         || (line.starts_with(READ) && is_alone())
 }
@@ -109,7 +131,7 @@ fn end(document: &Document<'_>, begin: usize, kind: Kind) -> usize {
             return at;
         }
         if let Some(fence) = open {
-            if closes(line, fence) {
+            if closes(line, fence) && !line.starts_with(' ') {
                 open = None;
                 is_told = has_result;
                 continue;
@@ -196,7 +218,7 @@ impl Fence<'_> {
     fn text(&self) -> String {
         let lines =
             self.lines.iter().map(|line| line.replace("\\```", "```").replace("&#96;", "`"));
-        lines.collect::<Vec<_>>().join("\n")
+        unescaped(&lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Returns whether the fence has plain text, as results have.
@@ -213,6 +235,8 @@ struct Block<'a> {
     fences: Vec<Fence<'a>>,
     /// True if a line says that the result follows.
     has_result: bool,
+    /// The result, if a line says that all that follows is the result.
+    rest: Option<String>,
 }
 
 /// Splits a block. The last plain fence reaches to the last line that can close it, since results
@@ -223,6 +247,11 @@ fn split<'a>(lines: &[&'a str]) -> Block<'a> {
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
+        if line.trim_end() == REST {
+            let end = lines.len() - closing(&lines[at + 1..]);
+            block.rest = Some(lines[at + 1..end].join("\n"));
+            break;
+        }
         let Some(length) = fence(line).filter(|_| !line.starts_with(' ')) else {
             block.has_result |= is_result(line);
             if !is_result(line) {
@@ -233,26 +262,24 @@ fn split<'a>(lines: &[&'a str]) -> Block<'a> {
         };
         let language = line.trim_start_matches('`').trim();
         let mut new = Fence { language, lines: Vec::new() };
-        let own = (at + 1..lines.len()).find(|at| closes(lines[*at], length));
+        let own = (at + 1..lines.len())
+            .find(|at| closes(lines[*at], length) && !lines[*at].starts_with(' '));
         let follows = !block.fences.is_empty() || !language.is_empty() || block.has_result;
         let is_last = new.is_plain() && follows;
         let close = if is_last { last.filter(|last| *last > at).or(own) } else { own };
-        let close = close.unwrap_or_else(|| {
-            // The fence was never closed: what closes the block is no part of it.
-            let is_tag = |line: &&str| is_blank(line) || is_end(line) || **line == *super::RULE;
-            lines.len()
-                - lines
-                    .iter()
-                    .rev()
-                    .take_while(|line| is_tag(line))
-                    .count()
-                    .min(lines.len() - at - 1)
-        });
+        // If the fence was never closed, what closes the block is no part of it.
+        let close = close.unwrap_or_else(|| lines.len() - closing(&lines[at + 1..]));
         new.lines.extend(&lines[at + 1..close.max(at + 1)]);
         block.fences.push(new);
         at = close.max(at) + 1;
     }
     block
+}
+
+/// Returns the number of lines at the end that close a block.
+fn closing(lines: &[&str]) -> usize {
+    let closes = |line: &&&str| is_blank(line) || is_end(line) || **line == super::RULE;
+    lines.iter().rev().take_while(closes).count()
 }
 
 fn used(lines: &[&str], kind: Kind) -> ToolUse {
@@ -289,6 +316,7 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
     let has_result = match block.fences.last() {
         None => false,
         Some(_) if kind == Kind::Plain && block.has_result => true,
+        Some(fence) if fence.language == "diff" => false,
         Some(fence) if is_shell(fence.language) => false,
         Some(_) if kind == Kind::Plain && name != "run_command" && !is_shell_name(&name) => {
             block.has_result
@@ -296,7 +324,10 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
         Some(fence) if of_kind == "write" => fence.is_plain(),
         Some(_) => true,
     };
-    let mut result = has_result.then(|| block.fences.pop()).flatten().map(|fence| fence.text());
+    let mut result = block.rest.take();
+    if result.is_none() && has_result {
+        result = block.fences.pop().map(|fence| fence.text());
+    }
     // Some tools show their result as a table, or as one line in bold.
     if result.is_none() {
         let is_shown = |line: &String| line.starts_with('|') || is_remark(line);
@@ -308,8 +339,12 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
     ToolUse { name, input: joined(input), result }
 }
 
-/// Returns whether a line is a remark in bold, other than the heading of a list or chunk.
+/// Returns whether a line is a remark in bold, other than the heading of a list or chunk, or says
+/// that nothing was found.
 fn is_remark(line: &str) -> bool {
+    if line.trim() == "No results found" {
+        return true;
+    }
     let inner = line.trim().strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
     inner.is_some_and(|inner| inner.starts_with("No ") || inner.starts_with("Error"))
 }

@@ -245,6 +245,15 @@ fn aider_is_read_chat_by_chat() {
     // An editor removed the spaces at the ends of lines.
     let bare: String = chats[1].1.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     assert_eq!(read(Cursor::new(bare)).unwrap().messages, second.messages);
+    // Another removed them only at the ends of paragraphs. Here aider wrote the question twice.
+    let formatted = "# aider chat started at 2026-02-12 20:36:45\n\n> Aider v0.50.1  \n> Repo-map: \
+        none\n\n#### /ask and  \n#### the host?\n\n#### and  \n#### the host?\n\ndb1\n\n#### and  \n#### \
+        the host?\n\ndb1\n";
+    let told = read(Cursor::new(formatted)).unwrap();
+    assert_eq!(
+        told.messages.iter().map(line).collect::<Vec<_>>(),
+        ["user: and\nthe host?", "assistant: db1", "user: and\nthe host?", "assistant: db1"]
+    );
 }
 
 #[test]
