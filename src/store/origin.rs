@@ -20,6 +20,8 @@ pub struct Origin {
     pub remote: Option<String>,
     /// Time of the earliest call without a result, in Unix seconds; `None` if there is no such call.
     pub open_since: Option<i64>,
+    /// True if the user stopped the agent after the last message, so that it waits for a prompt.
+    pub is_stopped: bool,
 }
 
 /// Maximum length of [`SessionRow::last_words`], in characters.

@@ -134,7 +134,8 @@ CREATE TABLE session (
     folder          TEXT,               -- in which the agent worked
     branch          TEXT,               -- of Git, there
     remote          TEXT,               -- of Git, there
-    open_since      INTEGER             -- when a call without a result was made
+    open_since      INTEGER,            -- when a call without a result was made
+    is_stopped      INTEGER NOT NULL DEFAULT 0  -- 1: the user stopped the agent after the last message
 );
 
 CREATE INDEX session_by_agent ON session (agent, agent_session) WHERE agent IS NOT NULL;

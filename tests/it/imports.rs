@@ -361,10 +361,24 @@ fn a_fork_repeats_nothing_of_its_parent_in_whatever_order_they_are_found() {
             "{listed}"
         );
         assert_eq!(listed["last_words"], "answer to three");
+        assert_eq!((&whole["session"], &listed["session"]), (&"one".into(), &"three".into()));
         let hits = client.ok("search-sessions", "(:query \"answer to one\")");
         assert_eq!(hits.as_array().unwrap().len(), 1, "{hits}");
         client.end();
     }
+}
+
+#[test]
+fn a_folder_names_the_sessions_that_cannot_be_read() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    home.write("records/droid.jsonl", r#"{"type":"session_start","id":"d","cwd":"/tmp"}"#);
+    home.write("records/other.jsonl", "{\"a\": 1}\n");
+    let output = home.run(&["import", "records"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("failed") && shown.contains("a session of Droid"), "{shown}");
+    assert!(shown.contains("new sessions: 1; files left out: 1"), "{shown}");
+    assert!(!output.status.success());
 }
 
 #[test]

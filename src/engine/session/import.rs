@@ -173,6 +173,7 @@ impl Engine {
             branch: new.branch.or(old.branch),
             remote: new.remote.or(old.remote),
             open_since: new.open_since,
+            is_stopped: new.is_stopped,
         };
         self.store.change()?.set_session_origin(id, &origin)?;
         self.sessions.change_row(id, |row| row.origin = origin);

@@ -52,8 +52,9 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Folders to watch for changes of recordings: the places that were searched, and those folders
-    /// in them whose recordings changed last. Only if the call names no paths.
+    /// Folders to watch for changes of recordings: the places that were searched, those in which such
+    /// a place may come to be, and those folders whose recordings changed last. Only if the call names
+    /// no paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     folders: Vec<String>,
     /// Number of other files: those of other projects, and in folders also those that are not
@@ -150,11 +151,10 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
     Ok(done)
 }
 
-/// Returns the existing places where agents keep sessions.
+/// Returns the places where agents keep sessions.
 fn usual_places() -> Vec<PathBuf> {
     let Some(home) = std::env::home_dir() else { return Vec::new() };
-    let all = files::places(&home, &home).into_iter().flat_map(|kept| kept.places);
-    all.filter(|place| place.exists()).collect()
+    files::places(&home, &home).into_iter().flat_map(|kept| kept.places).collect()
 }
 
 impl ImportAll {
@@ -165,8 +165,8 @@ impl ImportAll {
             found.extend(sources(&files::absolute(path)?)?);
         }
         if self.paths.is_none() {
-            for place in usual_places() {
-                found.extend(sources(&place).unwrap_or_default());
+            for place in usual_places().iter().filter(|place| place.exists()) {
+                found.extend(sources(place).unwrap_or_default());
             }
         }
         Ok(found)
@@ -177,7 +177,16 @@ impl ImportAll {
         if self.paths.is_some() {
             return Vec::new();
         }
-        let mut places = usual_places();
+        // An agent makes its place with its first session, in a folder that it has already.
+        let home = std::env::home_dir();
+        let there = |place: PathBuf| {
+            if place.exists() {
+                return Some(place);
+            }
+            let parent = place.parent().filter(|it| it.exists() && Some(*it) != home.as_deref());
+            parent.map(Path::to_owned)
+        };
+        let mut places: Vec<PathBuf> = usual_places().into_iter().filter_map(there).collect();
         let changed = |source: &Source| source.path.metadata().and_then(|it| it.modified()).ok();
         let mut latest: Vec<_> =
             found.iter().filter_map(|it| Some((changed(it)?, it.path.parent()?))).collect();

@@ -28,8 +28,10 @@ pub(super) fn state(
     if let Some(signal) = signal {
         // What was recorded since shows that the user has answered.
         let is_answered = signal.state == SessionState::Waiting && row.updated > signal.at;
+        let is_stopped = row.origin.is_stopped && row.updated >= signal.at;
         return match () {
             () if signal.has_ended() => (SessionState::Ended, signal.at),
+            () if is_stopped => (SessionState::Idle, row.updated),
             () if is_answered => (SessionState::Working, row.updated),
             () => (signal.state, signal.at),
         };
@@ -39,7 +41,7 @@ pub(super) fn state(
         (Some(since), _) if quiet_for <= OPEN_FOR => return (SessionState::CallOpen, since),
         (Some(_), _) => SessionState::Quiet,
         (None, Some(Role::User | Role::Tool))
-            if quiet_for <= WORKS_FOR && row.origin.agent.is_some() =>
+            if quiet_for <= WORKS_FOR && row.origin.agent.is_some() && !row.origin.is_stopped =>
         {
             SessionState::Working
         }
@@ -83,6 +85,15 @@ mod tests {
             |ago| state(&row(Role::Assistant, ago, Some(NOW - 9)), false, Some(&waiting), NOW);
         assert_eq!(told(9), (SessionState::Waiting, NOW - 9));
         assert_eq!(told(2), (SessionState::Working, NOW - 2));
+        // The user refused the call, and the agent waits for a prompt.
+        let mut stopped = row(Role::Tool, 2, None);
+        stopped.origin.is_stopped = true;
+        for signal in [None, Some(&waiting)] {
+            assert_eq!(state(&stopped, false, signal, NOW), (SessionState::Idle, NOW - 2));
+        }
+        let next = Signal { state: SessionState::Working, at: NOW - 1, process: None };
+        let told = state(&stopped, false, Some(&next), NOW);
+        assert_eq!(told, (SessionState::Working, NOW - 1), "a new prompt");
         // No process has this number.
         let gone = Signal { process: Some(i32::MAX), ..waiting };
         let (ended, _) = state(&row(Role::Assistant, 9, None), false, Some(&gone), NOW);

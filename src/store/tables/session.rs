@@ -12,7 +12,7 @@ use crate::session::message::Message;
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
                        deleted, messages, turns, tokens, settings, learned, version, source, \
                        last_role, last_words, agent, agent_session, agent_parent, folder, branch, \
-                       remote, open_since, \
+                       remote, open_since, is_stopped, \
                        (SELECT machine.name FROM known JOIN machine ON machine.id = known.machine \
                         WHERE known.kind = 'session' AND known.row = session.id \
                               AND machine.place IS NULL) AS machine";
@@ -228,11 +228,14 @@ impl Writing<'_> {
 
     /// Replaces the facts that an agent recorded about a session.
     pub fn set_session_origin(&self, id: u64, origin: &Origin) -> Result<(), StoreError> {
-        let Origin { agent, session, parent, folder, branch, remote, open_since } = origin;
+        let Origin { agent, session, parent, folder, branch, remote, open_since, is_stopped } =
+            origin;
         let sql = "UPDATE session SET agent = ?2, agent_session = ?3, agent_parent = ?4,
-                          folder = ?5, branch = ?6, remote = ?7, open_since = ?8
+                          folder = ?5, branch = ?6, remote = ?7, open_since = ?8,
+                          is_stopped = ?9
                    WHERE id = ?1";
-        let values = params![id, agent, session, parent, folder, branch, remote, open_since];
+        let values =
+            params![id, agent, session, parent, folder, branch, remote, open_since, is_stopped];
         existing(id, self.db.change(sql, values))
     }
 
@@ -348,8 +351,9 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             branch: row.get(22)?,
             remote: row.get(23)?,
             open_since: row.get(24)?,
+            is_stopped: row.get(25)?,
         },
-        machine: row.get(25)?,
+        machine: row.get(26)?,
     })
 }
 

@@ -7,7 +7,7 @@ use super::json::{compact, join};
 use super::mark::Counts;
 use super::report::{Report, clipped};
 use super::rewound::Rewound;
-use super::said::{Said, is_command, separated, title};
+use super::said::{Said, is_command, says_stopped, separated, title};
 use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
 use crate::session::message::{Role, ToolCall};
 
@@ -122,8 +122,10 @@ impl Gathered {
             self.leave_out("text in the user's turn", "text that a program added");
         }
         if by_user.trim().is_empty() {
+            self.mark.is_stopped |= says_stopped(content);
             return;
         }
+        self.mark.is_stopped = false;
         let known = self.mark.about.question.as_deref();
         if known.is_none_or(is_command)
             && let Some(title) = title(&by_user)
@@ -152,6 +154,7 @@ impl Gathered {
         if content.trim().is_empty() && calls.is_empty() {
             return;
         }
+        self.mark.is_stopped = false;
         if !calls.is_empty() {
             self.mark.called = time;
         }

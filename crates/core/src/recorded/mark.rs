@@ -29,6 +29,9 @@ pub struct Mark {
     /// Time of the last answer with calls.
     #[serde(default)]
     pub called: Option<i64>,
+    /// True if the user stopped the agent after what was said last.
+    #[serde(default)]
+    pub is_stopped: bool,
     /// Id of the model's last answer in the recording; empty if unknown.
     pub last_answer: String,
     /// Hashes of the records or messages that were read, so that no message is returned twice.

@@ -45,6 +45,7 @@ pub use self::mark::Mark;
 pub use self::reader::Reader;
 pub use self::report::LeftOut;
 pub use self::rewound::{Rewound, rewound};
+pub use self::said::question;
 use crate::names::names;
 use crate::session::message::{Role, ToolCall};
 

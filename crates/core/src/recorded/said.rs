@@ -1,6 +1,8 @@
 //! Tells what a user said from what a program put into the user's turn: reminders, hooks, output
 //! of commands, notices, and what an editor says about itself.
 
+use super::report::clipped;
+
 /// Names of tags around texts that programs write, in any agent.
 const TAGS: &[&str] = &[
     "additional_data",
@@ -52,6 +54,9 @@ const PARAGRAPHS: &[&str] = &[
     "This is the Gemini CLI. We are setting up the context for our chat",
     "[Request interrupted by user",
 ];
+
+/// Beginnings of notices that the user stopped the agent.
+const STOPPED: &[&str] = &["[Request interrupted by user", "<turn_aborted>"];
 
 /// Beginnings of summaries by which an agent continues an earlier conversation.
 const CONTINUED: &[&str] = &[
@@ -190,6 +195,17 @@ fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> 
             _ => from = at + opening.len(),
         }
     }
+}
+
+/// Returns whether a user's turn has only the notice by which an agent records that the user stopped
+/// it.
+pub(super) fn says_stopped(text: &str) -> bool {
+    STOPPED.iter().any(|start| text.trim_start().starts_with(start))
+}
+
+/// Returns the beginning of what a user asked, on one line; `None` if the words ask nothing.
+pub fn question(said: &str) -> Option<String> {
+    title(said).map(clipped)
 }
 
 /// Returns the part of a user's words that can be a title: without placeholders of pictures, and of

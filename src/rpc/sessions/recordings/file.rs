@@ -11,10 +11,13 @@ use super::source::Source;
 use crate::engine::{NewMessage, Portion};
 use crate::files::Recording;
 use crate::ids::SessionId;
-use crate::recorded::{Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound, Usage};
+use crate::recorded::{
+    self, Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound, Usage,
+};
 use crate::rpc::call::Call;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
+use crate::session::message::Role;
 use crate::store::session::{NewSession, Origin, Spent, UsageRow};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
@@ -110,9 +113,7 @@ pub(super) fn import_file(
     loop {
         match try_import(call, source, wanted) {
             Err(Stopped::Overtaken) => {}
-            Err(Stopped::Read(ReadError::Unknown | ReadError::Other { .. })) if !*is_named => {
-                return Ok(Outcome::Other);
-            }
+            Err(Stopped::Read(ReadError::Unknown)) if !*is_named => return Ok(Outcome::Other),
             Err(Stopped::Read(error)) => return failed(&error),
             Err(Stopped::File(error)) => return failed(&error),
             Err(Stopped::Call(error)) => return Err(error),
@@ -172,6 +173,7 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
         is_dry: wanted.is_dry,
         is_whole,
         shared,
+        question: None,
         place: None,
         portion: Vec::new(),
         bytes: 0,
@@ -204,6 +206,7 @@ struct Import<'a> {
     is_whole: bool,
     /// The beginning that the session shares with the one of which it is a fork.
     shared: Option<Shared>,
+    question: Option<String>, // of a fork, after that beginning
     /// The folder, project and remote of the session, once they are known.
     place: Option<Worked>,
     /// Offset in bytes at which this import began to read.
@@ -247,6 +250,9 @@ impl Import<'_> {
         if self.shared.as_mut().is_some_and(|shared| shared.has(&message)) {
             return;
         }
+        if self.shared.is_some() && self.question.is_none() && message.role == Role::User {
+            self.question = recorded::question(&message.content);
+        }
         let RecordedMessage { role, content, tool_calls, tool_call_id, timestamp } = message;
         self.bytes += content.len() + tool_calls.iter().map(|it| it.arguments.len()).sum::<usize>();
         let counted = NewMessage::counted(role, &content, tool_calls, &self.call.counter());
@@ -273,7 +279,7 @@ impl Import<'_> {
         }
         let mark = self.reader.mark();
         let ends = self.recording.ends(mark.offset).map_err(Stopped::File)?;
-        let open_since = mark.called.filter(|_| !mark.open.is_empty());
+        let origin = self.origin(&mark);
         let place = serde_json::to_string(&known::Place { mark, ends });
         let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
         let portion = Portion {
@@ -290,7 +296,7 @@ impl Import<'_> {
                 ..NewSession::default()
             },
             messages: std::mem::take(&mut self.portion),
-            origin: self.origin(open_since),
+            origin,
             usages: self.reader.take_usages().into_iter().map(usage_row).collect(),
             before: self.before.replace(place.clone()),
             mark: place,
@@ -303,9 +309,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Returns what the recording tells about the session. `open_since` is the time of a call that
-    /// has no result yet.
-    fn origin(&mut self, open_since: Option<i64>) -> Origin {
+    /// Returns what the recording, which was read up to `mark`, tells about the session.
+    fn origin(&mut self, mark: &Mark) -> Origin {
         let about = self.reader.about().clone();
         let Worked { folder, project, remote } = self.place().clone();
         Origin {
@@ -315,7 +320,8 @@ impl Import<'_> {
             folder: folder.filter(|folder| Some(folder) != project.as_ref()),
             branch: about.branch,
             remote,
-            open_since,
+            open_since: mark.called.filter(|_| !mark.open.is_empty()),
+            is_stopped: mark.is_stopped,
         }
     }
 
@@ -335,11 +341,11 @@ impl Import<'_> {
         self.place.insert(place)
     }
 
-    /// Returns the name of the session: its title, else its first question; [`NAMELESS`] if there
-    /// is neither, or if it cannot be a name.
+    /// Returns the name of the session: its title, else its first question, which a fork does not share
+    /// with its parent; [`NAMELESS`] if there is neither, or if it cannot be a name.
     fn name(&self) -> String {
         let about = self.reader.about();
-        let title = about.title.as_ref().or(about.question.as_ref());
+        let title = about.title.as_ref().or(self.question.as_ref()).or(about.question.as_ref());
         let title = title.map(|title| visible(title).into_owned()).unwrap_or_default();
         match Value::Str(title).decode() {
             Ok(Name(name)) if !is_session_id(&name) => name,

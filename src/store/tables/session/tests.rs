@@ -89,6 +89,7 @@ fn a_session_reads_back_with_its_figures() {
         branch: Some("main".into()),
         remote: Some("https://h/p".into()),
         open_since: Some(7),
+        is_stopped: true,
     };
     store.change().unwrap().set_session_origin(id, &origin).unwrap();
     assert_eq!(store.read().session(id).unwrap().unwrap().origin, origin);
