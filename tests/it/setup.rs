@@ -74,6 +74,108 @@ fn what_was_put_in_comes_out_to_the_byte() {
     }
 }
 
+/// Ways in which users' editors write the same file.
+fn written_in_ways(text: &str, is_json: bool) -> Vec<String> {
+    let mut ways = vec![text.to_owned(), text.trim_end().to_owned(), format!("{text}\n\n")];
+    let tabs = text.replace("  ", "\t");
+    ways.push(tabs);
+    if is_json {
+        let end = text.rfind('}').unwrap();
+        // Of two members with one name, the last counts.
+        ways.push(format!("{},\n \"twice\": 1, \"twice\": {{}}\n}}\n", text[..end].trim_end()));
+        ways.push(format!("// first\n{text}/* last */\n"));
+        let twice = "\"hooks\": {}, \"mcpServers\": {\"a\": 1}, \"mcp\": {\"a\": 1}";
+        ways.push(format!("{{{twice},{}", text.trim_start().trim_start_matches('{')));
+    } else {
+        ways.push(format!("# first\n{text}\n# last"));
+    }
+    let windows: Vec<String> = ways.iter().map(|way| way.replace('\n', "\r\n")).collect();
+    let marked = ways.iter().chain(&windows).map(|way| format!("\u{feff}{way}"));
+    let marked: Vec<String> = marked.collect();
+    ways.into_iter().chain(windows).chain(marked).collect()
+}
+
+#[test]
+fn a_file_written_in_any_way_is_the_same_bytes_after_setup_twice_and_removal() {
+    for agent in AGENTS {
+        for (name, text) in files(agent) {
+            for way in written_in_ways(text, !name.ends_with(".toml")) {
+                let home = Home::new();
+                let path = write(&home, name, &way);
+                home.succeed(&["setup", agent]);
+                let once = read(path.clone());
+                assert!(once.contains("contexture"), "{once:?}");
+                let is_windows = way.contains("\r\n") && !way.replace("\r\n", "").contains('\n');
+                assert!(!is_windows || !once.replace("\r\n", "").contains('\n'), "{once:?}");
+                home.succeed(&["setup", agent]);
+                assert_eq!(read(path.clone()), once, "{agent} {way:?}");
+                home.succeed(&["setup", agent, "--remove"]);
+                assert_eq!(read(path), way, "{agent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agents_own_command_is_shown_and_used_and_what_it_did_is_compared() {
+    const BEFORE: &str =
+        "{\r\n  \"a\": 1,\r\n  \"mcpServers\": {\"o\": {\"command\": \"x\"}}\r\n}\r\n";
+    // What the agent's command leaves, what is said, and whether the layout is the user's.
+    let entry = format!(
+        r#"{{"type": "stdio", "command": {:?}, "args": ["mcp"]}}"#,
+        env!("CARGO_BIN_EXE_contexture")
+    );
+    let other = r#""o": {"command": "x"}"#;
+    let servers = format!(r#""mcpServers": {{{other}, "contexture": {entry}}}"#);
+    for (left, said, is_kept) in [
+        (format!(r#"{{"a":1,{servers}}}"#), "written\n", true),
+        (format!(r#"{{"a":1,{servers},"id":"new"}}"#), "set members of its own", false),
+        (format!(r#"{{"a":1,"mcpServers":{{"contexture":{entry}}}}}"#), "did something else", true),
+        (format!(r#"{{"a":1,"mcpServers":{{{other}}}}}"#), "did something else", true),
+        (String::new(), "did not work: it failed", true),
+    ] {
+        let home = Home::new();
+        let path = write(&home, "home/.claude.json", BEFORE);
+        let script = match left.as_str() {
+            "" => "exit 3".to_owned(),
+            left => {
+                format!("echo \"$@\" >> $HOME/asked; printf '%s' '{left}' > $HOME/.claude.json")
+            }
+        };
+        let program = home.write("bin/claude", format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let bin = home.file("bin");
+        let run = |args: &[&str]| {
+            let mut command = home.command(args);
+            command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let shown = run(&["setup", "claude", "--dry-run"]);
+        assert!(shown.starts_with("$ claude mcp add-json --scope user contexture '{"), "{shown}");
+        assert_eq!(read(path.clone()), BEFORE);
+        assert!(!home.path("home/asked").exists());
+        let shown = run(&["setup", "claude"]);
+        assert!(shown.contains(said), "{said}: {shown}");
+        let after = read(path.clone());
+        let all = read_json(&after);
+        assert_eq!(all["mcpServers"]["o"]["command"], "x", "{after}");
+        assert_eq!(all["mcpServers"]["contexture"]["args"][0], "mcp", "{after}");
+        assert_eq!(after.starts_with("{\r\n  \"a\": 1,\r\n"), is_kept, "{after:?}");
+        if !left.is_empty() {
+            let asked = read(home.path("home/asked"));
+            assert!(asked.starts_with("mcp add-json --scope user contexture {"), "{asked}");
+        }
+        assert!(run(&["setup", "claude"]).contains("nothing to change"));
+        std::fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
+        let shown = run(&["setup", "claude", "--remove"]);
+        assert!(shown.contains("$ claude mcp remove --scope user contexture"), "{shown}");
+        let left = read(path);
+        assert!(is_kept == (left == BEFORE) && !left.contains("contexture"), "{left:?}");
+    }
+}
+
 #[test]
 fn files_that_were_made_go_again() {
     for agent in AGENTS {
@@ -290,6 +392,41 @@ fn the_doctor_says_what_does_not_work() {
         assert!(report.contains(line), "{line}\n{report}");
     }
     assert!(!output.status.success());
+}
+
+#[test]
+fn the_doctor_starts_the_server_as_the_agent_would() {
+    let home = Home::new();
+    let script = home.write("contexture", "#!/bin/sh\necho \"not JSON: $SAID\"\n");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+    for agent in AGENTS {
+        home.succeed(&["setup", agent]);
+    }
+    let program = env!("CARGO_BIN_EXE_contexture");
+    let changed = |name: &str, change: &dyn Fn(String) -> String| {
+        let path = home.path(name);
+        std::fs::write(&path, change(read(path.clone()))).unwrap();
+    };
+    // Of two entries, the last counts; variables are set; what is turned off is not started.
+    changed("home/.claude.json", &|text| {
+        let end = text.rfind('}').unwrap();
+        let entry = format!(r#"{{"command": {script:?}, "args": [], "env": {{"SAID": "last"}}}}"#);
+        format!("{}, \"mcpServers\": {{\"contexture\": {entry}}}}}", text[..end].trim_end())
+    });
+    changed("home/.codex/config.toml", &|text| {
+        text.replace(program, &script) + "env = { SAID = \"of Codex\" }\n"
+    });
+    changed("config/opencode/opencode.json", &|text| {
+        text.replace("\"type\": \"local\",", "\"type\": \"local\", \"enabled\": false,")
+    });
+    let report = String::from_utf8(home.run(&["doctor"]).stdout).unwrap();
+    for line in [
+        "Claude Code: the set-up does not work: its server: its output is not JSON: not JSON: last",
+        "Codex: the set-up does not work: its server: its output is not JSON: not JSON: of Codex",
+        "ok  OpenCode is set up, but told not to start the server",
+    ] {
+        assert!(report.contains(line), "{line}\n{report}");
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use crate::files::{claude_folder, codex_folder, named_or};
 /// Maximum time that an agent waits for a hook, in seconds. The hook itself ends earlier.
 const HOOK_SECONDS: u64 = 15;
 
+/// The kind of the server, in Claude Code's entry.
+pub(super) const STDIO: &str = r#""type": "stdio", "#;
+
 /// An agent that can be set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Agent {
@@ -38,6 +41,7 @@ pub(super) struct Program {
 }
 
 /// A configuration file, and the entries to add to it.
+#[derive(Clone)]
 pub(super) struct File {
     pub(super) path: PathBuf,
     /// The file must be in one of these folders, after all links are followed.
@@ -45,11 +49,22 @@ pub(super) struct File {
     pub(super) wanted: Wanted,
 }
 
+#[derive(Clone)]
 pub(super) enum Wanted {
     /// Entries, as a JSON object.
     Json(String),
     /// The entry of the server in Codex's TOML, as the words of its command.
     Toml(Vec<String>),
+}
+
+impl Wanted {
+    /// Returns whether the server is among the entries.
+    pub(super) fn has_server(&self) -> bool {
+        match self {
+            Self::Json(entries) => entries.contains("\"mcpServers\""),
+            Self::Toml(_) => true,
+        }
+    }
 }
 
 impl Agent {
@@ -146,7 +161,7 @@ impl Agent {
         let hooks = || self.hooks(program);
         match self {
             Self::Claude => vec![
-                file(claude_servers(place, home), json(&[program.server(r#""type": "stdio", "#)])),
+                file(claude_servers(place, home), json(&[program.server(STDIO)])),
                 file(folder.join("settings.json"), json(&[hooks()])),
             ],
             Self::Codex => vec![
@@ -227,9 +242,14 @@ impl Program {
     }
 
     fn server(&self, kind: &str) -> String {
+        format!(r#""mcpServers": {{"{ENTRY}": {}}}"#, self.entry(kind))
+    }
+
+    /// Returns the entry of the server, as JSON.
+    pub(super) fn entry(&self, kind: &str) -> String {
         let words: Vec<_> = self.with(&["mcp"]).iter().map(|word| quoted(word)).collect();
         let (program, args) = (&words[0], words[1..].join(", "));
-        format!(r#""mcpServers": {{"{ENTRY}": {{{kind}"command": {program}, "args": [{args}]}}}}"#)
+        format!(r#"{{{kind}"command": {program}, "args": [{args}]}}"#)
     }
 
     fn opencode_server(&self) -> String {
@@ -256,7 +276,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Formats words as a line for a shell.
-fn shell_line(words: &[String]) -> String {
+pub(super) fn shell_line(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:=,@%".contains(c);
     let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
         true => word.clone(),

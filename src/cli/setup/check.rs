@@ -86,6 +86,10 @@ fn check_place(
     if let Some(missing) = entries.missing(agent) {
         bail!("set up{at} without {missing}; {again}");
     }
+    if entries.is_off {
+        let title = agent.title();
+        return Ok(Some(format!("{title} is set up{at}, but told not to start the server")));
+    }
     let counts = run_all(agent, &entries)
         .map_err(|error| anyhow!("the set-up{at} does not work: {error:#}; {again}"))?;
     let trust = if is_untrusted(agent, place, home) { UNTRUSTED } else { "" };
@@ -102,7 +106,7 @@ fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
 
 fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
     let scratch = Scratch::new(agent.name())?;
-    let tools = scratch.ask_server(&entries.server).context("its server")?;
+    let tools = scratch.ask_server(entries).context("its server")?;
     let tools = counted(tools as u64, "tool");
     for (event, command) in &entries.hooks {
         let asked = scratch.ask_hook(agent, event, command);
@@ -135,11 +139,10 @@ impl Scratch {
         Ok(Self(folder))
     }
 
-    /// Starts a server of the Model Context Protocol with the command `words`, and returns the
-    /// number of tools that it offers. Fails if the server does not answer in time, or offers no
-    /// tools.
-    fn ask_server(&self, words: &[String]) -> anyhow::Result<usize> {
-        let (program, args) = words.split_first().context("its entry has no command")?;
+    /// Starts a server of the Model Context Protocol as the agent would, and returns the number of
+    /// tools that it offers. Fails if the server does not answer in time, or offers no tools.
+    fn ask_server(&self, entries: &Entries) -> anyhow::Result<usize> {
+        let (program, args) = entries.server.split_first().context("its entry has no command")?;
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "contexture doctor", "version": env!("CARGO_PKG_VERSION") } });
         let input = [
@@ -148,7 +151,8 @@ impl Scratch {
             json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
         ];
         let input: String = input.iter().map(|line| format!("{line}\n")).collect();
-        let mut running = self.start(Command::new(program).args(args))?;
+        let env = entries.env.iter().map(|(name, value)| (name, value));
+        let mut running = self.start(Command::new(program).args(args).envs(env))?;
         running.write(&input);
         loop {
             let Some(line) = running.line()? else {

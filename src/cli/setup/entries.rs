@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use jsonc_parser::ast::Value;
+use jsonc_parser::ast::{ObjectProp, Value};
 
 use super::agent::{Agent, File, Place, Program, Wanted};
 use super::edit::without_mark;
@@ -18,6 +18,10 @@ use crate::visible::visible_path;
 pub(super) struct Entries {
     /// Words of the command that starts the server; empty if there is no server.
     pub(super) server: Vec<String>,
+    /// Variables that the agent sets for the server.
+    pub(super) env: Vec<(String, String)>,
+    /// True if the agent is told not to start the server.
+    pub(super) is_off: bool,
     /// Events that have hooks, each with the command of its hook.
     pub(super) hooks: Vec<(&'static str, String)>,
 }
@@ -36,8 +40,9 @@ impl Entries {
                 found.text.as_deref().map(without_mark).filter(|text| !text.trim().is_empty());
             let Some(text) = text else { continue };
             let read = match wanted {
-                Wanted::Toml(_) => toml::command(text)
-                    .map(|words| entries.server.extend(words.unwrap_or_default())),
+                Wanted::Toml(_) => toml::server(text).map(|server| {
+                    (entries.server, entries.env, entries.is_off) = server;
+                }),
                 Wanted::Json(_) => entries.read_json(agent, program, text),
             };
             read.map_err(|wrong| anyhow!("{}: {wrong}", visible_path(&path)))?;
@@ -49,6 +54,23 @@ impl Entries {
         for name in ["mcpServers", "mcp"] {
             let entry = find(text, &[name, ENTRY])?;
             self.server.extend(entry.iter().flat_map(server_words));
+            if let Some(Value::Object(entry)) = &entry {
+                let value = |name: &str| entry.get(name).map(|it| &it.value);
+                let is = |name: &str, wanted: bool| {
+                    matches!(value(name), Some(Value::BooleanLit(it)) if it.value == wanted)
+                };
+                self.is_off = is("enabled", false) || is("disabled", true);
+                let all = [value("env"), value("environment")];
+                for one in all.into_iter().flatten().filter_map(Value::as_object) {
+                    let text = |it: &ObjectProp<'_>| match &it.value {
+                        Value::StringLit(text) => {
+                            Some((it.name.as_str().to_owned(), text.value.to_string()))
+                        }
+                        _ => None,
+                    };
+                    self.env.extend(one.properties.iter().filter_map(text));
+                }
+            }
         }
         for &event in agent.events() {
             let groups = find(text, &["hooks", event])?;
@@ -65,12 +87,13 @@ impl Entries {
         self.server.is_empty() && self.hooks.is_empty()
     }
 
-    /// Returns whether all commands are those that a set-up of `program` would write, except that
-    /// their path may lead to `program` through a link.
+    /// Returns whether all commands are those that a set-up of `program` would write, without variables
+    /// of their own, except that their path may lead to `program` through a link.
     pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
         let program = &program.through(self.server.first().map_or("", String::as_str));
         let mut hooks = self.hooks.iter();
-        (self.server.is_empty() || self.server == program.with(&["mcp"]))
+        self.env.is_empty()
+            && (self.server.is_empty() || self.server == program.with(&["mcp"]))
             && hooks.all(|(event, command)| *command == program.hook(agent, event))
     }
 

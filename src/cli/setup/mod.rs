@@ -7,6 +7,7 @@ mod edit;
 mod entries;
 mod file;
 mod json;
+mod own;
 mod plan;
 mod record;
 mod toml;
@@ -18,6 +19,7 @@ use anyhow::Context;
 
 use self::agent::{Agent, Place, Program};
 pub(super) use self::check::check_agents;
+use self::own::Own;
 use self::plan::Plan;
 use self::record::Records;
 use super::{Common, current_folder, say};
@@ -30,8 +32,9 @@ use crate::visible::{visible_lines, visible_path};
     after_help = "Examples:\n  contexture setup claude --dry-run\n  contexture setup codex\n  \
     contexture setup gemini --project\n  contexture setup opencode --remove\n\nShows what \
     changes in the agent's configuration files, but no other part of them, since they\nmay hold \
-    keys. The other parts stay as they are. Agents start the program by the path with which\nyou \
-    run this command; run it again if that path changes."
+    keys. The other parts stay as they are. If the agent is installed and has a command\nfor its \
+    servers, that command is shown first and makes its part of the change. Agents start\nthe \
+    program by the path with which you run this command; run it again if that path changes."
 )]
 pub(super) struct SetUp {
     /// The agent
@@ -54,10 +57,14 @@ impl SetUp {
         let program = Program::running(common.shared()?)?;
         let place = self.place()?;
         let files = self.agent.files(&place, &setup.folders.home, &program);
-        let plan = |file| Plan::of(file, self.remove, &records);
+        let own = Own::of(self.agent, &place, &setup.folders.home, &program);
+        let plan = |file| Plan::of(file, own.as_ref(), self.remove, &records);
         let mut plans = files.into_iter().map(plan).collect::<anyhow::Result<Vec<_>>>()?;
         let mut shown = String::new();
         for plan in &plans {
+            if let Some(asked) = &plan.asked {
+                shown += &visible_lines(&asked.shown());
+            }
             match &*plan.diff {
                 "" => writeln!(shown, "{}: nothing to change", visible_path(&plan.path))?,
                 diff => shown += &visible_lines(diff),
@@ -72,11 +79,16 @@ impl SetUp {
             // last.
             plans.reverse();
         }
-        for plan in plans.iter().filter(|plan| !plan.diff.is_empty()) {
-            plan.carry_out(&records).with_context(|| visible_path(&plan.path))?;
-            say(&format!("{}: {}\n", visible_path(&plan.path), plan.outcome()))?;
-        }
         let is_new = !self.remove && plans.iter().any(|plan| !plan.diff.is_empty());
+        for plan in plans.iter_mut().filter(|plan| !plan.diff.is_empty()) {
+            let named = visible_path(&plan.path).to_string();
+            let remark = plan.ask_agent(&records).with_context(|| named.clone())?;
+            if !plan.diff.is_empty() {
+                plan.carry_out(&records).with_context(|| named.clone())?;
+            }
+            let remark = if remark.is_empty() { remark } else { format!("; {remark}") };
+            say(&format!("{named}: {}{remark}\n", plan.outcome()))?;
+        }
         let remainder = self.agent.remainder(&place);
         if is_new && !remainder.is_empty() { say(&format!("{remainder}\n")) } else { Ok(()) }
     }

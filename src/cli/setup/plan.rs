@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use super::agent::{File, Wanted};
 use super::edit::{Edit, on_plain, without_mark};
 use super::file::Found;
+use super::own::{Asked, Left, Own, compare};
 use super::record::{Record, Records};
 use super::{json, toml};
 use crate::visible::visible_path;
@@ -16,6 +17,10 @@ pub(super) struct Plan {
     pub(super) path: PathBuf,
     /// Readable form of the change; empty if nothing changes.
     pub(super) diff: String,
+    /// The agent's own command for the change of its servers, if it has one.
+    pub(super) asked: Option<Asked>,
+    file: File,
+    is_removed: bool,
     found: Found,
     /// Text after the change; `None` if the file is removed.
     after: Option<String>,
@@ -23,15 +28,22 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(file: File, is_removed: bool, records: &Records) -> anyhow::Result<Self> {
-        let File { path, within, wanted } = file;
+    /// Plans the change to a file. `own` has the commands of the agent for its servers, if it has any.
+    pub(super) fn of(
+        file: File,
+        own: Option<&Own>,
+        is_removed: bool,
+        records: &Records,
+    ) -> anyhow::Result<Self> {
+        let File { path, within, wanted } = &file;
+        let path = path.clone();
         let named = || visible_path(&path);
-        let found = Found::read(&path, &within).with_context(named)?;
+        let found = Found::read(&path, within).with_context(named)?;
         let record = records.read(&path).unwrap_or_default();
         let text = found.text.clone().unwrap_or_default();
         let made = match is_removed {
-            true => Change::out(&wanted, &text, record),
-            false => Change::into(&wanted, &text, record, found.text.is_none()),
+            true => Change::out(wanted, &text, record),
+            false => Change::into(wanted, &text, record, found.text.is_none()),
         };
         let Change { edit, after, record } =
             made.map_err(|wrong| anyhow!("{}: {wrong}; nothing was changed", visible_path(&path)))?;
@@ -44,7 +56,35 @@ impl Plan {
             let new = after.as_ref().map_or_else(nothing, |_| named());
             diff = format!("--- {old}\n+++ {new}\n{diff}");
         }
-        Ok(Self { path, diff, found, after, record })
+        let asked = own.filter(|_| !diff.is_empty() && wanted.has_server());
+        let asked = asked.and_then(|own| own.command(wanted, &text, is_removed));
+        Ok(Self { path, diff, asked, file, is_removed, found, after, record })
+    }
+
+    /// Has the agent's own command make the change of its servers, if there is one, and compares what
+    /// is there then with what was there before. The rest of the change remains. If the command
+    /// only changed the layout beside our entry, the layout is put back; if it changed more than it
+    /// should, so is the whole file. Returns a remark for the user, which may be empty.
+    pub(super) fn ask_agent(&mut self, records: &Records) -> anyhow::Result<String> {
+        let Some(asked) = self.asked.take() else { return Ok(String::new()) };
+        let ran = asked.run();
+        let now = Found::read(&self.path, &self.file.within)?;
+        let text = |found: &Found| found.text.clone().unwrap_or_default();
+        let (before, after) = (text(&self.found), text(&now));
+        let left = compare(&self.file.wanted, &before, &after, self.is_removed);
+        self.found = now;
+        let name = asked.name;
+        Ok(match (ran, left) {
+            (Err(why), _) => format!("the command of {name} did not work: {why}; done without it"),
+            (Ok(()), Left::Wrong) => {
+                format!("the command of {name} did something else; its change was replaced")
+            }
+            (Ok(()), Left::OnlyOurs) => String::new(),
+            (Ok(()), Left::More) => {
+                *self = Self::of(self.file.clone(), None, self.is_removed, records)?;
+                format!("{name} also set members of its own, which stay")
+            }
+        })
     }
 
     pub(super) fn carry_out(&self, records: &Records) -> anyhow::Result<()> {

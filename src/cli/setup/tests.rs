@@ -176,9 +176,9 @@ fn tables_are_added_and_taken_out() {
         assert!(toml::add(&after, &words).unwrap().is_empty());
         let left = toml::remove(&after, &words).unwrap().apply(&after).unwrap();
         assert_eq!(left.trim_end(), before.trim_end());
-        assert_eq!(toml::command(&after).unwrap().unwrap(), words);
+        assert_eq!(toml::server(&after).unwrap().0, words);
     }
-    assert_eq!(toml::command("a = 1").unwrap(), None);
+    assert_eq!(toml::server("a = 1").unwrap(), toml::Server::default());
 }
 
 #[test]

@@ -90,14 +90,24 @@ fn same_values(one: &str, other: &str) -> bool {
     read(one).is_some_and(|one| Some(one) == read(other))
 }
 
-/// Returns the command of the entry, as words; `None` if there is no entry or no command.
+/// The command of an entry as words, the variables that the agent sets, and whether the agent is told
+/// not to start it.
+pub(super) type Server = (Vec<String>, Vec<(String, String)>, bool);
+
+/// Returns what the entry tells the agent to start; the command is empty if there is no entry or no
+/// command.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
-pub(super) fn command(text: &str) -> Result<Option<Vec<String>>, String> {
+pub(super) fn server(text: &str) -> Result<Server, String> {
     let mut document = parse(text)?;
-    let words = entry(&mut document).map(|entry| words_of(entry));
-    Ok(words.filter(|words| !words.is_empty()))
+    let Some(entry) = entry(&mut document) else { return Ok(Server::default()) };
+    let words = words_of(entry);
+    let env = entry.get("env").and_then(Item::as_table_like);
+    let env = env.into_iter().flat_map(|env| env.iter());
+    let env = env.filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
+    let is_off = entry.get("enabled").and_then(Item::as_bool) == Some(false);
+    Ok((words, env.collect(), is_off))
 }
 
 /// Returns the words of the command that an entry has; empty if it has none.
