@@ -72,6 +72,53 @@ fn what_is_no_longer_marked_is_told_beside_what_is_too_long() {
 }
 
 #[test]
+fn an_event_is_answered_when_its_json_is_complete() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    let mut command = home.command(&["hook", "claude", "UserPromptSubmit"]);
+    let mut child =
+        command.current_dir(project(&home)).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    // The pipe stays open until the hook has ended.
+    let mut pipe = child.stdin.take().unwrap();
+    let event = br#"{"session_id": "one", "prompt": "a } in a text"}"#;
+    for part in event.chunks(20) {
+        pipe.write_all(part).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    drop(pipe);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("the mark"));
+}
+
+#[test]
+fn the_folder_that_the_agent_names_counts_and_not_where_a_command_went() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    // A repository within the project is a project of its own.
+    let vendor = project(&home).join("vendor/lib");
+    std::fs::create_dir_all(vendor.join(".git")).unwrap();
+    for (agent, event, variable) in [
+        ("claude", "UserPromptSubmit", "CLAUDE_PROJECT_DIR"),
+        ("gemini", "BeforeAgent", "GEMINI_PROJECT_DIR"),
+    ] {
+        let first = given(&home, agent, event, "one", "");
+        assert!(first.contains("the mark"), "{first}");
+        let mut command = home.command(&["hook", agent, event]);
+        command.current_dir(&vendor).env(variable, project(&home));
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let input = json!({ "session_id": "one", "cwd": vendor, "prompt": "x" }).to_string();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{agent}: nothing was unmarked");
+    }
+}
+
+#[test]
 fn a_session_is_given_what_changed_and_nothing_twice() {
     let home = Home::new();
     let server = home.listening(&[]);
