@@ -56,9 +56,7 @@ impl Entries {
             self.server.extend(entry.iter().flat_map(server_words));
             if let Some(Value::Object(entry)) = &entry {
                 let value = |name: &str| entry.get(name).map(|it| &it.value);
-                let is = |name: &str, wanted: bool| {
-                    matches!(value(name), Some(Value::BooleanLit(it)) if it.value == wanted)
-                };
+                let is = |name: &str, wanted: bool| matches!(value(name), Some(Value::BooleanLit(it)) if it.value == wanted);
                 self.is_off = is("enabled", false) || is("disabled", true);
                 let all = [value("env"), value("environment")];
                 for one in all.into_iter().flatten().filter_map(Value::as_object) {

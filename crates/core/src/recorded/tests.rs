@@ -517,6 +517,11 @@ fn a_use_that_is_written_twice_is_one_and_escaped_results_are_plain() {
         twice("shell", "", shell),
         twice("shell", "", raw),
     );
+    // Two uses of one tool with a rule between are two.
+    let plain = "_**User**_\n\ngo\n\n---\n\n_**Assistant**_\n\nTool use: **grep**\n\n<details>\n<summary>Grep \
+        a</summary>\n</details>\n\n---\n\nTool use: **grep**\n\n---\n";
+    let told = read(Cursor::new(plain)).unwrap();
+    assert_eq!(told.messages[1].tool_calls.len(), 2, "{told:?}");
     check(
         &text,
         &[

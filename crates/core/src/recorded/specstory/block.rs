@@ -11,6 +11,7 @@ pub(super) struct ToolUse {
     input: String,
     /// The result; `None` if the Markdown has none.
     pub(super) result: Option<String>,
+    is_tagged: bool,
 }
 
 /// Beginning of the use of a tool in version 1 of the format.
@@ -35,10 +36,12 @@ impl ToolUse {
         }
     }
 
-    /// Returns whether this is the use `before` once more, but empty. Some versions write both.
+    /// Returns whether this is the use `before` once more, but empty. Some versions write both, with
+    /// nothing between.
     pub(super) fn repeats(&self, before: &Self) -> bool {
         let is_empty = |used: &Self| used.input.is_empty() && used.result.is_none();
-        self.name == before.name && is_empty(self) && !is_empty(before)
+        let is_tagged = self.is_tagged && before.is_tagged;
+        is_tagged && self.name == before.name && is_empty(self) && !is_empty(before)
     }
 }
 
@@ -90,6 +93,7 @@ pub(super) fn read(document: &Document<'_>, at: usize) -> (ToolUse, usize) {
                 name: "read_file".to_owned(),
                 input: line[READ.len()..].trim().to_owned(),
                 result: None,
+                is_tagged: false,
             };
             return (used, at + 1);
         }
@@ -336,7 +340,7 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
     }
     let mut input = outside;
     input.extend(block.fences.iter().map(Fence::text));
-    ToolUse { name, input: joined(input), result }
+    ToolUse { name, input: joined(input), result, is_tagged: kind == Kind::Tagged }
 }
 
 /// Returns whether a line is a remark in bold, other than the heading of a list or chunk, or says
