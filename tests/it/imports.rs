@@ -382,6 +382,24 @@ fn a_folder_names_the_sessions_that_cannot_be_read() {
 }
 
 #[test]
+fn folders_in_which_an_agent_will_record_are_told_with_those_in_which_it_does() {
+    let home = Home::new();
+    home.write("../home/.claude/settings.json", "{}");
+    home.write("../home/.codex/sessions/2026/a.jsonl", rollout(r#""id":"c1""#, &["one"]));
+    let mut client = home.stdio(&[]);
+    let told = client.ok("import-sessions", "nil");
+    let folders: Vec<&str> =
+        told["folders"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    let at = |name: &str| home.path("home").join(name).to_str().unwrap().to_owned();
+    // Claude Code makes `projects` with its first session.
+    for name in [".claude", ".codex/sessions", ".codex/sessions/2026"] {
+        assert!(folders.contains(&&*at(name)), "{name}: {folders:?}");
+    }
+    assert!(!folders.contains(&home.path("home").to_str().unwrap()), "{folders:?}");
+    client.end();
+}
+
+#[test]
 fn a_subagents_session_belongs_to_its_parent_and_stands_below_it() {
     let home = Home::new();
     let spawned =

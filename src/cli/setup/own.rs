@@ -100,6 +100,8 @@ impl Asked {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let mut command = Command::new(&self.program);
         command.args(&self.words).current_dir(&self.folder);
+        // Claude Code would report its start.
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("it cannot be started")?;
         let end = Instant::now() + LONGEST;
