@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, Response, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, Proxy, Response, StatusCode, Url, redirect};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, timeout_at};
 
@@ -16,6 +16,7 @@ use super::error::{ErrorKind, ProviderError};
 use super::origin::{NO_PROXY, Serving};
 use super::refusal::{Again, Refusal, in_a_line, wanted_pause};
 use super::secret::{KeySource, Secret, Secrets};
+use super::trusted;
 use crate::visible::visible_path;
 
 /// Maximum number of redirects to follow.
@@ -320,23 +321,22 @@ impl Endpoint {
         let wrong = |what: String| self.error(ErrorKind::Unconfigured, what);
         // Only the first call in a process has an effect. All calls install the same cryptography.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = match url.starts_with("https:") {
-            true => Client::builder(),
+        let file = self.serving.ca_file.as_deref();
+        let named = file.map_or(Ok(Vec::new()), |file| {
+            let failed = |why| wrong(format!("ca-file {}: {why}", visible_path(file)));
+            trusted::read(file).map_err(failed)
+        })?;
+        let builder = match url.starts_with("https:") {
+            true => {
+                let config = trusted::config(named).map_err(|error| wrong(deepest(&error)))?;
+                Client::builder().tls_backend_preconfigured(config)
+            }
             // A local server must not depend on the system's certificates, which may not exist.
             false => Client::builder().tls_certs_only([]),
         };
-        builder = self.with_proxy(builder, url).map_err(wrong)?;
-        if let Some(file) = &self.serving.ca_file {
-            let failed = |why: String| wrong(format!("ca-file {}: {why}", visible_path(file)));
-            let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-            let found =
-                Certificate::from_pem_bundle(&text).map_err(|error| failed(deepest(&error)))?;
-            if found.is_empty() {
-                return Err(failed("it has no certificates".to_owned()));
-            }
-            builder = builder.tls_certs_merge(found);
-        }
-        let built = builder
+        let built = self
+            .with_proxy(builder, url)
+            .map_err(wrong)?
             .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIME)
             .redirect(redirect::Policy::custom(redirected))

@@ -40,6 +40,8 @@ pub mod secret;
 mod served;
 #[cfg(feature = "providers")]
 pub(crate) mod settings;
+#[cfg(feature = "providers")]
+mod trusted;
 
 use std::pin::Pin;
 
