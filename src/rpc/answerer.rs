@@ -350,8 +350,13 @@ impl Answerer for Model {
                 drop(pieces);
                 return answer.await.map(drop);
             };
-            outcome?;
-            listener.say("\n");
+            let answered = outcome?;
+            let mut last = "\n".to_owned();
+            if let Some(Value::Str(why)) = answered.get("ending") {
+                last.clear();
+                shown.append(Piece::Note(format!("; {}\n", visible_lines(why))), &mut last);
+            }
+            listener.say(&last);
             Ok(())
         })
     }

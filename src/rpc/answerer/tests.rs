@@ -29,9 +29,12 @@ fn a_question_tells_the_place_outside_and_hides_no_character() {
     );
 }
 
-/// A chat of 5,000 pieces, with the number of pieces sent so far.
-#[derive(Default)]
-struct Chatter(Arc<AtomicUsize>);
+/// A chat of pieces, with the number of pieces sent so far, and its result.
+struct Chatter {
+    pieces: usize,
+    said: Arc<AtomicUsize>,
+    result: Value,
+}
 
 impl Caller for Chatter {
     fn call(&self, _: &str, _: Value) -> Later<'_, Result<Value, WireError>> {
@@ -45,16 +48,17 @@ impl Caller for Chatter {
         progress: Arc<dyn Peer>,
         _: CancellationToken,
     ) -> Later<'_, Result<Value, WireError>> {
-        let said = Arc::clone(&self.0);
+        let (pieces, said) = (self.pieces, Arc::clone(&self.said));
+        let result = self.result.clone();
         let chat = tokio::spawn(async move {
-            for number in 0..5_000 {
+            for number in 0..pieces {
                 let text = entry("text", format!("piece {number}\n"));
                 progress
                     .progress(Value::Map(vec![entry("kind", Value::Keyword("text".into())), text]));
                 said.fetch_add(1, Ordering::Relaxed);
                 progress.room().await;
             }
-            Ok(Value::Nil)
+            Ok(result)
         });
         Box::pin(async { chat.await.unwrap() })
     }
@@ -84,6 +88,19 @@ impl Listener for Screen {
     }
 }
 
+impl Screen {
+    /// Takes a turn, and shows all of it.
+    async fn take(self: &Arc<Self>, chatter: Chatter) {
+        let agent = Model::new(Providers::new(vec![Configured::playing()]));
+        agent.take_turn(turn(), &chatter, &**self).await.unwrap();
+    }
+}
+
+fn screen() -> Arc<Screen> {
+    let turns = tokio::sync::Semaphore::new(0);
+    Arc::new(Screen { shown: Mutex::default(), turns })
+}
+
 fn turn() -> UserInput {
     let cancelled = CancellationToken::new();
     UserInput { session: "s".to_owned(), text: "go".to_owned(), with_items: true, cancelled }
@@ -91,23 +108,18 @@ fn turn() -> UserInput {
 
 #[tokio::test]
 async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
-    let chatter = Chatter::default();
-    let said = Arc::clone(&chatter.0);
-    let turns = tokio::sync::Semaphore::new(0);
-    let screen = Arc::new(Screen { shown: Mutex::default(), turns });
+    let said = Arc::new(AtomicUsize::new(0));
+    let chatter = Chatter { pieces: 5_000, said: Arc::clone(&said), result: Value::Nil };
+    let screen = screen();
     let shown = Arc::clone(&screen);
-    let task = tokio::spawn(async move {
-        let model = Configured::playing();
-        let agent = Model::new(Providers::new(vec![model]));
-        agent.take_turn(turn(), &chatter, &*shown).await
-    });
+    let task = tokio::spawn(async move { shown.take(chatter).await });
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
     let before = said.load(Ordering::Relaxed);
     assert!(before < 1_500, "{before} pieces were said to a screen that shows none");
     screen.turns.add_permits(1_000);
-    task.await.unwrap().unwrap();
+    task.await.unwrap();
     let shown = screen.shown.lock().unwrap();
     assert_eq!(shown.lines().filter(|line| line.starts_with("piece")).count(), 5_000);
 }
@@ -122,4 +134,18 @@ fn what_happens_beside_the_answer_has_lines_of_its_own() {
         shown.append(piece, &mut text);
     }
     assert_eq!(text, "; note\nI look\n; note\n; note\nDone.\n; note\n");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_says_why() {
+    let why = "a filter stopped it\u{202e}";
+    for (pieces, ending, expected) in [
+        (1, Value::Nil, "piece 0\n\n"),
+        (1, why.into(), "piece 0\n; a filter stopped it\\u{202e}\n"),
+        (0, why.into(), "; a filter stopped it\\u{202e}\n"),
+    ] {
+        let (screen, result) = (screen(), Value::Map(vec![entry("ending", ending)]));
+        screen.take(Chatter { pieces, said: Arc::default(), result }).await;
+        assert_eq!(*screen.shown.lock().unwrap(), expected);
+    }
 }
