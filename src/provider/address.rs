@@ -43,8 +43,9 @@ impl Address {
         let known = endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint));
         let base = match family {
             // The stable version lacks what requests need.
-            Family::Gemini => match path.split_once("/models/") {
-                Some((base, _)) => base,
+            Family::Gemini => match path.split_once("/models") {
+                Some((base, rest)) if rest.is_empty() || rest.starts_with('/') => base,
+                Some(_) => path,
                 None => path.strip_suffix("/v1").unwrap_or(path),
             },
             _ => known.unwrap_or(path),

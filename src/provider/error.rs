@@ -73,7 +73,9 @@ impl ProviderError {
                 "check the account's plan and balance, or choose another provider"
             }
             ErrorKind::ContextTooLong => "send less, or choose a model with a larger window",
-            ErrorKind::BadRequest => "check the url and the name of the model",
+            ErrorKind::BadRequest => {
+                "change what the server names, or check the url and the name of the model"
+            }
             ErrorKind::Unavailable => {
                 "check that the provider's server is running and can be reached, and try again"
             }

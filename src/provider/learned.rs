@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 use self::change::Change;
 use super::chat::Request;
 use super::error::ErrorKind;
-use super::family::{
-    Family, INCLUDED, NO_REASONING, fill_in_reasoning, fit_budget, other_effort, sends_effort,
-};
+use super::family::{Family, INCLUDED, fill_in_reasoning, fit_budget, other_effort, sends_effort};
 use super::normal::IDS;
 use super::plain::plain;
 use super::refusal::Refusal;
@@ -82,6 +80,10 @@ static SYSTEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static ONE_TOOL: LazyLock<Option<Regex>> =
     LazyLock::new(|| pattern(r"(tools|functions|function_?declarations)(\[|\.)\d"));
+/// Words about the thinking of Anthropic's interface as a member of the request.
+static THINKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    pattern(r"^(body\W+)?thinking\W|(argument|parameter|field|name)s?\W+(supplied\W+)?thinking\b")
+});
 static NULL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(
         r"content.*(\bnull\b|\bnone\b|nonetype|valid string|string type|be a string|expected string)",
@@ -89,7 +91,7 @@ static NULL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static MOST: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(
-        r"(?:at most|<=|less than or equal to|no more than|cannot exceed|> ?|maximum (?:allowed )?(?:value )?(?:is|of)|\[1, ?)\s*(\d{2,})",
+        r"(?:at most|<=|less than or equal to|no more than|cannot exceed|up to|> ?|maximum (?:allowed )?(?:value )?(?:is|of)|\[1, ?|between [01] and)[\s`']*(\d{2,})|to (\d{2,}) \(exclusive\)",
     )
 });
 
@@ -134,8 +136,9 @@ impl Learned {
             .map(|name| &body[*name])
             .chain([config])
             .find_map(Value::as_u64)?;
-        let most =
-            MOST.as_ref().filter(|_| is_named)?.captures(words)?.get(1)?.as_str().parse().ok()?;
+        let found = MOST.as_ref().filter(|_| is_named)?.captures(words)?;
+        let figure = |at: usize| found.get(at)?.as_str().parse::<u64>().ok();
+        let most = figure(1).or_else(|| figure(2)?.checked_sub(1))?;
         (most < sent && self.most_tokens.is_none_or(|known| most < known)).then_some(most)
     }
 
@@ -146,6 +149,10 @@ impl Learned {
         }
         let says = |name: &str| words.contains(name);
         let sends = |name: &str| !body[name].is_null();
+        let samples = |name: &str| {
+            let places = [body, &body["generationConfig"], &body["options"]];
+            places.iter().any(|place| !place[name].is_null())
+        };
         let has = |change: C| self.changes.contains(&change);
         let is_new = |change: C, so: bool| (so && !has(change)).then_some(change);
         let tools = sends("tools");
@@ -156,20 +163,31 @@ impl Learned {
             ["passed back", "missing", "must be provided", "required", "must include", "must have"]
                 .iter()
                 .any(|it| says(it));
-        let about_effort = sends_effort(body) && EFFORT.iter().any(|it| says(it));
+        let about_effort =
+            sends_effort(body) && (EFFORT.iter().any(|it| says(it)) || is_like(&THINKING, words));
         let has_other_effort = other_effort(family, &mut body.clone());
         let has_summary = !body["reasoning"]["summary"].is_null();
         let includes = body["include"][0] == INCLUDED;
         let limit = LIMITS.iter().chain(&[LENGTH]).any(|name| sends(name) && says(name));
-        let about_schema =
-            ["schema", "properties", "parameters", "$ref", "$defs"].iter().any(|it| says(it))
-                && (says("tool") || says("function") || says("schema"));
+        // Where the parameters of the request are named, none of a tool are meant.
+        let names_parameters = says("support parameters:") || says("supported parameters:");
+        let about_schema = (["schema", "properties", "$ref", "$defs"].iter().any(|it| says(it))
+            || (says("parameters") && !names_parameters))
+            && (says("tool") || says("function") || says("schema"));
         let about_system = is_like(&SYSTEM, words) && has_system(body);
         let about_tools = says("tool") || says("function call") || says("functions");
         let has_null = || {
             each_message(body).any(|said| said["content"].is_null() && said["role"] == "assistant")
         };
-        is_new(C::WithSignatures, about_reasoning && says("thought_signature") && is_wanted)
+        is_new(C::WithoutTemperature, samples("temperature") && says("temperature"))
+            .or(is_new(
+                C::WithoutTopP,
+                (samples("top_p") || samples("topP")) && (says("top_p") || says("topp")),
+            ))
+            .or(is_new(
+                C::WithSignatures,
+                about_reasoning && says("thought_signature") && is_wanted,
+            ))
             .or(is_new(
                 C::WithReasoning,
                 about_reasoning
@@ -188,8 +206,6 @@ impl Learned {
             ))
             .or(is_new(C::OtherLimit, limit && family == Family::Openai))
             .or(is_new(C::WithoutLimit, limit && family.has_versions()))
-            .or(is_new(C::WithoutTemperature, says("temperature")))
-            .or(is_new(C::WithoutTopP, says("top_p") || says("topp")))
             .or(is_new(C::WithoutMarks, says("cache_control") && family == Family::Anthropic))
             .or(is_new(C::PlainSchemas, tools && about_schema))
             .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))
@@ -331,10 +347,8 @@ fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
 
 fn has_system(body: &Value) -> bool {
     let is_first = each_message(body).next().is_some_and(|said| said["role"] == "system");
-    is_first
-        || !body["instructions"].is_null()
-        || !body["system"].is_null()
-        || !body["systemInstruction"].is_null()
+    let members = ["instructions", "system", "systemInstruction"];
+    is_first || members.iter().any(|name| !body[*name].is_null())
 }
 
 /// Returns whether a request sends reasoning back, or what was made up in its place.
@@ -344,8 +358,7 @@ fn sends_reasoning(body: &Value) -> bool {
     let has = |said: &Value| {
         let block =
             |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
-        of_message.iter().any(|name| !said[*name].is_null() && said[*name] != NO_REASONING)
-            || of_message.iter().any(|name| said[*name] == NO_REASONING)
+        of_message.iter().any(|name| !said[*name].is_null())
             || said["content"].as_array().is_some_and(|blocks| blocks.iter().any(block))
             || said["tool_calls"]
                 .as_array()
@@ -380,3 +393,6 @@ fn unmark(value: &mut Value, depth: usize) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,10 @@ const FORMS: &[&str] = &[
     r"prompt is too long: <input>, model maximum context length: <limit>",
     r"prompt cannot exceed <limit> - received <input>",
     r"prompt token count of <input> exceeds the limit of <limit>",
+    // Cerebras, watsonx, SambaNova
+    r"current length is <input> while limit is <limit>",
+    r"number of input tokens <input> cannot exceed the total tokens limit <limit>",
+    r"provided prompt is <input> tokens long",
     // Ollama
     r"exceeded max context length by <excess> tokens",
     // Servers that give only the limit
@@ -304,6 +308,21 @@ mod tests {
             0,
         );
         check("The prompt is too long: 5000, model maximum context length: 4096", 4096, 5000, 0);
+        check("Current length is 9000 while limit is 8192", 8192, 9000, 0);
+        check(
+            "the number of input tokens 9000 cannot exceed the total tokens limit 8192 for this \
+             model",
+            8192,
+            9000,
+            0,
+        );
+        check(
+            "Requested generation length 4096 is not possible! The provided prompt is 9000 tokens \
+             long",
+            0,
+            9000,
+            0,
+        );
         check("prompt token count of 200,000 exceeds the limit of 128,000", 128_000, 200_000, 0);
     }
 

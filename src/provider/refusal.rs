@@ -1,6 +1,7 @@
 //! Interprets refusals: error responses of servers, and errors within answers. Says their kind, the
 //! server's message, and whether to try again.
 
+mod code;
 mod pause;
 
 use std::sync::LazyLock;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::Value;
 
+use self::code::{kind_of_code, minimax};
 pub(super) use self::pause::wanted_pause;
 use self::pause::{pause_in, pause_in_words};
 use super::error::ErrorKind;
@@ -88,6 +90,7 @@ impl Refusal {
             _ => true,
         };
         let is_named = said["object"] == "error" || said["type"] == "error";
+        let is_coded = said["base_resp"]["status_code"].as_u64().is_some_and(|code| code != 0);
         let is_only = || {
             let names = ["message", "detail", "msg", "error_msg", "errors"];
             let is_message = |name: &&str| {
@@ -95,7 +98,7 @@ impl Refusal {
             };
             names.iter().any(is_message) && ANSWERS.iter().all(|name| said[*name].is_null())
         };
-        (is_told || is_named || is_only()).then(|| {
+        (is_told || is_named || is_coded || is_only()).then(|| {
             let refusal = Self::of(None, Some(said), "", None, &Secrets::default());
             Self { said: format!("the answer broke off: {}", refusal.said), ..refusal }
         })
@@ -162,13 +165,30 @@ impl Facts {
             "error_description",
             "errors",
             "title",
+            "Message",
+            "status_msg",
+            "base_resp",
         ];
-        for name in ["code", "type", "status", "error_type", "error_code", "errorCode", "reason"] {
-            match &said[name] {
+        const CODES: &[&str] = &[
+            "code",
+            "type",
+            "status",
+            "error_type",
+            "error_code",
+            "errorCode",
+            "reason",
+            "__type",
+            "Code",
+        ];
+        for name in CODES {
+            match &said[*name] {
                 Value::String(code) => self.code(&code.to_lowercase()),
                 Value::Number(code) => self.code(&code.to_string()),
                 _ => {}
             }
+        }
+        if let Some(code) = said["status_code"].as_u64() {
+            self.code(minimax(code));
         }
         if let Some(param) = said["param"].as_str().filter(|_| self.param.is_empty()) {
             self.param = param.to_owned();
@@ -225,58 +245,6 @@ impl Facts {
     }
 }
 
-/// Classifies a code or a type. Codes that say nothing, such as `invalid_request_error` beside a
-/// status, are told apart by their words.
-fn kind_of_code(code: &str) -> Option<ErrorKind> {
-    let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
-    Some(match code {
-        // Zhipu's codes.
-        "1261" => ErrorKind::ContextTooLong,
-        "1302" | "1303" | "1305" => ErrorKind::RateLimited,
-        "1000" | "1001" | "1002" | "1003" => ErrorKind::Authentication,
-        "request_too_large" => ErrorKind::ContextTooLong,
-        _ if has(&["context_length", "context_size", "context_window", "contextwindow"]) => {
-            ErrorKind::ContextTooLong
-        }
-        _ if has(&["api_key", "authenticat", "permission", "unauthorized", "access_denied"]) => {
-            ErrorKind::Authentication
-        }
-        _ if has(&[
-            "rate_limit",
-            "ratelimit",
-            "rate-limit",
-            "throttl",
-            "resource_exhausted",
-            "too_many_requests",
-        ]) =>
-        {
-            ErrorKind::RateLimited
-        }
-        _ if has(&[
-            "overloaded",
-            "unavailable",
-            "server_error",
-            "internal",
-            "timeout",
-            "api_error",
-        ]) =>
-        {
-            ErrorKind::Unavailable
-        }
-        _ if has(&[
-            "invalid_request",
-            "invalid_argument",
-            "not_found",
-            "failed_precondition",
-            "badrequest",
-        ]) =>
-        {
-            ErrorKind::BadRequest
-        }
-        _ => return None,
-    })
-}
-
 /// Words of Gemini for a wrong key.
 const WRONG_KEY: &[&str] = &["api key not valid", "api key expired", "api_key_invalid"];
 
@@ -298,6 +266,8 @@ static TOO_LONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
         "token limit exceeded",
         "range of input length should be",
         "input tokens exceed",
+        "`inputs` tokens",
+        "(request|payload) size exceeds",
     ];
     Regex::new(&format!("(?i){}", FORMS.join("|"))).ok()
 });

@@ -1,5 +1,6 @@
 //! Conversations of twenty turns in which the model makes two calls at once, with servers that each
-//! write in their own style, and that want back what they gave.
+//! write in their own style, and that want back what they gave. In the middle, our own server is
+//! started again.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use crate::model;
 use crate::support::*;
 
 const TURNS: usize = 20;
-const TOOL: &str = "read_context";
+const TOOL: &str = "search_session";
 
 /// A style of a server.
 struct Style {
@@ -43,7 +44,7 @@ fn id(answer: usize, call: usize) -> String {
 
 /// A call as chat completions have it, whole.
 fn call(answer: usize, index: usize, id: &str) -> Json {
-    let arguments = format!("{{\"id\":\"{answer} {index}\"}}");
+    let arguments = format!("{{\"query\":\"{answer} {index}\"}}");
     json!({"index": index, "id": id, "type": "function",
            "function": {"name": TOOL, "arguments": arguments}})
 }
@@ -55,7 +56,7 @@ fn pieces(answer: usize) -> String {
     };
     let more = |at: usize, text: &str| json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]});
     // Both go on by turns.
-    let text = ["{\"id\":", "\"x\"}"];
+    let text = ["{\"query\":", "\"x\"}"];
     let rest = text.iter().flat_map(|text| [more(0, text), more(1, text)]);
     chat([begin(0), begin(1)].into_iter().chain(rest).collect())
 }
@@ -65,11 +66,16 @@ fn together(answer: usize, first: Json) -> String {
     chat(vec![first, json!({"tool_calls": calls})])
 }
 
-/// Two calls of which the first has more members, and which have the same index.
+/// Two calls of which the first has more members, and which have the same index. Some have no ids.
 fn gemini_like(answer: usize) -> String {
+    let id = |answer: usize, at: usize| match answer % 4 {
+        0 => String::new(),
+        _ => id(answer, at),
+    };
     let mut first = call(answer, 0, &id(answer, 0));
     first["extra_content"] = json!({"google": {"thought_signature": "c2ln"}});
-    let second = call(answer, 0, &id(answer, 1));
+    let mut second = call(answer, 1, &id(answer, 1));
+    second["index"] = 0.into();
     chat(vec![json!({"tool_calls": [first]}), json!({"tool_calls": [second]})])
 }
 
@@ -79,7 +85,7 @@ fn anthropic(answer: usize, end: Json) -> String {
         let delta = json!({"type": "content_block_delta", "index": at, "delta": delta});
         [begin, delta, json!({"type": "content_block_stop", "index": at})]
     };
-    let input = json!({"type": "input_json_delta", "partial_json": "{\"id\":\"x\"}"});
+    let input = json!({"type": "input_json_delta", "partial_json": "{\"query\":\"x\"}"});
     let call = |at: usize| json!({"type": "tool_use", "id": format!("toolu_{answer}_{at}"), "name": TOOL, "input": {}});
     let mut all = vec![json!({"type": "message_start", "message": {"usage": {"input_tokens": 9}}})];
     let thought = json!({"type": "thinking", "thinking": "Hm.", "signature": ""});
@@ -96,7 +102,7 @@ fn responses(answer: usize) -> String {
                            "encrypted_content": "ZW5j"});
     let call = |at: usize| {
         json!({"id": format!("fc_{answer}_{at}"), "type": "function_call", "name": TOOL,
-               "call_id": format!("call_{answer}_{at}"), "arguments": "{\"id\":\"x\"}"})
+               "call_id": format!("call_{answer}_{at}"), "arguments": "{\"query\":\"x\"}"})
     };
     let output = [reasoning, call(1), call(2)];
     let done = |(at, item): (usize, &Json)| json!({"type": "response.output_item.done", "output_index": at, "item": item});
@@ -131,7 +137,13 @@ const STYLES: &[Style] = &[
         has_back: |said| said["reasoning_details"][0]["signature"] == "c2ln",
     },
     Style {
-        name: "DeepSeek, Moonshot",
+        name: "DeepSeek",
+        family: Family::Openai,
+        calls: |answer| together(answer, json!({"reasoning_content": "Hm.", "content": null})),
+        has_back: |said| has(said, "reasoning_content"),
+    },
+    Style {
+        name: "Moonshot",
         family: Family::Openai,
         calls: |answer| {
             let ids = [0, 1].map(|at| format!("functions.{TOOL}:{}", answer * 2 + at));
@@ -153,10 +165,23 @@ const STYLES: &[Style] = &[
         has_back: |said| said["tool_calls"][0]["id"].as_str().is_some_and(|id| id.len() == 9),
     },
     Style {
-        name: "Groq, vLLM",
+        name: "Groq",
         family: Family::Openai,
-        calls: |answer| together(answer, json!({"reasoning": "Hm."})),
-        has_back: anything,
+        calls: |answer| {
+            let usage = json!({"usage": {"prompt_tokens": 9, "completion_tokens": 9}});
+            let first = json!({"choices": [], "x_groq": usage});
+            events(&[first]) + &together(answer, json!({"reasoning": "Hm."}))
+        },
+        has_back: |said| has(said, "reasoning"),
+    },
+    Style {
+        name: "vLLM",
+        family: Family::Openai,
+        calls: |answer| {
+            let first = delta(json!({"reasoning_content": "Hm.", "reasoning": "Hm."}));
+            events(&[first]) + &pieces(answer)
+        },
+        has_back: |said| has(said, "reasoning_content"),
     },
     Style {
         name: "Gemini's OpenAI interface",
@@ -204,8 +229,7 @@ const STYLES: &[Style] = &[
         name: "Gemini",
         family: Family::Gemini,
         calls: |_| {
-            let part =
-                |at: usize| json!({"functionCall": {"name": TOOL, "args": {"id": at.to_string()}}});
+            let part = |at: usize| json!({"functionCall": {"name": TOOL, "args": {"query": at.to_string()}}});
             let mut first = part(0);
             first["thoughtSignature"] = "c2ln".into();
             let content = json!({"parts": [first, part(1)], "role": "model"});
@@ -217,7 +241,7 @@ const STYLES: &[Style] = &[
         name: "Ollama",
         family: Family::Ollama,
         calls: |_| {
-            let call = |at: usize| json!({"function": {"name": TOOL, "arguments": {"id": at.to_string()}}});
+            let call = |at: usize| json!({"function": {"name": TOOL, "arguments": {"query": at.to_string()}}});
             let message = json!({"role": "assistant", "content": "", "thinking": "Hm.",
                                  "tool_calls": [call(0), call(1)]});
             format!(
@@ -272,13 +296,21 @@ fn hold(style: &'static Style) {
     });
     let home = Home::new();
     model::configure(&home, &model::provider(style.family, &server));
-    let mut client = home.ephemeral(&[]);
+    let mut client = home.stdio(&[]);
     client.ok("open-session", "(:name \"s\")");
     client.ok("configure-session", "(:tools t :allowed-tools t)");
     for turn in 0..TURNS {
+        if turn == TURNS / 2 {
+            client.end();
+            client = home.stdio(&[]);
+            client.ok("open-session", "(:name \"s\")");
+            client.ok("configure-session", "(:tools t :allowed-tools t)");
+        }
         let answer = client.ok("chat", &format!("(:content \"question {turn}\")"));
-        let ran = answer["tool_calls"].as_array().map_or(0, Vec::len);
-        assert_eq!((ran, &answer["rounds"]), (2, &json!(2)), "{}: {answer}", style.name);
+        let calls = answer["tool_calls"].as_array().unwrap();
+        let outcomes: Vec<&Json> = calls.iter().map(|call| &call["outcome"]).collect();
+        assert_eq!(outcomes, ["done", "done"], "{}: {answer}", style.name);
+        assert_eq!(answer["rounds"], 2, "{}: {answer}", style.name);
         assert_eq!(answer["content"], "done", "{}", style.name);
     }
     assert_eq!(*missing.lock().unwrap(), Vec::<String>::new(), "{}", style.name);

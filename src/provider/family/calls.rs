@@ -26,8 +26,8 @@ pub(super) struct Finished {
     pub(super) calls: Vec<ToolCall>,
     /// The ids that the server gave.
     pub(super) ids: Vec<String>,
-    /// The extra data of calls, by id.
-    pub(super) extras: serde_json::Map<String, Value>,
+    /// The extra data of each call; nothing if no call has any.
+    pub(super) extras: Vec<Value>,
     /// True if arguments came that belong to no call, so that other calls may lack them.
     pub(super) has_lost: bool,
 }
@@ -174,10 +174,11 @@ impl Calls {
             if is_given {
                 done.ids.push(id.clone());
             }
-            if !call.extra.is_null() {
-                done.extras.insert(id.clone(), call.extra.clone());
-            }
+            done.extras.push(call.extra.clone());
             done.calls.push(ToolCall { id, name: call.name.clone(), arguments: call.arguments() });
+        }
+        if done.extras.iter().all(Value::is_null) {
+            done.extras.clear();
         }
         done
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::calls::{Calls, Finished};
 pub(super) use self::effort::{fit_budget, other_effort, sends_effort};
-pub(super) use self::openai::{NO_REASONING, fill_in_reasoning};
+pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
 use self::think::Think;
@@ -75,8 +75,8 @@ impl From<Refusal> for Broken {
 /// What is known of an answer so far, in the form that all families share.
 struct Gathered {
     calls: Calls,
-    /// The extra data of calls, by id; see [`Finished`].
-    extras: serde_json::Map<String, Value>,
+    /// The extra data of calls; see [`Finished`].
+    extras: Vec<Value>,
     stop: Option<Stop>,
     /// True once nothing more will come.
     is_done: bool,
@@ -94,9 +94,10 @@ impl Gathered {
         let more = self.halves[0].add(more);
         self.has_begun |= !more.is_empty();
         let pieces = &mut self.pieces;
+        self.text += &more;
         self.think.add(&more, &mut |thinks, more| tell(pieces, thinks, more));
-        if self.think.found {
-            self.text += &more;
+        if self.think.is_without() {
+            self.text.clear();
         }
     }
 
@@ -120,6 +121,20 @@ impl Gathered {
     }
 }
 
+/// Returns whether this text of a stream is the mark of its end.
+fn is_end(text: &str) -> bool {
+    undoubled(text).eq_ignore_ascii_case("[DONE]")
+}
+
+/// Returns a text of a stream without the name of its line, which some proxies write once more.
+fn undoubled(text: &str) -> &str {
+    let mut text = text.trim();
+    while let Some(rest) = text.strip_prefix("data:") {
+        text = rest.trim_start();
+    }
+    text
+}
+
 fn tell(pieces: &mut Vec<StreamEvent>, thinks: bool, more: &str) {
     if !more.is_empty() {
         let piece = if thinks { StreamEvent::Reasoning } else { StreamEvent::Text };
@@ -141,7 +156,7 @@ impl Reader {
     pub(super) fn new(family: Family, stamp: i64, thinks: bool) -> Self {
         let out = Gathered {
             calls: Calls::new(stamp),
-            extras: serde_json::Map::new(),
+            extras: Vec::new(),
             stop: None,
             is_done: false,
             has_begun: false,
@@ -180,28 +195,38 @@ impl Reader {
         text: &str,
         pieces: &mut Vec<StreamEvent>,
     ) -> Result<(), Broken> {
-        match text.trim() == "[DONE]" || shape::parse(text).is_ok() {
-            true => self.take(text, pieces),
-            false => Ok(()),
+        let is_whole = |text: &&str| is_end(text) || shape::parse(undoubled(text)).is_ok();
+        if is_whole(&text) {
+            return self.take(text, pieces);
         }
+        // Without empty lines, all events come as one.
+        let lines = text.lines().filter(|line| line.len() < text.len());
+        lines.take_while(is_whole).try_for_each(|line| self.take(line, pieces))
     }
 
     fn read(&mut self, text: &str) -> Result<(), Broken> {
-        match text.trim() {
-            "" => return Ok(()),
-            "[DONE]" => {
-                self.out.stop = self.out.stop.take().or(Some(Stop::Finished));
-                self.out.is_done = true;
-                return Ok(());
-            }
-            _ => {}
+        let text = undoubled(text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        if is_end(text) {
+            self.out.stop = self.out.stop.take().or(Some(Stop::Finished));
+            self.out.is_done = true;
+            return Ok(());
         }
         let data = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
         if data > MOST_DATA {
             let what = format!("a piece of the answer has more than {MOST_DATA} values");
             return Err(Broken::malformed(what));
         }
-        match shape::parse(text)? {
+        let parsed = match shape::parse(text) {
+            // Without empty lines between them, several events come as one.
+            Err(_) if text.contains('\n') => {
+                return text.lines().try_for_each(|line| self.read(line));
+            }
+            parsed => parsed?,
+        };
+        match parsed {
             Value::Null => Ok(()),
             Value::Array(events) => events.iter().try_for_each(|event| self.event(event)),
             event => self.event(&event),

@@ -6,6 +6,8 @@ use super::calls::piece;
 use super::shape::{figure, first, flag, list, mended, object, text};
 use super::{Broken, Decoder, Gathered, arguments, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
+use crate::provider::error::ErrorKind;
+use crate::provider::refusal::{Again, Refusal};
 use crate::session::message::ToolCall;
 
 /// Name under which an answer's reasoning is kept.
@@ -49,7 +51,7 @@ pub(super) struct Decode {
 impl Decoder for Decode {
     fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
         let message = object("message", &said["message"])?;
-        if message.is_none() && !said["done"].is_boolean() {
+        if message.is_none() && said["done"].is_null() {
             return Err(Broken::malformed("a piece of the answer has no message"));
         }
         if let Some(message) = message {
@@ -65,9 +67,13 @@ impl Decoder for Decode {
         let is_done = flag("done", &said["done"])?;
         let reason = stop(&said["done_reason"])?;
         if is_done {
-            // These come when a model was only loaded or unloaded.
-            let ended = |stop: &Stop| !matches!(stop, Stop::Other(said) if said == "load" || said == "unload");
-            out.stop = reason.filter(ended).or(Some(Stop::Finished));
+            let loaded = |stop: &Stop| matches!(stop, Stop::Other(said) if said == "load" || said == "unload");
+            if reason.as_ref().is_some_and(loaded) && !out.has_begun && out.calls.is_empty() {
+                let what = "the server only loaded the model, or unloaded it, and gave no answer";
+                let refusal = Refusal::new(ErrorKind::Unavailable, what.to_owned());
+                return Err(Refusal { again: Again::Soon, ..refusal }.into());
+            }
+            out.stop = reason.filter(|stop| !loaded(stop)).or(Some(Stop::Finished));
             out.is_done = true;
             out.usage(usage(said));
         }

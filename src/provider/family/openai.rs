@@ -14,8 +14,8 @@ const FAMILY: &str = "openai";
 const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "reasoning_text"];
 /// The field that servers with [`REASONING`] of this name want with each later answer, and what it
 /// has for an answer without reasoning. DeepSeek refuses an empty text.
-pub(in crate::provider) const WANTED: &str = "reasoning_content";
-pub(in crate::provider) const NO_REASONING: &str = " ";
+const WANTED: &str = "reasoning_content";
+const NO_REASONING: &str = " ";
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
@@ -56,14 +56,14 @@ fn message(said: &ChatMessage) -> Value {
     let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.tool_calls.is_empty() {
-        let call = |call: &ToolCall| {
+        let call = |(at, call): (usize, &ToolCall)| {
             let mut map = json!({"id": call.id, "type": "function",
                                  "function": {"name": call.name, "arguments": call.arguments}});
-            let extra = kept.and_then(|kept| kept["calls"].get(&*call.id));
+            let extra = kept.and_then(|kept| kept["calls"].get(at)).filter(|it| !it.is_null());
             set(&mut map, "extra_content", extra.cloned());
             map
         };
-        message["tool_calls"] = said.tool_calls.iter().map(call).collect();
+        message["tool_calls"] = said.tool_calls.iter().enumerate().map(call).collect();
         if said.content.is_empty() {
             message["content"] = Value::Null;
         }
@@ -161,7 +161,7 @@ impl Decoder for Decode {
             }
         }
         let Some(choice) = choice else {
-            return match said["choices"].is_null() && !is_empty(said) {
+            return match said["choices"].is_null() && says_something(said) {
                 true => Err(Broken::malformed("a piece of the answer has no choices")),
                 false => Ok(()),
             };
@@ -209,27 +209,26 @@ impl Decoder for Decode {
     }
 }
 
-/// Returns whether a piece without choices says nothing: one with usage only, or which only names
-/// the answer.
-fn is_empty(said: &Value) -> bool {
-    const NOTHING: &[&str] = &[
-        "choices",
-        "created",
-        "cost",
-        "id",
-        "model",
-        "object",
-        "prompt_filter_results",
-        "provider",
-        "service_tier",
-        "system_fingerprint",
-        "timings",
-        "usage",
-        "x_groq",
+/// Returns whether a piece without choices may be a part of an answer, as other interfaces have it.
+/// Others tell of the progress, the usage or the sources.
+fn says_something(said: &Value) -> bool {
+    const CONTENTS: &[&str] = &[
+        "answer",
+        "candidates",
+        "content",
+        "content_block",
+        "data",
+        "delta",
+        "generations",
+        "message",
+        "output",
+        "outputs",
+        "reply",
+        "response",
+        "result",
+        "text",
     ];
-    let is_ping = said["type"] == "ping" || said["type"] == "keepalive";
-    is_ping
-        || said.as_object().is_some_and(|said| said.keys().all(|name| NOTHING.contains(&&**name)))
+    CONTENTS.iter().any(|name| !said[*name].is_null())
 }
 
 fn read_usage(said: &Value) -> Usage {
@@ -278,6 +277,19 @@ mod tests {
         for error in [json!({"code": "insufficient_quota"}), json!({"code": 402})] {
             let refusal = Refusal::in_answer(&json!({ "error": error })).unwrap();
             assert_eq!(refusal.kind, ErrorKind::QuotaExhausted, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_piece_without_choices_is_left_out_unless_it_may_have_the_answer() {
+        let is_read = |said: Value| {
+            Reader::new(Family::Openai, 1, false).take(&said.to_string(), &mut Vec::new()).is_ok()
+        };
+        for said in [json!({"status": "processing"}), json!({"citations": ["x"]}), json!({})] {
+            assert!(is_read(said.clone()), "{said}");
+        }
+        for said in [json!({"candidates": []}), json!({"choices": null, "response": "x"})] {
+            assert!(!is_read(said.clone()), "{said}");
         }
     }
 

@@ -128,3 +128,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn reasoning_in_a_text_goes_back_as_it_came_wherever_it_is_cut() {
+    let said = "<think>plan</think>\n\nParis";
+    let event = |text: &str| json!({"choices": [{"delta": {"content": text}}]}).to_string();
+    for at in 0..=said.len() {
+        let (first, second) = said.split_at(at);
+        let texts = [event(first), event(second), "[DONE]".to_owned()];
+        let (is_whole, whole) = heard(Family::Openai, &texts);
+        assert!(is_whole);
+        assert_eq!((&*whole.reasoning, &*whole.text), ("plan", "Paris"), "{at}");
+        assert_eq!(whole.opaque.unwrap()["openai"]["message"]["content"], said, "{at}");
+    }
+    let (_, whole) = heard(Family::Openai, &[event("<b>Paris</b>"), "[DONE]".to_owned()]);
+    assert_eq!((&*whole.text, whole.opaque), ("<b>Paris</b>", None));
+}
+
+#[test]
+fn a_model_that_was_only_loaded_is_asked_again() {
+    for reason in ["load", "unload"] {
+        let event = |more: Value| {
+            let mut event = json!({"message": {"content": ""}, "done": true});
+            event["done_reason"] = more;
+            event.to_string()
+        };
+        let mut reader = Reader::new(Family::Ollama, 1, false);
+        let Broken(refusal) = reader.take(&event(reason.into()), &mut Vec::new()).unwrap_err();
+        assert_eq!(refusal.again, crate::provider::refusal::Again::Soon);
+        let text = json!({"message": {"content": "a"}, "done": false}).to_string();
+        assert!(heard(Family::Ollama, &[text, event(reason.into())]).0, "an answer had come");
+    }
+}

@@ -9,6 +9,9 @@ const TAGS: &[(&str, &str)] = &[
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
 ];
 
 /// Divides the text of an answer, as it arrives, into reasoning and text.
@@ -25,7 +28,7 @@ enum Place {
     Beginning,
     /// Within reasoning that ends with this tag.
     Inside(&'static str),
-    /// Between the reasoning and the text.
+    /// After reasoning, where more of it may come, or the text.
     Between,
     Text,
 }
@@ -44,14 +47,7 @@ impl Think {
             let held = std::mem::take(&mut self.held);
             match self.place {
                 Place::Text => return tell(false, &held),
-                Place::Between => {
-                    let text = held.trim_start();
-                    if text.is_empty() {
-                        return;
-                    }
-                    (self.place, self.held) = (Place::Text, text.to_owned());
-                }
-                Place::Beginning => {
+                Place::Beginning | Place::Between => {
                     let text = held.trim_start();
                     let opened = TAGS
                         .iter()
@@ -63,7 +59,8 @@ impl Think {
                         self.held = held;
                         return;
                     } else {
-                        (self.place, self.held) = (Place::Text, held);
+                        let shown = if self.found { text.to_owned() } else { held };
+                        (self.place, self.held) = (Place::Text, shown);
                     }
                 }
                 Place::Inside(close) => match held.split_once(close) {
@@ -88,7 +85,13 @@ impl Think {
     /// Ends the text, and passes on what was held back.
     pub(super) fn end(&mut self, tell: &mut dyn FnMut(bool, &str)) {
         let held = std::mem::take(&mut self.held);
-        tell(matches!(self.place, Place::Inside(_)), &held);
+        let rest = if matches!(self.place, Place::Between) { held.trim_start() } else { &held };
+        tell(matches!(self.place, Place::Inside(_)), rest);
+    }
+
+    /// Returns whether the text is what the server sent, and stays so.
+    pub(super) fn is_without(&self) -> bool {
+        matches!(self.place, Place::Text) && !self.found
     }
 }
 
@@ -119,6 +122,16 @@ mod tests {
         check(false, "◁think▷é◁/think▷ü", "é", "ü");
         check(false, "<think>never ended </th", "never ended </th", "");
         check(true, "plan</think>Paris", "plan", "Paris");
+        check(false, "<think>a</think>\n<think>b</think>\nParis", "ab", "Paris");
+        check(false, "<think>a</think>\n<b>Paris</b>", "a", "<b>Paris</b>");
+        check(false, "<think>a</think>\n<thi", "a", "<thi");
+        check(false, "<|channel>thought\na<channel|>Paris", "\na", "Paris");
+        check(
+            false,
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b",
+            "a",
+            "b",
+        );
         for text in ["Use <think> and </think>", "<thin", "  <b>x</b>", " ", "", "</think>"] {
             check(false, text, "", text);
         }

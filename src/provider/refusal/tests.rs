@@ -44,9 +44,29 @@ fn refusals_are_told_apart() {
     let key = "API key not valid. Please pass a valid API key.";
     check(400, &gemini(key), Authentication, key);
     check(404, "<html>\n no </html>", BadRequest, "no");
+    // Amazon's errors, and their names.
+    let aws = r#"{"__type": "com.amazon.coral#ThrottlingException", "message": "Rate exceeded"}"#;
+    check(400, aws, RateLimited, "Rate exceeded");
+    check(403, r#"{"Message": "not authorized"}"#, Authentication, "not authorized");
+    check(400, r#"{"Code": "AccessDeniedException", "Message": "no"}"#, Authentication, "no");
     check(307, "", BadRequest, "");
     let long = "x".repeat(1000);
     check(500, &long, Unavailable, &format!("{}…", &long[..REFUSAL_TOLD]));
+}
+
+#[test]
+fn an_error_with_status_200_is_told() {
+    let check = |body: serde_json::Value, kind: ErrorKind, said: &str| {
+        let found = Refusal::in_answer(&body).unwrap();
+        let words = found.said.strip_prefix("the answer broke off: ");
+        assert_eq!((found.kind, words), (kind, Some(said)));
+    };
+    let minimax = |code: u64| serde_json::json!({"choices": null, "base_resp": {"status_code": code, "status_msg": "m"}});
+    check(minimax(1004), ErrorKind::Authentication, "m");
+    check(minimax(1002), ErrorKind::RateLimited, "m");
+    check(minimax(1008), ErrorKind::QuotaExhausted, "m");
+    check(minimax(1000), ErrorKind::Unavailable, "m");
+    assert!(Refusal::in_answer(&minimax(0)).is_none());
 }
 
 #[test]

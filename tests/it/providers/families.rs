@@ -81,7 +81,7 @@ data: [DONE]
         failure: "data: {\"error\":{\"code\":502,\"message\":\"overloaded\"},\"choices\":[{\"finish_reason\":\"error\"}]}\n\n",
         refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
         opaque: r#"{"openai": {"message": {"reasoning_content": "Hmm, é."},
-            "calls": {"call_2": {"google": {"thought_signature": "c2ln"}}}}}"#,
+            "calls": [{"google": {"thought_signature": "c2ln"}}]}}"#,
         again: r#"{"role": "assistant", "content": "Grüße 😀, done.", "reasoning_content": "Hmm, é.",
             "tool_calls": [{"id": "call_2", "type": "function",
                 "extra_content": {"google": {"thought_signature": "c2ln"}},

@@ -648,9 +648,13 @@ fn framed(sent: &Sent, random: &mut Random) -> Vec<u8> {
         }
         .into_bytes();
     }
-    let (end, begin) = (random.pick(&["\n", "\r\n", "\r"]), random.pick(&["data: ", "data:"]));
+    let end = random.pick(&["\n", "\r\n", "\r"]);
+    // Some proxies leave the empty lines out, or write the name of the line twice.
+    let begin = random.pick(&["data: ", "data: ", "data:", "data: data: "]);
+    let between = if random.one_in(5) { "" } else { end };
+    let mark = random.pick(&["[DONE]", "[DONE]", "[done]"]);
     let mut made = random.pick(&["", "\u{feff}", ": comment\n\n"]).to_owned();
-    for text in texts.iter().map(String::as_str).chain(sent.is_marked.then_some("[DONE]")) {
+    for text in texts.iter().map(String::as_str).chain(sent.is_marked.then_some(mark)) {
         if random.one_in(4) {
             made += &random.pick(&[
                 format!(": ping{end}"),
@@ -658,7 +662,7 @@ fn framed(sent: &Sent, random: &mut Random) -> Vec<u8> {
                 format!(": a{end}{end}"),
             ]);
         }
-        made += &format!("{begin}{text}{end}{end}");
+        made += &format!("{begin}{text}{end}{between}");
     }
     made.into_bytes()
 }
