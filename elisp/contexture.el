@@ -794,7 +794,7 @@ of very long lines, and of the rest once it takes too long."
           (unless (bolp) (forward-line))
           (goto-char (min end (point)))
           (when (< (- (point) from) (* 4 contexture--drawing-step))
-            (font-lock-fontify-region from (point))))))))
+            (save-excursion (font-lock-fontify-region from (point)))))))))
 
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.

@@ -623,5 +623,16 @@
       (should (equal (buffer-string) code))
       (should (eq drawn (and (text-property-not-all (point-min) (point-max) 'face nil) t))))))
 
+;; Font-lock may leave point elsewhere.
+(ert-deftest contexture-list-draws-each-part-of-code-once ()
+  (let ((parts 0))
+    (with-temp-buffer
+      (emacs-lisp-mode)
+      (contexture--insert-code "(car x)\n")
+      (cl-letf (((symbol-function 'font-lock-fontify-region)
+                 (lambda (beg &rest _) (cl-incf parts) (goto-char beg))))
+        (contexture--draw-code (point-min) (point-max))))
+    (should (equal parts 1))))
+
 (provide 'contexture-list-tests)
 ;;; contexture-list-tests.el ends here
