@@ -2024,21 +2024,32 @@ They are in lower case; a star is only at the beginning or the end.  The
 server has the same lists.")
 
 (defconst contexture--secret-examples
-  (rx (or ".dist" ".example" ".sample" ".template") eos)
-  "Regexp for the ends of the names of examples, which hold no secrets.")
+  '(".dist" ".example" ".sample" ".template")
+  "Ends of the names of examples, which hold no secrets.")
 
 (defconst contexture--secret-copies
-  (rx (or "~" "#" ".bak" ".old" ".orig" ".save" ".swp") eos)
-  "Regexp for the ends that editors and people add to the names of copies.")
+  '("~" "#" ".bak" ".old" ".orig" ".save" ".swp")
+  "Ends that editors and people add to the names of copies.")
 
 (defconst contexture--secret-folders
-  (rx (or bos "/")
-      (or ".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh") "/")
-  "Regexp for the folders whose files hold secrets, in lower case.")
+  '(".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh")
+  "Names of folders whose files hold secrets.")
 
 (defconst contexture--secret-regexp
   (mapconcat #'wildcard-to-regexp contexture--secret-names "\\|")
   "Regexp for the names of files that usually hold secrets.")
+
+(defconst contexture--secret-example-regexp
+  (concat "\\(?:" (mapconcat #'regexp-quote contexture--secret-examples "\\|") "\\)\\'")
+  "Regexp for the names of examples.")
+
+(defconst contexture--secret-copy-regexp
+  (concat "\\(?:" (mapconcat #'regexp-quote contexture--secret-copies "\\|") "\\)\\'")
+  "Regexp for the names of copies.")
+
+(defconst contexture--secret-folder-regexp
+  (concat "\\(?:\\`\\|/\\)\\(?:" (mapconcat #'regexp-quote contexture--secret-folders "\\|") "\\)/")
+  "Regexp for the names of files in folders of secrets.")
 
 (defvar auth-sources)
 
@@ -2048,10 +2059,10 @@ NAME is without a folder, in lower case.  A copy has the name of its original,
 perhaps with a dot before it."
   (let ((case-fold-search nil))
     (setq name (string-remove-prefix "#" name))
-    (while (string-match contexture--secret-copies name)
+    (while (string-match contexture--secret-copy-regexp name)
       (setq name (replace-regexp-in-string "\\.~[0-9]*\\'" ""
                                            (substring name 0 (match-beginning 0)))))
-    (and (not (string-match-p contexture--secret-examples name))
+    (and (not (string-match-p contexture--secret-example-regexp name))
          (or (string-match-p contexture--secret-regexp name)
              (string-match-p contexture--secret-regexp (string-remove-prefix "." name))))))
 
@@ -2063,7 +2074,7 @@ FILE is absolute, or relative to the folder of a project."
       (let ((name (downcase file))
             (case-fold-search nil))
         (or (contexture--secret-name-p (file-name-nondirectory name))
-            (string-match-p contexture--secret-folders name)
+            (string-match-p contexture--secret-folder-regexp name)
             (cl-some (lambda (source)
                        (and (stringp source)
                             (string-suffix-p (file-name-nondirectory source) file)
