@@ -912,13 +912,15 @@ MODE and HIDDEN are as for `contexture-add-directory'."
 
 (defun contexture-tree--remote-entries (listing hidden)
   "Return the files in LISTING, the output of ls, as (NAME . SIZE).
-Leave out hidden ones, unless HIDDEN, and those with hidden characters."
+Leave out hidden ones and backups, unless HIDDEN, and those with hidden
+characters."
   (cl-loop for line in (split-string listing "\n" t)
            for name = (and (string-match "\\`-[^ ]* +[0-9]+ +[0-9]+ +[0-9]+ +\\([0-9]+\\) +[^ ]+ +[^ ]+ +[^ ]+ \\(?:\\./\\)?\\(.*\\)\\'" line)
                            (match-string 2 line))
            for size = (and name (string-to-number (match-string 1 line)))
            when (and name
-                     (or hidden (not (string-match-p "\\(?:\\`\\|/\\)\\." name)))
+                     (or hidden
+                         (not (string-match-p "\\(?:\\`\\|/\\)\\.\\|~\\'\\|\\(?:\\`\\|/\\)#[^/]*#\\'" name)))
                      (equal name (contexture--visible name)))
            collect (cons name size)))
 

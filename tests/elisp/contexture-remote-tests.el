@@ -187,6 +187,8 @@ The variable `local' is the folder's name on the other machine."
     (contexture-remote-tests--repository root local)
     (contexture-test-file "p/a b'c.txt" "blank é")
     (contexture-test-file "p/.env" "KEY=1")
+    (contexture-test-file "p/src/m.py~" "old")
+    (contexture-test-file "p/#m.py#" "old")
     (contexture-test-file "p/big.txt" (make-string (1+ contexture-tree--largest-remote) ?x))
     (let ((coding-system-for-write 'binary)) (write-region "\0\1" nil (concat local "bin") nil 'silent))
     (dotimes (n 60) (contexture-test-file (format "p/many/%02d.txt" n) (format "file %d" n)))

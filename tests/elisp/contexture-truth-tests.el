@@ -371,10 +371,44 @@ Emacs reads again when it notices."
                 (null theirs)))))
    (contexture-truth-tests--live items)))
 
+(defun contexture-truth-tests--sent (text)
+  "Return the lines that TEXT, which was rendered, shows as current.
+Each is a list of the name of its file, its number and its text."
+  (let (lines)
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      (while (re-search-forward "^### .*(from \\(.*\\):\\([0-9]+\\)-[0-9]+)\n```.*\n" nil t)
+        (let ((name (match-string 1))
+              (line (string-to-number (match-string 2))))
+          (while (not (looking-at-p "```"))
+            (push (list name line (buffer-substring (point) (line-end-position))) lines)
+            (cl-incf line)
+            (forward-line)))))
+    lines))
+
+(defun contexture-truth-tests--sent-p (item text sent)
+  "Return non-nil if ITEM is in TEXT, which was rendered, as a whole or by its lines.
+Lines that two items share are shown once.  SENT is the value of
+`contexture-truth-tests--sent' for TEXT."
+  (let* ((content (string-trim-right (plist-get item :content)))
+         (metadata (plist-get item :metadata))
+         (line (plist-get metadata :start-line)))
+    (or (string-search content text)
+        (and line
+             (cl-loop for each in (split-string content "\n")
+                      for number from line
+                      always (cl-some (lambda (it)
+                                        (and (equal (cdr it) (list number each))
+                                             (string-suffix-p
+                                              (car it) (plist-get metadata :filename))))
+                                      sent))))))
+
 (defun contexture-truth-tests--differences ()
   "Return what is wrong now, as a list."
   (let* ((items (contexture-request 'list-items '(:manager "*shared*")))
          (text (contexture-request 'context-to-string '(:manager "*shared*")))
+         (sent (contexture-truth-tests--sent text))
          (items-for-model
           (progn
             (contexture-test-settle)
@@ -391,7 +425,7 @@ Emacs reads again when it notices."
      ;; What is rendered is what is listed.
      (cl-loop for item in (contexture-truth-tests--live items)
               unless (or (plist-get item :covered-by)
-                         (string-search (string-trim-right (plist-get item :content)) text))
+                         (contexture-truth-tests--sent-p item text sent))
               collect (list 'rendered item)))))
 
 ;;;; The test
