@@ -52,9 +52,9 @@ pub(crate) struct ProviderSettings {
     /// Name of the header that carries the key, such as `authorization` or `api-key`; defaults to
     /// the usual one for the kind.
     pub key_header: Option<String>,
-    /// Further headers of each request. Each has a `name`, and as its value a text in `value`, an
-    /// environment variable in `env`, or the output of a `command`; the latter two not for clients
-    /// over TCP. Values are never stored, logged or shown.
+    /// Further headers of each request. Each has a `name` and its value: a text in `value`, an
+    /// environment variable in `env`, or the output of a `command`. The latter two are not for
+    /// clients over TCP. Values are never stored, logged or shown.
     pub headers: Option<Headers>,
     /// Version of Azure's interface, such as `2024-10-21`. The model is then the name of a
     /// deployment.

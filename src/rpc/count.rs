@@ -23,8 +23,8 @@ pub(super) struct CountParams {
     phase: Option<Phase>,
     /// Name of the provider; defaults to the one that has the model, else to the first configured.
     provider: Option<Name>,
-    /// Model, or the name of a provider; defaults to the model of `:provider`; without `:provider`,
-    /// to the session's model, else to that of the default provider.
+    /// Model, or the name of a provider. Defaults to the model of `:provider`, else to the session's
+    /// model, else to that of the default provider.
     model: Option<Name>,
     /// Tools that the model may call: `t` means all, `nil` none. Defaults to the session's setting,
     /// and the tools that clients bring for the session.

@@ -133,8 +133,8 @@ pub(super) struct BuildContext {
     /// Strategy for choosing messages; defaults to the session's setting, else to `:tiered`.
     #[schemars(extend("enum" = strategy::names()))]
     strategy: Option<String>,
-    /// Size limit of the window. Defaults to the session's setting; without one, to at most 96,000,
-    /// depending on the model's limit, or more if the parts that cannot be left out need more.
+    /// Size limit of the window. Defaults to the session's setting. Without one, it depends on the
+    /// model's limit: at most 96,000, or more if the parts that cannot be left out need more.
     max_tokens: Option<i64>,
     /// The current question; messages that match it are preferred.
     query: Option<String>,
@@ -152,7 +152,7 @@ pub(super) struct BuildContext {
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
     /// Ids of messages to bring back into this window, whole and with the messages that belong to
-    /// them, as far as they fit; the first ids come first. Ids that are not in view are ignored.
+    /// them, as far as they fit. The first ids come first. Ids that are not in view are ignored.
     #[serde(default, deserialize_with = "given_list")]
     restore: Option<Vec<MessageId>>,
     /// Leave the parts out of the result.

@@ -10,6 +10,8 @@ use std::time::Duration;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_contexture");
 /// How long an answer may take before the test fails; far more than it does take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum number of words of the page that an author of a client reads first.
+const MOST_WORDS_OF_THE_CORE: usize = 1500;
 
 pub(crate) fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -32,6 +34,13 @@ fn the_protocol_page_has_the_reference_as_it_is() {
 #[test]
 fn the_examples_of_the_protocol_page_are_true() {
     check_page("docs/protocol.md", 12);
+}
+
+#[test]
+fn the_page_for_authors_of_clients_is_true_and_short() {
+    check_page("docs/client.md", 8);
+    let words = page("docs/client.md").split_whitespace().count();
+    assert!(words <= MOST_WORDS_OF_THE_CORE, "docs/client.md has {words} words");
 }
 
 #[test]

@@ -40,8 +40,8 @@ pub(super) struct ChatParams {
     pub(super) phase: Option<Phase>,
     /// Name of the provider; defaults to the one that has the model, else to the first configured.
     pub(super) provider: Option<Name>,
-    /// Model, or the name of a provider; defaults to the model of `:provider`; without `:provider`,
-    /// to the session's model, else to that of the default provider.
+    /// Model, or the name of a provider. Defaults to the model of `:provider`, else to the session's
+    /// model, else to that of the default provider.
     pub(super) model: Option<Name>,
     /// Replace the history with notes in this turn; defaults to the session's setting.
     #[serde(default)]
@@ -63,12 +63,12 @@ pub(super) struct ChatParams {
     /// general to specific.
     #[serde(default, deserialize_with = "given_list")]
     pub(super) managers: Option<Vec<ManagerName>>,
-    /// Ids of messages to bring back into the windows of this turn, whole and with the messages that belong to
-    /// them, as far as they fit; the first ids come first. Ids that are not in view are ignored.
+    /// Ids of messages to bring back into the windows of this turn, whole and with the messages that
+    /// belong to them, as far as they fit. The first ids come first. Ids that are not in view are ignored.
     #[serde(default, deserialize_with = "given_list")]
     pub(super) restore: Option<Vec<MessageId>>,
-    /// Show the request that would be sent from the session as it is now, without the memories that
-    /// the turn would find, and without new notes. Nothing is sent or changed.
+    /// Show the request that would be sent from the session as it is now. It is without new notes, and
+    /// without the memories that the turn would find. Nothing is sent or changed.
     pub(super) dry_run: Option<bool>,
 }
 

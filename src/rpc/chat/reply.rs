@@ -59,8 +59,8 @@ pub(in crate::rpc) struct ChatResult<'a> {
     tool_calls: &'a [CalledTool],
     /// Outcome of processing the turn, as in `process-turn`.
     turn: TurnResult<'a>,
-    /// Kind of the error with which an earlier call with the same `:request-key` failed;
-    /// `:shutting-down` if the server ended during that call, `:hung-up` if the client hung up.
+    /// Kind of the error with which an earlier call with the same `:request-key` failed. It is
+    /// `:shutting-down` if the server ended during that call, and `:hung-up` if the client hung up.
     /// Absent if no call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_before: Option<Keyword<&'a str>>,

@@ -88,8 +88,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .doc(
             "Undoes the last operation on a context. In the view of a session, undoes the last \
-              pruning, summary, rollback or restoration; messages added since stay in view, except \
-              that undoing a rollback restores the view and the items from before the rollback. \
+              pruning, summary, rollback or restoration. Messages added since stay in view. \
+              But undoing a rollback restores the view and the items from before the rollback. \
               Further calls go further back.",
         )
         .result("What was undone, and what there is now; the error `nothing-to-undo` when there is none."),
@@ -108,8 +108,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc(
             "Goes to an operation that `list-operations` lists. In a context, undoes or redoes \
               all operations in between. In a session, restores the view as it was after the \
-              operation, which undoes later prunings and summaries; messages that have come into \
-              view since then stay, and `undo` takes the restoration back.",
+              operation, which undoes later prunings and summaries. Messages that have come into \
+              view since then stay. `undo` takes the restoration back.",
         )
         .result("The operation, and what there is now."),
     method!("context", "list-items", query::list_items => Either<Vec<query::ItemListed<'static>>, query::Summarized>)
@@ -197,9 +197,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               stored under former names.",
         )
         .result(
-            "`:root`, the project's; `:layers`, from general to specific: for each its `:layer`, \
-                 `:manager`, `:label`, number of `:items`, `:tokens` and `:max-items`; `:taken-over`, the managers \
-                 whose items moved in; and `:elsewhere`, managers in no layer whose items the caller may \
+            "`:root`, the project's; and `:layers`, from general to specific. Each layer has its `:layer`, \
+                 `:manager`, `:label`, number of `:items`, `:tokens` and `:max-items`. `:taken-over` has the \
+                 managers whose items moved in, and `:elsewhere` those in no layer whose items the caller may \
                  expect.",
         )
         .pace(Pace::InOrder),

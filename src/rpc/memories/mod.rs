@@ -42,8 +42,8 @@ const OF_PROJECT: &str =
 pub(super) struct Remember {
     /// The text; at most 64 KiB.
     content: String,
-    /// Sessions that may find the memory; defaults to `:session` if the call has a `:session`, else
-    /// to `:project` if it has a `:project`, else to `:everywhere`.
+    /// Sessions that may find the memory. Defaults to `:session` or `:project`, the first of which
+    /// the call has, else to `:everywhere`.
     scope: Option<Scope>,
     /// Name or id of the session.
     session: Option<InSession>,

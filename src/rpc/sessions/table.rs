@@ -33,8 +33,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .about_session(About::Deleted)
         .doc(
             "Deletes a session. Its content is kept. With `:deleted nil`, restores the deleted \
-             session with this id, or the one with this name that was deleted last; does nothing \
-             to a session that is not deleted.",
+             session with this id, or the one with this name that was deleted last. A session that \
+             is not deleted stays as it is.",
         )
         .result("The session."),
     method!("session", "search-sessions", super::search_sessions => Vec<Hit>)

@@ -90,8 +90,8 @@ pub(super) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc(
             "Adds the user's message and keeps the context in good shape: finds matching \
-             memories, summarizes if the view is too large, takes a checkpoint if one is due, \
-             computes the quality, and rolls back if the quality is too low and the settings say \
+             memories, summarizes if the view is too large, and takes a checkpoint if one is due. \
+             Computes the quality, and rolls back if the quality is too low and the settings say \
              so.",
         )
         .result("The outcome of the turn.")

@@ -12,7 +12,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc("Lists the templates: the project's, the user's (`templates/` in the folder of the \
               configuration) and the built-in ones.")
         .result(
-            "A list of templates. A template of an untrusted project is not read; if another \
+            "A list of templates. A template of an untrusted project is not read. If another \
              template of the same name is used instead, that one is listed right before it.",
         )
         .pace(Pace::InOrder),

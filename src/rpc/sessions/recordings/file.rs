@@ -38,9 +38,9 @@ const NAMELESS: &str = "recorded session";
 pub(super) struct ImportedFile {
     /// Path of the file.
     path: String,
-    /// `:new` if it becomes a session, `:empty` if it has no message, `:grown` if it has new
-    /// messages, `:unchanged` if it has none, `:deleted` if its session was deleted, which
-    /// `delete-session` undoes, and `:failed` if it cannot be read.
+    /// `:new` if it becomes a session, `:empty` if it has no message, and `:failed` if it cannot be
+    /// read. `:grown` if it has new messages, and `:unchanged` if it has none. `:deleted` if its
+    /// session was deleted, which `delete-session` undoes.
     #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
     pub(super) state: Keyword<&'static str>,
     /// Name of the format, such as `:claude-code`; `nil` if it is unknown.
