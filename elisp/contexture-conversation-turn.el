@@ -19,6 +19,7 @@
 (eval-when-compile (require 'subr-x))
 
 (declare-function json-pretty-print-buffer "json" (&optional minimize))
+(declare-function contexture-picture--show "contexture-picture" ())
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
 (declare-function contexture-conversation--run-command "contexture-conversation" (text))
@@ -293,6 +294,7 @@ In that case, also count again what would be sent."
   (contexture--with-live-buffer buffer
     (cancel-timer contexture-conversation--idle-timer)
     (setq contexture-conversation--idle-timer nil)
+    (contexture-picture--show)
     (contexture-conversation--keep-draft)))
 
 ;;; What a model does, and may do

@@ -24,6 +24,7 @@
 (require 'easymenu)
 (require 'contexture-conversation-turn)
 (require 'contexture-code)
+(require 'contexture-picture)
 (require 'contexture-sources)
 (eval-when-compile (require 'subr-x))
 
@@ -1033,6 +1034,7 @@ See Info node `(contexture)Asking'.
   (add-hook 'window-size-change-functions #'contexture-conversation--resized nil t)
   (contexture-mention-mode)
   (setq contexture-mention--for-question t)
+  (contexture-picture--set-up)
   ;; Before mentions, which would not complete the name of a template.
   (add-hook 'completion-at-point-functions #'contexture-conversation--complete-directive -90 t)
   (contexture-watch #'contexture-conversation--changed

@@ -842,6 +842,10 @@ Return nil if that is none that can be looked at."
 ;; `contexture-mention-in-string' tells which files, items and symbols a
 ;; text mentions, for code that sends the text to a model.
 
+(defconst contexture-mention--pictures
+  (expand-file-name (locate-user-emacs-file "contexture-pictures/"))
+  "Folder for pictures that a question shows and that have no file in the project.")
+
 (defvar contexture-mention--entries nil
   "Hash table of the names in the folder of the files that are mentioned, or nil.
 A long text with many mentions would ask the disk for many more names.")
@@ -1073,7 +1077,8 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
             'unknown)
            ((contexture-mention--held-p file lines items) nil)
            ;; A link in the project may lead elsewhere.
-           ((string-prefix-p (contexture-mention--root) file)
+           ((or (string-prefix-p (contexture-mention--root) file)
+                (string-prefix-p contexture-mention--pictures file))
             (condition-case refusal
                 (contexture--asked-call (apply #'contexture--file-call file lines))
               (user-error

@@ -178,9 +178,16 @@ to add them.  All are one addition for undo."
                       (contexture--inertly (file-relative-name file default-directory)))
                     files)))
           ((or folders (cdr files))
-           (contexture-tree--add-files
-            files (if folders (contexture-tree--read-mode) 'files)))
+           (mapc #'contexture-add-file (cl-remove-if-not #'contexture-sources--picture-p files))
+           (when-let* ((texts (cl-remove-if #'contexture-sources--picture-p files)))
+             (contexture-tree--add-files
+              texts (if folders (contexture-tree--read-mode) 'files))))
           (t (contexture-add-file (car files))))))
+
+(defun contexture-sources--picture-p (file)
+  "Return non-nil if FILE has the name of a picture or PDF, which models see."
+  (let ((case-fold-search t))
+    (string-match-p "\\.\\(?:png\\|jpe?g\\|gif\\|webp\\|pdf\\)\\'" file)))
 
 (defun contexture-sources--dired-files ()
   "Return the marked files of this Dired buffer, or the one at point.

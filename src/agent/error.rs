@@ -46,6 +46,9 @@ pub enum AgentError {
         /// Name that was asked for.
         name: String,
     },
+    /// A picture of the question cannot be sent.
+    #[error("{0}")]
+    Picture(String),
     /// A project's folder is given as a relative path.
     #[error("project must be the absolute name of a folder")]
     RelativeProject,

@@ -2,12 +2,14 @@
 //! library alike.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
 use super::Services;
 use super::refresh::{GONE, current, now_ms};
 use crate::context::item::{ANCHOR, Item, Kind, Metadata, State};
+use crate::context::picture::{PICTURE, Picture, PictureKind};
 use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
@@ -265,6 +267,45 @@ pub(crate) fn file_item(
         metadata.set(LEADS_OUT, Value::Bool(true));
     }
     new_item(counter, text.content, kind, metadata, taken_ms)
+}
+
+/// Creates an item from a picture or PDF, whose content is to be kept by the hash; `None` if the
+/// content is not what it begins as.
+pub(crate) fn picture_item(
+    counter: &dyn Counter,
+    path: PathBuf,
+    content: &[u8],
+    kind: Kind,
+    metadata: Metadata,
+    taken_ms: i64,
+) -> Option<(NewItem, Picture)> {
+    let (of, width, height) = PictureKind::of(content)?;
+    let mut picture = Picture {
+        kind: of,
+        hash: blake3::hash(content).to_hex().to_string(),
+        bytes: content.len() as u64,
+        width,
+        height,
+        pages: 0,
+        has_text: false,
+    };
+    let mut text = String::new();
+    if of == PictureKind::Pdf {
+        let pages = files::pages_of_pdf(content);
+        picture.pages = pages.as_ref().map_or(1, |pages| pages.len() as u64);
+        for (number, page) in (1..).zip(pages.iter().flatten()) {
+            picture.has_text |= !page.trim().is_empty();
+            text += &format!("[page {number}]\n{}\n", page.trim_end());
+        }
+    }
+    if !picture.has_text {
+        text = picture.named(&path.file_name().unwrap_or_default().to_string_lossy());
+    }
+    let project = files::project_root(&path);
+    let text = FileText { path, content: text, lines: None, total_lines: 0, project };
+    let mut item = file_item(counter, text, kind, metadata, taken_ms);
+    item.metadata.set(PICTURE, picture.told());
+    Some((item, picture))
 }
 
 /// Reads an open file, or some of its lines, and creates a live item from it. Does not resolve the

@@ -16,6 +16,7 @@ pub(crate) mod history;
 pub(crate) mod items;
 pub(crate) mod maps;
 pub(crate) mod notes;
+mod pictures;
 mod providers;
 pub(crate) mod refresh;
 mod rooms;

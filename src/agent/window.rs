@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pictures::{Seen, seen};
 use super::refresh::current;
 use super::{AgentError, Job};
 use crate::context::render::Format;
@@ -14,6 +15,8 @@ use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::{Folded, History};
 use crate::curation::window::{self, Request, Window};
 use crate::engine::{EngineError, Material, SessionContext, Summarizing, View, name_views};
+use crate::ids::ItemId;
+use crate::provider::chat::Shown;
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -42,6 +45,8 @@ pub(crate) struct Purpose {
     pub restored: Vec<u64>,
     /// Texts besides the conversation.
     pub sections: Sections,
+    /// True if the model's server takes PDFs as they are.
+    pub takes_pdf: bool,
     /// True if the history is a program's own, so that no reader can ask for its messages by ids.
     pub is_apart: bool,
 }
@@ -52,6 +57,8 @@ pub(crate) struct Built {
     pub window: Window,
     /// Outcome of each item.
     pub items: Vec<ItemVerdict>,
+    /// Pictures and PDFs that the model sees with the user's last message.
+    pub pictures: Vec<Shown>,
 }
 
 /// Returns the strategy with this name.
@@ -73,7 +80,8 @@ pub(crate) fn build(
     material: Material,
     purpose: Purpose,
 ) -> Result<Built, AgentError> {
-    let Material { context, messages, said, summary, items, previous, vectors, words } = material;
+    let Material { context, messages, said, summary, mut items, previous, vectors, words } =
+        material;
     let of_conversation = context.max_tokens();
     let SessionContext { settings, costs, .. } = context;
     let measure = &costs.measure;
@@ -101,7 +109,18 @@ pub(crate) fn build(
     let similarity =
         similarity.map(|query| Similarity::of(&query, history.messages.iter().map(of_message)));
     let share = items_share(max_tokens, history.others(), &sections, measure);
-    let (text, verdicts) = items_text(counter, &items, share, measure);
+    let Seen { mut pictures, dropped } =
+        seen(&mut items, &costs.model, purpose.takes_pdf, share, counter)?;
+    let of_pictures = |shown: &[(ItemId, u64, Shown)]| shown.iter().map(|it| it.1).sum::<u64>();
+    let share = share - of_pictures(&pictures);
+    let (mut text, mut verdicts) = items_text(counter, &items, share, measure);
+    // A picture goes with the text that names it.
+    let is_there = |it: &ItemVerdict, id| it.id == id && it.fate != ItemFate::Dropped;
+    pictures.retain(|(id, ..)| verdicts.iter().any(|it| is_there(it, *id)));
+    if let Some(text) = &mut text {
+        text.tokens += (of_pictures(&pictures) as f64 / measure.factor()).ceil() as u64;
+    }
+    verdicts.extend(dropped);
     sections.context_items = text;
     let grows = purpose.may_grow && settings.turn.max_tokens.is_none() && costs.model.known;
     let fitted = |history: &History<'_>| {
@@ -131,7 +150,8 @@ pub(crate) fn build(
     }
     let mut window = window.map_err(EngineError::from)?;
     window.report.messages.of = said.max(window.report.messages.of);
-    Ok(Built { window, items: verdicts })
+    let pictures = pictures.into_iter().map(|(.., shown)| shown).collect();
+    Ok(Built { window, items: verdicts, pictures })
 }
 
 /// Brings the live items up to date and builds a window, on a thread that may block.

@@ -124,7 +124,8 @@ impl From<AgentError> for Error {
             AgentError::NoSuchProvider { .. }
             | AgentError::TooManyProviders { .. }
             | AgentError::NoSuchStrategy { .. }
-            | AgentError::RelativeProject => Self::Setting(message),
+            | AgentError::RelativeProject
+            | AgentError::Picture(_) => Self::Setting(message),
             AgentError::Defect(_) => Self::Internal(message),
         }
     }

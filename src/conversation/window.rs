@@ -59,7 +59,7 @@ impl WindowRequest {
             purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
         }
         let built = build_aside(&job, "building a window", material, purpose).await?;
-        let Built { window, items } = built;
+        let Built { window, items, .. } = built;
         let window = Arc::new(window);
         let noted = Arc::clone(&window);
         job.ask(move |engine| engine.note_window(id, &noted, items)).await?;

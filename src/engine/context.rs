@@ -78,6 +78,14 @@ pub struct Listed {
 }
 
 impl Engine {
+    /// Keeps the content of a picture by its hash.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn keep_picture(&mut self, name: &str, content: &[u8]) -> Result<(), EngineError> {
+        Ok(self.store.change()?.keep_picture(name, content)?)
+    }
+
     /// Adds items to a manager, in order. The oldest unpinned items are evicted to make room.
     ///
     /// # Errors

@@ -62,6 +62,12 @@ pub(super) fn run(
     }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
+    printed(command, input, patience)
+}
+
+/// Runs a program with `input`, and returns what it prints; `None` if it fails, or takes longer than
+/// `patience`.
+pub(super) fn printed(mut command: Command, input: &[u8], patience: Duration) -> Option<Vec<u8>> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
@@ -73,7 +79,7 @@ pub(super) fn run(
     });
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
-        // Git may end before it has read everything, which is no failure by itself.
+        // The program may end before it has read everything, which is no failure by itself.
         thread::spawn(move || stdin.write_all(&input));
     }
     let begun = Instant::now();
@@ -81,7 +87,7 @@ pub(super) fn run(
         match child.try_wait().ok()? {
             Some(status) => break status,
             None if begun.elapsed() > patience => {
-                // Both calls fail only if Git has just ended.
+                // Both calls fail only if it has just ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

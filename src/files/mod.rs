@@ -21,6 +21,7 @@ mod mapped;
 mod memories;
 mod moved;
 mod path;
+mod pdf;
 mod places;
 mod project;
 mod read;
@@ -49,9 +50,10 @@ pub(crate) use looks::Looks;
 pub(crate) use mapped::Mapped;
 pub(crate) use memories::{memories, write_memory};
 pub(crate) use path::{absolute, path_value};
+pub(crate) use pdf::pages_of_pdf;
 pub(crate) use places::{Kept, claude_folder, codex_folder, named_or, places};
 pub(crate) use project::project_root;
-pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read};
+pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read, seen};
 pub(crate) use recording::{
     AIDER, LARGEST_RECORDING, MOST_RECORDINGS, Recording, opencode_session, project_of_history,
     recordings, whole_recording,

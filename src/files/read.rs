@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::project::Projects;
 use super::{FileError, lines};
+use crate::context::picture::PictureKind;
 use crate::system::open_at_once;
 
 /// Default size limit of a file, in bytes: 1 MiB, about 300,000 tokens.
@@ -128,6 +129,22 @@ pub(super) fn load(path: &Path, limit: u64) -> Result<String, FileError> {
 /// Reads the whole text of an open file. Fails unless it is a regular file of at most `limit`
 /// bytes.
 pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, FileError> {
+    decode(path, content_of(path, file, limit)?)
+}
+
+/// Reads the content of a file of at most `limit` bytes that begins as a picture or PDF; `None` for
+/// any other file.
+pub(crate) fn seen(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+    let mut head = [0; 16];
+    let read = open(path, u64::MAX)?.read(&mut head);
+    let count = read.map_err(|source| refused(path, source))?;
+    match PictureKind::begins(&head[..count]) {
+        true => content_of(path, open(path, limit)?, limit).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn content_of(path: &Path, file: File, limit: u64) -> Result<Vec<u8>, FileError> {
     let size = size_of_regular(path, file.metadata())?;
     check_size(path, size, limit)?;
     let expected = size.min(limit).min(MAX_RESERVED_BYTES);
@@ -136,7 +153,7 @@ pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, F
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|source| refused(path, source))?;
     check_size(path, bytes.len() as u64, limit)?;
-    decode(path, bytes)
+    Ok(bytes)
 }
 
 /// Opens a regular file of at most `limit` bytes. Does not wait if the file has just become

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 pub use super::listed::Listed;
+pub use super::shown::Shown;
+pub use super::waiting::OnWait;
 use super::{Answer, ErrorKind, ProviderError};
 use crate::names::names;
 use crate::session::message::{Message, Role, ToolCall};
@@ -33,6 +35,11 @@ pub trait Provider: Send + Sync {
 
     /// Returns the same provider with another model, sharing connections and key.
     fn with_model(&self, model: &str) -> Arc<dyn Provider>;
+
+    /// Returns whether the server takes PDFs as they are.
+    fn takes_pdf(&self) -> bool {
+        false
+    }
 
     /// Returns the exact payload that a request would send, without the key.
     fn payload(&self, request: &Request) -> String {
@@ -193,15 +200,6 @@ pub struct Request {
     pub on_wait: OnWait,
 }
 
-/// A callback that receives a phrase to show to the user when a request must wait: the reason and
-/// the length of the wait. All callbacks compare equal, so that a callback never makes two requests
-/// differ.
-#[derive(Clone, Default)]
-pub struct OnWait(Option<Arc<Hear>>);
-
-/// The function that an [`OnWait`] calls.
-type Hear = dyn Fn(&str) + Send + Sync;
-
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
@@ -209,6 +207,8 @@ pub struct ChatMessage {
     pub role: Role,
     /// Text of the message.
     pub content: Arc<str>,
+    /// Pictures and PDFs, which come before the text.
+    pub pictures: Vec<Shown>,
     /// Tool calls in the message.
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that this message answers.
@@ -229,38 +229,13 @@ pub struct Tool {
     pub schema: serde_json::Value,
 }
 
-impl OnWait {
-    /// Creates a callback that calls `hear`.
-    pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hear)))
-    }
-
-    /// Calls the callback, if there is one.
-    pub(super) fn tell(&self, phrase: &str) {
-        if let Some(hear) = &self.0 {
-            hear(phrase);
-        }
-    }
-}
-
-impl std::fmt::Debug for OnWait {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("OnWait")
-    }
-}
-
-impl PartialEq for OnWait {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
 impl ChatMessage {
     /// Creates a message with text and no calls.
     pub fn new(role: Role, content: &str) -> Self {
         Self {
             role,
             content: content.into(),
+            pictures: Vec::new(),
             tool_calls: Vec::new(),
             tool_call_id: None,
             opaque: None,
@@ -278,6 +253,7 @@ impl From<&Message> for ChatMessage {
         Self {
             role: message.role,
             content: Arc::clone(&message.content),
+            pictures: Vec::new(),
             tool_calls: message.tool_calls.clone(),
             tool_call_id: message.tool_call_id.clone(),
             opaque: None,

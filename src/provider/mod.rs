@@ -40,8 +40,10 @@ pub mod secret;
 mod served;
 #[cfg(feature = "providers")]
 pub(crate) mod settings;
+mod shown;
 #[cfg(feature = "providers")]
 mod trusted;
+mod waiting;
 
 use std::pin::Pin;
 

@@ -139,7 +139,9 @@ impl Turn {
 
     fn spoken(self) -> ChatMessage {
         let content = match &*self.texts {
-            [] if self.said.tool_calls.is_empty() => NOTHING.into(),
+            [] if self.said.tool_calls.is_empty() && self.said.pictures.is_empty() => {
+                NOTHING.into()
+            }
             [] => "".into(),
             [text] => Arc::clone(text),
             texts => texts.join(BETWEEN).into(),
@@ -162,11 +164,16 @@ impl Speakers {
                 self.calls(at, said, results, all);
             }
             Role::Tool if results.placed[at] && self.form.takes_calls => {}
-            _ if is_blank(&said.content) => {}
+            _ if is_blank(&said.content) && said.pictures.is_empty() => {}
             Role::Assistant => {
                 self.assistant(at, &ChatMessage { tool_calls: Vec::new(), ..said.clone() });
             }
-            Role::User => self.user(at, &said.content),
+            Role::User => {
+                self.user(at, &said.content);
+                if let Some(user) = self.turns.last_mut() {
+                    user.said.pictures.extend_from_slice(&said.pictures);
+                }
+            }
             Role::Tool => self.user(at, &result_without_call(&said.content).into()),
             Role::System => self.note(at, &said.content),
         }

@@ -48,6 +48,9 @@ struct Known {
     models: HashMap<String, Learned>,
 }
 
+/// Parts of the addresses of servers with `OpenAI`'s chat completions that take PDFs.
+const TAKE_PDF: [&str; 2] = ["://api.openai.com", "://openrouter.ai"];
+
 impl HttpProvider {
     /// Creates a provider. `name` is for messages; `url` is the address, such as
     /// [`Family::usual_url`].
@@ -95,6 +98,15 @@ impl Provider for HttpProvider {
 
     fn with_model(&self, model: &str) -> Arc<dyn Provider> {
         Arc::new(Self { endpoint: Arc::new(self.endpoint.with_model(model)), ..self.clone() })
+    }
+
+    fn takes_pdf(&self) -> bool {
+        match self.family {
+            Family::Anthropic | Family::Gemini | Family::Responses => true,
+            // Most servers that imitate OpenAI's do not.
+            Family::Openai => TAKE_PDF.iter().any(|host| self.url.contains(host)),
+            Family::Ollama => false,
+        }
     }
 
     fn payload(&self, request: &Request) -> String {

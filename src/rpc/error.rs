@@ -143,6 +143,7 @@ impl From<AgentError> for WireError {
             }
             AgentError::TooManyProviders { .. } => refused(PlainKind::TooManyProviders, text),
             AgentError::NoSuchStrategy { .. } => named_param("strategy", text),
+            AgentError::Picture(_) => named_param("pictures", text),
             AgentError::RelativeProject => named_param("project", text),
             AgentError::NeverFits { name, source, needed: tokens, parts } => {
                 let of = provider_data(&name, &source);

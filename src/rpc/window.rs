@@ -180,7 +180,7 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
         vector,
         restored: numbers(given.restore),
         sections: given.sections.unwrap_or_default().counted(&call.counter()),
-        is_apart: false,
+        ..Purpose::default()
     };
     let (brief, explain) = (given.brief.unwrap_or(false), given.explain.unwrap_or(false));
     let dry_run = given.dry_run.unwrap_or(false);
@@ -189,6 +189,9 @@ fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Ste
         let (session, model) = (given.session.as_deref(), given.model.as_deref());
         let row = engine.find_session(session)?;
         let mut context = call.tools.providers.context_of(engine, row, model)?;
+        let asked = call.tools.providers.chosen(None, model, &context.settings);
+        let takes_pdf = asked.is_ok_and(|asked| asked.provider.takes_pdf());
+        let purpose = Purpose { takes_pdf, ..purpose };
         context.managers = managers.unwrap_or(context.managers);
         if !given.items {
             context.managers.clear();

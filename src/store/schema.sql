@@ -159,6 +159,12 @@ CREATE TABLE message (
     opaque       TEXT                   -- JSON that the model's server wants back; NULL: none
 );
 
+-- Pictures and PDFs of items, once for each content.
+CREATE TABLE picture (
+    name TEXT PRIMARY KEY,      -- the hash of the content
+    data BLOB NOT NULL
+);
+
 -- Words are split by retrieval/words.rs before they come here.
 CREATE VIRTUAL TABLE message_words USING fts5 (
     words, content = '', tokenize = 'porter unicode61'

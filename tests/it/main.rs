@@ -66,6 +66,7 @@ mod others;
 mod pages;
 mod pairs;
 mod peers;
+mod pictures;
 mod program;
 mod protocol;
 mod providers;

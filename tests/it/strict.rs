@@ -138,7 +138,23 @@ fn text(value: &Json) -> &str {
 }
 
 fn says_something(value: &Json) -> bool {
-    !text(value).trim().is_empty()
+    match value.as_array() {
+        Some(parts) => !parts.is_empty() && parts.iter().all(is_part),
+        None => !text(value).trim().is_empty(),
+    }
+}
+
+/// Whether it is a part of a message as OpenAI's chat completions take it.
+fn is_part(part: &Json) -> bool {
+    let (picture, file) = (text(&part["image_url"]["url"]), text(&part["file"]["file_data"]));
+    match text(&part["type"]) {
+        "text" => says_something(&part["text"]),
+        "image_url" => picture.starts_with("data:image/") && picture.contains(";base64,"),
+        "file" => {
+            file.starts_with("data:application/pdf;base64,") && part["file"]["filename"].is_string()
+        }
+        _ => false,
+    }
 }
 
 /// Letters, digits, `_` and `-`, as OpenAI, Anthropic and Gemini all take them.
@@ -267,7 +283,14 @@ fn responses(body: &Json) -> Refusal {
         match text(&item["type"]) {
             "message" => {
                 let part = if item["role"] == "assistant" { "output_text" } else { "input_text" };
-                let fits = |it: &Json| it["type"] == part && says_something(&it["text"]);
+                let fits = |it: &Json| match text(&it["type"]) {
+                    "input_image" => text(&it["image_url"]).starts_with("data:image/"),
+                    "input_file" => {
+                        text(&it["file_data"]).starts_with("data:application/pdf;base64,")
+                            && it["filename"].is_string()
+                    }
+                    kind => kind == part && says_something(&it["text"]),
+                };
                 let parts = list(&item["content"]);
                 require(!parts.is_empty() && parts.iter().all(fits), format!("input[{at}]"))?;
                 require(waiting.is_empty(), "No tool output found for function call")?;
@@ -351,6 +374,14 @@ fn anthropic_block<'b>(block: &'b Json, role: &str) -> Result<Option<&'b str>, S
             require(!id.is_empty() && id.chars().all(fits), "tool_use.id: does not match")?;
             Ok(Some(id))
         }
+        ("user", kind @ ("image" | "document")) => {
+            let (source, begins) =
+                (&block["source"], if kind == "image" { "image/" } else { "application/pdf" });
+            let fits =
+                source["type"] == "base64" && text(&source["media_type"]).starts_with(begins);
+            require(fits && source["data"].is_string(), "source: no data in base 64")?;
+            Ok(None)
+        }
         ("assistant", "thinking" | "redacted_thinking") => {
             require(block["cache_control"].is_null(), "a thought takes no cache_control")?;
             Ok(None)
@@ -399,6 +430,10 @@ fn gemini_part(part: &Json) -> Refusal {
     if !part["functionResponse"].is_null() {
         let response = &part["functionResponse"]["response"];
         return require(response.is_object(), "a response must be an object");
+    }
+    if !part["inlineData"].is_null() {
+        let data = &part["inlineData"];
+        return require(data["mimeType"].is_string() && data["data"].is_string(), "inlineData");
     }
     // A signature may come with an empty text.
     let signed = part["thoughtSignature"].is_string();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Chat;
 use super::begun::{Begun, Refused};
 use super::turn::context;
+use crate::agent::pictures::with_contents;
 use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::usable;
 use crate::curation::window::Window;
@@ -48,7 +49,9 @@ impl Chat {
                 })?;
             let mut whole = Response::default();
             let without_calls = self.is_last_word(begun);
-            let request = Request { without_calls, ..self.request(&window) };
+            let request = self.request(&window, &begun.pictures);
+            let request = with_contents(&self.job, request).await?;
+            let request = Request { without_calls, ..request };
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Response::default();
             if outcome.is_ok() || !nothing_came {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Chat;
 use super::begun::Begun;
+use crate::agent::pictures::show;
 use crate::agent::summary::Outcome;
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
@@ -13,7 +14,7 @@ use crate::curation::section::Section;
 use crate::curation::window::Window;
 use crate::engine::TurnDone;
 use crate::files::templates::FindError;
-use crate::provider::chat::{ChatMessage, OnWait, Request, Response, Stop, Usage};
+use crate::provider::chat::{ChatMessage, OnWait, Request, Response, Shown, Stop, Usage};
 use crate::session::message::Role;
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
@@ -89,12 +90,13 @@ pub(crate) struct Preview {
 
 impl Chat {
     /// Builds the request for a window.
-    pub(super) fn request(&self, window: &Window) -> Request {
+    pub(super) fn request(&self, window: &Window, pictures: &[Shown]) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
         let messages: Vec<ChatMessage> = spoken
             .map(|part| ChatMessage {
                 role: part.role,
                 content: Arc::clone(&part.content),
+                pictures: Vec::new(),
                 tool_calls: part.tool_calls.clone(),
                 tool_call_id: part.tool_call_id.clone(),
                 opaque: part.opaque.as_deref().cloned(),
@@ -114,7 +116,17 @@ impl Chat {
             events.send(TurnEvent::Retry(phrase.to_owned()));
         });
         let temperature = self.request.temperature;
-        Request { messages, stable, tools, max_tokens, temperature, on_wait, ..Request::default() }
+        let mut request = Request {
+            messages,
+            stable,
+            tools,
+            max_tokens,
+            temperature,
+            on_wait,
+            ..Request::default()
+        };
+        show(&mut request, pictures);
+        request
     }
 
     /// Returns the reply of a turn that has ended.
@@ -165,7 +177,7 @@ impl Chat {
             None => None,
         };
         let (model, built) = self.would_send().await?;
-        let request = self.request(&built.window);
+        let request = self.request(&built.window, &built.pictures);
         Ok(Preview {
             session: self.row.name.clone(),
             provider: self.configured.name.clone(),

@@ -144,6 +144,7 @@ impl Chat {
             cost: Some(0.0),
             window_tokens: 0,
             items: Vec::new(),
+            pictures: Vec::new(),
             refused: None,
             is_budget_set: false,
             limit: 0,
@@ -186,7 +187,8 @@ impl Chat {
             Some(built) => built,
             None => self.build(self.material(begun).await?, begun).await?,
         };
-        let Built { window, items } = built;
+        let Built { window, items, pictures } = built;
+        begun.pictures = pictures;
         begun.window_tokens = window.tokens;
         begun.items.clone_from(&items);
         let window = Arc::new(window);
@@ -263,8 +265,16 @@ impl Chat {
         let (phase, of_request) = (self.request.phase, self.request.max_tokens);
         let (max_tokens, may_grow) = (max_tokens.or(of_request), of_request.is_none());
         let restored = self.request.restored.clone();
-        let purpose =
-            Purpose { phase, max_tokens, may_grow, sections, restored, ..Purpose::default() };
+        let takes_pdf = self.configured.provider.takes_pdf();
+        let purpose = Purpose {
+            phase,
+            max_tokens,
+            may_grow,
+            takes_pdf,
+            sections,
+            restored,
+            ..Purpose::default()
+        };
         build_aside(&self.job, TURN, material, purpose).await
     }
 

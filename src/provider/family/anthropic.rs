@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::calls::{self, Arguments, Piece};
 use super::shape::{Read, figure, has_one, index, kind, list, mended_value, object, text, word};
 use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Version of the interface that this file uses.
@@ -110,7 +110,14 @@ fn blocks(said: &ChatMessage) -> Vec<Value> {
         json!({"type": "tool_use", "id": call.id, "name": call.name,
                "input": arguments(&call.arguments)})
     };
-    text_block(said).into_iter().chain(said.tool_calls.iter().map(call)).collect()
+    let pictures = said.pictures.iter().map(picture);
+    pictures.chain(text_block(said)).chain(said.tool_calls.iter().map(call)).collect()
+}
+
+fn picture(shown: &Shown) -> Value {
+    let kind = if shown.is_pdf() { "document" } else { "image" };
+    let media = shown.media;
+    json!({"type": kind, "source": {"type": "base64", "media_type": media, "data": &*shown.data}})
 }
 
 /// Builds a text block; `None` for a blank text, which this interface does not allow.

@@ -7,7 +7,7 @@ use super::shape::{
     Read, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
 };
 use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's parts are kept.
@@ -77,7 +77,10 @@ fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
     let text = (!said.content.is_empty() || said.tool_calls.is_empty())
         .then(|| json!({"text": &*said.content}));
     let call = |call: &ToolCall| json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
-    text.into_iter().chain(said.tool_calls.iter().map(call)).collect()
+    let picture =
+        |shown: &Shown| json!({"inlineData": {"mimeType": shown.media, "data": &*shown.data}});
+    let pictures = said.pictures.iter().map(picture);
+    pictures.chain(text).chain(said.tool_calls.iter().map(call)).collect()
 }
 
 /// Returns the id of a call if the provider assigned it. The provider must not get an id that was

@@ -31,6 +31,8 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
 
 fn message(said: &ChatMessage, request: &Request) -> Value {
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
+    let pictures: Vec<&str> = said.pictures.iter().map(|shown| &*shown.data).collect();
+    set(&mut message, "images", (!pictures.is_empty()).then_some(pictures));
     if !said.tool_calls.is_empty() {
         let call = |call: &ToolCall| json!({"function": {"name": call.name, "arguments": arguments(&call.arguments)}});
         message["tool_calls"] = said.tool_calls.iter().map(call).collect();

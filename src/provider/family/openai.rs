@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shape::{Read, figure, first, has_one, list, mended_value, object, said, text, word};
 use super::{Broken, Decoder, Gathered, append, functions, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, Usage};
 use crate::provider::refusal::Refusal;
 use crate::session::message::ToolCall;
 
@@ -55,6 +55,18 @@ pub(in crate::provider) fn fill_in_reasoning(said: &mut Value) {
 fn message(said: &ChatMessage) -> Value {
     let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
+    if !said.pictures.is_empty() {
+        let picture = |shown: &Shown| match shown.is_pdf() {
+            true => json!({"type": "file",
+                           "file": {"filename": shown.name, "file_data": shown.url()}}),
+            false => json!({"type": "image_url", "image_url": {"url": shown.url()}}),
+        };
+        let mut parts: Vec<Value> = said.pictures.iter().map(picture).collect();
+        if !said.content.is_empty() {
+            parts.push(json!({"type": "text", "text": &*said.content}));
+        }
+        message["content"] = parts.into();
+    }
     if !said.tool_calls.is_empty() {
         let call = |(at, call): (usize, &ToolCall)| {
             let mut map = json!({"id": call.id, "type": "function",

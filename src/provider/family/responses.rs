@@ -8,7 +8,7 @@ use super::shape::{
     Read, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
 use super::{Broken, Decoder, Gathered, schema, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::Refusal;
 use crate::session::message::{Role, ToolCall};
@@ -67,9 +67,16 @@ fn items(said: &ChatMessage) -> Vec<Value> {
         Role::Assistant => ("assistant", "output_text"),
         Role::System | Role::User | Role::Tool => ("user", "input_text"),
     };
-    let content = json!([{"type": part, "text": &*said.content}]);
-    let message = (!said.content.is_empty())
-        .then(|| json!({"type": "message", "role": role, "content": content}));
+    let picture = |shown: &Shown| match shown.is_pdf() {
+        true => json!({"type": "input_file", "filename": shown.name, "file_data": shown.url()}),
+        false => json!({"type": "input_image", "image_url": shown.url(), "detail": "auto"}),
+    };
+    let mut content: Vec<Value> = said.pictures.iter().map(picture).collect();
+    if !said.content.is_empty() {
+        content.push(json!({"type": part, "text": &*said.content}));
+    }
+    let message =
+        (!content.is_empty()).then(|| json!({"type": "message", "role": role, "content": content}));
     let call = |call: &ToolCall| {
         json!({"type": "function_call", "call_id": call.id, "name": call.name,
                "arguments": call.arguments})

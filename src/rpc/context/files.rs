@@ -1,15 +1,18 @@
 //! The method that adds a file, or some lines of it.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::add_one;
 use super::secret::Secrets;
-use crate::agent::items::{Lines, file_item};
+use crate::agent::items::{Lines, file_item, picture_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
+use crate::context::picture::{Picture, PictureKind};
 use crate::engine::NewItem;
-use crate::files::{self, ReadOptions};
+use crate::files::{self, FileError, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::param_error;
@@ -48,11 +51,23 @@ pub(super) struct AddFile {
     brief: Option<bool>,
 }
 
+/// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
+const MAX_PICTURE_BYTES: u64 = 3_750_000;
+/// Maximum size of a PDF in bytes, so that a request has at most 16 MB of it.
+const MAX_PDF_BYTES: u64 = 12_000_000;
+/// Maximum width and height of a picture in pixels.
+const MAX_PIXELS: u64 = 8_000;
+
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let path = files::absolute(&given.path.0)?;
     let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let taken_ms = now_ms();
+    if range.is_none()
+        && let Some(content) = files::seen(&path, MAX_PDF_BYTES)?
+    {
+        return add_picture(&call, given, path, content, taken_ms);
+    }
     let text = files::read(&path, range, &options)?;
     Secrets::check(given.secrets, path.to_str(), &text.content)?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
@@ -62,6 +77,39 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
         ..file_item(&call.counter(), text, kind, metadata, taken_ms)
     };
     add_one(&call, "add-file", given.manager, item, given.brief)
+}
+
+/// Adds a picture or PDF as an item, and keeps its content. It is a copy: it follows no file.
+fn add_picture(
+    call: &Call,
+    given: AddFile,
+    path: PathBuf,
+    content: Vec<u8>,
+    taken_ms: i64,
+) -> Result<Step, WireError> {
+    Secrets::check(given.secrets, path.to_str(), "")?;
+    let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
+    let name = path.clone();
+    let made = picture_item(&call.counter(), path, &content, kind, metadata, taken_ms);
+    let Some((item, picture)) = made else {
+        return Err(param_error("path", "is no whole PNG, JPEG, GIF, WebP or PDF"));
+    };
+    let Picture { kind, hash, bytes, width, height, .. } = picture;
+    if kind != PictureKind::Pdf && bytes > MAX_PICTURE_BYTES {
+        return Err(FileError::TooLarge { path: name, bytes, limit: MAX_PICTURE_BYTES }.into());
+    }
+    if width.max(height) > MAX_PIXELS {
+        let why =
+            format!("has {width} × {height} pixels; a picture has at most {MAX_PIXELS} a side");
+        return Err(param_error("path", &why));
+    }
+    let item = NewItem { pinned: given.pinned.unwrap_or(false), ..item };
+    let (engine, manager, brief) = (call.tools.engine.clone(), given.manager, given.brief);
+    let added = add_one(call, "add-file", manager, item, brief)?;
+    Ok(Step::Await(Box::pin(async move {
+        engine.ask(move |engine| engine.keep_picture(&hash, &content)).await?;
+        Ok(added)
+    })))
 }
 
 /// Reads the parameters that name lines of a file; `None` for the whole file.

@@ -27,7 +27,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes_after_work()
         .doc(
             "Reads a file, or some of its lines, and adds it as an item. Ignore rules do not \
-              apply to it.",
+              apply to it. A picture or PDF (PNG, JPEG, GIF, WebP) becomes \
+             a copy that models see; a model that takes no PDF gets its text.",
         )
         .result("Same as `add-item`.")
         .pace(Pace::InOrder),

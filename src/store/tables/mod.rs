@@ -8,6 +8,7 @@ mod items;
 mod memory;
 mod message;
 mod notes;
+mod picture;
 mod push;
 mod recording;
 mod search;

@@ -185,7 +185,7 @@ impl Serialize for Metadata {
 impl Metadata {
     /// Names that the server understands in metadata from clients. Clients may use all other names
     /// as they like.
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 14] = [
         "filename",
         "project",
         "start-line",
@@ -199,6 +199,7 @@ impl Metadata {
         "anchor",
         "stale",
         "as-of",
+        "picture",
     ];
 
     /// Creates metadata from what a client gave. Spells the names that the server understands in

@@ -8,6 +8,7 @@ pub mod language;
 pub mod manager;
 pub mod naming;
 pub mod overlap;
+pub mod picture;
 pub mod place;
 pub mod render;
 pub mod repeat;

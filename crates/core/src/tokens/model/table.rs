@@ -65,6 +65,12 @@ pub(crate) const TABLE: &[Row] = &[
     private(&["llama2", "llama-2"], 4_096, OPEN).can(NOTHING),
     private(&["qwen2.5"], 32_768, OPEN).can(TOOLS),
     private(&["qwen3"], 32_768, OPEN).can(NO_PICTURES),
+    private(&["qwen2.5vl", "qwen2.5-vl"], 128_000, OPEN).can(PICTURES),
+    private(&["qwen3-vl"], 262_144, OPEN).can(NO_EFFORT),
+    private(&["llama3.2-vision", "llama-3.2-11b-vision", "llama-3.2-90b-vision"], 131_072, OPEN)
+        .can(PICTURES),
+    private(&["phi-4-multimodal"], 131_072, OPEN).can(PICTURES),
+    private(&["glm-4.5v", "glm-4.6v"], 65_536, OPEN).can(ALL),
     private(&["qwen3-coder", "qwen3-next"], 262_144, OPEN).can(TOOLS),
     private(&["mistral-7b", "mixtral", "codestral-22b"], 32_768, OPEN),
     private(&["mistral-nemo", "mistral-large"], 131_072, OPEN).can(TOOLS),

@@ -1,0 +1,35 @@
+//! Pictures and PDFs in a request.
+
+use std::sync::Arc;
+
+/// A picture or PDF of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Name of the file without its folder.
+    pub name: String,
+    /// Media type.
+    pub media: &'static str,
+    /// Hash of the content.
+    pub hash: String,
+    /// The content in base 64; its size in a request that is only looked at.
+    pub data: Arc<str>,
+}
+
+impl Shown {
+    /// Creates a picture without its content.
+    pub fn new(name: String, media: &'static str, hash: String, bytes: u64) -> Self {
+        Self { name, media, hash, data: format!("({bytes} bytes)").into() }
+    }
+
+    /// Returns the content as an address, as several servers want it.
+    #[cfg(feature = "providers")]
+    pub(super) fn url(&self) -> String {
+        format!("data:{};base64,{}", self.media, self.data)
+    }
+
+    /// Returns whether it is a PDF.
+    #[cfg(feature = "providers")]
+    pub(super) fn is_pdf(&self) -> bool {
+        self.media == "application/pdf"
+    }
+}
