@@ -64,6 +64,11 @@ impl Held {
 }
 
 impl Holding {
+    /// Returns the item as its editor gave it.
+    pub(super) fn item(&self) -> &Item {
+        &self.item
+    }
+
     /// Returns the item with the text and the place that it has in the buffer.
     pub(crate) fn version(&self, item: &Item) -> Item {
         let Item { content, tokens, counted_by, taken_ms, .. } = &*self.item;

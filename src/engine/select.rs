@@ -26,7 +26,8 @@ pub struct Selection {
     pub types: Vec<TypeName>,
     /// Ids of the items to include; `None` for all items.
     pub ids: Option<HashSet<ItemId>>,
-    /// Files of the live items to include; `None` for all items, live or not.
+    /// Files of the live items to include, also those that only an editor's unsaved version of an
+    /// item has; `None` for all items, live or not.
     pub filenames: Option<HashSet<String>>,
     /// Maximum number of items; the most recent of those to include are kept.
     pub limit: Option<usize>,
@@ -34,11 +35,10 @@ pub struct Selection {
 
 impl Selection {
     /// Returns whether the ids and files include an item.
-    fn has(&self, item: &Item) -> bool {
-        let is_live_of = |files: &HashSet<String>| {
-            item.live && item.metadata.filename().is_some_and(|name| files.contains(name))
-        };
-        self.ids.as_ref().is_none_or(|ids| ids.contains(&item.id))
+    fn has(&self, view: &View) -> bool {
+        let is_live_of =
+            |files: &HashSet<String>| view.item.live && view.names().any(|it| files.contains(it));
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&view.item.id))
             && self.filenames.as_ref().is_none_or(is_live_of)
     }
 }
@@ -64,6 +64,13 @@ impl View {
     /// Returns whether the item has the text of an unsaved buffer of a connected editor.
     pub(crate) fn is_held(&self) -> bool {
         self.item.is_unsaved() && !self.held.is_empty()
+    }
+
+    /// Returns the names of the item's file, which differ if only one editor knows that it was
+    /// renamed.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let items = self.held.iter().map(Holding::item).chain([&*self.item]);
+        items.filter_map(|item| item.metadata.filename())
     }
 
     /// Returns the item as the caller has it: with the text of its own unsaved buffer, if it has
@@ -159,7 +166,7 @@ impl Engine {
         if selection.managers.len() > 1 {
             all = without_repeats(all, |(_, view)| &view.item);
         }
-        all.retain(|(_, view)| selection.has(&view.item));
+        all.retain(|(_, view)| selection.has(view));
         let matching = filter::select(all, &selection.types, None, |(_, view)| &view.item);
         Ok(newest(matching, selection.limit))
     }

@@ -486,6 +486,24 @@ fn what_one_editor_saves_beats_the_buffer_of_the_other() {
 }
 
 #[test]
+fn each_editor_finds_an_item_by_the_name_that_its_buffer_has() {
+    let mut desk = Two::new();
+    let Two { one, two, path, .. } = &mut desk;
+    let new = path.replace("a.rs", "b.rs");
+    std::fs::rename(&*path, &new).unwrap();
+    let named = |name: &str| format!("{UNSAVED} :filename {}", quoted(name));
+    tell(one, &MARKED.replace("a + 1", "one(a)"), &named(&new));
+    tell(two, &MARKED.replace("b * 2", "two(b)"), &named(path));
+    for (client, name) in [(one, &new), (two, &*path)] {
+        let found = client.ok("list-items", &format!("(:filenames ({}))", quoted(name)));
+        assert_eq!(
+            (&found[0]["id"], &found[0]["metadata"]["filename"]),
+            (&"ctx-1".into(), &(&**name).into())
+        );
+    }
+}
+
+#[test]
 fn what_one_editor_marks_does_not_join_what_the_other_has_on_these_lines() {
     let mut desk = Two::new();
     let Two { one, two, other, path, .. } = &mut desk;
