@@ -135,7 +135,8 @@ fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder
         .filter_entry(move |entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let enters = || !is_folder || rules::check(&top, entry.path()).is_ok();
-            !is_version_control(entry.file_name()) && enters()
+            let is_left_out = !is_folder && is_backup(entry.file_name());
+            !is_version_control(entry.file_name()) && !is_left_out && enters()
         })
         .sort_by_file_name(OsStr::cmp);
     builder
@@ -143,6 +144,13 @@ fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder
 
 pub(super) fn is_version_control(name: &OsStr) -> bool {
     VERSION_CONTROL.iter().any(|known| name == *known)
+}
+
+/// Returns whether this is an editor's name for an older version of a file, or for what it saved
+/// by itself.
+fn is_backup(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.ends_with(b"~") || (name.starts_with(b"#") && name.ends_with(b"#"))
 }
 
 fn single(path: &Path, bytes: u64, options: &TreeOptions) -> Walk {

@@ -144,6 +144,14 @@ fn hidden_files_are_taken_on_demand_but_never_those_of_version_control() {
 }
 
 #[test]
+fn older_versions_that_editors_keep_are_taken_only_by_their_names() {
+    let temp = tree(&[("a.py", ""), ("a.py~", ""), ("#a.py#", ""), ("#notes", ""), ("dir~/b", "")]);
+    let taken = ["#notes", "a.py", "dir~/b"];
+    check(temp.path(), &taken, &[("#a.py#", Ignored), ("a.py~", Ignored)]);
+    check(&temp.path().join("a.py~"), &["a.py~"], &[]);
+}
+
+#[test]
 fn a_hidden_file_that_a_rule_takes_back_is_found() {
     let temp = tree(&[(".gitignore", "!.dotted\n"), (".dotted", "")]);
     check(temp.path(), &[".dotted"], &[(".gitignore", Hidden)]);
