@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Services;
 use crate::context::item::{ANCHOR, Item, STALE, UNSAVED};
-use crate::engine::{Caller, View};
+use crate::engine::{Caller, ELSEWHERE, View};
 use crate::files::{self, Followed, Found, ReadOptions, Reader, Refreshed};
 use crate::ids::ItemId;
 use crate::names::names;
@@ -264,7 +264,14 @@ fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut 
             Some(_) if services.is_editor(caller) => {
                 let mut saved = fresh(&view.item);
                 saved.metadata.remove("modified");
-                (None, reread(counter, &Arc::new(saved), &options, &mut reader).item)
+                let name = saved.metadata.filename();
+                if name.is_none_or(|name| files::absolute(name).is_err()) {
+                    // On another machine, only the other editor knows what was saved.
+                    saved.metadata.set_stale(ELSEWHERE);
+                    (None, Arc::new(saved))
+                } else {
+                    (None, reread(counter, &Arc::new(saved), &options, &mut reader).item)
+                }
             }
             Some((of, item)) => (Some(of), item),
         };

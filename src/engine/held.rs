@@ -20,7 +20,7 @@ pub(crate) struct Holding {
 }
 
 /// Reason why an item is stale: an editor has another text of it in a buffer that is not saved.
-const ELSEWHERE: &str = "another editor has other unsaved text";
+pub(crate) const ELSEWHERE: &str = "another editor has other unsaved text";
 
 /// Metadata names for what an editor says of its buffer; other metadata are the same for all.
 const OF_BUFFER: [&str; 7] =
