@@ -6,7 +6,8 @@
 
 ;; Takes random steps: mark, edit, save, revert, kill, rename, check out
 ;; another branch, let an agent write, let another editor edit, save and
-;; go, kill the server.  After each step, what the buffers show, what the
+;; go, visit a file on another machine, kill the server.  After each step,
+;; what the buffers show, what the
 ;; lists say and what a model would get must be the same, or else be
 ;; marked as stale.  A failure says by which steps it came about.
 ;;
@@ -18,6 +19,7 @@
 (require 'contexture-test-helper)
 (require 'contexture-marks)
 (require 'contexture-list)
+(require 'tramp)
 (load "userlock" nil t)                 ; which overrides what the test replaces
 
 (defconst contexture-truth-tests--steps
@@ -267,6 +269,15 @@
     (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect))
     "they go"))
 
+(defun contexture-truth-tests--remote ()
+  "Visit a file on another machine, which other steps then mark and edit."
+  (let ((local (concat llm-ert-directory "far/r.py")))
+    (unless (file-exists-p local)
+      (contexture-truth-tests--write local (contexture-truth-tests--text)))
+    (find-file-noselect (concat "/mock::" local) t)
+    (contexture-test-settle)
+    "visit a remote file"))
+
 (defun contexture-truth-tests--clear ()
   "Empty the context, so that there is room."
   (contexture-request 'remove-items '(:all t :manager "*shared*"))
@@ -276,7 +287,7 @@
 
 (defconst contexture-truth-tests--kinds
   '((mark . 8) (edit . 8) (save . 4) (revert . 2) (kill . 2) (rename . 2) (checkout . 2)
-    (agent . 4) (restart . 1) (their-edit . 3) (they-go . 1) (clear . 1))
+    (agent . 4) (remote . 1) (restart . 1) (their-edit . 3) (they-go . 1) (clear . 1))
   "The kinds of steps, and how often each is taken.")
 
 (defun contexture-truth-tests--step ()
@@ -442,27 +453,28 @@ Lines that two items share are shown once.  SENT is the value of
         (auto-save-default nil)
         (vc-handled-backends nil)
         history wrong)
-    (cl-letf (((symbol-function 'yes-or-no-p) #'always)
-              ((symbol-function 'y-or-n-p) #'always)
-              ((symbol-function 'ask-user-about-supersession-threat) #'ignore))
-      (contexture-test-with-state
-        (setq contexture-add-to 'shared)
-        (make-directory (contexture-truth-tests--root))
-        (contexture-truth-tests--git "init" "-q")
-        (dolist (name contexture-truth-tests--names)
-          (contexture-truth-tests--write (expand-file-name name (contexture-truth-tests--root))
-                                         (contexture-truth-tests--text)))
-        (contexture-request 'ping)
-        (unwind-protect
-            (while (and (>= (cl-decf steps) 0) (null wrong))
-              (when-let* ((step (contexture-truth-tests--step)))
-                (push step history)
-                (setq wrong (contexture-truth-tests--differences))))
-          (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect))
-          (contexture-truth-tests--as contexture-truth-tests--model (contexture-disconnect))
-          (dolist (buffer (contexture-truth-tests--buffers))
-            (with-current-buffer buffer (set-buffer-modified-p nil))
-            (kill-buffer buffer)))))
+    (contexture-test-with-mock-method
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always)
+                ((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'ask-user-about-supersession-threat) #'ignore))
+        (contexture-test-with-state
+          (setq contexture-add-to 'shared)
+          (make-directory (contexture-truth-tests--root))
+          (contexture-truth-tests--git "init" "-q")
+          (dolist (name contexture-truth-tests--names)
+            (contexture-truth-tests--write (expand-file-name name (contexture-truth-tests--root))
+                                           (contexture-truth-tests--text)))
+          (contexture-request 'ping)
+          (unwind-protect
+              (while (and (>= (cl-decf steps) 0) (null wrong))
+                (when-let* ((step (contexture-truth-tests--step)))
+                  (push step history)
+                  (setq wrong (contexture-truth-tests--differences))))
+            (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect))
+            (contexture-truth-tests--as contexture-truth-tests--model (contexture-disconnect))
+            (dolist (buffer (contexture-truth-tests--buffers))
+              (with-current-buffer buffer (set-buffer-modified-p nil))
+              (kill-buffer buffer))))))
     (and wrong (list :seed seed :steps (nreverse history) :wrong wrong))))
 
 (ert-deftest contexture-truth-buffers-lists-and-models-agree-or-say-so ()
