@@ -256,6 +256,17 @@ fn keep(
 /// an editor its own text or that of the file, anybody else the newest text.
 fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut [View]) {
     let (options, mut reader) = (services.read_options(), Reader::default());
+    for view in views.iter_mut() {
+        let (held, item) = (!view.held.is_empty(), &view.item);
+        if !held
+            && item.live
+            && item.is_unsaved()
+            && item.metadata.is_set("modified")
+            && is_far(item)
+        {
+            view.item = marked(&view.item, Some(NEVER_SAVED));
+        }
+    }
     for view in views.iter_mut().filter(|view| !view.held.is_empty()) {
         let has_own = view.held.iter().any(|it| it.caller == caller);
         let (of, item) = match view.newest().filter(|_| view.is_held()) {
@@ -264,9 +275,8 @@ fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut 
             Some(_) if services.is_editor(caller) => {
                 let mut saved = fresh(&view.item);
                 saved.metadata.remove("modified");
-                let name = saved.metadata.filename();
-                if name.is_none_or(|name| files::absolute(name).is_err()) {
-                    // On another machine, only the other editor knows what was saved.
+                if is_far(&saved) {
+                    // Only the other editor knows what was saved.
                     saved.metadata.set_stale(ELSEWHERE);
                     (None, Arc::new(saved))
                 } else {
@@ -277,6 +287,11 @@ fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut 
         };
         view.show(of, item);
     }
+}
+
+/// Returns whether the file of an item is not on this machine, so that only editors can read it.
+fn is_far(item: &Item) -> bool {
+    item.metadata.filename().is_some_and(|name| files::absolute(name).is_err())
 }
 
 /// Compares live items with their files. Returns the old and new version of each that differs.

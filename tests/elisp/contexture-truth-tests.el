@@ -7,9 +7,9 @@
 ;; Takes random steps: mark, edit, save, revert, kill, rename, check out
 ;; another branch, let an agent write, let another editor edit, save and
 ;; go, visit a file on another machine, kill the server.  After each step,
-;; what the buffers show, what the
-;; lists say and what a model would get must be the same, or else be
-;; marked as stale.  A failure says by which steps it came about.
+;; what the buffers show, what the lists say and what a model would get must
+;; be the same, or else be marked as stale.  A failure says by which steps it
+;; came about.
 ;;
 ;; CONTEXTURE_RANDOM_STEPS is the number of steps, CONTEXTURE_RANDOM_SEED
 ;; the first seed.

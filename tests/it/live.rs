@@ -507,11 +507,15 @@ fn each_editor_finds_an_item_by_the_name_that_its_buffer_has() {
 fn an_editor_is_not_shown_the_unsaved_text_of_another_on_another_machine_as_its_own() {
     let mut desk = Two::new();
     let Two { one, two, other, .. } = &mut desk;
-    let named = format!("{UNSAVED} :filename \"/ssh:h:/p/a.rs\"");
+    let named = format!("{UNSAVED} :modified t :filename \"/ssh:h:/p/a.rs\"");
     tell(one, MARKED, &named);
     assert_eq!(seen(one).2, "");
     assert_eq!(seen(two), (MARKED.to_owned(), 9, ELSEWHERE.to_owned()));
     assert_eq!(seen(other).2, "", "who has no buffers gets what is not saved");
+    one.close();
+    while one.line().is_some() {}
+    until("the editor to be forgotten", || seen(other).2 == "its text was not saved");
+    assert_eq!(seen(two).2, "its text was not saved");
 }
 
 #[test]
