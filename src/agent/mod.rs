@@ -40,6 +40,7 @@ pub(crate) use self::embedding::Embedding;
 pub(crate) use self::error::{AgentError, BrokenOff};
 pub(crate) use self::event::EventSink;
 pub use self::event::TurnEvent;
+pub(crate) use self::pictures::MOST_PICTURES;
 pub(crate) use self::providers::{Configured, MOST_PROVIDERS, Providers};
 pub(crate) use self::rooms::Rooms;
 pub use self::services::Limits;

@@ -18,7 +18,7 @@ use crate::tokens::Counter;
 use crate::tokens::model::Model;
 
 /// Maximum number of pictures in a request.
-const MOST_PICTURES: usize = 20;
+pub(crate) const MOST_PICTURES: usize = 20;
 
 /// The pictures that a window can show.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agent::tools::MAX_RESULT_BYTES;
-use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PROVIDERS};
+use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PICTURES, MOST_PROVIDERS};
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::{
     DEFAULT_MAX_FILE_BYTES, DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
@@ -165,6 +165,8 @@ limits! {
     /// Maximum number of calls of tools that one answer of a model may make; further ones are
     /// refused.
     max_answer_calls: usize = MAX_CALLS;
+    /// Maximum number of pictures and PDFs in a request; the newest go along.
+    max_pictures: usize = MOST_PICTURES;
     /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
     /// are refused.
     max_rounds: u64 = MAX_ROUNDS;
