@@ -52,11 +52,11 @@ pub(super) struct AddFile {
 }
 
 /// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
-const MAX_PICTURE_BYTES: u64 = 3_750_000;
+pub(in crate::rpc) const MAX_PICTURE_BYTES: u64 = 3_750_000;
 /// Maximum size of a PDF in bytes, so that a request has at most 16 MB of it.
-const MAX_PDF_BYTES: u64 = 12_000_000;
+pub(in crate::rpc) const MAX_PDF_BYTES: u64 = 12_000_000;
 /// Maximum width and height of a picture in pixels.
-const MAX_PIXELS: u64 = 8_000;
+pub(in crate::rpc) const MAX_PIXELS: u64 = 8_000;
 
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let path = files::absolute(&given.path.0)?;

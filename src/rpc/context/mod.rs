@@ -1,7 +1,7 @@
 //! The context family of methods, which add, change and show context items.
 
 pub(in crate::rpc) mod edit;
-mod files;
+pub(in crate::rpc) mod files;
 pub(in crate::rpc) mod layers;
 mod live;
 mod map;

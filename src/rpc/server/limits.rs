@@ -17,6 +17,7 @@ use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
 use crate::rpc::client_tools::{
     MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES, MAX_TOOL_PLACES, MAX_TOOL_SECONDS,
 };
+use crate::rpc::context::files::{MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_PIXELS};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
     MAX_EXPLAINED, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
@@ -167,6 +168,12 @@ limits! {
     max_answer_calls: usize = MAX_CALLS;
     /// Maximum number of pictures and PDFs in a request; the newest go along.
     max_pictures: usize = MOST_PICTURES;
+    /// Maximum size of a picture, in bytes.
+    max_picture_bytes: u64 = MAX_PICTURE_BYTES;
+    /// Maximum size of a PDF, in bytes.
+    max_pdf_bytes: u64 = MAX_PDF_BYTES;
+    /// Maximum width and height of a picture.
+    max_picture_pixels: u64 = MAX_PIXELS;
     /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last one
     /// are refused.
     max_rounds: u64 = MAX_ROUNDS;
