@@ -18,9 +18,8 @@
 (require 'cl-lib)
 (require 'dnd)
 (require 'contexture)
+(require 'contexture-conversation-view)
 (require 'contexture-mention)
-
-(defvar contexture-conversation--input)
 
 (defconst contexture-picture--types
   '((image/png . "png") (image/jpeg . "jpg") (image/webp . "webp") (image/gif . "gif"))
@@ -69,6 +68,8 @@ Return its name, which is the same for the same picture."
   "Name the picture in the clipboard in the question at the prompt.
 It is kept in a file of its own."
   (interactive)
+  (unless (derived-mode-p 'contexture-conversation-mode)
+    (contexture--user-error "Paste a picture in a conversation, at its prompt"))
   (cl-loop for (type . extension) in contexture-picture--types
            for data = (ignore-errors (gui-get-selection 'CLIPBOARD type))
            when data
@@ -83,7 +84,7 @@ It is kept in a file of its own."
 (defun contexture-picture--drop (url action)
   "Name the file of URL, which is dropped, in the question.
 With a file that is no picture, do as elsewhere with ACTION."
-  (let ((file (dnd-get-local-file-name url t)))
+  (let ((file (contexture--outside-file (dnd-get-local-file-name url t))))
     (if (not (and file (contexture-sources--picture-p file) (file-regular-p file)))
         (dnd-open-local-file url action)
       (contexture-picture--name file)

@@ -177,17 +177,25 @@ to add them.  All are one addition for undo."
             (mapcar (lambda (file)
                       (contexture--inertly (file-relative-name file default-directory)))
                     files)))
+          ((and (cdr files) (not folders) (cl-some #'contexture-sources--holds-picture-p files))
+           (contexture-sources--add-all (mapcar #'contexture--file-call files) "file"))
           ((or folders (cdr files))
-           (mapc #'contexture-add-file (cl-remove-if-not #'contexture-sources--picture-p files))
-           (when-let* ((texts (cl-remove-if #'contexture-sources--picture-p files)))
-             (contexture-tree--add-files
-              texts (if folders (contexture-tree--read-mode) 'files))))
+           (contexture-tree--add-files
+            files (if folders (contexture-tree--read-mode) 'files)))
           (t (contexture-add-file (car files))))))
 
 (defun contexture-sources--picture-p (file)
   "Return non-nil if FILE has the name of a picture or PDF, which models see."
   (let ((case-fold-search t))
     (string-match-p "\\.\\(?:png\\|jpe?g\\|gif\\|webp\\|pdf\\)\\'" file)))
+
+(defun contexture-sources--holds-picture-p (file)
+  "Return non-nil if FILE has the name and the first bytes of a picture or PDF."
+  (and (contexture-sources--picture-p file)
+       (with-temp-buffer
+         (set-buffer-multibyte nil)
+         (insert-file-contents-literally file nil 0 12)
+         (looking-at-p "\\`\\(?:\x89PNG\r\n\x1a\n\\|\xff\xd8\xff\\|GIF8\\|RIFF....WEBP\\|%PDF-\\)"))))
 
 (defun contexture-sources--dired-files ()
   "Return the marked files of this Dired buffer, or the one at point.

@@ -116,6 +116,7 @@
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
                    ("contexture-map" contexture-map contexture-add-map)
+                   ("contexture-picture" contexture-picture-paste)
                    ("contexture-marks"
                     contexture-mode contexture-global-mode)
                    ("contexture-gptel"

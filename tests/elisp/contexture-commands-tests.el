@@ -30,6 +30,8 @@
      (lambda (symbol)
        (when (and (string-prefix-p "contexture-" (symbol-name symbol))
                   (commandp symbol)
+                  ;; Another name of a command is no other command.
+                  (not (symbolp (symbol-function symbol)))
                   (string-prefix-p contexture-commands-tests--folder
                                    (or (symbol-file symbol 'defun) "")))
          (push symbol commands))))

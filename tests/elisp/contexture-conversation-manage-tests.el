@@ -317,7 +317,7 @@
     (contexture-conversation--keep-draft)
     (contexture-request 'configure-session '(:session "talk" :name "walk"))
     (llm-ert-wait-for (equal (buffer-name) "*contexture: walk*"))
-    (should (string-search " walk " (contexture-conversation-test-header)))
+    (should (string-search " walk" (contexture-conversation-test-header)))
     (let ((kept (contexture-conversation--file-contents)))
       (should (equal (plist-get kept :drafts) '(("walk" . "not sent"))))
       (should (equal (mapcar #'car (plist-get kept :sessions)) '("walk"))))
@@ -330,7 +330,7 @@
   (contexture-conversation-test-with '(("One"))
     (rename-buffer "mine")
     (contexture-request 'configure-session '(:session "talk" :name "walk"))
-    (llm-ert-wait-for (string-search " walk " (contexture-conversation-test-header)))
+    (llm-ert-wait-for (string-search " walk" (contexture-conversation-test-header)))
     (should (equal (buffer-name) "mine"))))
 
 (provide 'contexture-conversation-manage-tests)

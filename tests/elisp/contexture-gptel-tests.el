@@ -131,7 +131,7 @@ done, what they left is sent."
     (with-temp-buffer
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
-      (contexture-test-message "sent the context of buffer .* (1 item, [0-9]+ tokens)"
+      (contexture-test-message "sent the context of buffer .* (1 item, [0-9]+ tokens with headings)"
         (contexture-gptel-test-request "Why?")
         (should (equal (contexture-gptel-test-sent)
                        (cons (concat "Be brief.\n\n" contexture-gptel-test-rendered)
@@ -223,7 +223,7 @@ done, what they left is sent."
       (contexture-gptel-test-mark "marked")
       (contexture-gptel-mode 1)
       (let ((contexture-limit 20))
-        (contexture-test-message "(1 item, 1[0-9] tokens; 1 left out to fit the limit)"
+        (contexture-test-message "(1 item, 1[0-9] tokens with headings; 1 left out to fit the limit)"
           (contexture-gptel-test-request "Why?")
           (should (equal (car (contexture-gptel-test-sent))
                          (concat "Be brief.\n\n" contexture-gptel-test-rendered))))))))

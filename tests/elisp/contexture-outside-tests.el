@@ -492,6 +492,8 @@ Those that take their names from the one place are left out."
      (contexture-tools-emacs--lines make-process)
      (contexture-symbol--grep expand-file-name make-process)
      ;; A host that the user typed, after an option that ends the options.
+     (contexture-mention--pictures expand-file-name)
+     (contexture-picture--save expand-file-name file-exists-p make-directory)
      (contexture-sync make-process)
      (contexture-sync--hosts expand-file-name file-readable-p insert-file-contents))
     (user
@@ -507,6 +509,7 @@ Those that take their names from the one place are left out."
      (contexture-import-sessions expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
      (contexture-import--params directory-file-name expand-file-name)
      (contexture-sources--add-dired file-directory-p)
+     (contexture-sources--holds-picture-p insert-file-contents-literally)
      (contexture-tree--add-files expand-file-name)
      (contexture--decoded-call file-attributes find-buffer-visiting)
      (contexture-add-directory expand-file-name file-directory-p file-name-as-directory)
@@ -559,6 +562,7 @@ Those that take their names from the one place are left out."
     (checked
      "Names that the caller took from `contexture--outside-file'."
      (contexture-conversation-follow-link find-file-other-window)
+     (contexture-picture--name abbreviate-file-name expand-file-name file-in-directory-p insert-file-contents-literally)
      (contexture-tools-change--buffer find-buffer-visiting)
      (contexture-tools-change--file file-relative-name file-truename)
      (contexture-tools-change--named file-exists-p)

@@ -36,7 +36,8 @@
      (make-directory default-directory)
      (unwind-protect
          (with-temp-buffer
-           (setq-local contexture-conversation--input (point-min-marker))
+           (setq-local contexture-conversation--input (point-min-marker)
+                       major-mode 'contexture-conversation-mode)
            (cl-letf (((symbol-function 'contexture-mention--root) (lambda () default-directory)))
              ,@body))
        (delete-directory folder t))))

@@ -617,7 +617,7 @@
   (contexture-tests--with-item
     (contexture-tests--region 7 8)
     (let ((contexture-limit 40)
-          (size "\\([0-9]+\\) tokens; 1 left out to fit the limit"))
+          (size "\\([0-9]+\\) tokens with headings; 1 left out to fit the limit"))
       (let ((message (contexture-test-message (concat "^Copied .*(" size ")")
                        (call-interactively #'contexture-copy))))
         (string-match size message)
