@@ -58,7 +58,8 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
         let is_kept = if mark == TYPED { typed_is_kept } else { told_is_kept };
         (!is_kept || line.ends_with(END)).then(|| rest.trim_end().to_owned())
     };
-    let (mut time, mut at, mut asked) = (None, 0, String::new());
+    let (mut time, mut at) = (None, 0);
+    let (mut asked, mut answered) = (String::new(), String::new());
     while at < lines.len() {
         let line = &lines[at];
         into.line = at as u64 + 1;
@@ -78,7 +79,9 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             let typed = typed.join("\n");
             let question = question_of(&typed);
             // aider writes what follows a command once more.
-            if asked.is_empty() || question != Some(&asked) {
+            if is_same(&typed, &answered) {
+                into.leave_out("prompt for the editor's model", "the answer before, once more");
+            } else if asked.is_empty() || question != Some(&asked) {
                 say(&typed, question, time, into);
             }
             asked = question.filter(|it| *it != typed).unwrap_or_default().to_owned();
@@ -93,6 +96,7 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             into.agent(said.trim(), Vec::new(), time, false);
             if !said.trim().is_empty() {
                 asked.clear();
+                answered = said;
             }
             at += count;
         }
@@ -103,6 +107,11 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
 fn note(told: &str, into: &mut Gathered) {
     let named = told.strip_prefix("Model: ").or_else(|| told.strip_prefix("Main model: "));
     into.note_model(named.and_then(|rest| rest.split(' ').next()));
+}
+
+/// Returns whether two texts have the same words. The architect of aider hands its answer on so.
+fn is_same(typed: &str, answered: &str) -> bool {
+    !answered.is_empty() && typed.split_whitespace().eq(answered.split_whitespace())
 }
 
 /// Adds what the user typed, of which `question` is for the model.

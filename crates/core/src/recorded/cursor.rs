@@ -57,7 +57,7 @@ fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         }
     }
     match &*entry.role {
-        "user" => into.user(&text, None),
+        "user" => into.user(without_time(&text), None),
         "assistant" => {
             let has_ids = calls.iter().any(|(_, id, _)| !id.is_empty());
             match has_ids {
@@ -75,6 +75,12 @@ fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         role => into.leave_out(&format!("{role} message"), NO_PART),
     }
     Ok(())
+}
+
+/// Returns a user's turn without the time that Cursor writes before it, in words.
+fn without_time(text: &str) -> &str {
+    let said = text.trim_start().strip_prefix("<timestamp>");
+    said.and_then(|rest| rest.split_once("</timestamp>")).map_or(text, |(_, said)| said)
 }
 
 /// Lines that begin a turn.

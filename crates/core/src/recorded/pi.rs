@@ -20,6 +20,7 @@ struct Entry<'a> {
     parent_id: Option<String>,
     timestamp: Option<String>,
     cwd: Option<String>,
+    #[serde(alias = "branchedFrom")]
     parent_session: Option<String>,
     model_id: Option<String>,
     name: Option<String>,
@@ -53,7 +54,9 @@ fn place<'b>(entry: &'b Entry<'_>) -> Place<'b> {
 }
 
 fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
-    let time = into.time(entry.timestamp.as_deref());
+    // A branch has the messages of before, which are older than its heading.
+    let is_branch = entry.kind == "session" && entry.parent_session.is_some();
+    let time = into.time(entry.timestamp.as_deref().filter(|_| !is_branch));
     into.note_model(entry.model_id.as_deref());
     match (&*entry.kind, entry.message) {
         ("session", _) => {

@@ -257,6 +257,30 @@ fn aider_is_read_chat_by_chat() {
 }
 
 #[test]
+fn what_a_program_says_for_the_user_is_not_the_users_word() {
+    // aider's architect hands its answer on to the model that edits.
+    let aider = "# aider chat started at 2026-02-12 20:36:45\n\n#### the host?  \n\nSet it\nto db1.\n\n\
+        #### Set it to db1.  \n\nDone.\n";
+    let told = read(Cursor::new(aider)).unwrap();
+    assert_eq!(
+        told.messages.iter().map(line).collect::<Vec<_>>(),
+        ["user: the host?", "assistant: Set it\nto db1.", "assistant: Done."]
+    );
+    let cursor = r#"{"role":"user","message":{"content":[{"type":"text","text":"<timestamp>Friday, May 8, 2026</timestamp>\n<image_files>\n1. a.png\n</image_files>\n<user_query>\nWhich port?\n</user_query>"}]}}
+{"role":"assistant","message":{"content":[{"type":"text","text":"5433."}]}}
+"#;
+    let told = read(Cursor::new(cursor)).unwrap();
+    assert_eq!(line(&told.messages[0]), "user: Which port?");
+    // A branch of pi begins with messages that are older than its heading.
+    let pi = r#"{"type":"session","id":"s-1","timestamp":"2026-02-12T10:00:00.000Z","cwd":"/srv","branchedFrom":"/x/2026_s-0.jsonl"}
+{"type":"message","timestamp":"2026-02-11T10:00:00.000Z","message":{"role":"user","content":"Which port?"}}
+"#;
+    let told = read(Cursor::new(pi)).unwrap();
+    assert_eq!(told.about.forked_from.as_deref(), Some("s-0"));
+    assert_eq!(told.about.started, told.messages[0].timestamp);
+}
+
+#[test]
 fn a_rollout_of_one_object_is_read() {
     let text = r#"{
   "session": {"timestamp": "2025-04-20T10:00:00.000Z", "id": "c-0", "instructions": ""},
