@@ -62,12 +62,17 @@ pub(super) fn run(
     }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
-    printed(command, input, patience)
+    printed(command, input, patience, MAX_OUTPUT)
 }
 
-/// Runs a program with `input`, and returns what it prints; `None` if it fails, or takes longer than
-/// `patience`.
-pub(super) fn printed(mut command: Command, input: &[u8], patience: Duration) -> Option<Vec<u8>> {
+/// Runs a program with `input`, and returns what it prints; `None` if it fails, takes longer than
+/// `patience`, or prints more than `most` bytes.
+pub(super) fn printed(
+    mut command: Command,
+    input: &[u8],
+    patience: Duration,
+    most: u64,
+) -> Option<Vec<u8>> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
@@ -75,7 +80,7 @@ pub(super) fn printed(mut command: Command, input: &[u8], patience: Duration) ->
     let output = child.stdout.take()?;
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        output.take(MAX_OUTPUT).read_to_end(&mut text).map(|_| text)
+        output.take(most).read_to_end(&mut text).map(|_| text)
     });
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();

@@ -24,8 +24,6 @@ pub(crate) const PATH: &str = "/mcp";
 const MOST_SESSIONS: usize = 256;
 /// Header that names the session of a request.
 const SESSION: &str = "mcp-session-id";
-/// Header that only the first request of a session leaves out.
-const VERSION: &str = "mcp-protocol-version";
 
 /// Returns the routes for agents, until `ending` is cancelled. `dial` returns the way to the server,
 /// and is called for each bridge.
@@ -64,7 +62,7 @@ async fn with_token(
             .into_response();
     }
     visitor.note_known();
-    let begins = !headers.contains_key(SESSION) && !headers.contains_key(VERSION);
+    let begins = !headers.contains_key(SESSION);
     if begins && sessions.sessions.read().await.len() >= MOST_SESSIONS {
         let advice = format!(
             "{MOST_SESSIONS} sessions are open, the maximum; end some agents, or wait five minutes \

@@ -39,6 +39,14 @@ pub(crate) fn export(path: &Path, id: &str) -> Result<Option<String>, StoreError
 }
 
 fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>, StoreError> {
+    // SQLite opens these too, and would wait for ever for a pipe.
+    for end in ["-journal", "-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        if std::fs::symlink_metadata(&beside).is_ok_and(|it| !it.is_file()) {
+            return Err(rusqlite::Error::InvalidPath(beside.into()).into());
+        }
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     for (setting, is_on) in [
@@ -88,6 +96,26 @@ mod tests {
         });
         assert!(ids(views.path()).is_err());
         assert!(export(views.path(), "a").is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_beside_the_database_is_not_waited_for() {
+        let tables = database(&|name| format!("CREATE TABLE {name} AS {ROW};"));
+        for end in ["-journal", "-wal", "-shm"] {
+            let beside = format!("{}{end}", tables.path().display());
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &beside,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                0,
+            )
+            .unwrap();
+            assert!(ids(tables.path()).is_err(), "{end}");
+            std::fs::remove_file(&beside).unwrap();
+        }
+        assert_eq!(ids(tables.path()).unwrap(), ["a"]);
     }
 
     #[test]

@@ -298,6 +298,9 @@ def run(home, chrome, axe):
         shows(page, SESSIONS, f"{number} ")
         page.run(f"{SESSIONS}.choose({json.dumps(made['id'])})")
         shows(page, SESSION, f"{number} ")
+        # What was done in another conversation, with its undo, is not offered here.
+        for element in (SESSION, WINDOW):
+            assert not page.run(f"!!{inside(element, '.told')}")
         for tab in ("timeline", "turns", "waste", "window"):
             click(page, SESSION, f"[data-key={tab}]")
         # The rows of the session before stay until the window has those of this one.

@@ -220,6 +220,7 @@ class Live extends HTMLElement {
 
   attributeChangedCallback(name, before, after) {
     if (before === after || !this.link) return;
+    this.shadowRoot.querySelector('.told')?.remove();
     if (name === 'session') return void this.refresh();
     this.disconnectedCallback();
     this.connectedCallback();

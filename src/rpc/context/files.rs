@@ -94,6 +94,7 @@ fn add_picture(
     let Some((item, picture)) = made else {
         return Err(param_error("path", "is no whole PNG, JPEG, GIF, WebP or PDF"));
     };
+    Secrets::check(given.secrets, None, &item.content)?;
     let Picture { kind, hash, bytes, width, height, .. } = picture;
     if kind != PictureKind::Pdf && bytes > MAX_PICTURE_BYTES {
         return Err(FileError::TooLarge { path: name, bytes, limit: MAX_PICTURE_BYTES }.into());

@@ -44,6 +44,9 @@ pub struct Picture {
     pub has_text: bool,
 }
 
+/// Maximum of each number that is told of a picture: its bytes, its width, its height and its pages.
+const MOST: u64 = 1 << 31;
+
 impl Picture {
     /// Returns the picture of an item, if it is one.
     pub fn of(metadata: &Metadata) -> Option<Self> {
@@ -53,7 +56,8 @@ impl Picture {
             _ => None,
         };
         let number = |name| match told.get(name) {
-            Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
+            // A client may say anything here; no picture or PDF has more.
+            Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0).min(MOST),
             _ => 0,
         };
         Some(Self {
@@ -257,6 +261,29 @@ fn within(width: u64, height: u64, most: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_size_that_a_client_tells_is_too_large_to_count() {
+        for kind in PictureKind::ALL {
+            let huge = i64::MAX as u64;
+            let told = Picture {
+                kind: *kind,
+                hash: String::new(),
+                bytes: huge,
+                width: huge,
+                height: huge,
+                pages: huge,
+                has_text: true,
+            };
+            let mut metadata = Metadata::default();
+            metadata.set(PICTURE, told.told());
+            let picture = Picture::of(&metadata).unwrap();
+            for model in ["claude", "gemini", "gpt-4o", "gpt-5", "o3", "qwen", "other"] {
+                let tokens = tokens_of_picture(model, picture.width, picture.height);
+                assert!(tokens < 1 << 50 && tokens_of_pdf(model, picture.pages, 0) < 1 << 50);
+            }
+        }
+    }
 
     #[test]
     fn the_first_bytes_tell_kind_and_size() {
