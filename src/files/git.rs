@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::system::limit_memory;
+use crate::system::{end_of, limit_memory};
 
 /// Settings that override those of the project, each of which could run a program, or name a file
 /// such as `/dev/zero` for Git to read. Filters and conversions of texts cannot be named here; `git`
@@ -34,8 +34,6 @@ const INERT: &[&str] = &[
     "submodule.recurse=false",
     "uploadpack.packObjectsHook=",
 ];
-/// Time between two checks of whether Git has ended.
-const STEP: Duration = Duration::from_millis(2);
 /// Maximum memory for the data of Git, in bytes. A repository can make Git read an endless file.
 const MAX_MEMORY: u64 = 2 << 30;
 /// Maximum length of what Git may print. More is no answer.
@@ -87,19 +85,7 @@ pub(super) fn printed(
         // The program may end before it has read everything, which is no failure by itself.
         thread::spawn(move || stdin.write_all(&input));
     }
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait().ok()? {
-            Some(status) => break status,
-            None if begun.elapsed() > patience => {
-                // Both calls fail only if it has just ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-            None => thread::sleep(STEP),
-        }
-    };
+    let status = end_of(&mut child, patience).ok()??;
     let text = reader.join().ok()?.ok()?;
     status.success().then_some(text)
 }

@@ -1,7 +1,7 @@
 //! Reads one text file, whole or some of its lines. Must not know what the text is for.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -135,13 +135,15 @@ pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, F
 /// Reads the content of a file of at most `limit` bytes that begins as a picture or PDF; `None` for
 /// any other file.
 pub(crate) fn seen(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+    let mut file = open(path, u64::MAX)?;
     let mut head = [0; 16];
-    let read = open(path, u64::MAX)?.read(&mut head);
+    let read = file.read(&mut head);
     let count = read.map_err(|source| refused(path, source))?;
-    match PictureKind::begins(&head[..count]) {
-        true => content_of(path, open(path, limit)?, limit).map(Some),
-        false => Ok(None),
+    if !PictureKind::begins(&head[..count]) {
+        return Ok(None);
     }
+    file.rewind().map_err(|source| refused(path, source))?;
+    content_of(path, file, limit).map(Some)
 }
 
 fn content_of(path: &Path, file: File, limit: u64) -> Result<Vec<u8>, FileError> {

@@ -1,14 +1,16 @@
 //! The code that differs between operating systems: it keeps hold of files, notices that a peer
-//! has gone, finds out who owns a connection and whether a process is stopped, and limits the memory of
-//! one. `linux` uses what only Linux has; `portable`
-//! works on any Unix, and `--cfg portable` selects it on Linux, too. Knows nothing about its
-//! callers.
+//! has gone, finds out who owns a connection and whether a process is stopped, and limits the memory
+//! and the time of one. `linux` uses what only Linux has; `portable` works on any Unix, and
+//! `--cfg portable` selects it on Linux, too. Knows nothing about its callers.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Dir, Mode, OFlags};
 
@@ -39,6 +41,27 @@ pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | more).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
+}
+
+/// Time between two checks of whether a program has ended.
+const STEP: Duration = Duration::from_millis(2);
+
+/// Waits until a program ends, and returns how it did; `None` if it takes longer than `patience`. It is
+/// killed then.
+pub(crate) fn end_of(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait()? {
+            None if begun.elapsed() > patience => {
+                // Both calls fail only if it has just ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+            None => thread::sleep(STEP),
+            ended => return Ok(ended),
+        }
+    }
 }
 
 /// Returns at most `limit` names from an open folder, in no particular order. Leaves out names that

@@ -422,17 +422,30 @@ NOTE is the comment on the line before, or nil."
       (ert-info ((symbol-name command))
         (should (equal (get command 'info-file) "contexture"))))))
 
+(defmacro contexture-manual-tests--in-a-shell (&rest body)
+  "Run BODY where `contexture help' finds the manual; skip the test without makeinfo."
+  (declare (indent 0) (debug t))
+  `(progn
+     (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
+     (llm-ert-with-files nil
+       (call-process "makeinfo" nil nil nil "--no-split" "-o" "contexture.info"
+                     contexture-manual-tests--file)
+       (let ((process-environment
+              (cons (concat "INFOPATH=" llm-ert-directory) process-environment)))
+         ,@body))))
+
+(defun contexture-manual-tests--help (words)
+  "Return how `contexture help WORDS' ended, and what it said."
+  (with-temp-buffer
+    (cons (call-process contexture-test-binary nil t nil "help" words) (buffer-string))))
+
 (ert-deftest contexture-manual-is-shown-in-a-shell ()
   "`contexture help' shows each node, and names the node of each command."
-  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
-  (llm-ert-with-files nil
-    (call-process "makeinfo" nil nil nil "--no-split" "-o" "contexture.info"
-                  contexture-manual-tests--file)
-    (let* ((process-environment (cons (concat "INFOPATH=" llm-ert-directory) process-environment))
-           (say (lambda (&rest words)
-                  (with-temp-buffer
-                    (should (equal 0 (apply #'call-process contexture-test-binary nil t nil "help" words)))
-                    (buffer-string))))
+  (contexture-manual-tests--in-a-shell
+    (let* ((say (lambda (words)
+                  (pcase-let ((`(,status . ,text) (contexture-manual-tests--help words)))
+                    (should (equal 0 status))
+                    text)))
            (topics (split-string (funcall say "--topics") "\n" t)))
       (should (equal topics (contexture-manual-tests--nodes)))
       (dolist (topic topics)
@@ -486,33 +499,27 @@ NOTE is the comment on the line before, or nil."
     (admin "log" "CONTEXTURE_LOG"))
   "Who asks, the words that are looked up, and a text of the answer.")
 
-(defun contexture-manual-tests--answered-p (say words answer)
-  "Return non-nil if looking up WORDS by SAY finds ANSWER in at most two steps.
+(defun contexture-manual-tests--answered-p (words answer)
+  "Return non-nil if looking up WORDS finds ANSWER in at most two steps.
 The second step follows a link of the first."
-  (let ((text (funcall say words)) (plain (lambda (text) (replace-regexp-in-string "[ \n]+" " " text)))
+  (let ((text (cdr (contexture-manual-tests--help words))) (plain (lambda (text) (replace-regexp-in-string "[ \n]+" " " text)))
         (start 0) nodes)
     (while (string-match "contexture help \\(.*\\)\\|[Ss]ee \"\\([^\"]*\\)\"\\|^\\* \\([^:\n]*\\)::" text start)
       (setq start (match-end 0))
       (push (or (match-string 1 text) (match-string 2 text) (match-string 3 text)) nodes))
     (or (string-search answer (funcall plain text))
         (cl-some (lambda (node)
-                   (string-search answer (funcall plain (funcall say (funcall plain node)))))
+                   (string-search
+                    answer
+                    (funcall plain (cdr (contexture-manual-tests--help (funcall plain node))))))
                  nodes))))
 
 (ert-deftest contexture-manual-answers-in-two-steps ()
   "Users find by the index, or one link after it, what they ask."
-  (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))
-  (llm-ert-with-files nil
-    (call-process "makeinfo" nil nil nil "--no-split" "-o" "contexture.info"
-                  contexture-manual-tests--file)
-    (let* ((process-environment (cons (concat "INFOPATH=" llm-ert-directory) process-environment))
-           (say (lambda (words)
-                  (with-temp-buffer
-                    (call-process contexture-test-binary nil t nil "help" words)
-                    (buffer-string)))))
-      (pcase-dolist (`(,who ,words ,answer) contexture-manual-tests--asked)
-        (ert-info ((format "%s asks about %s" who words))
-          (should (contexture-manual-tests--answered-p say words answer)))))))
+  (contexture-manual-tests--in-a-shell
+    (pcase-dolist (`(,who ,words ,answer) contexture-manual-tests--asked)
+      (ert-info ((format "%s asks about %s" who words))
+        (should (contexture-manual-tests--answered-p words answer))))))
 
 (ert-deftest contexture-manual-pages-for-browsers-have-a-search ()
   (unless (executable-find "makeinfo") (ert-skip "There is no makeinfo"))

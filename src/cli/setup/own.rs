@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use jsonc_parser::ast::{ObjectProp, Value};
@@ -14,11 +14,10 @@ use super::agent::{Agent, Place, Program, STDIO, Wanted, shell_line};
 use super::edit::without_mark;
 use super::json::find;
 use super::value::ENTRY;
+use crate::system::end_of;
 
 /// Maximum time that an agent's command may take.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Time between two looks at a command that runs.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// Names under which agents list their servers.
 const SERVERS: [&str; 2] = ["mcpServers", "mcp_servers"];
 
@@ -104,19 +103,11 @@ impl Asked {
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("it cannot be started")?;
-        let end = Instant::now() + LONGEST;
-        loop {
-            if let Some(status) = child.try_wait()? {
-                ensure!(status.success(), "it failed ({status})");
-                return Ok(());
-            }
-            if Instant::now() >= end {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!("it did not end within {} s", LONGEST.as_secs());
-            }
-            std::thread::sleep(BETWEEN_LOOKS);
-        }
+        let Some(status) = end_of(&mut child, LONGEST)? else {
+            bail!("it did not end within {} s", LONGEST.as_secs());
+        };
+        ensure!(status.success(), "it failed ({status})");
+        Ok(())
     }
 }
 

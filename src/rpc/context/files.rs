@@ -87,14 +87,13 @@ fn add_picture(
     content: Vec<u8>,
     taken_ms: i64,
 ) -> Result<Step, WireError> {
-    Secrets::check(given.secrets, path.to_str(), "")?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let name = path.clone();
     let made = picture_item(&call.counter(), path, &content, kind, metadata, taken_ms);
     let Some((item, picture)) = made else {
         return Err(param_error("path", "is no whole PNG, JPEG, GIF, WebP or PDF"));
     };
-    Secrets::check(given.secrets, None, &item.content)?;
+    Secrets::check(given.secrets, name.to_str(), &item.content)?;
     let Picture { kind, hash, bytes, width, height, .. } = picture;
     if kind != PictureKind::Pdf && bytes > MAX_PICTURE_BYTES {
         return Err(FileError::TooLarge { path: name, bytes, limit: MAX_PICTURE_BYTES }.into());
