@@ -27,6 +27,8 @@
 (declare-function org-element-property "ext:org-element-ast" t t)
 (declare-function org-end-of-subtree "org" t)
 (declare-function org-get-heading "org" t)
+(declare-function rst-backward-section "rst" (offset))
+(declare-function rst-forward-section "rst" (offset))
 (declare-function treesit-defun-at-point "ext:treesit" ())
 (declare-function treesit-node-children "ext:treesit" (node &optional named))
 (declare-function treesit-node-end "ext:treesit.c" (node))
@@ -119,6 +121,21 @@ is no heading, go to the end of the search and return nil."
     (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$" nil 'move))
       (setq found (not (contexture-defun-prose--block blocks))))
     found))
+
+(defun contexture-defun-prose--rst ()
+  "Return the section around point in RST as (BEG END NAME KIND), or nil.
+It ends at the next heading of any level, as Emacs sees these sections."
+  (save-excursion
+    (let ((bounds (progn (end-of-line)
+                         (rst-backward-section 1)
+                         (cons (point) (progn (rst-forward-section 1) (point))))))
+      (goto-char (car bounds))
+      ;; A line of marks may stand above a heading, too.
+      (when (looking-at-p "[[:punct:]]+$") (forward-line))
+      (unless (save-excursion (forward-line) (not (looking-at-p "[[:punct:]]+$")))
+        (list (car bounds) (cdr bounds)
+              (string-trim (buffer-substring-no-properties (point) (line-end-position)))
+              :section)))))
 
 (defun contexture-defun-prose--cell ()
   "Return the cell around point as (BEG END NAME KIND), or nil.
@@ -553,6 +570,7 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
                            (block (contexture-defun-prose--block blocks)))
                       (if (eq (nth 3 block) :block) block
                         (contexture-defun-prose--section blocks))))
+                   ((derived-mode-p 'rst-mode) (contexture-defun-prose--rst))
                    (t (or (contexture-defun--in-code) (contexture-defun-prose--cell))))
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))

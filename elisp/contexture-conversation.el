@@ -1565,9 +1565,11 @@ They are a pair.  Signal an error if there is no text."
   "Call FUNCTION with what to ask about here, once its text is at hand.
 That is a list of subjects, as `contexture-point-subjects' returns them, or the
 bounds of code in this buffer, a pair."
-  (let ((subjects (contexture-point-subjects)))
-    (if subjects (contexture-point-with subjects function)
-      (funcall function (contexture-conversation-code--bounds)))))
+  (contexture-point-call
+   (lambda ()
+     (let ((subjects (contexture-point-subjects)))
+       (if subjects (contexture-point-with subjects function)
+         (funcall function (contexture-conversation-code--bounds)))))))
 
 (defun contexture-conversation-code--take (about session &optional numbered)
   "Return (TEXT . ORIGIN) for ABOUT, subjects or bounds in this buffer.
@@ -1576,8 +1578,10 @@ SESSION is the buffer of the conversation in which to ask about it.
 If NUMBERED, the lines of the code begin with their numbers."
   (if (consp (car about))
       (let ((texts (mapcar (lambda (subject)
-                             (contexture-conversation-code--fenced
-                              (plist-get subject :params) session numbered))
+                             (if-let* ((file (plist-get subject :file)))
+                                 (contexture-conversation-code--named file)
+                               (contexture-conversation-code--fenced
+                                (plist-get subject :params) session numbered)))
                            about)))
         (cons (mapconcat #'car texts "\n\n")
               (contexture-conversation--make-origin
@@ -1592,6 +1596,12 @@ If NUMBERED, the lines of the code begin with their numbers."
              :beg (copy-marker beg) :end (copy-marker end t)
              :file (buffer-file-name (contexture--base-buffer))
              :text (buffer-substring-no-properties beg end) :name (cdr text))))))
+
+(defun contexture-conversation-code--named (file)
+  "Return (TEXT . PLACE) for FILE, a picture or PDF, which TEXT mentions."
+  (let ((name (contexture-mention--quote (contexture--abbreviate file))))
+    (unless name (contexture--user-error "No mention can name %s" (contexture--abbreviate file)))
+    (cons (concat "@" name) (contexture--last-name file))))
 
 (defun contexture-conversation-code--fenced (params session numbered)
   "Return (TEXT . PLACE) for the text of PARAMS, parameters of `add-item'.
@@ -1801,6 +1811,10 @@ differences, the code that the hunk at point changed.  With a prefix argument,
 choose the conversation CONVERSATION to go on in; otherwise see
 `contexture-conversation-continue'."
   (interactive (list nil (contexture-conversation-code--read-session current-prefix-arg)))
+  (contexture-point-call (lambda () (contexture-conversation-code--fix error conversation))))
+
+(defun contexture-conversation-code--fix (error conversation)
+  "Ask in CONVERSATION for a fix of ERROR, as `contexture-fix-error' does."
   (pcase (contexture-point-subjects)
     (`(,subject . ,_)
      (pcase-let ((`(,buffer ,beg ,end)

@@ -16,9 +16,10 @@
 ;; `contexture-review-code' and `contexture-fix-error' ask about it.
 ;;
 ;; A subject is a plist.  :params are the parameters of `add-item' that add its
-;; text.  :place is (BUFFER . POSITION) or (FILE . LINE) of the code that it is
-;; about, if there is one.  A subject with :git, arguments of Git, in the
-;; folder :root has no :params until Git has written its text.
+;; text.  :place is (BUFFER . POSITION), (BUFFER BEG . END) or (FILE . LINE) of
+;; the code that it is about, if there is one.  A subject with :git, arguments
+;; of Git, in the folder :root has no :params until Git has written its text.
+;; One with :file, a picture or PDF, has none.
 ;;
 ;; A remark of a review is shown below the line that it is about.  There you
 ;; have it applied, or dismiss it.
@@ -28,7 +29,41 @@
 (require 'contexture)
 (require 'contexture-sources)
 
+(declare-function Buffer-menu-buffer "buff-menu" (&optional error-if-non-existent-p))
+(declare-function Buffer-menu-marked-buffers "buff-menu" (&optional unmark))
+(declare-function archive-extract "arc-mode" (&optional other-window-p event))
+(declare-function archive-get-descr "arc-mode" (&optional noerror))
+(declare-function calendar-check-holidays "holidays" (date))
+(declare-function calendar-cursor-to-date "calendar" (&optional error event))
+(declare-function calendar-date-string "calendar" (date &optional abbreviate nodayname))
 (declare-function compilation--ensure-parse "compile" (limit))
+(declare-function contexture-mention--quote "contexture-mention" (name))
+(declare-function dired-get-filename "dired" (&optional localp no-error-if-not-filep))
+(declare-function ediff-get-diff-posn "ediff-util" (buf-type pos &optional n control-buf))
+(declare-function ibuffer-current-buffer "ibuffer" (&optional must-be-live))
+(declare-function ibuffer-get-marked-buffers "ibuffer" ())
+(declare-function package-desc-archive "package" t t)
+(declare-function package-desc-extras "package" t t)
+(declare-function package-desc-full-name "package" t t)
+(declare-function package-desc-p "package" t t)
+(declare-function package-desc-reqs "package" t t)
+(declare-function package-desc-status "package" (desc))
+(declare-function package-desc-summary "package" t t)
+(declare-function package-version-join "package" (vlist))
+(declare-function tar-current-descriptor "tar-mode" (&optional noerror))
+(declare-function tar-extract "tar-mode" (&optional other-window-p))
+(declare-function vc-dir-marked-files "vc-dir" ())
+(declare-function vc-dir-current-file "vc-dir" ())
+(declare-function widget-get "wid-edit" t t)
+(declare-function widget-type "wid-edit" (widget))
+(declare-function wdired-get-filename "wdired" (&optional no-dir old))
+(defvar custom-options)
+(defvar diary-file)
+(defvar ediff-buffer-A)
+(defvar ediff-buffer-B)
+(defvar ediff-current-difference)
+(defvar ediff-number-of-differences)
+(declare-function diary-list-entries "diary-lib" (date number &optional list-only))
 (declare-function diff-bounds-of-file "diff-mode" ())
 (declare-function diff-bounds-of-hunk "diff-mode" ())
 (declare-function diff-hunk-file-names "diff-mode" (&optional old))
@@ -56,6 +91,7 @@
 (defvar eshell-last-output-end)
 (defvar eww-data)
 (defvar help-xref-stack-item)
+(defvar tabulated-list-format)
 (defvar Info-current-file)
 (defvar Info-current-node)
 (defvar log-view-vc-backend)
@@ -63,35 +99,85 @@
 (defvar magit-buffer-revision)
 (defvar Man-arguments)
 
-(defconst contexture-point--finders
-  '((diff-mode . contexture-point--diff)
-    (magit-section-mode . contexture-point--magit)
-    (log-view-mode . contexture-point--log)
-    (vc-annotate-mode . contexture-point--annotated)
-    (smerge-mode . contexture-point--conflict)
-    (occur-mode . contexture-point--occurrences)
-    (xref--xref-buffer-mode . contexture-point--references)
-    (compilation-mode . contexture-point--errors)
-    (flymake-diagnostics-buffer-mode . contexture-point--flymake)
-    (flycheck-error-list-mode . contexture-point--flycheck)
-    (dired-mode . contexture-point--files)
-    (org-mode . contexture-point--table)
-    (Info-mode . contexture-point--page)
-    (help-mode . contexture-point--page)
-    (Man-mode . contexture-point--page)
-    (woman-mode . contexture-point--page)
-    (eww-mode . contexture-point--page)
-    (comint-mode . contexture-point--command)
-    (eshell-mode . contexture-point--command)
-    (term-mode . contexture-point--command)
-    (vterm-mode . contexture-point--command))
-  "Alist from modes, major or minor, to functions that find the subjects at point.")
+(defconst contexture-point-kinds
+  '(((diff-mode) contexture-point--diff
+     "Diff mode, `vc-diff'"
+     "the hunk; on a header, all hunks of the file"
+     "the definition that the hunk changes")
+    ((magit-section-mode) contexture-point--magit
+     "Magit"
+     "the hunk, file, commit, stash or branch, those in the region, or all below a heading"
+     "the definition that the hunk changes, or the file")
+    ((log-view-mode) contexture-point--log
+     "`vc-print-log'" "the commit, or the marked ones, with message and changes" nil)
+    ((vc-annotate-mode) contexture-point--annotated
+     "`vc-annotate'" "the commit that the line is from" nil)
+    ((contexture-point--rebase-p) contexture-point--rebased
+     "the list of a rebase" "the commit that the line names" nil)
+    ((smerge-mode) contexture-point--conflict
+     "a merge or rebase in conflict" "the conflict, with both sides" "the conflict")
+    ((ediff-mode) contexture-point--ediff
+     "Ediff" "the current difference" "the definition around it in buffer B")
+    ((occur-mode) contexture-point--occurrences
+     "`occur'" "the definition around the place of the line" "that definition")
+    ((xref--xref-buffer-mode) contexture-point--references
+     "`xref'" "the definition around the place of the line" "that definition")
+    ((compilation-mode) contexture-point--errors
+     "`grep', `compile'" "the error, if it is one, and the definition around its place"
+     "that definition")
+    ((flymake-diagnostics-buffer-mode flymake-project-diagnostics-mode) contexture-point--flymake
+     "Flymake's lists" "the error and the definition around its place" "that definition")
+    ((flycheck-error-list-mode) contexture-point--flycheck
+     "Flycheck's list" "the error and the definition around its place" "that definition")
+    ((dired-mode wdired-mode vc-dir-mode) contexture-point--files
+     "Dired, Wdired, `vc-dir'" "the file, or the marked ones" "the file")
+    ((ibuffer-mode Buffer-menu-mode) contexture-point--buffers
+     "Ibuffer, the list of buffers" "the buffer, or the marked ones" "the buffer")
+    ((image-mode doc-view-mode pdf-view-mode) contexture-point--picture
+     "pictures and PDFs" "the picture or PDF" nil)
+    ((archive-mode tar-mode) contexture-point--member
+     "archives" "the text of the member" nil)
+    ((org-mode) contexture-point--table
+     "Org" "the table, source block or subtree around point" "the same")
+    ((Info-mode help-mode Man-mode woman-mode eww-mode apropos-mode helpful-mode shortdoc-mode
+      profiler-report-mode debugger-mode messages-buffer-mode)
+     contexture-point--page
+     "Info, Help, Man, EWW, reports of the profiler" "the page" nil)
+    ((Custom-mode) contexture-point--option
+     "customization" "the option, face or group, as it is shown" nil)
+    ((package-menu-mode) contexture-point--packages
+     "the list of packages" "the package, or the marked ones, with what is said of it" nil)
+    ((proced-mode tabulated-list-mode) contexture-point--rows
+     "Proced and other lists" "the line, or the marked ones, below the headings" nil)
+    ((calendar-mode) contexture-point--day
+     "the calendar" "the day, with its holidays and what the diary has" nil)
+    ((comint-mode eshell-mode term-mode vterm-mode) contexture-point--command
+     "shells, terminals and REPLs" "the last command with its output" nil))
+  "What is meant at point, by the kind of the buffer.
+Each entry is (MODES FINDER BUFFERS MEANT FIXED).  MODES are modes, major or
+minor, or predicates.  FINDER returns the subjects at point, or nil.  BUFFERS,
+MEANT and FIXED are words for the manual: what is shown, what is meant, and the
+code that `contexture-fix-error' fixes, or nil if there is none.")
 
 (defun contexture-point-subjects ()
-  "Return the subjects at point, or nil where the text itself is meant."
-  (cl-loop for (mode . finder) in contexture-point--finders
-           when (or (derived-mode-p mode) (and (boundp mode) (symbol-value mode)))
+  "Return the subjects at point, or nil where the text itself is meant.
+See `contexture-point-kinds'."
+  (cl-loop for (modes finder) in contexture-point-kinds
+           when (cl-some #'contexture-point--mode-p modes)
            thereis (funcall finder)))
+
+(defun contexture-point--mode-p (mode)
+  "Return non-nil if MODE, major or minor, is on, or is a predicate that holds."
+  (cond ((derived-mode-p mode))
+        ((boundp mode) (symbol-value mode))
+        ((string-prefix-p "contexture-" (symbol-name mode)) (funcall mode))))
+
+(defun contexture-point-call (function)
+  "Call FUNCTION in the buffer that is meant.
+From the minibuffer, that is the buffer that it was entered from."
+  (if (and (minibufferp) (minibuffer-selected-window))
+      (with-minibuffer-selected-window (funcall function))
+    (funcall function)))
 
 (defun contexture-point-with (subjects function)
   "Call FUNCTION with SUBJECTS once each has its text.
@@ -121,8 +207,9 @@ It is called at once if all have.  Otherwise Git runs in the background."
 
 (defun contexture-point-code (subject)
   "Return (BUFFER BEG END) for the code that SUBJECT is about, or nil.
-That is the definition around its place, or else the lines around it."
+That is its place, the definition around it, or else the lines around it."
   (pcase (plist-get subject :place)
+    (`(,(and (pred buffer-live-p) buffer) ,beg . ,end) (list buffer beg end))
     (`(,place . ,where)
      (when-let* ((buffer (if (bufferp place) place
                            (and place (contexture--visit-quietly place)))))
@@ -197,7 +284,8 @@ FUNCTION returns a list of subjects.  Each subject is returned once."
         (`(,beg ,end)
          (list (contexture-point--part
                 (buffer-substring-no-properties beg end)
-                (save-excursion (goto-char beg) (ignore-errors (diff-hunk-file-names))))))))))
+                (save-excursion (goto-char beg) (ignore-errors (diff-hunk-file-names)))
+                (- here beg))))))))
 
 (defun contexture-point--bounds-around (position function)
   "Return the bounds that FUNCTION finds, a list, if POSITION is between them."
@@ -206,9 +294,11 @@ FUNCTION returns a list of subjects.  Each subject is returned once."
       ((and `(,beg ,end) (guard (and (<= beg position) (< position end))))
        (list beg end)))))
 
-(defun contexture-point--part (text names)
+(defun contexture-point--part (text names offset)
   "Return the subject of TEXT, a part of differences of the file with NAMES.
-The first of NAMES that is a file counts, with or without its first folder."
+The first of NAMES that is a file counts, with or without its first folder.
+Its place is that of the line at OFFSET in TEXT, or of the first change after it
+if that is a heading."
   (let* ((file (cl-loop for name in names
                         for short = (replace-regexp-in-string "\\`[^/]*/" "" name)
                         thereis (cl-loop for each in (list short name)
@@ -220,28 +310,67 @@ The first of NAMES that is a file counts, with or without its first folder."
                        (list start (max start (+ start count -1))))))
          (one (not (string-match-p "^@@ " text (if lines (match-end 0) 0)))))
     (apply #'contexture-point--text text nil
-           (and file (cons file (or (contexture-point--first-change text) 1)))
+           (and file (cons file (or (contexture-point--changed-line text offset) 1)))
            (append (contexture--plist :filename (or file (car names)))
                    (and lines one
                         (list :start-line (car lines) :end-line (cadr lines)))))))
 
-(defun contexture-point--first-change (text)
-  "Return the line of the new file at which the first hunk of TEXT changes it."
+(defun contexture-point--changed-line (text offset)
+  "Return the line of the new file that the line at OFFSET in TEXT is about.
+TEXT has hunks.  For a heading, that is the line of the first change after it."
   (with-temp-buffer
     (insert text)
-    (goto-char (point-min))
-    (when (re-search-forward "^@@ -[0-9,]+ \\+\\([0-9]+\\).*\n" nil t)
-      (let ((line (string-to-number (match-string 1))))
-        (while (eq (char-after) ?\s)
-          (cl-incf line)
-          (forward-line))
-        (max 1 line)))))
+    (goto-char (+ offset (point-min)))
+    (forward-line 0)
+    (let ((at (point))
+          (heading "^@@ -[0-9,]+ \\+\\([0-9]+\\).*\n"))
+      (when (or (and (looking-at-p "[ +-]") (re-search-backward heading nil t)
+                     (looking-at heading))
+                (prog1 (re-search-forward heading nil t) (setq at nil)))
+        (let ((line (string-to-number (match-string 1))))
+          (goto-char (match-end 0))
+          (while (if at (< (point) at) (eq (char-after) ?\s))
+            (unless (eq (char-after) ?-) (cl-incf line))
+            (forward-line))
+          (max 1 line))))))
 
 (defun contexture-point--file (name)
   "Return the file called NAME, from outside, in this project, or nil."
   (cl-loop for folder in (list default-directory (contexture--project-root))
            for file = (and folder (contexture--outside-file name folder folder))
            when (and file (file-exists-p file)) return file))
+
+(defun contexture-point--ediff ()
+  "Return the difference that Ediff, of which this is the control buffer, is at."
+  (when (and (<= 0 ediff-current-difference)
+             (< ediff-current-difference ediff-number-of-differences))
+    (pcase-let* ((control (current-buffer))
+                 (`(,old ,new)
+                  (cl-loop for type in '(A B)
+                           for buffer in (list ediff-buffer-A ediff-buffer-B)
+                           collect (contexture-point--side
+                                    buffer
+                                    (ediff-get-diff-posn type 'beg nil control)
+                                    (ediff-get-diff-posn type 'end nil control)
+                                    (if (eq type 'A) "-" "+")))))
+      (list (apply #'contexture-point--text
+                   (format "@@ -%d,%d +%d,%d @@\n%s%s" (plist-get old :line) (plist-get old :count)
+                           (plist-get new :line) (plist-get new :count)
+                           (plist-get old :text) (plist-get new :text))
+                   (format "%s and %s" (buffer-name ediff-buffer-A) (buffer-name ediff-buffer-B))
+                   (cons ediff-buffer-B (plist-get new :beg))
+                   (contexture--plist :filename (buffer-file-name ediff-buffer-B)))))))
+
+(defun contexture-point--side (buffer beg end sign)
+  "Return what is from BEG to END in BUFFER, as lines with SIGN, with its place."
+  (with-current-buffer buffer
+    (let ((lines (split-string (string-remove-suffix
+                                "\n" (buffer-substring-no-properties beg end))
+                               "\n")))
+      (list :beg beg :line (line-number-at-pos beg t)
+            :count (if (= beg end) 0 (length lines))
+            :text (if (= beg end) ""
+                    (mapconcat (lambda (line) (concat sign line "\n")) lines ""))))))
 
 (defun contexture-point--conflict ()
   "Return the conflict around point, with both sides, in `smerge-mode'."
@@ -251,7 +380,7 @@ The first of NAMES that is a file counts, with or without its first folder."
         (pcase (and (ignore-errors (smerge-match-conflict) t) (match-data t))
           (`(,beg ,end . ,_)
            (list (list :params (contexture--capture beg end :region)
-                       :place (cons (current-buffer) beg)))))))))
+                       :place (cons (current-buffer) (cons beg end))))))))))
 
 ;;;; Commits
 
@@ -292,6 +421,18 @@ Signal an error if Git wrote nothing."
   (pcase (ignore-errors (vc-annotate-extract-revision-at-line))
     (`(,revision . ,_) (ensure-list (list (contexture-point--commit revision))))))
 
+(defun contexture-point--rebase-p ()
+  "Return non-nil if this buffer has the list of commits of a rebase."
+  (and buffer-file-name (string-suffix-p "/git-rebase-todo" buffer-file-name)))
+
+(defun contexture-point--rebased ()
+  "Return the commits that the list of a rebase names at point or in the region."
+  (contexture-point--each-line
+   (lambda ()
+     (when (looking-at "#? *[a-z]+ \\(?:-[cC] \\)?\\([[:xdigit:]]\\{4,40\\}\\)\\_>")
+       (let ((it (contexture-point--commit (match-string-no-properties 1))))
+         (and it (list (plist-put it :params (plist-get it :revision)))))))))
+
 ;;;; Magit
 
 (defun contexture-point--magit ()
@@ -309,24 +450,35 @@ of differences, return all of them."
   "Return what is in SLOT of SECTION, a section of Magit."
   (eieio-oref section slot))            ; the compiler knows no slots of Magit
 
+(defconst contexture-point--headings
+  '(unstaged staged untracked stashes unpushed unpulled recent)
+  "Types of Magit's sections that stand for all that is below them.")
+
 (defun contexture-point--section (section)
   "Return the subjects of SECTION, a section of Magit, or nil."
   (let ((value (contexture-point--slot section 'value)))
     (pcase (contexture-point--slot section 'type)
       ('hunk (list (contexture-point--part
                     (contexture-point--section-text section)
-                    (list (contexture-point--slot (contexture-point--slot section 'parent) 'value)))))
+                    (list (contexture-point--slot (contexture-point--slot section 'parent) 'value))
+                    (contexture-point--offset section))))
       ((and 'file (guard (stringp value)))
        (when (contexture-point--slot section 'washer) (magit-section-show section))
        (if (contexture-point--slot section 'children)
-           (list (contexture-point--part (contexture-point--section-text section)
-                                         (list value)))
+           (list (contexture-point--part (contexture-point--section-text section) (list value)
+                                         (contexture-point--offset section)))
          (when-let* ((file (contexture-point--file value)))
            (list (contexture-point--whole-file file)))))
-      ((or 'unstaged 'staged)
-       (cl-mapcan #'contexture-point--section (contexture-point--slot section 'children)))
+      ((and type (guard (memq type contexture-point--headings)))
+       (cl-mapcan #'contexture-point--section
+                  (copy-sequence (contexture-point--slot section 'children))))
       ((or 'commit 'module-commit 'stash 'branch 'tag)
        (when-let* ((commit (contexture-point--commit value))) (list commit))))))
+
+(defun contexture-point--offset (section)
+  "Return the place of point in the text of SECTION, or 0 if it is not there."
+  (let ((start (contexture-point--slot section 'start)))
+    (if (<= start (point) (1- (contexture-point--slot section 'end))) (- (point) start) 0)))
 
 (defun contexture-point--section-text (section)
   "Return the text of SECTION, also of what is folded."
@@ -408,15 +560,45 @@ They are those at point or in the region."
               (cons buffer (contexture--line-position line))))))))))
 
 (defun contexture-point--files ()
-  "Return the marked files of this Dired buffer, or the one at point."
-  (cl-loop for file in (ignore-errors (dired-get-marked-files))
-           when (file-regular-p file) collect (contexture-point--whole-file file)))
+  "Return the marked files of this list of files, or the one at point."
+  (cl-loop for file in (ignore-errors
+                         (pcase major-mode
+                           ('wdired-mode (list (wdired-get-filename nil t)))
+                           ('vc-dir-mode (or (vc-dir-marked-files) (list (vc-dir-current-file))))
+                           (_ (dired-get-marked-files))))
+           when (and file (file-regular-p file))
+           collect (if (contexture-sources--picture-p file) (list :file file)
+                     (contexture-point--whole-file file))))
+
+(defun contexture-point--picture ()
+  "Return the picture or PDF that this buffer shows."
+  (and buffer-file-name (contexture-sources--picture-p buffer-file-name)
+       (list (list :file buffer-file-name))))
+
+(defun contexture-point--buffers ()
+  "Return the marked buffers of this list of buffers, or the one at point."
+  (cl-loop for buffer in (if (derived-mode-p 'ibuffer-mode)
+                             (or (ibuffer-get-marked-buffers)
+                                 (ensure-list (ignore-errors (ibuffer-current-buffer t))))
+                           (or (save-excursion (Buffer-menu-marked-buffers))
+                               (ensure-list (Buffer-menu-buffer))))
+           collect (with-current-buffer buffer
+                     (when (= (point-min) (point-max))
+                       (contexture--user-error "Buffer %s is empty" (buffer-name)))
+                     (list :params (contexture--capture (point-min) (point-max) :buffer)
+                           :place (cons buffer (cons (point-min) (point-max)))))))
 
 (defun contexture-point--whole-file (file)
   "Return the subject of the whole FILE."
   (let ((buffer (or (contexture--visit-quietly file)
                     (contexture--user-error "%s is no text" (contexture--abbreviate file)))))
-    (list :params (contexture--capture-file buffer nil nil) :place (cons buffer 1))))
+    (list :params (contexture--capture-file buffer nil nil)
+          :place (contexture-point--all-of buffer))))
+
+(defun contexture-point--all-of (buffer)
+  "Return the place of all text of BUFFER."
+  (with-current-buffer buffer
+    (cons buffer (contexture--widened (cons (point-min) (point-max))))))
 
 ;;;; Pages, tables and terminals
 
@@ -424,8 +606,9 @@ They are those at point or in the region."
   "Return the table around point in Org, or nil."
   (when (and (not (use-region-p))
              (org-element-lineage (org-element-at-point) '(table) t))
-    (list (list :params (contexture--capture (org-table-begin) (org-table-end) :region)
-                :place (cons (current-buffer) (point))))))
+    (let ((beg (org-table-begin)) (end (org-table-end)))
+      (list (list :params (contexture--capture beg end :region)
+                  :place (cons (current-buffer) (cons beg end)))))))
 
 (defun contexture-point--page ()
   "Return the page that this buffer shows, under the name of the page."
@@ -445,7 +628,128 @@ They are those at point or in the region."
               (bound-and-true-p help-xref-stack-item)
               (symbolp (cadr help-xref-stack-item)))
          (format "Help on %s" (cadr help-xref-stack-item)))
-        (t (buffer-name))))
+        (t (string-trim (buffer-name) "\\*" "\\*"))))
+
+(defun contexture-point--plain (text name)
+  "Return the subject of TEXT, which is called NAME and comes from no file."
+  (list :params (contexture-sources--params
+                 :text :buffer text
+                 (append (list :buffer name)
+                         (contexture-sources--buffer-metadata :project :mode)))))
+
+(defun contexture-point--member ()
+  "Return the text of the member of this archive at point."
+  (let ((name (if (derived-mode-p 'tar-mode)
+                  (and (tar-current-descriptor t) (substring-no-properties (thing-at-point 'line)))
+                (and (archive-get-descr t) (substring-no-properties (thing-at-point 'line)))))
+        (before (buffer-list))
+        (archive (buffer-name)))
+    (when name
+      (let ((buffer (save-window-excursion
+                      (save-current-buffer
+                        ;; The archive chooses no mode, and no variables.
+                        (let ((auto-mode-alist nil) (magic-mode-alist nil)
+                              (magic-fallback-mode-alist nil) (interpreter-mode-alist nil)
+                              (enable-local-variables nil) (enable-local-eval nil)
+                              (find-file-hook nil) (inhibit-interaction t))
+                          (if (derived-mode-p 'tar-mode) (tar-extract) (archive-extract)))
+                        (current-buffer)))))
+        (unwind-protect
+            (with-current-buffer buffer
+              (list (contexture-point--plain
+                     (contexture--check-text (buffer-substring-no-properties (point-min) (point-max)))
+                     (format "%s in %s" (car (last (split-string (string-trim name)))) archive))))
+          (unless (memq buffer before) (kill-buffer buffer)))))))
+
+(defun contexture-point--option ()
+  "Return the option, face or group at point in customization, as it is shown."
+  (when-let* ((widget (contexture-point--widget custom-options)))
+    (list (contexture-point--plain
+           (buffer-substring-no-properties (widget-get widget :from) (widget-get widget :to))
+           (format "the customization of %s" (widget-get widget :value))))))
+
+(defun contexture-point--widget (widgets)
+  "Return the innermost of WIDGETS, of options and groups, around point, or nil."
+  (when-let* ((widget (cl-find-if (lambda (it)
+                                    (let ((from (widget-get it :from)) (to (widget-get it :to)))
+                                      (and from to (<= from (point)) (< (point) to))))
+                                  widgets)))
+    (or (contexture-point--widget
+         (cl-remove-if-not (lambda (it)
+                             (memq (widget-type it) '(custom-variable custom-face custom-group)))
+                           (widget-get widget :children)))
+        widget)))
+
+(defun contexture-point--chosen-rows (marks)
+  "Return the positions of the lines that begin with one of MARKS, characters.
+If there is none, return that of this line, or of those in the region."
+  (let (found)
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (memq (char-after) marks) (push (point) found))
+        (forward-line)))
+    (or (nreverse found)
+        (if (not (use-region-p)) (list (line-beginning-position))
+          (save-excursion
+            (let ((end (region-end)) found)
+              (goto-char (region-beginning))
+              (forward-line 0)
+              (while (and (< (point) end) (not (eobp)))
+                (push (point) found)
+                (forward-line))
+              (nreverse found)))))))
+
+(defun contexture-point--packages ()
+  "Return what is said of the marked packages of this list, or of the one at point."
+  (cl-loop for position in (contexture-point--chosen-rows '(?I ?D))
+           for package = (tabulated-list-get-id position)
+           when (package-desc-p package)
+           collect (contexture-point--plain
+                    (concat
+                     (format "%s (%s): %s\n" (package-desc-full-name package)
+                             (package-desc-status package) (package-desc-summary package))
+                     (when-let* ((needs (package-desc-reqs package)))
+                       (format "Needs: %s\n"
+                               (mapconcat (lambda (it)
+                                            (format "%s %s" (car it)
+                                                    (package-version-join (cadr it))))
+                                          needs ", ")))
+                     (when-let* ((page (alist-get :url (package-desc-extras package))))
+                       (format "Home page: %s\n" page)))
+                    (format "the package %s" (package-desc-full-name package)))))
+
+(defun contexture-point--rows ()
+  "Return the marked lines of this list, or the one at point, below the headings."
+  (let ((lines (cl-loop for position in (contexture-point--chosen-rows '(?* ?>))
+                        for line = (save-excursion
+                                     (goto-char position)
+                                     (buffer-substring-no-properties position (line-end-position)))
+                        unless (string-blank-p line) collect line))
+        (heading (and (derived-mode-p 'tabulated-list-mode)
+                      (mapconcat #'car (append tabulated-list-format nil) "  "))))
+    (when (and lines (not (string-prefix-p "*contexture: " (buffer-name))))
+      (list (contexture-point--plain
+             (concat (or heading (substring-no-properties (bound-and-true-p proced-header-line)))
+                     "\n" (mapconcat #'identity lines "\n") "\n")
+             (buffer-name))))))
+
+(defun contexture-point--day ()
+  "Return the day at point in the calendar, with its holidays and diary."
+  (when-let* ((date (calendar-cursor-to-date)))
+    (list (contexture-point--plain
+           (mapconcat (lambda (it) (concat it "\n"))
+                      (append (list (calendar-date-string date))
+                              (calendar-check-holidays date)
+                              (contexture-point--diary date))
+                      "")
+           (calendar-date-string date)))))
+
+(defun contexture-point--diary (date)
+  "Return the entries of the user's diary for DATE, as texts."
+  (when (and (bound-and-true-p diary-file) (file-readable-p diary-file))
+    (require 'diary-lib)
+    (mapcar #'cadr (diary-list-entries date 1 t))))
 
 (defun contexture-point--command ()
   "Return the last command of this terminal or REPL with its output, or nil."

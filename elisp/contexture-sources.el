@@ -40,8 +40,6 @@
 (declare-function flymake-diagnostic-text "flymake" t t)
 (declare-function flymake-diagnostic-type "flymake" t t)
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
-(declare-function ibuffer-current-buffer "ibuffer" (&optional must-be-live))
-(declare-function ibuffer-get-marked-buffers "ibuffer" ())
 (declare-function project-files "project" (project &optional dirs))
 (declare-function vc-backend "vc-hooks" (file-or-list))
 (declare-function vc-buffer-sync "vc-dispatcher" (&optional not-essential))
@@ -136,28 +134,32 @@ out.  Signal an error if the rectangle is blank."
 ;;;###autoload
 (defun contexture-add-dwim ()
   "Add what you most likely mean to this buffer's context.
-In Dired and Ibuffer, that is the marked files or buffers, or the one at
-point.  Among differences, it is the hunk, file or commit at point.  In a list
-of errors or matches, it is the code at the place that point names, or at the
-places in the region.  In a terminal, it is the last command with its output.
+Among differences, that is the hunk, file or commit at point; in lists of files
+or buffers, the marked ones; in lists of errors or matches, the code at the
+place that point names, or at the places in the region; in a terminal, the last
+command with its output.  `contexture-point-kinds' has all kinds of buffers.
 Elsewhere, it is the region if it is active, else the definition around point,
 else the whole buffer."
   (interactive)
-  (let ((subjects (and (not (derived-mode-p 'dired-mode))
-                       (contexture-point-subjects))))
-    (cond (subjects (contexture-point-with subjects #'contexture-sources--add-subjects))
-          ((or (use-region-p) (contexture-sources--block-selection))
-           (call-interactively #'contexture-add-region))
-          ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
-          ((derived-mode-p 'ibuffer-mode) (contexture-sources--add-ibuffer))
-          ((contexture-defun-at-point) (contexture-add-defun))
-          (t (contexture-add-buffer)))))
+  (contexture-point-call
+   (lambda ()
+     (let ((subjects (and (not (derived-mode-p 'dired-mode))
+                          (contexture-point-subjects))))
+       (cond (subjects (contexture-point-with subjects #'contexture-sources--add-subjects))
+             ((or (use-region-p) (contexture-sources--block-selection))
+              (call-interactively #'contexture-add-region))
+             ((derived-mode-p 'dired-mode) (contexture-sources--add-dired))
+             ((contexture-defun-at-point) (contexture-add-defun))
+             (t (contexture-add-buffer)))))))
 
 (defun contexture-sources--add-subjects (subjects)
   "Add SUBJECTS, which `contexture-point-subjects' found, to this buffer's context."
   (contexture-sources--add-all
-   (mapcar (lambda (subject) (cons 'add-item (plist-get subject :params))) subjects)
-   "text")
+   (mapcar (lambda (subject)
+             (if-let* ((file (plist-get subject :file))) (contexture--file-call file)
+               (cons 'add-item (plist-get subject :params))))
+           subjects)
+   (if (derived-mode-p 'ibuffer-mode 'Buffer-menu-mode) "buffer" "text"))
   (setq deactivate-mark t))
 
 (defun contexture-sources--add-dired ()
@@ -177,7 +179,7 @@ to add them.  All are one addition for undo."
             (mapcar (lambda (file)
                       (contexture--inertly (file-relative-name file default-directory)))
                     files)))
-          ((and (cdr files) (not folders) (cl-some #'contexture-sources--holds-picture-p files))
+          ((and (cdr files) (not folders) (cl-some #'contexture-sources--picture-p files))
            (contexture-sources--add-all (mapcar #'contexture--file-call files) "file"))
           ((or folders (cdr files))
            (contexture-tree--add-files
@@ -189,14 +191,6 @@ to add them.  All are one addition for undo."
   (let ((case-fold-search t))
     (string-match-p "\\.\\(?:png\\|jpe?g\\|gif\\|webp\\|pdf\\)\\'" file)))
 
-(defun contexture-sources--holds-picture-p (file)
-  "Return non-nil if FILE has the name and the first bytes of a picture or PDF."
-  (and (contexture-sources--picture-p file)
-       (with-temp-buffer
-         (set-buffer-multibyte nil)
-         (insert-file-contents-literally file nil 0 12)
-         (looking-at-p "\\`\\(?:\x89PNG\r\n\x1a\n\\|\xff\xd8\xff\\|GIF8\\|RIFF....WEBP\\|%PDF-\\)"))))
-
 (defun contexture-sources--dired-files ()
   "Return the marked files of this Dired buffer, or the one at point.
 On the line of the directory itself, that is the directory."
@@ -205,21 +199,6 @@ On the line of the directory itself, that is the directory."
         (and file (string-match-p "/\\.\\'" file)
              (list (substring file 0 -2))))
       (user-error "Mark files, or put point on one")))
-
-(defun contexture-sources--add-ibuffer ()
-  "Add the marked buffers of this Ibuffer, or the one at point."
-  (let ((buffers (or (ibuffer-get-marked-buffers)
-                     (ensure-list (ignore-errors (ibuffer-current-buffer t)))
-                     (user-error "Mark buffers, or put point on one"))))
-    (contexture-sources--add-all
-     (mapcar (lambda (buffer)
-               (with-current-buffer buffer
-                 (when (= (point-min) (point-max))
-                   (contexture--user-error "Buffer %s is empty" (buffer-name)))
-                 (cons 'add-item
-                       (contexture--capture (point-min) (point-max) :buffer))))
-             buffers)
-     "buffer")))
 
 (defun contexture-sources--add-all (calls noun)
   "Make CALLS, pairs (METHOD . PARAMS), and show one message about all.

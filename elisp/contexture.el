@@ -171,7 +171,7 @@
                     contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point contexture--next-place)
                    ("contexture-point"
-                    contexture-point-code contexture-point-numbered
+                    contexture-point-call contexture-point-code contexture-point-numbered
                     contexture-point-subjects contexture-point-with
                     contexture-remark--places contexture-remark--watch)
                    ("contexture-lisp" contexture-lisp-connected-p)

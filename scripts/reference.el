@@ -146,6 +146,27 @@ KIND is how they are defined: `defun', `defvar' or `defface'."
              "@end multitable\n"))
    contexture-reference-maps "\n"))
 
+(defun contexture-reference--words (text)
+  "Return TEXT, words with `code', as Texinfo."
+  (replace-regexp-in-string "`\\([^']+\\)'" "@code{\\1}" (contexture-reference--text text)))
+
+(defun contexture-reference-kinds ()
+  "Return the table of what is meant at point."
+  (concat "@multitable @columnfractions .25 .45 .3\n"
+          "@headitem Buffer @tab What is meant @tab What @kbd{F} fixes\n"
+          (mapconcat
+           (pcase-lambda (`(,_ ,_ ,buffers ,meant ,fixed))
+             (mapconcat #'identity
+                        (list "@item " (contexture-reference--words (contexture--capitalized buffers))
+                              " @tab " (contexture-reference--words meant)
+                              " @tab " (contexture-reference--words (or fixed "nothing, and says so"))
+                              "\n")
+                        ""))
+           contexture-point-kinds "")
+          "@item All others @tab the region, else the definition, section or block around point; "
+          "for @kbd{a} else the buffer @tab the same\n"
+          "@end multitable\n"))
+
 (defun contexture-reference--default (symbol)
   "Return the default of SYMBOL, an option, as Texinfo."
   (let* ((value (eval (car (get symbol 'standard-value)) t))
@@ -206,6 +227,10 @@ KIND is how they are defined: `defun', `defvar' or `defface'."
   "Return the reference, as Texinfo."
   (concat "@c Written by `make docs' from the package.\n"
           "@node Keys\n@unnumbered Keys\n\n" (contexture-reference-tables)
+          "\n@node What is meant\n@unnumbered What is meant at point\n\n"
+          "@kbd{C-c x a} adds it, @kbd{C-c x E} and @kbd{C-c x V} ask about it, and @kbd{C-c x F} has "
+          "code fixed.\nWhere lines are marked or the region is active, that is all of them together.\n\n"
+          (contexture-reference-kinds)
           "\n@node Options\n@unnumbered Options and faces\n\n"
           "Each option with its default.  @kbd{C-h v} says more.\n\n"
           (contexture-reference-options)

@@ -509,7 +509,7 @@ Those that take their names from the one place are left out."
      (contexture-import-sessions expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
      (contexture-import--params directory-file-name expand-file-name)
      (contexture-sources--add-dired file-directory-p)
-     (contexture-sources--holds-picture-p insert-file-contents-literally)
+     (contexture-point--diary file-readable-p)
      (contexture-tree--add-files expand-file-name)
      (contexture--decoded-call file-attributes find-buffer-visiting)
      (contexture-add-directory expand-file-name file-directory-p file-name-as-directory)

@@ -9,7 +9,7 @@
 
 ;;; Code:
 
-(require 'contexture-test-helper)
+(require 'contexture-point-test-helper)
 (require 'contexture-dashboard)
 (require 'contexture-doctor)
 (require 'contexture-list)
@@ -177,72 +177,122 @@
                    (setq chosen (car (member "printer.el" (all-completions "" table)))))))
         (llm-ert-wait-for (progn (completion-at-point) chosen))))))
 
-(defun contexture-packages-real--meant (regexp)
-  "Return the texts of the subjects where REGEXP is next in this buffer."
+(defun contexture-packages-real--at (regexp)
+  "Go to the line in which REGEXP is next in this buffer."
   (goto-char (point-min))
   (should (re-search-forward regexp nil t))
-  (forward-line 0)
-  (let ((found 'none))
-    (contexture-point-with
-     (contexture-point-subjects)
-     (lambda (subjects)
-       (setq found (mapcar (lambda (it) (plist-get (plist-get it :params) :content)) subjects))))
-    (llm-ert-wait-for (not (eq found 'none)))
-    found))
+  (forward-line 0))
 
-(contexture-packages-real-deftest magit adds-what-is-at-point
+(defmacro contexture-packages-real-with-magit (&rest body)
+  "Run BODY in Magit's status of a repository; see `contexture-point-test-with'.
+It has changes, a file that is not tracked, a staged file and a stash."
+  (declare (indent 0) (debug t))
+  `(contexture-point-test-with
+    (let ((magit-save-repository-buffers nil)
+          (magit-log-section-commit-count 10)
+          (transient-mark-mode t))
+      (contexture-test-file "s.el" "(defun stashed ()" "  9)")
+      (contexture-test-git "stash" "-q" "--include-untracked" "-m" "Put aside")
+      (apply #'contexture-test-file "a.el"
+             (cons ";; above" (append contexture-point-test-code '(";; end"))))
+      (contexture-test-file "new.el" "(defun new ()" "  8)")
+      (contexture-test-file "staged.el" "(defun staged ()" "  7)")
+      (contexture-test-git "add" "staged.el")
+      (magit-status-setup-buffer default-directory)
+      (magit-section-show-level-4-all)
+      ,@body)))
+
+(contexture-packages-real-deftest magit means-hunks-files-and-sections
   (skip-unless (executable-find "git"))
-  (contexture-test-with-server
-    (let ((default-directory llm-ert-directory)
-          (magit-save-repository-buffers nil)
-          (git (lambda (&rest args)
-                 (should (equal 0 (apply #'call-process "git" nil nil nil
-                                         "-c" "user.name=A" "-c" "user.email=a@b.c" args))))))
-      (apply #'contexture-test-file "a.txt" (mapcar #'number-to-string (number-sequence 1 30)))
-      (funcall git "init" "-q")
-      (funcall git "add" "a.txt")
-      (funcall git "commit" "-q" "-m" "Begin here")
-      (apply #'contexture-test-file "a.txt"
-             `("above" ,@(mapcar #'number-to-string (number-sequence 1 30)) "below"))
-      (save-window-excursion
-        (magit-status-setup-buffer default-directory)
-        (let ((buffer (current-buffer)))
-          (should (equal (length (contexture-packages-real--meant "a\\.txt$")) 1))
-          (magit-section-show (magit-current-section))
-          (pcase-let ((`(,file) (contexture-packages-real--meant "a\\.txt$"))
-                      (`(,hunk) (contexture-packages-real--meant "^\\+below"))
-                      (`(,commit) (contexture-packages-real--meant "Begin here")))
-            (should (string-match-p "\\+above\\(?:.*\n\\)*\\+below" file))
-            (should (string-match-p "\\`@@ \\(?:.*\n\\)*\\+below\n\\'" hunk))
-            (should-not (string-search "above" hunk))
-            (should (string-match-p "\\`commit \\(?:.*\n\\)*    Begin here\\(?:.*\n\\)*\\+30" commit)))
-          (goto-char (point-min))
-          (re-search-forward "^\\+below")
-          (contexture-add-dwim)
-          (contexture-test-settle)
-          (let ((item (contexture-test-only-item (contexture-current-context))))
-            (should (string-match-p "\\`the diff of a\\.txt:[0-9]+-32\\'"
-                                    (contexture--description (plist-get item :metadata)))))
-          (magit-show-commit "HEAD")
-          (should (string-match-p "Begin here" (car (contexture-packages-real--meant "Author"))))
-          (magit-diff-range "HEAD~0")
-          (should (string-match-p "\\+below" (car (contexture-packages-real--meant "."))))
-          (kill-buffer buffer))))))
+  (contexture-packages-real-with-magit
+    (contexture-packages-real--at "^\\+;; end")
+    (contexture-point-test-check '("\\`the diff of a\\.el:[0-9]+-12\\'" . "(defun three")
+                                 "\\`@@ \\(?:.*\n\\)*\\+;; end\n\\'")
+    (contexture-packages-real--at "^modified +a\\.el")
+    (contexture-point-test-check '("the diff of a\\.el" . ";; above")
+                                 "\\+;; above\\(?:.*\n\\)*\\+;; end")
+    ;; Both hunks, marked together.
+    (contexture-packages-real--at "^@@")
+    (push-mark (point) t t)
+    (goto-char (point-max))
+    (re-search-backward "^@@ .*@@.*\n\\(?:.*\n\\)?.*\n.*three\\|^@@ -7")
+    (contexture-point-test-check '("the diff of a\\.el" . ";; above") "\\+;; above" "\\+;; end")
+    (deactivate-mark)
+    (contexture-packages-real--at "^Unstaged changes")
+    (contexture-point-test-check '("the diff of a\\.el" . ";; above") "\\+;; above")
+    (contexture-packages-real--at "^Staged changes")
+    (contexture-point-test-check '("the diff of staged\\.el" . "(defun staged") "\\+(defun staged")
+    (contexture-packages-real--at "^new\\.el")
+    (contexture-point-test-check '("new\\.el" . "(defun new") "\\`(defun new")
+    (contexture-packages-real--at "^Untracked files")
+    (contexture-point-test-check '("new\\.el" . "(defun new") "\\`(defun new")))
 
-(contexture-packages-real-deftest flycheck adds-the-error-and-its-code
-  (contexture-test-with-server
-    (contexture-test-visiting (contexture-test-file "a.el" "(defun a ()" "  (one))" "(defun b ()" "  2)")
-      (emacs-lisp-mode)
-      (setq-local flycheck-check-syntax-automatically nil)
-      (flycheck-mode 1)
-      (setq-local flycheck-current-errors
-                  (list (flycheck-error-new-at 2 3 'error "one is odd")))
-      (save-window-excursion
-        (flycheck-list-errors)
-        (with-current-buffer flycheck-error-list-buffer
-          (flycheck-error-list-refresh)
-          (should (equal (contexture-packages-real--meant "one is odd")
-                         '("line 2: one is odd\n" "(defun a ()\n  (one))\n"))))))))
+(contexture-packages-real-deftest magit means-commits-stashes-and-ranges
+  (skip-unless (executable-find "git"))
+  (contexture-packages-real-with-magit
+    (contexture-packages-real--at "Call one$")
+    (contexture-point-test-check "the diff of commit [0-9a-f]\\{10\\} (Call one)" "\\+  (one)")
+    (contexture-packages-real--at "Put aside$")
+    (contexture-point-test-check "the diff of commit .*Put aside" "\\`commit ")
+    (contexture-packages-real--at "^Recent commits")
+    (contexture-point-test-check "(Begin)" "Call one" "Begin")
+    (let ((status (current-buffer)))
+      (magit-log-setup-buffer '("HEAD") nil nil)
+      (set-buffer (magit-get-mode-buffer 'magit-log-mode))
+      (contexture-packages-real--at "Begin$")
+      (contexture-point-test-check "(Begin)" "\\+(defun one")
+      (contexture-packages-real--at "Call one$")
+      (push-mark (point) t t)
+      (goto-char (point-min))
+      (re-search-forward "Begin$")
+      (contexture-point-test-check "(Begin)" "Call one" "Begin")
+      (deactivate-mark)
+      (set-buffer status)
+      (magit-show-commit "HEAD")
+      (set-buffer (magit-get-mode-buffer 'magit-revision-mode))
+      (contexture-packages-real--at "^Author")
+      (contexture-point-test-check "(Call one)" "\\`commit \\(?:.*\n\\)*\\+  (one)")
+      (set-buffer status)
+      (magit-diff-range "HEAD~1")
+      (set-buffer (magit-get-mode-buffer 'magit-diff-mode))
+      (goto-char (point-max))
+      (contexture-point-test-check "the diff of changes HEAD~1" "\\+  (one)")
+      (contexture-packages-real--at "^\\+  (one)")
+      (contexture-point-test-check '("the diff of a\\.el" . "(defun two") "\\`@@ "))))
+
+(contexture-packages-real-deftest git-rebase means-commits
+  (skip-unless (executable-find "git"))
+  (contexture-point-test-with
+   (let ((begin (substring (shell-command-to-string "git rev-parse HEAD~1") 0 7)))
+     (contexture-test-visiting
+         (contexture-test-file ".git/rebase-merge/git-rebase-todo"
+                               (format "pick %s Begin" begin) "" "# Rebase")
+       (git-rebase-mode)
+       (goto-char (point-min))
+       (contexture-point-test-check "(Begin)" "\\+(defun one")))))
+
+(contexture-packages-real-deftest flycheck means-the-error-and-its-code
+  (contexture-point-test-with
+   (contexture-test-visiting (expand-file-name "a.el")
+     (emacs-lisp-mode)
+     (setq-local flycheck-check-syntax-automatically nil)
+     (flycheck-mode 1)
+     (setq-local flycheck-current-errors
+                 (list (flycheck-error-new-at 7 3 'error "one is odd")))
+     (flycheck-list-errors)
+     (with-current-buffer flycheck-error-list-buffer
+       (flycheck-error-list-refresh)
+       (contexture-packages-real--at "one is odd")
+       (contexture-point-test-check '("." . "(defun two")
+                                    "\\`line 7: one is odd\n\\'" "\\`(defun two ()")))))
+
+(contexture-packages-real-deftest markdown-mode means-the-section
+  (contexture-point-test-with
+   (contexture-test-visiting (contexture-test-file "m.md" "# A" "text" "## B" "text b" "# C")
+     (markdown-mode)
+     (goto-char (point-min))
+     (search-forward "text b")
+     (contexture-point-test-check '("m\\.md:3-4" . "## B") "\\`## B\ntext b\n\\'"))))
 
 (provide 'contexture-packages-real)
 ;;; contexture-packages-real.el ends here

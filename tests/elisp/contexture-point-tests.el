@@ -4,17 +4,26 @@
 
 ;;; Commentary:
 
-;; A table of buffers: what each shows, where point is, and which texts are
-;; then added and asked about.
+;; A table of buffers: what each shows, where point is, which texts are then added
+;; and asked about, and which code is fixed.  Each is tried with all four commands,
+;; up to what the model is sent.
 
 ;;; Code:
 
-(require 'contexture-conversation-test-helper)
-(require 'contexture-point)
-(require 'contexture-sources)
-(require 'contexture-conversation)
+(require 'contexture-point-test-helper)
 (require 'diff-mode)
+(require 'calendar)
+(require 'cus-edit)
+(require 'diary-lib)
 (require 'dired)
+(require 'ediff)
+(require 'wdired)
+(require 'holidays)
+(require 'ibuffer)
+(require 'ibuf-ext)
+(require 'proced)
+(require 'tar-mode)
+(require 'vc-dir)
 (require 'eshell)
 (require 'em-banner)
 (require 'em-dirs)
@@ -34,65 +43,6 @@
 (require 'vc-git)
 (require 'xref)
 
-(defconst contexture-point-tests--code
-  '(";; top" "(defun one ()" "  1)" "" "(defun two ()" "  (one)" "  2)" "" "(defun three ()" "  3)")
-  "Lines of the file a.el.")
-
-(defun contexture-point-tests--in-repository (function)
-  "Call FUNCTION in a repository with two commits and a change of a.el."
-  (unless (executable-find "git") (ert-skip "Git is not there"))
-  (contexture-test-with-server
-    (let ((default-directory llm-ert-directory)
-          (vc-handled-backends '(Git)))
-      (apply #'contexture-test-file "a.el" (remove "  (one)" contexture-point-tests--code))
-      (contexture-test-git "init" "-q")
-      (contexture-test-git "add" ".")
-      (contexture-test-git "commit" "-q" "-m" "Begin")
-      (apply #'contexture-test-file "a.el" contexture-point-tests--code)
-      (contexture-test-git "commit" "-q" "-a" "-m" "Call one")
-      (apply #'contexture-test-file "a.el"
-             (cons ";; above" (append contexture-point-tests--code '(";; end"))))
-      (save-window-excursion (funcall function)))))
-
-(defmacro contexture-point-tests--with (&rest body)
-  "Run BODY in a repository; see `contexture-point-tests--in-repository'."
-  (declare (debug t))
-  `(contexture-point-tests--in-repository (lambda () ,@body)))
-
-(defun contexture-point-tests--subjects ()
-  "Return the subjects at point once they have their texts."
-  (let ((found 'none))
-    (contexture-point-with (contexture-point-subjects) (lambda (it) (setq found it)))
-    (llm-ert-wait-for (not (eq found 'none)))
-    found))
-
-(defun contexture-point-tests--texts ()
-  "Return the texts of the subjects at point."
-  (mapcar (lambda (it) (plist-get (plist-get it :params) :content))
-          (contexture-point-tests--subjects)))
-
-(defun contexture-point-tests--check (source &rest regexps)
-  "Check what is meant at point, what is added, and where its code is.
-SOURCE is a regexp for what the text is called; each of REGEXPS matches the text
-of one subject, in their order."
-  (let* ((texts (contexture-point-tests--texts))
-         (buffer (current-buffer))
-         (before (length (contexture-test-items (contexture-current-context)))))
-    (should (= (length texts) (length regexps)))
-    (cl-loop for text in texts for regexp in regexps
-             do (should (string-match-p regexp text)))
-    (contexture-add-dwim)
-    (llm-ert-wait-for
-      (< before (length (contexture-test-items (contexture-current-context)))))
-    (let ((items (contexture-test-items (contexture-current-context))))
-      (dolist (text texts)
-        (should (cl-find text items :key (lambda (it) (plist-get it :content)) :test #'equal)))
-      (should (cl-some (lambda (item)
-                         (string-match-p source (contexture--description
-                                                 (plist-get item :metadata))))
-                       items)))
-    (set-buffer buffer)))
-
 (defun contexture-point-tests--process-buffer (name)
   "Return the buffer NAME once its process has ended."
   (llm-ert-wait-for
@@ -102,16 +52,16 @@ of one subject, in their order."
 ;;;; Differences
 
 (ert-deftest contexture-point-hunk-and-file-of-a-diff ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (with-temp-buffer
      (setq default-directory llm-ert-directory)
      (call-process "git" nil t nil "diff" "-U1" "HEAD~1")
      (diff-mode)
      (goto-char (point-min))
      (search-forward "+;; end")
-     (contexture-point-tests--check "the diff of a\\.el:[0-9]+-" "\\`@@ [^@]*@@.*\n\\(?: .*\n\\)*\\+;; end")
+     (contexture-point-test-check '("the diff of a\\.el:[0-9]+-" . "(defun three") "\\`@@ [^@]*@@.*\n\\(?: .*\n\\)*\\+;; end")
      (goto-char (point-min))
-     (contexture-point-tests--check "the diff of a\\.el" "\\`diff --git\\(?:.*\n\\)*.*;; above\\(?:.*\n\\)*.*;; end")
+     (contexture-point-test-check '("the diff of a\\.el" . ";; above") "\\`diff --git\\(?:.*\n\\)*.*;; above\\(?:.*\n\\)*.*;; end")
      (goto-char (point-min))
      (search-forward "+  (one)")
      (pcase-let ((`(,buffer ,beg ,end)
@@ -120,7 +70,7 @@ of one subject, in their order."
                                                   (buffer-substring beg end))))))))
 
 (ert-deftest contexture-point-hostile-names-in-a-diff-are-no-files ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (with-temp-buffer
      (setq default-directory llm-ert-directory)
      (insert "--- a/ssh:x:/b\n+++ b/../../../ssh:x:/b\n@@ -1,1 +1,1 @@\n-a\n+b\n")
@@ -133,30 +83,64 @@ of one subject, in their order."
        (should-not (plist-get subject :place))))))
 
 (ert-deftest contexture-point-vc-diff ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (contexture-test-visiting (expand-file-name "a.el")
      (vc-diff nil t)
      (with-current-buffer (contexture-point-tests--process-buffer "*vc-diff*")
        (goto-char (point-min))
        (search-forward "+;; above")
-       (contexture-point-tests--check "the diff of a\\.el" "\\+;; above")))))
+       (contexture-point-test-check '("the diff of a\\.el" . ";; above") "\\+;; above")))))
 
 (ert-deftest contexture-point-conflict ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (let ((file (contexture-test-file
                 "c.el" "(defun a ()" "<<<<<<< ours" "  1)" "=======" "  2)" ">>>>>>> theirs" ";; e")))
      (contexture-test-visiting file
        (smerge-mode 1)
        (goto-char (point-min))
        (search-forward "  2)")
-       (contexture-point-tests--check "c\\.el:2-6" "\\`<<<<<<< ours\n  1)\n=======\n  2)\n>>>>>>> theirs\n\\'")
+       (contexture-point-test-check '("c\\.el:2-6" . "<<<<<<< ours\n  1)") "\\`<<<<<<< ours\n  1)\n=======\n  2)\n>>>>>>> theirs\n\\'")
        (goto-char (point-max))
        (should-not (contexture-point-subjects))))))
 
+(ert-deftest contexture-point-difference-of-ediff ()
+  (contexture-point-test-with
+   (let ((old (contexture-test-file "old.el" "(defun one ()" "  1)" "" "(defun two ()" "  2)"))
+         (new (contexture-test-file "new.el" "(defun one ()" "  1)" "" "(defun two ()" "  (one)" "  3)"))
+         (ediff-window-setup-function #'ediff-setup-windows-plain)
+         control)
+     (skip-unless (executable-find "diff"))
+     (ediff-files old new (list (lambda () (setq control (current-buffer)))))
+     (with-current-buffer control
+       (ediff-next-difference)
+       (contexture-point-test-check '("the diff of new\\.el" . "(defun two ()\n  (one)\n  3)")
+                                      "\\`@@ -5,1 \\+5,2 @@\n-  2)\n\\+  (one)\n\\+  3)\n\\'")
+       (cl-letf (((symbol-function 'y-or-n-p) #'always)) (ediff-really-quit nil))))))
+
 ;;;; Commits
 
+(ert-deftest contexture-point-commits-of-a-rebase ()
+  (contexture-point-test-with
+   (contexture-test-visiting
+       (contexture-test-file ".git/rebase-merge/git-rebase-todo"
+                             (concat "pick " (substring (shell-command-to-string
+                                                         "git rev-parse HEAD~1")
+                                                        0 7)
+                                     " Begin")
+                             (concat "# fixup -C " (substring (shell-command-to-string
+                                                              "git rev-parse HEAD")
+                                                             0 7)
+                                     " Call one")
+                             "" "# Commands:" "# p, pick <commit> = use commit")
+     (goto-char (point-min))
+     (contexture-point-test-check "(Begin)" "\\+(defun one")
+     (forward-line)
+     (contexture-point-test-check "(Call one)" "\\+  (one)")
+     (goto-char (point-max))
+     (should-not (contexture-point-subjects)))))
+
 (ert-deftest contexture-point-commits-of-a-log ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (let ((file (expand-file-name "a.el")))
      (contexture-test-visiting file
        (vc-print-log-internal 'Git (list file) nil nil nil)
@@ -164,34 +148,35 @@ of one subject, in their order."
          (llm-ert-wait-for (string-match-p "Begin" (buffer-string)))
          (goto-char (point-min))
          (search-forward "Call one")
-         (contexture-point-tests--check "the diff of commit [0-9a-f]\\{10\\} (Call one)"
+         (contexture-point-test-check "the diff of commit [0-9a-f]\\{10\\} (Call one)"
                                         "\\`commit \\(?:.*\n\\)*\\+  (one)")
          (let ((transient-mark-mode t))
            (push-mark (point-min) t t)
            (goto-char (point-max))
-           (contexture-point-tests--check "(Begin)" "Call one" "Begin")))))))
+           (contexture-point-test-check "(Begin)" "Call one" "Begin")))))))
 
 (ert-deftest contexture-point-revisions-from-outside-are-no-options ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (dolist (revision '("--output=x" "-p" "a b" "HEAD:x" "a\nb" "" nil 7))
      (should-not (contexture-point--commit revision)))
    (should (contexture-point--commit "HEAD~1"))))
 
 (ert-deftest contexture-point-annotated-line ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (contexture-test-visiting (expand-file-name "a.el")
      (vc-annotate (buffer-file-name) "HEAD" nil nil 2 'Git)
      (with-current-buffer (contexture-point-tests--process-buffer
                            (cl-find-if (lambda (it) (string-prefix-p "*Annotate a.el" (buffer-name it)))
                                        (buffer-list)))
+       (llm-ert-wait-for (string-match-p "(one)" (buffer-string)))
        (goto-char (point-min))
        (search-forward "(one)")
-       (contexture-point-tests--check "(Call one)" "\\+  (one)")))))
+       (contexture-point-test-check "(Call one)" "\\+  (one)")))))
 
 ;;;; Lists of places
 
 (ert-deftest contexture-point-places-of-lists ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (contexture-test-visiting (expand-file-name "a.el")
      (emacs-lisp-mode)
      (let ((code (current-buffer)) (transient-mark-mode t))
@@ -200,10 +185,10 @@ of one subject, in their order."
        (with-current-buffer "*Occur*"
          (goto-char (point-min))
          (search-forward "  (one)")
-         (contexture-point-tests--check "a\\.el:6-8" "\\`(defun two ()")
+         (contexture-point-test-check '("a\\.el:6-8" . "(defun two") "\\`(defun two ()")
          (push-mark (point-min) t t)
          (goto-char (point-max))
-         (contexture-point-tests--check "a\\.el" "(defun two" "(defun three")
+         (contexture-point-test-check '("a\\.el" . "(defun two") "(defun two" "(defun three")
          (deactivate-mark))
        ;; xref
        (with-current-buffer code
@@ -212,7 +197,7 @@ of one subject, in their order."
        (with-current-buffer "*xref*"
          (goto-char (point-min))
          (search-forward "(one)")
-         (contexture-point-tests--check "a\\.el:6-8" "\\`(defun two ()"))
+         (contexture-point-test-check '("a\\.el:6-8" . "(defun two") "\\`(defun two ()"))
        ;; grep
        (with-temp-buffer
          (setq default-directory llm-ert-directory)
@@ -220,10 +205,10 @@ of one subject, in their order."
          (grep-mode)
          (goto-char (point-min))
          (search-forward "(one)")
-         (contexture-point-tests--check "a\\.el:6-8" "\\`(defun two ()")
+         (contexture-point-test-check '("a\\.el:6-8" . "(defun two") "\\`(defun two ()")
          (push-mark (point-min) t t)
          (goto-char (point-max))
-         (contexture-point-tests--check "a\\.el" "(defun two" "(defun three")
+         (contexture-point-test-check '("a\\.el" . "(defun two") "(defun two" "(defun three")
          (deactivate-mark))
        ;; compile
        (with-temp-buffer
@@ -232,7 +217,7 @@ of one subject, in their order."
          (compilation-mode)
          (goto-char (point-min))
          (search-forward "error")
-         (contexture-point-tests--check "the error at a\\.el" "one is not there" "\\`(defun two ()"))
+         (contexture-point-test-check '("the error at a\\.el" . "(defun two") "one is not there" "\\`(defun two ()"))
        ;; Flymake
        (with-current-buffer code
          (setq-local flymake-diagnostic-functions
@@ -248,54 +233,222 @@ of one subject, in their order."
          (flymake-show-buffer-diagnostics)
          (with-current-buffer (flymake--diagnostics-buffer-name)
            (llm-ert-wait-for (progn (revert-buffer) (tabulated-list-get-id)))
-           (contexture-point-tests--check "the diagnostics of a\\.el:7" "one is odd" "\\`(defun two ()")
+           (contexture-point-test-check '("the diagnostics of a\\.el:7" . "(defun two") "one is odd" "\\`(defun two ()")
            (kill-buffer))
          (flymake-mode -1))))))
 
-(ert-deftest contexture-point-files-of-dired ()
-  (contexture-point-tests--with
-   (with-current-buffer (dired-noselect default-directory)
-     (dired-goto-file (expand-file-name "a.el"))
-     (should (equal (contexture-point-tests--texts)
-                    (list (mapconcat #'identity
-                                     `(";; above" ,@contexture-point-tests--code ";; end" "") "\n"))))
+;;;; Lists of files, buffers and other things
+
+(ert-deftest contexture-point-files-of-lists ()
+  (contexture-point-test-with
+   (contexture-test-file "b.el" "(defun b ()" "  4)")
+   (let ((all (mapconcat #'regexp-quote `(";; above" ,@contexture-point-test-code ";; end") "\n")))
+     (with-current-buffer (dired-noselect default-directory)
+       (dired-goto-file (expand-file-name "a.el"))
+       (contexture-point-test-check '("a\\.el" . "(defun three") all)
+       (let ((inhibit-read-only t)) (dired-mark 1))
+       (dired-goto-file (expand-file-name "b.el"))
+       (let ((inhibit-read-only t)) (dired-mark 1))
+       (contexture-point-test-check '("a\\.el" . "(defun three") all "(defun b")
+       (dired-unmark-all-marks)
+       (dired-goto-file (expand-file-name "b.el"))
+       (wdired-change-to-wdired-mode)
+       (contexture-point-test-check '("b\\.el" . "(defun b") "\\`(defun b ()\n  4)\n\\'")
+       (set-buffer-modified-p nil)
+       (kill-buffer))
+     (vc-dir default-directory 'Git)
+     (llm-ert-wait-for (not (vc-dir-busy)))
+     (goto-char (point-min))
+     (search-forward "a.el")
+     (contexture-point-test-check '("a\\.el" . "(defun three") all)
      (kill-buffer))))
+
+(ert-deftest contexture-point-buffers-of-lists ()
+  (contexture-point-test-with
+   (let ((buffers (list (get-buffer-create "one") (get-buffer-create "two"))))
+     (dolist (buffer buffers)
+       (with-current-buffer buffer (erase-buffer) (insert "text of " (buffer-name))))
+     (ibuffer nil "*contexture-point ibuffer*")
+     (goto-char (point-min))
+     (search-forward " one ")
+     (contexture-point-test-check '("\\`one\\'" . "text of one") "text of one")
+     (ibuffer-mark-by-name-regexp "\\`\\(?:one\\|two\\)\\'")
+     (contexture-point-test-check '("one" . "text of") "text of" "text of")
+     (kill-buffer)
+     (list-buffers)
+     (with-current-buffer "*Buffer List*"
+       (goto-char (point-min))
+       (re-search-forward "^[ .%]*\\*? *two +[0-9]+ ")
+       (contexture-point-test-check '("\\`two\\'" . "text of two") "text of two")
+       (kill-buffer))
+     (mapc #'kill-buffer buffers))))
+
+(ert-deftest contexture-point-pictures-and-pdfs ()
+  (contexture-point-test-with
+   (let ((png (concat "\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\2\200\0\0\1\340\10\2\0\0\0\0\0\0\0"))
+         (coding-system-for-write 'no-conversion))
+     (with-temp-file "shot.png" (set-buffer-multibyte nil) (insert png))
+     (dolist (show (list (lambda ()
+                           (let ((buffer (generate-new-buffer "shot")))
+                             (set-buffer buffer)
+                             (setq buffer-file-name (expand-file-name "shot.png")
+                                   major-mode 'image-mode)))
+                         (lambda ()
+                           (set-buffer (dired-noselect default-directory))
+                           (revert-buffer)
+                           (dired-goto-file (expand-file-name "shot.png")))))
+       (save-current-buffer
+         (funcall show)
+         (should (string-match-p "\\`shot\\.png: png picture, 640 × 480"
+                                 (plist-get (car (contexture-point-test-added)) :content)))
+         (dolist (command (list #'contexture-explain-code #'contexture-review-code))
+           (pcase-let ((`(,shown . ,sent) (contexture-point-test-asked command)))
+             (should (string-match-p "^@.*shot\\.png$" shown))
+             (should (string-search (base64-encode-string png t) sent))))
+         (contexture-test-user-error "names no existing file" (contexture-fix-error "It breaks"))
+         (let ((kill-buffer-query-functions nil)) (set-buffer-modified-p nil) (kill-buffer)))))))
+
+(ert-deftest contexture-point-member-of-an-archive ()
+  (skip-unless (executable-find "tar"))
+  (contexture-point-test-with
+   (contexture-test-file "inside.el" ";; -*- mode: shell-script; eval: (error \"run\") -*-" "(defun in ())")
+   (should (equal 0 (call-process "tar" nil nil nil "cf" "x.tar" "inside.el" "a.el")))
+   (with-current-buffer (find-file-noselect "x.tar")
+     (should (derived-mode-p 'tar-mode))
+     (goto-char (point-min))
+     (search-forward "inside.el")
+     (contexture-point-test-check "\\`inside\\.el in x\\.tar\\'" "(defun in ())")
+     (should-not (get-buffer "inside.el (x.tar)"))
+     (kill-buffer))))
+
+(ert-deftest contexture-point-rows-of-lists ()
+  (contexture-point-test-with
+   (skip-unless (require 'package nil t))
+   (let ((package-archives nil) (package-user-dir (concat llm-ert-directory "elpa")))
+     (list-packages t)
+     (with-current-buffer "*Packages*"
+       (goto-char (point-min))
+       (re-search-forward "^  calendar\\|^  seq ")
+       (contexture-point-test-check "\\`the package " "\\`[a-z]+-[0-9.]+ (built-in): ")
+       (kill-buffer)))
+   (let ((process (start-process "contexture-point sleep" nil "sleep" "60")))
+     (unwind-protect
+         (progn
+           (list-processes)
+           (with-current-buffer "*Process List*"
+             (goto-char (point-min))
+             (search-forward "contexture-point sleep")
+             (contexture-point-test-check "Process List" "\\`Process .*\ncontexture-point")
+             (kill-buffer)))
+       (delete-process process)))
+   (proced)
+   (with-current-buffer "*Proced*"
+     (goto-char (point-min))
+     (search-forward "emacs")
+     (contexture-point-test-check "Proced" "PID.*\n.*emacs")
+     (proced-mark 1)
+     (goto-char (point-min))
+     (contexture-point-test-check "Proced" "PID.*\n\\*.*emacs")
+     (kill-buffer))))
+
+(ert-deftest contexture-point-option-of-customization ()
+  (contexture-point-test-with
+   (customize-option 'fill-column)
+   (goto-char (point-min))
+   (search-forward "Fill Column")
+   (contexture-point-test-check "\\`the customization of fill-column\\'" "Fill Column: \\(?:Integer: \\)?70")
+   (kill-buffer)))
+
+(ert-deftest contexture-point-day-of-the-calendar ()
+  (contexture-point-test-with
+   (let ((diary-file (contexture-test-file "diary" "Dec 25, 2026 Bake a cake")))
+     (calendar)
+     (with-current-buffer "*Calendar*"
+       (calendar-goto-date '(12 25 2026))
+       (contexture-point-test-check
+        "\\`Friday, December 25, 2026\\'"
+        "\\`Friday, December 25, 2026\n\\(?:.*\n\\)*Christmas\n\\(?:.*\n\\)*.*Bake a cake")
+       (kill-buffer)))))
+
+(ert-deftest contexture-point-from-the-minibuffer-means-the-buffer-before ()
+  (contexture-point-test-with
+   (contexture-test-visiting (expand-file-name "a.el")
+     (emacs-lisp-mode)
+     (goto-char (point-min))
+     (search-forward "(one)")
+     (switch-to-buffer (current-buffer))
+     (let ((window (selected-window)) found)
+       (cl-letf (((symbol-function 'minibufferp) (lambda (&rest _) (equal (buffer-name) "mini")))
+                 ((symbol-function 'minibuffer-selected-window) (lambda () window)))
+         (with-current-buffer (get-buffer-create "mini")
+           (contexture-point-call (lambda () (setq found (buffer-name))))))
+       (should (equal found "a.el"))
+       (kill-buffer "mini")))))
 
 ;;;; Pages, tables and terminals
 
 (ert-deftest contexture-point-table-of-org ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (contexture-test-visiting (contexture-test-file "n.org" "* A" "| x | y |" "| 1 | 2 |" "" "text")
      (goto-char (point-min))
      (search-forward "1 |")
-     (contexture-point-tests--check "n\\.org:2-3" "\\`| x | y |\n| 1 | 2 |\n\\'")
+     (contexture-point-test-check '("n\\.org:2-3" . "| 1 | 2 |") "\\`| x | y |\n| 1 | 2 |\n\\'")
      (goto-char (point-max))
      (should-not (contexture-point-subjects)))))
 
+(ert-deftest contexture-point-parts-of-texts ()
+  (contexture-point-test-with
+   (pcase-dolist (`(,name ,mode ,lines ,at ,source ,regexp)
+                  '(("s.org" org-mode ("* A" "text a" "** B" "text b" "* C") "text b" "s\\.org:3-4"
+                     "\\`\\*\\* B\ntext b\n\\'")
+                    ("b.org" org-mode ("* A" "#+begin_src elisp" "(car x)" "#+end_src" "more") "car"
+                     "b\\.org:2-4" "\\`#\\+begin_src elisp\n(car x)\n#\\+end_src\n\\'")
+                    ("m.md" text-mode ("# A" "text" "## B" "text b" "# C") "text b" "m\\.md:3-4"
+                     "\\`## B\ntext b\n\\'")
+                    ("r.rst" rst-mode ("Alpha" "=====" "" "text a" "" "Beta" "====" "" "text b") "text b"
+                     "r\\.rst:6-9" "\\`Beta\n====\n\ntext b\n\\'")))
+     (contexture-test-visiting (apply #'contexture-test-file name lines)
+       (funcall mode)
+       (goto-char (point-min))
+       (search-forward at)
+       (contexture-point-test-check (cons source (regexp-quote at)) regexp)))
+   (with-current-buffer (get-buffer-create "*scratch*")
+     (lisp-interaction-mode)
+     (erase-buffer)
+     (insert ";; notes\n\n(defun scratched ()\n  5)\n")
+     (search-backward "5")
+     (contexture-point-test-check '("scratch" . "(defun scratched ()\n  5)")
+                                    "\\`(defun scratched ()\n  5)\n?\\'"))))
+
 (ert-deftest contexture-point-pages-have-their-names ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (let ((help-window-select nil))
      (describe-function 'car)
      (with-current-buffer "*Help*"
-       (contexture-point-tests--check "\\`Help on car\\'" "car"))
+       (contexture-point-test-check "\\`Help on car\\'" "car"))
      (with-temp-buffer
        (insert "File: x\n\nSome text\n")
        (Info-mode)
        (setq Info-current-file "/usr/share/info/emacs" Info-current-node "Buffers")
-       (contexture-point-tests--check "\\`(emacs)Buffers\\'" "Some text"))
+       (contexture-point-test-check "\\`(emacs)Buffers\\'" "Some text"))
      (with-temp-buffer
        (insert "LS(1)\n")
        (Man-mode)
        (setq-local Man-arguments "ls")
-       (contexture-point-tests--check "\\`man ls\\'" "LS(1)"))
+       (contexture-point-test-check "\\`man ls\\'" "LS(1)"))
      (with-temp-buffer
        (insert "A page\n")
        (let ((inhibit-read-only t)) (eww-mode))
        (setq eww-data (list :title "Title" :url "http://127.0.0.1/x"))
-       (contexture-point-tests--check "\\`Title <http://127.0.0.1/x>\\'" "A page")))))
+       (contexture-point-test-check "\\`Title <http://127.0.0.1/x>\\'" "A page"))
+     (with-temp-buffer
+       (rename-buffer "*CPU-Profiler-Report 2026*")
+       (insert " 100% + command-execute\n")
+       (setq major-mode 'profiler-report-mode)
+       (contexture-point-test-check "\\`CPU-Profiler-Report 2026\\'" "command-execute")))))
 
 (ert-deftest contexture-point-last-command-of-a-terminal ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (let ((explicit-shell-file-name "/bin/sh")
          (process-environment (append '("PS1=there$ " "ENV=") process-environment)))
      (with-current-buffer (shell "*contexture-point shell*")
@@ -307,7 +460,7 @@ of one subject, in their order."
          (comint-send-input)
          (llm-ert-wait-for
            (string-match-p (concat output "\nthere\\$ \\'") (buffer-string))))
-       (contexture-point-tests--check "contexture-point shell"
+       (contexture-point-test-check "contexture-point shell"
                                       "\\`.*echo second; echo last\nsecond\nlast\n\\'")
        (set-process-query-on-exit-flag (get-buffer-process (current-buffer)) nil)
        (kill-buffer)))
@@ -319,24 +472,42 @@ of one subject, in their order."
          (goto-char (point-max))
          (insert command)
          (eshell-send-input))
-       (contexture-point-tests--check "contexture-point eshell" "\\`.*echo second\nsecond\n\\'")
+       (contexture-point-test-check "contexture-point eshell" "\\`.*echo second\nsecond\n\\'")
        (kill-buffer)))
+   (let ((process-environment (append '("PS1=there$ " "ENV=") process-environment)))
+     (with-current-buffer (ansi-term "/bin/sh" "contexture-point term")
+       (llm-ert-wait-for (string-match-p "there\\$ " (buffer-string)))
+       (dolist (command '("echo first" "echo second"))
+         (term-send-raw-string (concat command "\n"))
+         (llm-ert-wait-for
+           (string-match-p (concat (substring command 5) "\nthere\\$ ") (buffer-string))))
+       (contexture-point-test-check "contexture-point term" "\\`there\\$ echo second\nsecond\n\\'")
+       (set-process-query-on-exit-flag (get-buffer-process (current-buffer)) nil)
+       (kill-buffer)))
+   (with-current-buffer (make-comint "contexture-point comint" "cat")
+     (goto-char (point-max))
+     (insert "said")
+     (comint-send-input)
+     (llm-ert-wait-for (string-match-p "said\n.*said" (buffer-string)))
+     (contexture-point-test-check "contexture-point comint" "\\`said\nsaid\n\\'")
+     (set-process-query-on-exit-flag (get-buffer-process (current-buffer)) nil)
+     (kill-buffer))
    (with-temp-buffer
      (insert "u@h:~$ echo a\na\nu@h:~$ make all\ncc x\ndone\nu@h:~$ ")
-     (setq major-mode 'term-mode)
-     (contexture-point-tests--check "" "\\`u@h:~\\$ make all\ncc x\ndone\n\\'"))))
+     (setq major-mode 'vterm-mode)
+     (contexture-point-test-check "" "\\`u@h:~\\$ make all\ncc x\ndone\n\\'"))))
 
 ;;;; Questions
 
 (ert-deftest contexture-point-questions-about-what-is-meant ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (with-temp-buffer
      (setq default-directory llm-ert-directory)
      (call-process "git" nil t nil "diff" "-U0")
      (diff-mode)
      (goto-char (point-min))
      (search-forward "+;; end")
-     (let ((hunk (car (contexture-point-tests--texts))) asked)
+     (let ((hunk (car (contexture-point-test-texts))) asked)
        (cl-letf (((symbol-function 'contexture-conversation-code--ask)
                   (lambda (template about session &rest fields)
                     (push (list template
@@ -370,7 +541,7 @@ of one subject, in their order."
     (should (equal (contexture-remark--read answer) remarks))))
 
 (ert-deftest contexture-remark-is-shown-at-its-line ()
-  (contexture-point-tests--with
+  (contexture-point-test-with
    (contexture-test-visiting (expand-file-name "a.el")
      (let ((contexture-remark--all nil)
            (code (current-buffer))
