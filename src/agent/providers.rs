@@ -132,6 +132,13 @@ impl Providers {
         Ok(context)
     }
 
+    /// Returns what a request to this model costs, at the first price that is configured for it.
+    pub fn list_cost(&self, model: &str, input: Option<u64>, output: Option<u64>) -> Option<f64> {
+        let known = self.known();
+        let of_model = known.iter().filter(|one| one.provider.model() == model);
+        of_model.filter_map(|one| one.price).next().and_then(|price| cost(price, input, output))
+    }
+
     /// Returns whether `model` is the name or the configured model of a provider other than `than`,
     /// and not of `than` itself.
     pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
@@ -281,9 +288,17 @@ impl Configured {
 
     /// Returns the cost of a request and its answer; `None` if a price or a count is not known.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
-        let (input, output) = self.price?;
-        Some((usage.input? as f64 * input + usage.output? as f64 * output) / 1_000_000.0)
+        cost(self.price?, usage.input, usage.output)
     }
+}
+
+/// Returns a cost by the prices of a million tokens of input and of output.
+fn cost(
+    (each_input, each_output): (f64, f64),
+    input: Option<u64>,
+    output: Option<u64>,
+) -> Option<f64> {
+    Some((input? as f64 * each_input + output? as f64 * each_output) / 1_000_000.0)
 }
 
 #[cfg(test)]

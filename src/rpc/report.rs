@@ -176,7 +176,7 @@ pub(super) struct UsageResult<'a> {
 /// The cost of asking a model. Values that the provider did not report are `nil`.
 #[derive(Serialize, JsonSchema)]
 struct SpentResult<'a> {
-    /// Provider that was asked; only if a model was asked with the window.
+    /// Provider that was asked; empty if an agent asked. Only if a model was asked with the window.
     provider: &'a str,
     /// Model that was asked; only if a model was asked with the window.
     model: &'a str,
@@ -187,8 +187,8 @@ struct SpentResult<'a> {
     /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was
     /// asked.
     cached: Option<u64>,
-    /// Cost by the configured prices, with cached input at the price of other input, `nil` if
-    /// unknown; only if a model was asked.
+    /// Cost by the prices that are configured for the model, with cached input at the price of other
+    /// input, or as the agent reported it; `nil` if unknown. Only if a model was asked.
     cost: Option<Money>,
 }
 

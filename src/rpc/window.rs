@@ -22,6 +22,7 @@ use crate::curation::window::Part;
 use crate::engine::{Engine, SessionContext};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role, ToolCall};
+use crate::store::session::Spent;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -365,13 +366,18 @@ pub(super) struct UsageLogResult<'a> {
 /// Number of windows that the usage log lists without `:limit`.
 pub(super) const DEFAULT_LOGGED: u64 = 50;
 
-pub(super) fn usage_log(_: Call, given: UsageLog) -> Result<Step, WireError> {
+pub(super) fn usage_log(call: Call, given: UsageLog) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LOGGED);
     Step::state(move |engine| {
         let named = given.session.as_deref();
         let session = named.map(|name| engine.find_session(Some(name))).transpose()?;
         let session = session.map(|row| row.id);
-        let rows = engine.read().usage(session, given.phase, limit)?;
+        let mut rows = engine.read().usage(session, given.phase, limit)?;
+        let unpriced = |spent: &&mut Spent| spent.provider.is_empty() && spent.cost.is_none();
+        for spent in rows.iter_mut().filter_map(|row| row.spent.as_mut()).filter(unpriced) {
+            // No provider of ours was asked. Agents tell their models and tokens, but seldom prices.
+            spent.cost = call.tools.providers.list_cost(&spent.model, spent.input, spent.output);
+        }
         let sums = engine.read().usage_by_phase(session)?;
         Ok(Value::of(&UsageLogResult {
             windows: rows.iter().map(UsageResult::of).collect(),

@@ -124,6 +124,19 @@ def click(page, element, selector):
     page.run(f"{node}.click()")
 
 
+def agrees(page):
+    """Waits until the header, the bar and the list have the figures of the window, and of all messages."""
+    built = f"{WINDOW}.built"
+    page.until(f"""(() => {{
+      const number = (value) => value.toLocaleString('en');
+      const said = `${{number({built}.report.messages.sent)}} of ${{number({WINDOW}.log.length)}} messages with ${{number({built}.tokens)}} of ${{number({built}.max_tokens)}} tokens`;
+      const all = `${{number({WINDOW}.log.reduce((sum, it) => sum + it.tokens, 0))}} tokens`;
+      return {SESSION}.head.textContent.includes(said) && {SESSION}.head.textContent.includes(`, ${{all}}`)
+        && {WINDOW}.bar.textContent.includes(`${{number({built}.tokens)}} of ${{number({built}.max_tokens)}} tokens`)
+        && {SESSIONS}.shadowRoot.querySelector('[aria-selected=true]').textContent.includes(` · ${{all}}`);
+    }})()""", "one figure in the header, the bar and the list")
+
+
 def axe_of(page, axe, state):
     """Checks what is shown with axe-core, in both colours."""
     if not axe:
@@ -229,29 +242,40 @@ def run(home, chrome, axe):
     checked += axe_of(page, axe, "no session")
     talk(client, "Fix the parser", 12, project=str(home.path))
     shows(page, SESSIONS, "Fix the parser")
-    shows(page, SESSION, "49 in view of 49 messages")
+    shows(page, SESSION, "49 of 49 messages with ")
     assert "token" not in page.run("location.href"), "the token stays in no address"
     checked += axe_of(page, axe, "a session")
 
     # A live session is followed.
     client.ok("add_message", session="Fix the parser", content="One more?")
-    shows(page, SESSION, "50 in view of 50 messages")
+    shows(page, SESSION, "50 of 50 messages with ")
+    agrees(page)
+    shows(page, WINDOW, "a window has at most 96,000 of the model's 100,000, which are assumed")
+
+    # After a summary, what is sent is said, and not what would be sent without room.
+    client.ok("summarize_session", session="Fix the parser")
+    shows(page, SESSION, "Last stepsummary: ")
+    agrees(page)
+    client.ok("undo", session="Fix the parser")
+    page.until(f"!{SESSION}.head.textContent.includes('Last step')")
     shows(page, SESSIONS, "50 messages")
 
     # A shortening says what it will do, does it, and is undone.
     click(page, SESSION, "[data-key=shorten]")
-    shows(page, SESSION, "become a summary")
+    shows(page, SESSION, " messages in a summary; ")
     checked += axe_of(page, axe, "a dialog")
     page.run(f"{SESSION}.shadowRoot.querySelectorAll('dialog input[type=radio]')[1].click()")
-    shows(page, SESSION, "leave the view")
+    shows(page, SESSION, " left out; ")
     before = client.ok("session_stats", session="Fix the parser")
     assert before["pruned"] == 0, "looking changes nothing"
     click(page, SESSION, "dialog .main")
     shows(page, SESSION, "Shortened:")
     assert client.ok("session_stats", session="Fix the parser")["pruned"] > 0
     shows(page, SESSION, "Last stepshortening")
+    agrees(page)
     shows(page, WINDOW, "Left out (")
     click(page, WINDOW, "[data-key=out]")
+    shows(page, WINDOW, "taken out by a shortening")
     checked += axe_of(page, axe, "what was left out")
     row = "[role=row] button"
     click(page, WINDOW, row)
@@ -266,12 +290,21 @@ def run(home, chrome, axe):
     click(page, SESSION, "[data-key=look]")
     shows(page, SESSION, "Results that nobody used")
     click(page, SESSION, "[data-key=timeline]")
-    shows(page, SESSION, "shortening, step 1")
+    shows(page, SESSION, "shortening, step ")
     click(page, SESSION, "[data-key=undo]")
-    shows(page, SESSION, "come back into view")
+    shows(page, SESSION, " back (msg-")
+    shows(page, SESSION, "The prompt cache ends before ")
+    plan = page.run(f"{inside(SESSION, 'dialog')}.textContent")
+    first, anew = (int(it.replace(",", "")) for it in re.search(r"before msg-(\d+): about ([\d,]+) tokens", plan).groups())
+    page.run(f"{SESSION}.constructor.told = 1000")
     click(page, SESSION, "dialog .main")
-    shows(page, SESSION, "Undone: shortening")
+    shows(page, SESSION, "Undo the last step: ")
+    assert page.run(f"{inside(SESSION, '.told')}.textContent.includes('Undo…')") is False, "an undo is not undone by Redo"
+    page.until(f"!{inside(SESSION, '.told')}", "the message to leave")
     assert client.ok("session_stats", session="Fix the parser")["pruned"] == 0
+    agrees(page)
+    later = page.run(f"{WINDOW}.parts.filter((it) => it.ids.some((id) => id.slice(4) >= {first})).reduce((sum, it) => sum + it.tokens, 0)")
+    assert abs(later - anew) <= 0.05 * later, (later, anew)
 
     checked += turns(home, page, client, axe)
     checked += parts(home, page, client, axe)
@@ -406,7 +439,8 @@ usage = { input = 2000, output = 50, cached = 1500 }
     models, _ = page.run(table)
     assert [it[:5] for it in models] == [["far: m-2", "2", "3,000", "77 %", "150"], ["near: m-1", "2", "3,000", "77 %", "150"]], models
     assert [it[5] for it in models] == ["0.0075 at list price", "–"], models
-    shows(page, SESSION, "2,000 tokens in (75 % cached), 50 out, 0.0045 at list price")
+    # A turn is all requests since the question.
+    shows(page, SESSION, "cost 0.0075 at list price; 3,000 tokens in (77 % cached), 150 out")
     page.run(f"{SESSIONS}.choose('ses-1')")
     return checked
 
@@ -544,7 +578,7 @@ def foreign_pages(home, chrome, client, axe):
     own.run(f"document.querySelector('main').append(Object.assign(document.createElement('context-manager-widget'), {{id: 'widget'}}));"
             f"document.querySelector('#widget').setAttribute('session', {full['id']!r})")
     click(own, "document.querySelector('#widget')", "[data-key=prune]")
-    shows(own, "document.querySelector('#widget')", "leave the view")
+    shows(own, "document.querySelector('#widget')", " left out; ")
     click(own, "document.querySelector('#widget')", "dialog .main")
     shows(own, "document.querySelector('#widget')", "Shortened:")
     assert client.ok("session_stats", session=full["id"])["pruned"] > 0

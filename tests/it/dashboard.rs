@@ -353,6 +353,42 @@ fn a_message_is_counted_once_and_what_was_sent_is_counted() {
     client.end();
 }
 
+#[test]
+fn what_agents_recorded_of_tokens_has_the_price_of_their_model() {
+    let home = Home::new();
+    let script = home.write("script.toml", SCRIPT);
+    let mut client = home.stdio(&[]);
+    let answer = |name: &str, input: u64| {
+        json!({ "type": "assistant", "uuid": name, "sessionId": "s", "timestamp": "2026-02-01T10:00:09Z",
+            "message": { "id": name, "model": "m", "role": "assistant",
+                "content": [{ "type": "text", "text": name }],
+                "usage": { "input_tokens": input, "cache_read_input_tokens": 800, "output_tokens": 100 } } })
+    };
+    let asked = json!({ "type": "user", "uuid": "u", "sessionId": "s", "timestamp": "2026-02-01T10:00:01Z",
+        "message": { "role": "user", "content": "hello" } });
+    let lines = [asked, answer("one", 100), answer("one", 100), answer("two", 200)];
+    let mut lines = lines.map(|line| line.to_string());
+    // The same record again is another one to the file, and the same request.
+    lines[2] = lines[2].replace("\"uuid\":\"one\"", "\"uuid\":\"one again\"");
+    let file = home.write("s.jsonl", &(lines.join("\n") + "\n"));
+    client.ok("import-sessions", &format!("(:paths ({file:?}))"));
+    let board = Board::new(&home, &[]);
+    let log = || board.reply("usage-log", &json!({ "session": "hello" }))["windows"].clone();
+    let told = |window: &Json| {
+        (window["input"].as_u64(), window["cached"].as_u64(), window["cost"].as_f64())
+    };
+    let windows = log();
+    let all: Vec<_> = windows.as_array().unwrap().iter().map(told).collect();
+    assert_eq!(all, [(Some(900), Some(800), None), (Some(1000), Some(800), None)], "{windows}");
+    let provider = format!(
+        "(:name \"p\" :kind :scripted :model \"m\" :script {script:?} \
+                             :price-input 2.0 :price-output 10.0)"
+    );
+    client.ok("configure-provider", &provider);
+    assert_eq!(told(&log()[1]), (Some(1000), Some(800), Some(0.003)));
+    client.end();
+}
+
 /// An answer with the counts that a provider reported.
 const SCRIPT: &str =
     "[[answer]]\ntext = \"hi\"\nusage = { input = 100, output = 5, cached = 80 }\n";

@@ -10,11 +10,13 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202
 /** Returns a text with its hidden characters written out. */
 const shown = (text) => String(text).replace(HIDDEN, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
+const isNone = (it) => it === undefined || it === null || it === false;
+
 /** Returns a new element. Children that are no nodes become texts, never HTML. */
 function h(tag, props, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
-    if (value === undefined || value === null || value === false) continue;
+    if (isNone(value)) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else if (name === 'style') Object.assign(node.style, value);
     else if (name === 'value') node.value = value;
@@ -25,8 +27,7 @@ function h(tag, props, ...children) {
 }
 
 const texts = (children) =>
-  children.flat(Infinity).filter((it) => it !== undefined && it !== null && it !== false)
-    .map((it) => (it instanceof Node ? it : shown(it)));
+  children.flat(Infinity).filter((it) => !isNone(it)).map((it) => (it instanceof Node ? it : shown(it)));
 
 /** Replaces the children of a node, if they differ. The element with the same key keeps the focus. */
 function put(node, ...children) {
@@ -39,6 +40,8 @@ function put(node, ...children) {
   node.replaceChildren(...next);
   if (key) [...node.querySelectorAll('[data-key]')].find((it) => it.dataset.key === key)?.focus();
 }
+
+const button = (key, text, onclick, more) => h('button', { 'data-key': key, onclick, ...more }, text);
 
 const number = (value) => Math.round(value ?? 0).toLocaleString('en');
 const many = (count, word) => `${number(count)} ${word}${count === 1 ? '' : 's'}`;
@@ -201,6 +204,9 @@ document.addEventListener('visibilitychange', () => Link.all.forEach((link) => l
 /** An element that shows what the server has, and keeps showing it. */
 class Live extends HTMLElement {
   static observedAttributes = ['session', 'src', 'token'];
+
+  /** Time for which is told what was done. */
+  static told = 20_000;
 
   constructor() {
     super();

@@ -2,8 +2,7 @@
 
 const TABS = { window: 'Window', timeline: 'Timeline', turns: 'Turns', waste: 'Waste' };
 const METHODS = {
-  'prune-session': 'shortening', 'summarize-session': 'summary', 'pin-message': 'pin', rollback: 'return to a checkpoint',
-  restore: 'restored view',
+  'prune-session': 'shortening', 'summarize-session': 'summary', 'pin-message': 'pin', rollback: 'return to a checkpoint', restore: 'return',
 };
 /** Methods that are to make the window smaller. */
 const FOLDS = ['prune-session', 'summarize-session'];
@@ -65,28 +64,33 @@ async function propose(element, plan) {
   }
 }
 
-/** Tells what was done in a live region, with a button that undoes it. */
+/** Tells for a while what was done in a live region, with a button that undoes it. */
 function announce(element, text, undo) {
-  const old = element.shadowRoot.querySelector('.told');
-  old?.remove();
+  element.shadowRoot.querySelector('.told')?.remove();
   const region = h('div', { class: 'told', role: 'status' });
   element.shadowRoot.append(region);
   put(region, h('span', null, text), undo && h('button', { onclick: () => propose(element, undo()) }, 'Undo…'),
     h('button', { 'aria-label': 'Dismiss', onclick: () => region.remove() }, '×'));
+  // Whoever is about to press a button has time.
+  const { told } = element.constructor;
+  const end = () => (region.matches(':hover, :focus-within') ? setTimeout(end, told) : region.remove());
+  setTimeout(end, told);
 }
 
-/** Returns what a change from a message on costs the provider's prompt cache. */
-function cacheCost(log, ids) {
-  const first = Math.min(...ids.map(place));
-  const after = sum(log.filter((it) => place(it.id) >= first && it.in_view !== false), (it) => it.tokens);
-  return Number.isFinite(first) ? `The prompt cache ends before msg-${first}: about ${number(after)} tokens are read anew once.` : '';
+/** Returns what it costs the provider's prompt cache that messages go out of the window, or come into it. */
+function cacheCost({ parts, log }, gone, come = []) {
+  const first = Math.min(...[...gone, ...come].map(place));
+  if (!parts || !Number.isFinite(first)) return '';
+  const stay = parts.filter((it) => it.tokens && !it.ids.some((id) => gone.includes(id)));
+  const sent = new Set(stay.flatMap((it) => it.ids));
+  const after = sum(stay.filter((it) => it.ids.some((id) => place(id) >= first)), (it) => it.tokens)
+    + sum(come.filter((id) => !sent.has(id)), (id) => log[place(id) - 1]?.tokens);
+  return `The prompt cache ends before msg-${first}: about ${number(after)} tokens are read anew once.`;
 }
 
 const fewer = (before, after) => `${number(before)} → ${number(after)} tokens, ${after > before ? `${number(after - before)} MORE` : `${number(before - after)} fewer`}.`;
 
-const KEPT = 'The log keeps every message; undo brings them back.';
-
-/** The plan of a shortening: the least important messages leave the view, or a summary takes their place. */
+/** The plan of a shortening: the least important messages are left out, or a summary takes their place. */
 function shortening(element, only) {
   const state = { method: only ?? 'summarize-session', keep_messages: 10, share: 50 };
   const set = (key, value, again) => {
@@ -110,67 +114,53 @@ function shortening(element, only) {
     async look() {
       state.tokens = (await element.call('session-stats', element.about)).tokens;
       const dry = await element.call(state.method, { ...params(), dry_run: true });
-      const log = element.log ?? [];
-      if (dry.stats.summarized_items !== undefined) {
-        const visible = log.filter((it) => it.in_view !== false && it.role !== 'system').slice(0, 1).map((it) => it.id);
-        return { version: dry.version, lines: [`${many(dry.stats.summarized_items, 'message')} become a summary; ${number(dry.stats.kept_items)} stay.`,
-          fewer(dry.tokens_before, dry.tokens_after), cacheCost(log, visible)] };
-      }
-      return { version: dry.version, lines: [`${many(dry.stats.items_removed, 'message')} leave the view; ${number(dry.stats.items_kept)} stay.`,
-        fewer(dry.stats.original, dry.stats.final), cacheCost(log, dry.removed ?? []), KEPT] };
+      const { stats, version } = dry;
+      const first = element.parts?.find((it) => it.section === 'messages' && it.role !== 'system');
+      return { version, lines: [`${became(stats)}; ${number(stats.kept_items ?? stats.items_kept)} stay.`, fewer(dry.tokens_before ?? stats.original, dry.tokens_after ?? stats.final),
+        stats.summarized_items && 'Where there is room, a window still sends what the work needs of them.',
+        cacheCost(element, dry.removed ?? [], dry.removed ? [] : first?.ids), 'The log keeps every message; undo brings them back.'] };
     },
     run: (envelope) => element.call(state.method, { ...params(), ...envelope }),
-    done: ({ stats, tokens_before: before, tokens_after: after }) => `Shortened: ${fewer(before ?? stats.original, after ?? stats.final)}`,
+    done: ({ stats }) => `Shortened: ${became(stats)}.`,
   };
 }
 
-/** The plan of an undo, or of a redo. */
-function undoing(element, method = 'undo') {
+const became = (stats) => (stats.summarized_items ? `${many(stats.summarized_items, 'message')} in a summary` : `${many(stats.items_removed, 'message')} left out`);
+
+const moved = ({ returned, left }) => `${many(returned?.length ?? 0, 'message')} back${list(returned)}; ${number(left?.length ?? 0)} left out${list(left)}.`;
+
+/** The plan of an undo, of a redo, or of a return to what there was before a step. */
+function undoing(element, method = 'undo', before) {
+  const [title, confirm] = { undo: ['Undo the last step', 'Undo'], redo: ['Redo the step', 'Redo'], restore: [`Return to before step ${before}`, 'Return'] }[method];
+  const call = (more) => element.call(method, { ...element.named, ...(before && { operation: before - 1 }), ...more });
   return {
-    title: method === 'undo' ? 'Undo the last step' : 'Redo the step', confirm: method === 'undo' ? 'Undo' : 'Redo',
+    title, confirm, undo: before && (() => undoing(element)),
     async look() {
-      const dry = await element.call(method, { ...element.named, dry_run: true });
-      return { lines: [`The last step is a ${step(dry.undone ?? dry.redone)}.`,
-        `${many(dry.returned?.length ?? 0, 'message')} come back into view${list(dry.returned)}; ${number(dry.left?.length ?? 0)} leave it${list(dry.left)}.`,
-        cacheCost(element.log ?? [], [...(dry.returned ?? []), ...(dry.left ?? [])])] };
+      const dry = await call({ dry_run: true });
+      return { lines: [before ? 'Messages that came since stay.' : `The step is a ${step(dry.undone ?? dry.redone)}.`, moved(dry), cacheCost(element, dry.left ?? [], dry.returned ?? [])] };
     },
-    run: (envelope) => element.call(method, { ...element.named, ...envelope }),
-    done: (result) => `${result.undone ? 'Undone' : 'Redone'}: ${step(result.undone ?? result.redone)}. ${many(result.count, 'message')} in view.`,
-    undo: () => undoing(element, method === 'undo' ? 'redo' : 'undo'),
+    run: call,
+    done: (result) => `${title}: ${moved(result)}`,
   };
 }
 
 /** Names the first ids of a list. */
 const list = (ids) => (ids?.length ? ` (${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', …' : ''})` : '');
 
-/** The plan of a pin: what is pinned is in view, and never left out. */
+/** The plan of a pin: what is pinned is never left out. */
 function pinning(element, item, what) {
   const pinned = what !== 'unpin';
-  const names = { pin: 'Pin', unpin: 'Unpin', restore: 'Restore' };
   return {
-    title: `${names[what]} ${item.what}`, confirm: names[what],
+    title: `${PINS[what]} ${item.what}`, confirm: PINS[what],
     async look() {
       return { lines: [
         what === 'restore' ? `It comes back whole with ${number(item.before)} tokens, and is pinned so that it stays.`
           : pinned ? `It keeps its ${number(item.before)} tokens in every window.` : 'It may be left out again when room is needed.',
-        item.fate === 'kept' ? 'The window and the prompt cache stay as they are.' : cacheCost(element.log ?? [], item.ids)] };
+        item.fate === 'kept' ? 'The window and the prompt cache stay as they are.' : cacheCost(element, [], item.ids)] };
     },
     run: (envelope) => element.call('pin-message', { ...element.about, ids: item.ids, pinned, ...envelope }),
-    done: () => `${names[what]}: done.`,
+    done: () => `${PINS[what]}: done.`,
     undo: () => pinning(element, { ...item, fate: 'kept' }, pinned ? 'unpin' : 'pin'),
-  };
-}
-
-/** The plan of a return to the view before a step. */
-function returning(element, revision) {
-  return {
-    title: `Restore the view before step ${revision}`, confirm: 'Restore', undo: () => undoing(element),
-    async look() {
-      const dry = await element.call('restore', { ...element.named, operation: revision - 1, dry_run: true });
-      return { lines: [`${many(dry.returned?.length ?? 0, 'message')} come back into view; ${number(dry.left?.length ?? 0)} leave it.`, 'Messages that came since stay.'] };
-    },
-    run: (envelope) => element.call('restore', { ...element.named, operation: revision - 1, ...envelope }),
-    done: (result) => `Restored. ${many(result.count, 'message')} in view.`,
   };
 }
 
@@ -183,7 +173,7 @@ class Session extends Live {
     this.panel = h('div', { class: 'panel', id: 'panel', role: 'tabpanel', tabindex: 0 });
     this.window = h('contexture-window');
     this.window.addEventListener('contexture-window', () => {
-      this.log = this.window.log;
+      Object.assign(this, { log: this.window.log, parts: this.window.parts });
       if (this.tab === 'waste') this.show();
       this.showHead();
     });
@@ -213,7 +203,7 @@ class Session extends Live {
     const next = Object.fromEntries((following ?? []).map((it) => [it.next, it]));
     const undo = next.undo && await this.call('undo', { ...named, dry_run: true }).catch(() => undefined);
     Object.assign(this, { stats, named, usage, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
-      waiting: (waiting ?? []).filter((it) => !this.session || it.session_id === this.session || it.session === this.session) });
+      waiting: (waiting ?? []).filter((it) => [undefined, it.session_id, it.session].includes(this.session)) });
     this.showHead();
     this.show();
   }
@@ -227,34 +217,50 @@ class Session extends Live {
     return (this.usage?.windows ?? []).filter((it) => it.input !== undefined);
   }
 
+  /** Returns the requests since the last question as one. */
+  get lastTurn() {
+    const turn = this.log?.slice(this.log.findLastIndex((it) => it.role === 'user')) ?? [];
+    const answers = turn.filter((it) => it.role === 'assistant').length;
+    // Times have whole seconds, in which a turn may begin after another one.
+    const requests = this.asked.filter((it) => it.at >= turn[0]?.timestamp).slice(-answers);
+    return answers && requests.length ? { ...requests[0], ...total(requests) } : undefined;
+  }
+
+  /** Returns what a model would be sent now, as the window says it. */
+  get sent() {
+    const { built, of, size } = this.window;
+    return of === this.session && built?.report && `${number(built.report.messages.sent)} of ${many(this.stats.log, 'message')} with ${size}`;
+  }
+
   showHead() {
-    const { stats, next, row } = this;
+    const { stats, next, row, undo } = this;
     const wasted = this.mostWasted();
     if (!stats) return put(this.head, h('h2', null, 'No session'), h('p', null, 'It appears once one begins.'));
-    const last = this.asked.at(-1);
+    const last = this.lastTurn;
+    const left = undo?.returned ?? [];
     const buttons = this.mayChange && [
-      h('button', { 'data-key': 'shorten', class: 'main', onclick: () => propose(this, shortening(this)) }, 'Shorten…'),
-      h('button', { 'data-key': 'note', onclick: () => this.note() }, 'Add a note…'),
-      next?.undo && h('button', { 'data-key': 'undo', onclick: () => propose(this, undoing(this)) }, `Undo: ${step(next.undo.method)}…`),
-      next?.redo && h('button', { 'data-key': 'redo', onclick: () => propose(this, undoing(this, 'redo')) }, `Redo: ${step(next.redo.method)}…`),
+      button('shorten', 'Shorten…', () => propose(this, shortening(this)), { class: 'main' }),
+      button('note', 'Add a note…', () => this.note()),
+      ['undo', 'redo'].map((way) => next?.[way] && button(way, `${way === 'undo' ? 'Undo' : 'Redo'}: ${step(next[way].method)}…`, () => propose(this, undoing(this, way)))),
     ];
     put(this.head,
       h('h2', null, stats.session),
       h('p', { class: 'quiet' }, [row?.agent, row?.project, row?.branch, stats.model_known && stats.model, STATES[row?.state]].filter(Boolean).join(' · ')),
       this.waiting.map((it) => h('div', { class: 'banner', role: 'alert' },
         h('p', null, h('b', null, `${row?.agent ?? 'The agent'} waits for leave: `), it.text, it.outside ? ` (reaches ${it.outside})` : ''),
-        this.mayChange && h('p', null, ['once', 'refuse'].map((decision) => h('button', { 'data-key': `${decision} ${it.approval}`,
-          onclick: () => this.call('approve', { approval: it.approval, decision }).catch((error) => announce(this, error.message)) },
-        decision === 'once' ? 'Allow once' : 'Refuse'))))),
+        this.mayChange && h('p', null, ['once', 'refuse'].map((decision) => button(`${decision} ${it.approval}`, decision === 'once' ? 'Allow once' : 'Refuse',
+          () => this.call('approve', { approval: it.approval, decision }).catch((error) => announce(this, error.message))))))),
       h('dl', { class: 'facts' },
-        fact('Size', `${number(stats.items)} in view of ${many(stats.log, 'message')}, ${many(stats.turns, 'turn')}, ${number(stats.tokens)} tokens (${percent(stats.tokens, stats.limit)} of the model's limit)`),
-        this.undo && fact('Last step', `${step(this.undo.undone)}: ${many(this.undo.returned?.length ?? 0, 'message')} left out${list(this.undo.returned)}${this.log ? `, ${number(sum(this.undo.returned ?? [], (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
-        stats.turns > 0 && fact('Last turn', !last ? 'no tokens were reported' : `${last.input === null ? 'not reported' : `${number(last.input)} tokens in (${percent(last.cached ?? 0, last.input) || '0 %'} cached), ${number(last.output)} out`}${last.cost ? `, ${money(last)}` : last.provider ? ', no price configured' : ', no cost recorded'}`),
+        fact('Sent now', this.sent),
+        fact('In all', `${many(stats.turns, 'turn')}${row ? `, ${number(row.tokens)} tokens (${percent(row.tokens, stats.limit)} of the model's limit)` : ''}`),
+        undo && fact('Last step', `${step(undo.undone)}: ${many(left.length, 'message')} ${undo.undone === FOLDS[1] ? 'in the summary' : 'left out'}${list(left)}${this.log ? `, ${number(sum(left, (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
+        stats.turns > 0 && fact('Last turn', !last ? 'no tokens were reported' : [priced(last) ? `cost ${money(last)}` : last.model ? `no price is configured for ${last.model}` : 'no cost was reported',
+          last.input ? `; ${number(last.input)} tokens in (${percent(last.cached, last.input)} cached), ${number(last.output)} out` : '']),
         wasted && fact('Most wasted', wasted)),
       h('p', { class: 'buttons' }, buttons));
-    put(this.tabs, Object.entries(TABS).map(([key, name]) => h('button', {
-      role: 'tab', id: `tab-${key}`, 'data-key': key, 'aria-selected': String(this.tab === key), 'aria-controls': 'panel', tabindex: this.tab === key ? 0 : -1, onclick: () => this.choose(key),
-    }, name)));
+    put(this.tabs, Object.entries(TABS).map(([key, name]) => button(key, name, () => this.choose(key), {
+      role: 'tab', id: `tab-${key}`, 'aria-selected': String(this.tab === key), 'aria-controls': 'panel', tabindex: this.tab === key ? 0 : -1,
+    })));
     this.panel.setAttribute('aria-labelledby', `tab-${this.tab}`);
   }
 
@@ -301,7 +307,7 @@ class Session extends Live {
       h('h3', null, 'Windows'), chart(windows, steps), h('h3', null, 'Steps'),
       steps.length ? h('ol', { class: 'steps' }, steps.map((it) => h('li', null,
         h('span', { class: 'when quiet' }, it.at ? clock(it.at) : ''), h('b', null, it.name), h('span', { class: 'quiet' }, ` ${it.more}`),
-        it.revision && this.mayChange && h('button', { 'data-key': `back ${it.revision}`, onclick: () => propose(this, returning(this, it.revision)) }, 'Restore the view before…'))))
+        it.revision && this.mayChange && button(`back ${it.revision}`, 'Return to before…', () => propose(this, undoing(this, 'restore', it.revision))))))
         : h('p', null, 'None yet.'),
     ];
   }
@@ -310,11 +316,10 @@ class Session extends Live {
   turnTable() {
     const asked = [...this.asked].reverse();
     if (!asked.length) return h('p', null, 'No model was asked through Contexture, and no agent recorded its tokens.');
-    const priced = asked.some((it) => it.cost);
+    const isPriced = asked.some(priced);
     const groups = Map.groupBy(asked, (it) => [it.provider, it.model].filter(Boolean).join(': ') || this.row?.agent || 'agent');
-    const cells = (it) => [number(it.input), percent(it.cached, it.input) || '0 %', number(it.output), priced && (it.cost ? money(it) : '–')];
-    const heads = ['Input', 'Cached', 'Output', priced && 'Cost'];
-    const total = (of) => Object.fromEntries(['input', 'cached', 'output', 'cost'].map((key) => [key, sum(of, (it) => it[key])]));
+    const cells = (it) => [number(it.input), percent(it.cached, it.input) || '0 %', number(it.output), isPriced && (priced(it) ? money(it) : '–')];
+    const heads = ['Input', 'Cached', 'Output', isPriced && 'Cost'];
     return [
       h('h3', null, 'By model'),
       table(['Model', 'Turns', ...heads], [...groups].map(([name, of]) => [name, number(of.length), ...cells({ ...of[0], ...total(of) })])),
@@ -323,18 +328,23 @@ class Session extends Live {
     ];
   }
 
+  get sentIds() {
+    return new Set((this.parts ?? []).filter((it) => it.tokens).flatMap((it) => it.ids));
+  }
+
   /** Returns for each tool its calls, its tokens, and those of results that a later equal call repeated. */
   tools() {
     const tools = new Map();
     const latest = new Map();
+    const sent = this.sentIds;
     for (const message of [...(this.log ?? [])].reverse()) {
       const call = message.answers;
       if (!call) continue;
-      const tool = tools.get(call.name) ?? { name: call.name, calls: 0, tokens: 0, inView: 0, again: 0, repeats: [] };
+      const tool = tools.get(call.name) ?? { name: call.name, calls: 0, tokens: 0, sent: 0, again: 0, repeats: [] };
       tools.set(call.name, tool);
       tool.calls += 1;
       tool.tokens += message.tokens;
-      if (message.in_view !== false) tool.inView += message.tokens;
+      if (sent.has(message.id)) tool.sent += message.tokens;
       if (!call.same) continue;
       if (latest.has(call.same)) {
         tool.again += message.tokens;
@@ -355,21 +365,19 @@ class Session extends Live {
     const repeats = tools.flatMap((it) => it.repeats).filter((it) => it.tokens >= SMALL).sort((a, b) => b.tokens - a.tokens);
     return [
       h('h3', null, 'Tools'),
-      table(['Tool', 'Calls', 'Tokens of results', 'In view', 'Asked for again'],
-        tools.map((it) => [it.name, number(it.calls), number(it.tokens), number(it.inView), number(it.again)])),
+      table(['Tool', 'Calls', 'Tokens of results', 'Sent now', 'Asked for again'],
+        tools.map((it) => [it.name, number(it.calls), number(it.tokens), number(it.sent), number(it.again)])),
       h('h3', null, 'The same again'),
-      repeats.length ? h('ul', null, repeats.slice(0, 50).map((it) => h('li', null, `${it.id}: ${it.answers.name} ${it.answers.hint}, ${number(it.tokens)} tokens; asked for again in ${it.later}`)))
-        : h('p', null, 'None.'),
+      results(repeats, (it) => `asked for again in ${it.later}`),
       h('h3', null, 'Results that nobody used'),
-      this.unused ? [this.unused.length ? h('ul', null, this.unused.slice(0, 50).map((it) => h('li', null, `${it.id}: ${it.answers.name} ${it.answers.hint}, ${number(it.tokens)} tokens; none of its names came up later`)))
-        : h('p', null, 'None.')]
-        : h('button', { 'data-key': 'look', onclick: () => this.lookForUses() }, 'Look through the messages in view'),
+      this.unused ? results(this.unused, () => 'none of its names came up later')
+        : button('look', 'Look through what is sent', () => this.lookForUses()),
     ];
   }
 
   /** Finds the results none of whose new names stands in a later answer or call. */
   async lookForUses() {
-    const ids = (this.log ?? []).filter((it) => it.in_view !== false).slice(-LOOKED).map((it) => it.id);
+    const ids = [...this.sentIds].slice(-LOOKED);
     const messages = await this.call('get-messages', { ...this.about, view: 'log', ids });
     const names = (text) => new Set(text.match(/[\p{L}_][\p{L}\p{N}_]*(?:[.\/:-][\p{L}\p{N}_]+)+|\p{L}+_\w+|\p{Ll}+\p{Lu}\w+/gu) ?? []);
     const said = messages.map((it) => (it.role === 'assistant' ? `${it.content} ${(it.tool_calls ?? []).map((call) => call.arguments).join(' ')}` : ''));
@@ -395,7 +403,16 @@ function table(heads, rows) {
     h('tbody', null, rows.map((row) => line(row, (it, index) => (index ? h('td', null, it) : h('th', { scope: 'row' }, it))))));
 }
 
-const fact = (name, value) => [h('dt', null, name), h('dd', null, value)];
+/** Returns a list of results, and why each is named. */
+const results = (found, why) => (found.length ? h('ul', null, found.slice(0, 50).map((it) =>
+  h('li', null, `${it.id}: ${it.answers.name} ${it.answers.hint}, ${number(it.tokens)} tokens; ${why(it)}`))) : h('p', null, 'None.'));
+
+const fact = (name, value) => value && [h('dt', null, name), h('dd', null, value)];
+
+const priced = (it) => Number.isFinite(it.cost);
+/** Returns the tokens and the cost of requests; the cost only if that of each is known. */
+const total = (of) => ({ ...Object.fromEntries(['input', 'cached', 'output'].map((key) => [key, sum(of, (it) => it[key])])),
+  cost: of.every(priced) ? sum(of, (it) => it.cost) : undefined });
 
 /** Returns a chart of the windows' sizes, with a line for each step. */
 function chart(windows, steps) {

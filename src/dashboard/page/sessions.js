@@ -74,7 +74,7 @@ class Sessions extends Live {
       tokens: row.tokens, messages: row.messages, words: row.last_words ?? '',
       leave: this.waiting?.get(row.id)?.text,
     };
-    item.text = [item.title, row.session, item.agent, row.project, item.branch, item.words, item.state].join(' ').toLowerCase();
+    item.text = [item.title, item.agent, row.project, item.branch, item.words, item.state].join(' ').toLowerCase();
     return item;
   }
 
@@ -109,4 +109,4 @@ function open(element, id) {
 }
 
 /** Returns a cost: what an agent told, or one at list prices, since the server knows no contract. */
-const money = ({ cost, provider }) => `${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} ${provider ? 'at list price' : 'as the agent told'}`;
+const money = ({ cost, model }) => `${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} ${model ? 'at list price' : 'as the agent told'}`;

@@ -71,7 +71,7 @@ class ContextManagerWidget extends Status {
       stats?.needs_pruning && [
         h('p', { class: 'banner', role: 'status' },
           `Context exceeds ${NEARLY_FULL}% capacity: pruning recommended`),
-        this.mayChange && h('button', { 'data-key': 'prune', onclick: () => this.prune() }, 'Prune Context Now'),
+        this.mayChange && button('prune', 'Prune Context Now', () => this.prune()),
       ],
       h('p', { class: 'quiet' },
         'Older turns are summarized when they no longer fit. Each step can be undone.'));

@@ -56,12 +56,16 @@ function withTurns(list) {
   return list;
 }
 
+const PINS = { pin: 'Pin', unpin: 'Unpin', restore: 'Restore' };
+/** Returns what can be done with a part that has messages. */
+const pinOf = (item) => item.ids?.length && (item.fate !== 'kept' ? 'restore' : item.pinned ? 'unpin' : 'pin');
+
 const toolOf = (message) => message?.answers?.name ?? message?.calls?.[0]?.name;
 
 class ContextWindow extends Live {
   constructor() {
     super();
-    Object.assign(this, { group: 'section', open: new Set(['messages', 'context-items', 'out']), texts: new Map() });
+    Object.assign(this, { group: 'section', toggled: new Set(), texts: new Map(), parts: [] });
     this.bar = h('div', { class: 'window' });
     this.rows = new Rows({
       role: 'treegrid', itemRole: 'row', label: 'Parts of the window', height: 34,
@@ -91,20 +95,19 @@ class ContextWindow extends Live {
       this.managers = row?.managers ?? (row && [row.manager]);
       whose = { agent: row?.agent ?? 'This conversation', begun: rows.filter((it) => it.part_of === this.session) };
     }
-    const [built, log, items, usage] = await Promise.all([
+    const [built, log, items] = await Promise.all([
       this.call('build-window', { ...about, brief: true, explain: true }).catch((error) => {
         if (error.kind === 'budget-too-small') return { trouble: error.message };
         return none(error);
       }),
       outlines(this, isNew ? [] : this.log).catch(none),
       this.managers && this.call('list-items', { managers: this.managers, brief: true }),
-      this.call('usage-log', { ...about, limit: LATEST }).catch(none),
     ]);
     if (this.of !== this.session) this.texts.clear();
-    Object.assign(this, { built, log: log ?? [], of: this.session, ...whose });
-    // How far into the window the provider's cache went at the last turn, in the tokens of this page.
-    const asked = usage?.windows?.findLast((it) => it.input && Number.isFinite(it.cached));
-    this.cached = asked && (asked.total * asked.cached) / asked.input;
+    Object.assign(this, { built, stats, log: log ?? [], of: this.session, ...whose });
+    // A prompt cache has at most what the last window that was sent has at its beginning, too.
+    this.cached = built?.report?.stable?.tokens;
+    this.parts = built?.report ? this.leaves() : [];
     this.items = new Map((items ?? []).map((it) => [it.id, it]));
     this.show();
     this.dispatchEvent(new CustomEvent('contexture-window', { detail: this }));
@@ -125,9 +128,10 @@ class ContextWindow extends Live {
       title: `${SECTIONS[it.section]}: ${number(it.after)} tokens`,
     });
     const full = (100 * tokens) / most;
+    this.size = `${number(tokens)} of ${number(most)} tokens (${percent(tokens, most)})`;
     put(this.bar,
-      h('p', null, h('b', null, `${number(tokens)} of ${number(most)} tokens`), ` (${percent(tokens, most)})`,
-        report.exact ? '' : ', estimated', built.model_known ? '' : ', limit assumed since the model is unknown',
+      h('p', null, h('b', null, this.size),
+        report.exact ? '' : ', estimated', `; a window has at most ${number(most)} of the model's ${number(this.stats?.limit)}${built.model_known ? '' : ', which are assumed since the model is unknown'}`,
         full >= NEARLY_FULL && h('span', { class: 'tag warning' }, full > 100 ? 'too full' : 'nearly full')),
       h('div', { class: `bar ${full >= NEARLY_FULL ? 'full' : ''}`, role: 'img', 'aria-label':
         `The window is ${percent(tokens, most)} full. ${sections.map((it) => `${SECTIONS[it.section]} ${number(it.after)}`).join(', ')}` },
@@ -136,10 +140,10 @@ class ContextWindow extends Live {
         h('span', null, h('span', { class: `key s-${it.section}`, 'aria-hidden': 'true' }),
           `${SECTIONS[it.section]} ${percent(it.after, tokens)} `))));
     put(this.choice, Object.entries(GROUPS).map(([key, name]) =>
-      h('button', { 'data-key': key, 'aria-pressed': String(this.group === key), onclick: () => {
+      button(key, key === 'out' ? `${name} (${number(this.leftOut().length)})` : name, () => {
         this.group = key;
         this.show();
-      } }, key === 'out' ? `${name} (${number(this.leftOut().length)})` : name)));
+      }, { 'aria-pressed': String(this.group === key) })));
     this.rows.set(this.flat(this.roots()));
   }
 
@@ -164,24 +168,24 @@ class ContextWindow extends Live {
 
   /** Returns what a model would not see whole: left out of the window, or taken out of view. */
   leftOut() {
-    const parts = this.leaves().filter((it) => it.fate !== 'kept' && it.before > it.tokens);
-    const offered = new Set(this.leaves().flatMap((it) => it.ids));
+    const parts = this.parts.filter((it) => it.fate !== 'kept' && it.before > it.tokens);
+    const offered = new Set(this.parts.flatMap((it) => it.ids));
     const hidden = this.log.filter((it) => it.in_view === false && !offered.has(it.id)).map((it) => ({
-      key: `part ${it.id} hidden`, section: 'messages', what: it.id, ids: [it.id], fate: 'dropped', tokens: 0, before: it.tokens, role: it.role,
-      reason: 'out of view since a shortening, a summary or a return', turn: it.turn, calls: it.calls ?? [],
+      key: `part ${it.id} hidden`, what: it.id, ids: [it.id], fate: 'dropped', tokens: 0, before: it.tokens, role: it.role,
+      reason: 'taken out by a shortening, a summary or a return', calls: it.calls,
     }));
     return [...hidden, ...parts];
   }
 
   roots() {
-    const leaves = this.leaves();
-    if (this.group === 'out') return this.leftOut().map((it) => ({ ...it, canRestore: it.ids.length > 0 }));
+    const leaves = this.parts;
+    if (this.group === 'out') return this.groups(this.leftOut(), (it) => it.reason, 'out', (name) => name).map((it) => ({ ...it, isOpen: true }));
     if (this.group === 'section') {
       return this.built.report.sections.map(({ section, before, after }) => {
         const inside = leaves.filter((it) => it.section === section);
         const children = section === 'messages' ? this.turns(inside, 'turn')
           : section === 'context-items' ? this.itemLeaves() : inside;
-        return { key: section, name: SECTIONS[section], tokens: after, before, children, section };
+        return { key: section, name: SECTIONS[section], tokens: after, before, children, isOpen: /^(messages|context-items)$/.test(section) };
       });
     }
     const inside = leaves.filter((it) => it.section === 'messages');
@@ -201,10 +205,11 @@ class ContextWindow extends Live {
 
   groups(leaves, by, prefix, name) {
     const groups = Map.groupBy(leaves, by);
-    return [...groups].map(([value, children]) => ({
-      key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens: sum(children, (it) => it.tokens),
-      reason: this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), sum(children, (it) => it.tokens)) || '0 %'} cached` : '', before: sum(children, (it) => it.before),
-    }));
+    return [...groups].map(([value, children]) => {
+      const tokens = sum(children, (it) => it.tokens);
+      const reason = tokens && this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), tokens)} cached` : '';
+      return { key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens, reason, before: sum(children, (it) => it.before) };
+    });
   }
 
   itemLeaves() {
@@ -224,7 +229,7 @@ class ContextWindow extends Live {
       const { children, ...item } = node;
       item.text = this.texts.get(item.ids?.[0] ?? item.first);
       if (!children?.length) return [{ ...item, level }];
-      const isOpen = this.open.has(node.key);
+      const isOpen = this.toggled.has(node.key) !== Boolean(node.isOpen);
       return [{ ...item, level, isOpen, count: children.length }, ...(isOpen ? this.flat(children, level + 1) : [])];
     });
   }
@@ -234,8 +239,7 @@ class ContextWindow extends Live {
     const isLocked = item.fate === 'kept' && LOCKS.test(item.reason ?? '');
     const label = item.name ?? `${item.what}${item.role ? ` ${item.role}` : ''}${item.calls?.length ? ` → ${item.calls.map((it) => it.name).join(', ')}` : ''}`;
     const hint = item.text || item.calls?.[0]?.hint;
-    const action = this.mayChange && item.ids?.length
-      && (item.canRestore ? ['restore', 'Restore'] : item.pinned ? ['unpin', 'Unpin'] : item.fate === 'kept' ? ['pin', 'Pin'] : ['restore', 'Restore']);
+    const action = this.mayChange && pinOf(item);
     return [
       h('span', { role: 'gridcell', class: 'name', style: { paddingLeft: `${0.6 + 1.1 * (item.level - 1)}rem` } },
         h('span', { class: 'twist', 'aria-hidden': 'true' }, item.isOpen === undefined ? '' : item.isOpen ? '▾' : '▸'),
@@ -246,34 +250,26 @@ class ContextWindow extends Live {
       h('span', { role: 'gridcell', class: 'figure' },
         before !== tokens ? h('span', { class: 'quiet' }, `${number(before)} → `) : '', number(tokens)),
       h('span', { role: 'gridcell', class: 'figure share' }, item.other ? '' : percent(tokens, this.built.tokens)),
-      h('span', { role: 'gridcell', class: 'do' }, action && h('button', {
-        'data-key': `do ${item.key}`, tabindex: -1, 'aria-label': `${action[1]} ${item.what}`, onclick: () => this.act(item, action[0]),
-      }, action[1])),
+      h('span', { role: 'gridcell', class: 'do' }, action && button(`do ${item.key}`, PINS[action], () => propose(this, pinning(this, item, action)),
+        { tabindex: -1, 'aria-label': `${PINS[action]} ${item.what}` })),
     ];
   }
 
-  act(item, what) {
-    propose(this, pinning(this, item, what));
-  }
-
   press(item, key) {
-    if (key === 'ArrowRight' && item.isOpen === false) return this.toggle(item);
-    if (key === 'ArrowLeft' && item.isOpen) return this.toggle(item);
+    if (item.isOpen === { ArrowRight: false, ArrowLeft: true }[key] && item.isOpen !== undefined) return this.toggle(item);
     if (key === 'ArrowLeft') {
       const { items, active } = this.rows;
       const parent = items.slice(0, active).findLastIndex((it) => it.level < item.level);
       if (parent >= 0) this.rows.go(parent);
       return true;
     }
-    if (key === 'p' && item.ids?.length && this.mayChange) {
-      this.act(item, item.pinned ? 'unpin' : item.fate === 'kept' ? 'pin' : 'restore');
-      return true;
-    }
-    return false;
+    if (key !== 'p' || !this.mayChange || !pinOf(item)) return false;
+    propose(this, pinning(this, item, pinOf(item)));
+    return true;
   }
 
   toggle(item) {
-    if (!this.open.delete(item.key)) this.open.add(item.key);
+    if (!this.toggled.delete(item.key)) this.toggled.add(item.key);
     this.show();
     return true;
   }

@@ -3,6 +3,7 @@
 mod file;
 mod known;
 mod source;
+mod spent;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

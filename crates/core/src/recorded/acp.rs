@@ -227,18 +227,20 @@ impl Turn {
         let cost = so_far.map(|so_far| {
             let so_far = (so_far.clamp(0.0, FRACTIONS) * FRACTIONS) as u64;
             // An agent that was started again may count from the beginning.
-            let before = std::mem::replace(&mut into.mark.cost, so_far);
+            let before = std::mem::replace(&mut into.mark.spent, so_far);
             so_far.checked_sub(before).unwrap_or(so_far) as f64 / FRACTIONS
         });
-        into.usages.push(Usage {
+        let usage = Usage {
             time,
+            model: None,
             used,
             room,
             input: sum([usage.input_tokens, usage.cached_read_tokens, usage.cached_write_tokens]),
             output: sum([usage.output_tokens, usage.thought_tokens, None]),
             cached: usage.cached_read_tokens,
             cost,
-        });
+        };
+        into.spend(usage, false);
     }
 }
 
@@ -262,6 +264,6 @@ impl Begun {
 }
 
 /// Returns the sum of the numbers that were reported; `None` if none was.
-fn sum(numbers: [Option<u64>; 3]) -> Option<u64> {
+pub(super) fn sum(numbers: [Option<u64>; 3]) -> Option<u64> {
     numbers.into_iter().flatten().reduce(u64::saturating_add)
 }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::Usage;
+use super::acp::sum;
 use super::gathered::Gathered;
 use super::json::{Block, arguments, content, join};
 use super::report::{NO_PART, NOTICE, REASONING, UNKNOWN, WENT_BACK, clipped};
@@ -47,6 +49,17 @@ struct Message<'a> {
     model: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+/// Tokens of a request, as the model's server counted them.
+#[derive(Deserialize)]
+struct Tokens {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -208,6 +221,10 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
         into.end_calls(time);
         into.mark.last_answer = id;
     }
+    if let Some(Ok(tokens)) = message.usage.map(|usage| serde_json::from_str(usage.get())) {
+        let model = into.mark.about.model.clone();
+        into.spend(Usage { time, model, ..usage(&tokens) }, goes_on);
+    }
     if message.content.is_none() {
         into.leave_out("assistant", "the record has no content");
     }
@@ -231,6 +248,24 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
     }
     into.agent(&said, calls, time, goes_on);
     Ok(())
+}
+
+/// Returns what a request took. The window has the answer afterwards, too.
+fn usage(tokens: &Tokens) -> Usage {
+    let Tokens {
+        input_tokens,
+        cache_creation_input_tokens,
+        cache_read_input_tokens,
+        output_tokens,
+    } = *tokens;
+    let input = sum([input_tokens, cache_creation_input_tokens, cache_read_input_tokens]);
+    Usage {
+        used: sum([input, output_tokens, None]).unwrap_or(0),
+        input,
+        output: output_tokens,
+        cached: cache_read_input_tokens,
+        ..Usage::default()
+    }
 }
 
 /// Appends to `text` the text of a block that is neither a call nor a result. Counts a block

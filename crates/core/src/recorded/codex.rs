@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::Usage;
 use super::gathered::Gathered;
 use super::json::{Block, content, join};
 use super::records::{Record as Line, parsed};
@@ -54,6 +55,29 @@ impl Meta {
 #[derive(Deserialize)]
 struct Compacted {
     message: Option<String>,
+}
+
+/// An event that may tell the tokens of a request.
+#[derive(Deserialize)]
+struct Event {
+    info: Option<Counted>,
+}
+
+/// Tokens of all requests so far, and of the last one.
+#[derive(Deserialize)]
+struct Counted {
+    total_token_usage: Tokens,
+    last_token_usage: Tokens,
+    model_context_window: Option<u64>,
+}
+
+/// Tokens, as the model's server counted them; those of a cache are among the input.
+#[derive(Deserialize)]
+struct Tokens {
+    input_tokens: Option<u64>,
+    cached_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    total_tokens: u64,
 }
 
 /// An item of the protocol. Which members an item has depends on its kind.
@@ -118,9 +142,10 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
                 _ => into.leave_out("compacted", "a summary of messages that are recorded in full"),
             }
         }
-        (Some("event_msg"), Some(_)) => {
-            into.leave_out("event_msg", "repeats other records, or is about the agent itself");
-        }
+        (Some("event_msg"), Some(payload)) => match serde_json::from_str(payload.get()) {
+            Ok(Event { info: Some(counted) }) => note_tokens(&counted, time, into),
+            _ => into.leave_out("event_msg", "repeats other records, or is about the agent itself"),
+        },
         (Some(_), None) => return item(text, time, into),
         (Some(kind), Some(_)) => into.leave_out(kind, NO_PART),
         (None, _) if record.items.is_some() => read_value(&[(into.line, text)], into),
@@ -130,6 +155,26 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
         (None, _) => into.leave_out("record", "the record has no type"),
     }
     Ok(())
+}
+
+/// Notes what a request took. Codex tells the same several times; the sum then stays as it was.
+fn note_tokens(counted: &Counted, time: Option<i64>, into: &mut Gathered) {
+    let Counted { total_token_usage: total, last_token_usage: last, .. } = counted;
+    if total.total_tokens <= into.mark.spent {
+        return;
+    }
+    into.mark.spent = total.total_tokens;
+    let usage = Usage {
+        time,
+        model: into.mark.about.model.clone(),
+        used: last.total_tokens,
+        room: counted.model_context_window.unwrap_or(0),
+        input: last.input_tokens,
+        output: last.output_tokens,
+        cached: last.cached_input_tokens,
+        ..Usage::default()
+    };
+    into.spend(usage, false);
 }
 
 /// A rollout of April 2025: one object with the session and its items.

@@ -28,7 +28,7 @@ pub(super) struct Gathered {
     pub(super) line: u64,
     /// Complete messages that have not been returned yet.
     pub(super) ready: VecDeque<RecordedMessage>,
-    /// Usage of the turns that were read, until it is taken.
+    /// Usage of what was read, until it is taken.
     pub(super) usages: Vec<Usage>,
     /// The last message, to which later records may add.
     pub(super) last: Option<RecordedMessage>,
@@ -89,6 +89,16 @@ impl Gathered {
     pub(super) fn note_model(&mut self, named: Option<&str>) {
         if let Some(name) = named.filter(|name| !name.trim().is_empty()) {
             self.mark.about.model = Some(clipped(name));
+        }
+    }
+
+    /// Notes the usage of a turn, or of a request. Several records may tell of the same request,
+    /// `goes_on` then; each tells more than the one before.
+    pub(super) fn spend(&mut self, usage: Usage, goes_on: bool) {
+        match self.usages.last_mut() {
+            Some(last) if goes_on => *last = usage,
+            None if goes_on => {}
+            _ => self.usages.push(usage),
         }
     }
 

@@ -45,9 +45,9 @@ pub struct Mark {
     /// Numbers of messages in the recording when it was last read from its beginning.
     #[serde(default)]
     pub counts: Counts,
-    /// Cost that an agent has reported so far, in billionths of a currency unit.
+    /// Cost that an agent has reported so far, in billionths of a currency unit, or tokens.
     #[serde(default)]
-    pub cost: u64,
+    pub spent: u64,
 }
 
 /// Numbers of messages in a recording.

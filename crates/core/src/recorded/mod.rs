@@ -145,12 +145,14 @@ pub struct RecordedMessage {
     pub timestamp: Option<i64>,
 }
 
-/// Tokens and cost of a turn, as the agent reported them.
+/// Tokens and cost of a turn, or of one request in it, as the agent reported them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
-    /// Time of the turn's end in Unix seconds, if recorded.
+    /// Time of the end in Unix seconds, if recorded.
     pub time: Option<i64>,
-    /// Tokens in the model's window after the turn; 0 if unknown.
+    /// Model that answered, if recorded.
+    pub model: Option<String>,
+    /// Tokens in the model's window afterwards; 0 if unknown.
     pub used: u64,
     /// Size of the window in tokens; 0 if unknown.
     pub room: u64,
@@ -160,7 +162,7 @@ pub struct Usage {
     pub output: Option<u64>,
     /// Input tokens that came from a cache.
     pub cached: Option<u64>,
-    /// Cost of the turn in the agent's currency, if reported.
+    /// Cost in the agent's currency, if reported.
     pub cost: Option<f64>,
 }
 

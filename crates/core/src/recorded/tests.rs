@@ -808,6 +808,7 @@ fn what_the_proxy_records_is_read_with_its_pieces_calls_and_results() {
     let usages = reader.take_usages();
     let first = Usage {
         time: Some(1_770_000_007),
+        model: None,
         used: 900,
         room: 2000,
         input: Some(140),
@@ -817,6 +818,108 @@ fn what_the_proxy_records_is_read_with_its_pieces_calls_and_results() {
     };
     assert_eq!(usages[0], first);
     assert_eq!((usages.len(), usages[1].input, usages[1].cost), (2, None, Some(0.25)));
+}
+
+/// Returns what is told of tokens in a recording that is read at once, and one that is read line by
+/// line.
+fn usages(lines: &[&str]) -> Vec<Usage> {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut reader = Reader::new(Cursor::new(&text), Mark::default());
+    while reader.next().unwrap().is_some() {}
+    let usages = reader.take_usages();
+    let (mut mark, mut parts) = (Mark::default(), Vec::new());
+    for (end, _) in text.match_indices('\n') {
+        let rest = Cursor::new(&text[usize::try_from(mark.offset).unwrap()..=end]);
+        let mut reader = Reader::new(rest, mark);
+        while reader.next().unwrap().is_some() {}
+        reader.pause();
+        parts.extend(reader.take_usages());
+        mark = reader.mark();
+    }
+    assert_eq!(parts.len(), usages.len(), "{parts:?}");
+    // A reading of all lines again tells nothing twice.
+    let mut again = Reader::new(Cursor::new(&text), mark.anew());
+    while again.next().unwrap().is_some() {}
+    assert_eq!(again.take_usages(), []);
+    usages
+}
+
+#[test]
+fn the_tokens_of_each_request_are_told_once() {
+    let model = |name: &str| Some(name.to_owned());
+    let answer = |uuid: &str, id: &str, text: &str, usage: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{uuid}","sessionId":"s","timestamp":"2026-02-01T10:00:09Z",
+            "message":{{"id":"{id}","role":"assistant","model":"m","usage":{usage},
+            "content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+        .replace('\n', "")
+    };
+    let user =
+        r#"{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"hi"}}"#;
+    let early = r#"{"input_tokens":3,"cache_creation_input_tokens":20,"cache_read_input_tokens":77,"output_tokens":1}"#;
+    let late = &early.replace(":1}", ":40}");
+    let told = usages(&[
+        user,
+        &answer("a", "m1", "one", late),
+        &answer("b", "m1", "two", late),
+        &answer("c", "m2", "three", r#"{"input_tokens":-1,"output_tokens":"?"}"#),
+        &answer("d", "m3", "four", r#"{"input_tokens":5}"#),
+    ]);
+    let first = Usage {
+        time: Some(1_769_940_009),
+        model: model("m"),
+        used: 140,
+        input: Some(100),
+        output: Some(40),
+        cached: Some(77),
+        ..Usage::default()
+    };
+    assert_eq!((&told[0], told.len(), told[1].input), (&first, 2, Some(5)));
+    let mut reader = Reader::new(
+        Cursor::new(
+            [user, &answer("a", "m1", "one", early), &answer("b", "m1", "two", late)].join("\n"),
+        ),
+        Mark::default(),
+    );
+    while reader.next().unwrap().is_some() {}
+    assert_eq!(reader.take_usages(), [first], "the last record of a request is right");
+
+    let count = |total: u64, last: u64| {
+        let tokens = |sum: u64| {
+            format!(
+                r#"{{"input_tokens":{},"cached_input_tokens":2,"output_tokens":5,"total_tokens":{sum}}}"#,
+                sum - 5
+            )
+        };
+        format!(
+            r#"{{"type":"event_msg","timestamp":"2026-02-01T10:00:09Z","payload":{{"type":"token_count","info":
+            {{"total_token_usage":{},"last_token_usage":{},"model_context_window":900}}}}}}"#,
+            tokens(total),
+            tokens(last)
+        )
+        .replace('\n', "")
+    };
+    let told = usages(&[
+        r#"{"type":"session_meta","payload":{"id":"x","cwd":"/p"}}"#,
+        r#"{"type":"turn_context","payload":{"model":"m"}}"#,
+        r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}}"#,
+        &count(30, 30),
+        &count(30, 30),
+        r#"{"type":"event_msg","payload":{"type":"token_count","info":null}}"#,
+        &count(80, 50),
+    ]);
+    let second = Usage {
+        time: Some(1_769_940_009),
+        model: model("m"),
+        used: 50,
+        room: 900,
+        input: Some(45),
+        output: Some(5),
+        cached: Some(2),
+        ..Usage::default()
+    };
+    assert_eq!((told.len(), &told[1]), (2, &second));
 }
 
 #[test]

@@ -8,17 +8,16 @@ use serde::Serialize;
 
 use super::known::{self, Shared, Stopped, Worked};
 use super::source::Source;
+use super::spent::rows;
 use crate::engine::{NewMessage, Portion};
 use crate::files::Recording;
 use crate::ids::SessionId;
-use crate::recorded::{
-    self, Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound, Usage,
-};
+use crate::recorded::{self, Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound};
 use crate::rpc::call::Call;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
 use crate::session::message::Role;
-use crate::store::session::{NewSession, Origin, Spent, UsageRow};
+use crate::store::session::{NewSession, Origin};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -28,8 +27,6 @@ use crate::wire::message::WireError;
 const PORTION: usize = 512 << 10;
 /// Size in bytes at which a portion ends even between messages that belong together.
 const LARGEST_PORTION: usize = 8 << 20;
-/// Strategy name of windows that another agent built.
-const OF_AGENT: &str = "agent";
 /// Name of a session whose recording has no title or question that can be a name.
 const NAMELESS: &str = "recorded session";
 
@@ -282,6 +279,9 @@ impl Import<'_> {
         let origin = self.origin(&mark);
         let place = serde_json::to_string(&known::Place { mark, ends });
         let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
+        let first = self.portion.first().and_then(|message| message.timestamp);
+        // What a fork repeats was spent by its parent.
+        let since = self.shared.as_ref().map(|_| first.unwrap_or(i64::MAX));
         let portion = Portion {
             path: self.path.clone(),
             session: self.session,
@@ -297,7 +297,7 @@ impl Import<'_> {
             },
             messages: std::mem::take(&mut self.portion),
             origin,
-            usages: self.reader.take_usages().into_iter().map(usage_row).collect(),
+            usages: rows(self.reader.take_usages(), since),
             before: self.before.replace(place.clone()),
             mark: place,
         };
@@ -382,19 +382,5 @@ impl Import<'_> {
             left_out: self.reader.left_out(),
             ..ImportedFile::of(self.recording.path(), state)
         })
-    }
-}
-
-/// Converts the usage that an agent recorded for a turn to a row of the usage log, as for a window.
-fn usage_row(usage: Usage) -> UsageRow {
-    let Usage { time, used, room, input, output, cached, cost } = usage;
-    UsageRow {
-        at: time.unwrap_or(i64::MAX),
-        strategy: OF_AGENT.to_owned(),
-        messages: used,
-        total: used,
-        budget: room,
-        spent: Some(Spent { input, output, cached, cost, ..Spent::default() }),
-        ..UsageRow::default()
     }
 }

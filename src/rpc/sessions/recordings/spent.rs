@@ -1,0 +1,28 @@
+//! What agents recorded of tokens and costs, as rows of the usage log.
+
+use crate::recorded::Usage;
+use crate::store::session::{Spent, UsageRow};
+
+/// Strategy name of windows that another agent built.
+const OF_AGENT: &str = "agent";
+
+/// Converts what an agent recorded to rows of the usage log, as for windows. Leaves out what was
+/// before `since`.
+pub(super) fn rows(usages: Vec<Usage>, since: Option<i64>) -> Vec<UsageRow> {
+    let is_own = |usage: &Usage| since.is_none_or(|since| usage.time.is_some_and(|it| it >= since));
+    usages.into_iter().filter(is_own).map(row).collect()
+}
+
+fn row(usage: Usage) -> UsageRow {
+    let Usage { time, model, used, room, input, output, cached, cost } = usage;
+    let model = model.unwrap_or_default();
+    UsageRow {
+        at: time.unwrap_or(i64::MAX),
+        strategy: OF_AGENT.to_owned(),
+        messages: used,
+        total: used,
+        budget: room,
+        spent: Some(Spent { model, input, output, cached, cost, ..Spent::default() }),
+        ..UsageRow::default()
+    }
+}
