@@ -70,6 +70,9 @@ Drawing more than a window shows would be felt as one types.")
 (defconst contexture-sessions--changed-most 50
   "Number of sessions that are asked for after a change, the latest first.")
 
+(defconst contexture-sessions--garbage-most (* 64 1024 1024)
+  "Number of bytes of garbage that may pile up while the user types a search.")
+
 (defconst contexture-sessions--soon 0.1
   "Seconds to wait for further changes before the list is brought up to date.")
 
@@ -139,8 +142,11 @@ Sessions that are shown stay until all have come."
                (unless (and next anew)
                  (setq contexture-sessions--all fresh
                        contexture-sessions--order nil)
-                 (when (or (null next) is-first)
-                   (contexture-sessions--show)))
+                 ;; Sorting many sessions and drawing them are steps of their own.
+                 (cond (is-first (contexture-sessions--show))
+                       ((null next)
+                        (contexture-sessions--ordered)
+                        (contexture--later #'contexture-sessions--show-in buffer))))
                (when next
                  (ask (list :cursor next)))))))
       (ask (contexture-sessions--params)))))
@@ -309,16 +315,21 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
                             'face 'shadow)
                 (contexture--visible (contexture-sessions--words session)))))
 
+(defun contexture-sessions--show-in (buffer)
+  "Show the sessions of BUFFER, if it still exists."
+  (contexture--with-live-buffer buffer
+    (contexture-sessions--show)))
+
 (defun contexture-sessions--show ()
   "Show the sessions, and stay at the one at point, or else at its line."
   (let* ((inhibit-read-only t)
+         ;; Collecting the garbage of a list takes longer than drawing it.
+         (gc-cons-threshold most-positive-fixnum)
          (id (tabulated-list-get-id))
          (line (line-number-at-pos))
          (ordered (contexture-sessions--matching))
          (more (- (length ordered) contexture-sessions--most))
          (window (get-buffer-window nil t))
-         ;; Collecting the garbage of a list takes longer than drawing it.
-         (gc-cons-threshold most-positive-fixnum)
          (start (and window (line-number-at-pos (window-start window)))))
     (cl-flet ((at-line (number)
                 (save-excursion (goto-char (point-min))
@@ -347,16 +358,18 @@ waits for your leave.\nThe hooks of contexture setup would tell"))
 
 (defun contexture-sessions--head (ordered)
   "Say in the header line what ORDERED, the listed sessions, are."
-  (let ((count (lambda (state)
-                 (cl-count state ordered :key (lambda (it) (plist-get (car it) :state))))))
+  (let ((waiting 0) (working 0))
+    (pcase-dolist (`(,session . ,_) ordered)
+      (pcase (plist-get session :state)
+        (:waiting (cl-incf waiting))
+        ((or :working :call-open) (cl-incf working))))
     (setq header-line-format
           (contexture--header-line
            (concat (contexture--count (length ordered) "session")
                    (if contexture-sessions--project
                        (format " of %s" (contexture--last-name contexture-sessions--project))
                      " of all projects")
-                   (format "; %d waiting, %d working" (funcall count :waiting)
-                           (+ (funcall count :working) (funcall count :call-open)))
+                   (format "; %d waiting, %d working" waiting working)
                    (if (string-blank-p contexture-sessions--query) ""
                      (format "; with \"%s\"" contexture-sessions--query)))))))
 
@@ -478,7 +491,9 @@ in all messages.  Empty input lists all sessions again."
   (interactive)
   (let ((buffer (current-buffer))
         (before contexture-sessions--query)
-        (done nil))
+        (done nil)
+        ;; A collection of garbage between two keys would be felt more than the search.
+        (gc-cons-threshold (max gc-cons-threshold contexture-sessions--garbage-most)))
     (unwind-protect
         (progn
           (minibuffer-with-setup-hook
@@ -734,23 +749,32 @@ what came and what went."
   "Have the server read what agents recorded, and watch where they do."
   (contexture-request-async
    'import-sessions nil
-   :success (lambda (done) (contexture-sessions--watch (plist-get done :folders)))
-   :error #'contexture-conversations--show-error))
+   :success #'contexture-sessions--imported :error #'contexture-conversations--show-error))
+
+(defun contexture-sessions--imported (done)
+  "Watch where agents record, by DONE, the result of an import.
+What was written there before it was watched is read once more."
+  (when (contexture-sessions--watch (plist-get done :folders))
+    (contexture-sessions--read-soon t)))
 
 (defun contexture-sessions--watch (folders)
-  "Watch FOLDERS for changes, as long as the list is open."
-  (when (get-buffer contexture-sessions-buffer)
-    (dolist (name folders)
-      (when-let* ((file (contexture--outside-file name "/"))
-                  (folder (if (file-directory-p file) file (file-name-directory file))))
-        (unless (or (assoc folder contexture-sessions--watches)
-                    (>= (length contexture-sessions--watches)
-                        contexture-sessions--watched-most))
-          ;; A system may allow no further watches.
-          (when-let* ((watch (ignore-errors
-                               (file-notify-add-watch folder '(change)
-                                                      #'contexture-sessions--file-changed))))
-            (push (cons folder watch) contexture-sessions--watches)))))))
+  "Watch FOLDERS for changes, as long as the list is open.
+Return non-nil if one of them was not watched before."
+  (let ((before contexture-sessions--watches))
+    (when (get-buffer contexture-sessions-buffer)
+      (dolist (name folders)
+        (when-let* ((file (contexture--outside-file name "/"))
+                    (folder (directory-file-name
+                             (if (file-directory-p file) file (file-name-directory file)))))
+          (unless (or (assoc folder contexture-sessions--watches)
+                      (>= (length contexture-sessions--watches)
+                          contexture-sessions--watched-most))
+            ;; A system may allow no further watches.
+            (when-let* ((watch (ignore-errors
+                                 (file-notify-add-watch folder '(change)
+                                                        #'contexture-sessions--file-changed))))
+              (push (cons folder watch) contexture-sessions--watches))))))
+    (not (eq before contexture-sessions--watches))))
 
 (defun contexture-sessions--watch-none ()
   "Watch no folder any more."
@@ -796,7 +820,7 @@ A new folder is looked at with all others."
          (done (lambda (answer)
                  (when contexture-sessions--reading
                    (setq contexture-sessions--reading nil)
-                   (contexture-sessions--watch (plist-get answer :folders))
+                   (contexture-sessions--imported answer)
                    (when-let* ((file (car contexture-sessions--files)))
                      (contexture-sessions--read-soon file))))))
     (setq contexture-sessions--files nil

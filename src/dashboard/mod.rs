@@ -185,10 +185,10 @@ async fn answer(
         .await
         .map_err(|_| refusal(StatusCode::REQUEST_TIMEOUT, "the call did not arrive in time"))?
         .map_err(|_| refusal(StatusCode::PAYLOAD_TOO_LARGE, "the call is too long"))?;
-    let Call { method, mut params } = serde_json::from_slice(&body).map_err(|_| {
+    let Call { method, params } = serde_json::from_slice(&body).map_err(|_| {
         refusal(StatusCode::BAD_REQUEST, "send {\"method\": NAME, \"params\": {…}} as JSON")
     })?;
-    if !methods::may(right, &method, &mut params) {
+    if !methods::may(right, &method) {
         let advice = match right {
             Right::Read => "the token of an embedded element only reads",
             Right::Change => "the dashboard has no use for this method; other clients may call it",

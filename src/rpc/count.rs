@@ -1,17 +1,20 @@
 //! The method that counts the tokens that a turn would send to the model now.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use super::call::Call;
 use super::chat::{self, ChatParams};
 use super::params::{InSession, ManagerName, Name, Switch, given_list};
+use super::present::{Decided, verdicts};
+use super::report::WindowReport;
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use super::{Finish, Step};
-use crate::agent;
+use crate::agent::{self, Count};
 use crate::session::message::Phase;
+use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,9 +39,27 @@ pub(super) struct CountParams {
     /// specific.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
+    /// Report each part of the window, and the outcome for each item.
+    #[serde(default)]
+    explain: bool,
+}
+
+/// The number of tokens that would be sent to the model now, and its limits.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CountedWindow")]
+pub(super) struct Counted<'a> {
+    #[serde(flatten)]
+    count: &'a Count,
+    /// Report on the parts in the window and those that were left out; only with `:explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<WindowReport<'a>>,
+    /// Outcome for each item of the managers that were included; only with `:explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Vec<Decided>>,
 }
 
 pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireError> {
+    let explain = given.explain;
     let content = given.content.filter(|content| !content.trim().is_empty()).unwrap_or_default();
     let given = ChatParams {
         session: given.session,
@@ -54,8 +75,14 @@ pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireE
     };
     let request = chat::request(&call, given)?;
     Step::then(move |_| {
-        Ok(Finish::later(
-            move || Ok(Handle::current().block_on(agent::count(call.job(), request))?),
-        ))
+        Ok(Finish::Later(Box::new(move || {
+            let counting = agent::count(call.job(), request);
+            let (count, built) = Handle::current().block_on(counting)?;
+            Ok(Value::of(&Counted {
+                count: &count,
+                report: explain.then(|| WindowReport::of(&built.window.report, true)),
+                items: explain.then(|| verdicts(&built.items)),
+            }))
+        })))
     })
 }

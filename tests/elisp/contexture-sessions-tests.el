@@ -249,6 +249,33 @@ PROCESS is the number of the agent's process."
     (should-not (memq contexture-sessions--clock timer-list))
     (should-not contexture-sessions--watches)))
 
+(ert-deftest contexture-sessions-written-before-a-folder-is-watched-are-read ()
+  (let ((folder (file-name-as-directory (make-temp-file "contexture" t)))
+        (read nil))
+    (unwind-protect
+        (with-current-buffer (get-buffer-create contexture-sessions-buffer)
+          (contexture-sessions-mode)
+          (cl-letf (((symbol-function 'contexture-sessions--read-soon)
+                     (lambda (file) (push file read))))
+            ;; The folder is new; what was written since the import is not told by any event.
+            (contexture-sessions--imported (list :folders (list folder)))
+            (should (equal read '(t)))
+            (contexture-sessions--imported
+             (list :folders (list (directory-file-name folder))))
+            (should (equal read '(t)))))
+      (kill-buffer contexture-sessions-buffer)
+      (delete-directory folder t))))
+
+(ert-deftest contexture-sessions-collects-no-garbage-between-two-keys ()
+  (with-temp-buffer
+    (contexture-sessions-mode)
+    (let ((gc-cons-threshold 800000))
+      (cl-letf (((symbol-function 'read-from-minibuffer)
+                 (lambda (&rest _)
+                   (should (> gc-cons-threshold (* 32 1024 1024))))))
+        (contexture-sessions-search)
+        (should (= gc-cons-threshold 800000))))))
+
 (defun contexture-sessions-tests--many (count)
   "Fill the list with COUNT sessions of five agents."
   (let ((now (truncate (float-time))))

@@ -298,11 +298,11 @@ fn an_embedded_element_reads_with_its_token_and_changes_nothing() {
     assert!(status == 200 && answer.contains("\"session\":\"s\""), "{answer}");
     assert_eq!(header(&answer, "access-control-allow-origin"), Some("https://wiki.example"));
     assert!(!answer.to_lowercase().contains("access-control-allow-credentials"));
-    for method in ["add-item", "approve", "pin-message", "prune-session", "undo"] {
+    for method in ["add-item", "approve", "build-window", "prune-session", "undo"] {
         assert_eq!(board.call(&embedded, method, &json!({ "dry_run": true })).0, 403, "{method}");
     }
-    // A window is always a dry run.
-    board.call(&embedded, "build-window", &json!({ "dry_run": false, "dry-run": false }));
+    // Looking at the window is not sending it.
+    assert_eq!(board.call(&embedded, "count-window", &json!({ "explain": true })).0, 200);
     assert!(is_nil(&client.ok("usage-log", "nil")["windows"]));
     // The cookie is for the dashboard's own pages, and the token for those that were named.
     let cookie = format!("Cookie: {}\r\n", board.cookie);
@@ -347,7 +347,7 @@ fn a_message_is_counted_once_and_what_was_sent_is_counted() {
     // No price is configured, so there is no cost.
     assert!(windows[0]["cost"].is_null(), "{log}");
     // A window that the page looks at was not sent.
-    board.reply("build-window", &json!({ "session": "s" }));
+    board.reply("count-window", &json!({ "session": "s", "explain": true }));
     let log = board.reply("usage-log", &json!({ "session": "s" }));
     assert_eq!(log["windows"].as_array().unwrap().len(), 1);
     client.end();

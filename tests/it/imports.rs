@@ -458,6 +458,35 @@ fn a_session_stays_one_when_its_file_is_renamed_or_copied() {
     client.end();
 }
 
+#[test]
+fn a_file_that_was_replaced_by_another_session_becomes_one_of_its_own() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let told = |listed: &[Json]| -> Vec<(String, u64)> {
+        let one = |it: &Json| (it["agent_session"].to_string(), it["messages"].as_u64().unwrap());
+        let mut told: Vec<_> = listed.iter().map(one).collect();
+        told.sort();
+        told
+    };
+    let [first, second] = [("c1", ["one", "two"]), ("c2", ["three", "four"])]
+        .map(|(id, questions)| rollout(&format!(r#""id":"{id}""#), &questions));
+    home.write("records/a.jsonl", &first);
+    assert_eq!(sessions_after_import(&mut client, &home).len(), 1);
+    // The new file is cut in a line, and its session is known once it has a message.
+    home.write("records/a.jsonl", &second[..second.len() - 9]);
+    let whole = |count| vec![("\"c1\"".to_owned(), 4), ("\"c2\"".to_owned(), count)];
+    assert_eq!(told(&sessions_after_import(&mut client, &home)), whole(3));
+    home.write("records/a.jsonl", &second);
+    assert_eq!(told(&sessions_after_import(&mut client, &home)), whole(4));
+    // The first session comes back under another name, and each goes on.
+    let more = rollout(r#""id":"c1""#, &["five"]);
+    let more = more.split_once('\n').unwrap().1;
+    home.write("records/b.jsonl", format!("{first}{more}"));
+    let listed = sessions_after_import(&mut client, &home);
+    assert_eq!(told(&listed), [("\"c1\"".to_owned(), 6), ("\"c2\"".to_owned(), 4)]);
+    client.end();
+}
+
 fn conversation(client: &mut Client, id: &str) -> Vec<String> {
     let messages = client.ok("get-messages", &format!("(:session \"{id}\")"));
     let content = |it: &Json| it["content"].as_str().unwrap().to_owned();

@@ -18,7 +18,6 @@ use crate::tokens::model::{LimitFrom, Model};
 /// The number of tokens that would be sent to the model now, and its limits.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "server", schemars(rename = "CountedWindow"))]
 pub(crate) struct Count {
     /// Name of the session.
     pub session: String,
@@ -48,14 +47,14 @@ pub(crate) struct Count {
 }
 
 /// Counts the tokens that a request would send now: the texts, items and messages of its window,
-/// and the user's message unless it is empty. Sends nothing, and changes nothing but live items,
-/// which are brought up to date.
+/// and the user's message unless it is empty. Returns the window, too. Sends nothing, and changes
+/// nothing but live items, which are brought up to date.
 /// Without a configured provider, counts for the model that the request, the session or the
 /// configuration names, if any.
 ///
 /// # Errors
 /// Any [`AgentError`].
-pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, AgentError> {
+pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<(Count, Built), AgentError> {
     let name = request.session.clone();
     let (row, settings) = job.ask(move |engine| engine.find_with_settings(name.as_deref())).await?;
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
@@ -76,7 +75,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
         Ok(engine.session_stats(id, &costs)?.needs_pruning)
     });
     let report = &built.window.report;
-    Ok(Count {
+    let count = Count {
         session: row.name,
         session_id: SessionId(id),
         needs_pruning: needs_pruning.await?,
@@ -89,7 +88,8 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<Count, Agent
         limit_from: model.limit_from,
         exact: report.exact,
         model: Some(model.name).filter(|name| name != UNNAMED),
-    })
+    };
+    Ok((count, built))
 }
 
 /// Name of the model in the token costs if no model was chosen.

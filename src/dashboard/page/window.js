@@ -96,7 +96,7 @@ class ContextWindow extends Live {
       whose = { agent: row?.agent ?? 'This conversation', begun: rows.filter((it) => it.part_of === this.session) };
     }
     const [built, log, items] = await Promise.all([
-      this.call('build-window', { ...about, brief: true, explain: true }).catch((error) => {
+      this.call('count-window', { ...about, explain: true }).catch((error) => {
         if (error.kind === 'budget-too-small') return { trouble: error.message };
         return none(error);
       }),
@@ -104,7 +104,7 @@ class ContextWindow extends Live {
       this.managers && this.call('list-items', { managers: this.managers, brief: true }),
     ]);
     if (this.of !== this.session) this.texts.clear();
-    Object.assign(this, { built, stats, log: log ?? [], of: this.session, ...whose });
+    Object.assign(this, { built, log: log ?? [], of: this.session, ...whose });
     // A prompt cache has at most what the last window that was sent has at its beginning, too.
     this.cached = built?.report?.stable?.tokens;
     this.parts = built?.report ? this.leaves() : [];
@@ -131,7 +131,7 @@ class ContextWindow extends Live {
     this.size = `${number(tokens)} of ${number(most)} tokens (${percent(tokens, most)})`;
     put(this.bar,
       h('p', null, h('b', null, this.size),
-        report.exact ? '' : ', estimated', `; a window has at most ${number(most)} of the model's ${number(this.stats?.limit)}${built.model_known ? '' : ', which are assumed since the model is unknown'}`,
+        report.exact ? '' : ', estimated', `; a window has at most ${number(most)} of the model's ${number(built.limit)}${built.limit_from === 'default' ? ', which are assumed since the model is unknown' : ''}`,
         full >= NEARLY_FULL && h('span', { class: 'tag warning' }, full > 100 ? 'too full' : 'nearly full')),
       h('div', { class: `bar ${full >= NEARLY_FULL ? 'full' : ''}`, role: 'img', 'aria-label':
         `The window is ${percent(tokens, most)} full. ${sections.map((it) => `${SECTIONS[it.section]} ${number(it.after)}`).join(', ')}` },

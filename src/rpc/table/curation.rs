@@ -1,6 +1,5 @@
 //! Methods of the session family for windows, pruning, summaries and turns.
 
-use crate::agent::Count;
 use crate::curation::prune::HistoryStats;
 use crate::engine::Beside;
 use crate::rpc::limits::MAX_EXPLAINED;
@@ -23,7 +22,7 @@ pub(super) static METHODS: &[Method] = &[
              names the parts that cannot be left out.",
         )
         .pace(Pace::InOrder),
-    method!("session", "count-window", count::count_window => Count)
+    method!("session", "count-window", count::count_window => count::Counted<'static>)
         .shows(Beside::Window)
         .doc(
             "Counts what a turn would send now: the texts, items and messages of its window, and \

@@ -24,8 +24,12 @@ impl Reading<'_> {
 }
 
 impl Writing<'_> {
-    /// Notes the place up to which a file was imported.
+    /// Notes the place up to which a file was imported. If another session was in the file before,
+    /// what was read of it stays known, under a name that no file has.
     pub fn note_recording(&self, path: &str, row: &RecordingRow) -> Result<(), StoreError> {
+        let sql = "UPDATE OR REPLACE recording SET path = path || '//' || session
+                   WHERE path = ?1 AND session <> ?2";
+        self.db.change(sql, params![path, row.session])?;
         let sql = "INSERT OR REPLACE INTO recording (path, session, mark) VALUES (?1, ?2, ?3)";
         self.db.change(sql, params![path, row.session, row.mark]).map(drop)
     }

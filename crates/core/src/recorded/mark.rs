@@ -70,7 +70,7 @@ impl Mark {
     /// the messages that were read before.
     #[must_use]
     pub fn anew(self) -> Self {
-        let Self { seen, messages, prompts, counts, .. } = self;
-        Self { seen, messages, prompts, counts, ..Self::default() }
+        let Self { seen, messages, prompts, counts, spent, .. } = self;
+        Self { seen, messages, prompts, counts, spent, ..Self::default() }
     }
 }

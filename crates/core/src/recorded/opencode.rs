@@ -3,6 +3,8 @@
 //! `~/.local/share/opencode/storage`, and since 2026 as rows of `~/.local/share/opencode/opencode.db`;
 //! the importer puts them together in the form of an export.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -167,8 +169,17 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
         }
     }
     match is_user {
-        true => into.user(&answer.said, time),
+        true => into.user(&unquoted(&answer.said), time),
         false => answer.tell(time, into),
+    }
+}
+
+/// Returns a prompt without the quotation marks in which `opencode run` records one with spaces.
+fn unquoted(said: &str) -> Cow<'_, str> {
+    let inner = said.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner.map(|inner| (inner.contains(' '), inner.replace("\\\"", "\u{0}"))) {
+        Some((true, inner)) if !inner.contains('"') => inner.replace('\u{0}', "\"").into(),
+        _ => said.into(),
     }
 }
 

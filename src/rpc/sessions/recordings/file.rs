@@ -127,13 +127,21 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
         return Ok(Outcome::Other);
     }
     let name = source.name(&recording);
-    let mut known = known::session(call, &name, None).map_err(Stopped::Call)?;
+    let mut known = known::session(call, Some(&name), None).map_err(Stopped::Call)?;
+    let before = known.as_ref().and_then(|known| known.mark.clone());
+    let mut mark = known::place_in(&recording, known.as_ref()).map_err(Stopped::File)?;
     let (mut shared, mut format) = (None, None);
-    if known.is_none() {
+    let is_known = match &known {
+        Some(known) => mark.offset > 0 || !known::is_replaced(&recording, known)?,
+        None => false,
+    };
+    if !is_known {
         let about;
         (format, about) = known::beginning(&recording)?;
         let agent = format.map(|format| format.agent().to_owned());
-        known = known::session(call, &name, agent.clone().zip(about.id)).map_err(Stopped::Call)?;
+        let of_agent = agent.clone().zip(about.id);
+        known = known::session(call, None, of_agent).map_err(Stopped::Call)?;
+        mark = known::place_in(&recording, known.as_ref()).map_err(Stopped::File)?;
         if let (None, Some(fork)) = (&known, agent.zip(about.forked_from)) {
             shared = Shared::of(call, fork).map_err(Stopped::Call)?;
             if shared.is_none() && wanted.is_patient {
@@ -141,10 +149,6 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
             }
         }
     }
-    let mark = match &known {
-        None => Mark::default(),
-        Some(known) => known::place_in(&recording, known).map_err(Stopped::File)?,
-    };
     if let Some(known) = known.as_ref().filter(|known| known.is_deleted) {
         let (id, session) = (Some(SessionId(known.session)), Some(known.name.clone()));
         let file = ImportedFile { id, session, ..ImportedFile::of(path, "deleted") };
@@ -166,7 +170,7 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
         reader: Reader::new(content, mark),
         session: session.as_ref().map(|(id, _)| *id),
         path: name,
-        before: known.and_then(|known| known.mark),
+        before,
         is_dry: wanted.is_dry,
         is_whole,
         shared,

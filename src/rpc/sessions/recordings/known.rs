@@ -36,10 +36,10 @@ pub(super) struct Place {
 /// `agent` has the agent and the id.
 pub(super) fn session(
     call: &Call,
-    name: &str,
+    name: Option<&str>,
     agent: Option<(String, String)>,
 ) -> Result<Option<KnownRecording>, WireError> {
-    let name = name.to_owned();
+    let name = name.unwrap_or_default().to_owned();
     let known = call.tools.engine.ask_blocking_for(call.caller, move |engine| {
         let agent = agent.as_ref().map(|(agent, id)| (&**agent, &**id));
         engine.recording(&name, agent)
@@ -56,6 +56,16 @@ pub(super) fn beginning(recording: &Recording) -> Result<(Option<Format>, About)
     Ok((reader.format(), reader.about().clone()))
 }
 
+/// Returns whether a file has another session than it had when it was read.
+pub(super) fn is_replaced(recording: &Recording, known: &KnownRecording) -> Result<bool, Stopped> {
+    let Some(was) = place(known).and_then(|place| place.mark.about.id) else { return Ok(false) };
+    Ok(beginning(recording)?.1.id.is_some_and(|id| id != was))
+}
+
+fn place(known: &KnownRecording) -> Option<Place> {
+    serde_json::from_str(known.mark.as_ref()?).ok()
+}
+
 /// Returns the records of a recording before which the user went back.
 pub(super) fn rewound(recording: &Recording) -> Result<Rewound, Stopped> {
     let content = recording.from(0).map_err(Stopped::File)?;
@@ -64,14 +74,17 @@ pub(super) fn rewound(recording: &Recording) -> Result<Rewound, Stopped> {
 
 /// Returns the format of the files from which a session was imported.
 pub(super) fn format(known: &KnownRecording) -> Option<Format> {
-    let place: Place = serde_json::from_str(known.mark.as_ref()?).ok()?;
-    place.mark.format
+    place(known)?.mark.format
 }
 
 /// Returns the mark from which to read a file: the farthest at which an import of the session ended,
 /// from this file or from another with the same content, or the beginning if the part that was read
 /// may have changed. A program that rewrites its files may change them anywhere.
-pub(super) fn place_in(recording: &Recording, known: &KnownRecording) -> Result<Mark, FileError> {
+pub(super) fn place_in(
+    recording: &Recording,
+    known: Option<&KnownRecording>,
+) -> Result<Mark, FileError> {
+    let Some(known) = known else { return Ok(Mark::default()) };
     let all = known.mark.iter().chain(&known.others);
     let places: Vec<Place> = all.filter_map(|place| serde_json::from_str(place).ok()).collect();
     let mut farthest: Option<&Mark> = None;

@@ -119,6 +119,16 @@ fn opencode_is_read_up_to_where_the_user_went_back() {
   {"info":{"id":"msg_4","role":"user","time":{"created":1770842207000}},"parts":[{"type":"text","text":"rewound"}]}]}"#;
     let about = is_told(Format::Opencode, text);
     assert_eq!(facts(&about), [Some("ses_1"), Some("/srv/db"), Some("opus"), Some("Ports")]);
+    for (recorded, said) in [
+        (r#"\"Which port?\""#, "Which port?"),
+        (r#"\"Which \\\"port\\\" now?\""#, "Which \"port\" now?"),
+        (r#"\"Which?\" or \"what?\""#, "\"Which?\" or \"what?\""),
+        (r#"\"Which?\""#, "\"Which?\""),
+    ] {
+        let text = text.replace("Which port?", recorded);
+        let told = read(Cursor::new(text)).unwrap();
+        assert_eq!(line(&told.messages[0]), format!("user: {said}"));
+    }
     let child = text.replace("\"parentID\":null", "\"parentID\":\"ses_0\"");
     let read = read(Cursor::new(child)).unwrap();
     assert_eq!(read.about.parent.as_deref(), Some("ses_0"));
