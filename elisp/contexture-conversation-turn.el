@@ -1623,12 +1623,12 @@ That is a plist in the result of `chat'."
 
 (defun contexture-conversation--request-stats (success &optional failure)
   "Ask the server how full the model's window is.
-SUCCESS is called with the result of `session-stats'; for FAILURE, see
+SUCCESS is called with the result of `session-report'; for FAILURE, see
 `contexture-conversation--request'."
   (contexture-conversation--request
-   'session-stats (contexture--plist
-                   :session (contexture-conversation--session-id)
-                   :model (plist-get (contexture-conversation--model-params) :model))
+   'session-report (contexture--plist
+                    :session (contexture-conversation--session-id)
+                    :model (plist-get (contexture-conversation--model-params) :model))
    success failure))
 
 (defun contexture-conversation--fetch-stats (&optional after-turn)

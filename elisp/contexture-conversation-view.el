@@ -660,7 +660,7 @@ called with the answer so far and with `more', `done' or `failed'."
   "Items of this conversation's context, as last reported.")
 
 (defvar-local contexture-conversation--stats nil
-  "Last result of `session-stats' for this conversation, or nil.")
+  "Last `session-report' for this conversation, or nil.")
 
 (defvar-local contexture-conversation--answered-by nil
   "Model that answered last, or nil.")

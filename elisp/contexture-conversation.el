@@ -275,7 +275,7 @@ Emacs does not wait for the answers."
       (unless (assoc name contexture-conversation--models)
         (push (cons name 'asked) contexture-conversation--models)
         (contexture-conversation--request
-         'list-models (list :provider name)
+         'list-providers (list :models t :provider name)
          (lambda (result)
            (setf (alist-get name contexture-conversation--models nil nil #'equal)
                  (contexture--model-names result)))
@@ -1671,11 +1671,11 @@ FIELDS are further fields of TEMPLATE, keywords and values."
        template
        (lambda ()
          (contexture-conversation--request
-          'resolve-template
+          'list-templates
           (append (contexture--plist
                    :name template
                    :project (plist-get contexture-conversation--session :project))
-                  (list :fields fields))
+                  (list :values fields))
           (lambda (resolved)
             (contexture-conversation-code--submit
              (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))

@@ -431,7 +431,7 @@ conversation is open, the mode line shows nothing."
 
 (defun contexture-conversation-state (stats)
   "Return `idle', `active' or `warning', as STATS say.
-STATS is a result of the method `session-stats' or `count-window'."
+STATS is an answer of `session-report' or `count-window'."
   (cond ((plist-get stats :needs-pruning) 'warning)
         ((> (or (plist-get stats :tokens) 0) 0) 'active)
         (t 'idle)))
@@ -607,7 +607,7 @@ message."
 VIEW is a value of `contexture-conversations--view'.  Point goes to MESSAGE,
 an id.  BUFFER, if given, is the transcript's buffer, to be updated."
   (contexture-conversations--call
-   'session-stats (list :session session)
+   'session-report (list :session session)
    (lambda (stats)
      (contexture-request-pages
       'get-messages (list :session session :view view)
@@ -803,7 +803,7 @@ The best hits come first; RET shows one in its conversation."
   (when (string-blank-p query)
     (user-error "Type some words to search for"))
   (contexture-conversations--call
-   'search-sessions (list :query query :limit 100)
+   'list-sessions (list :query query :limit 100)
    (lambda (hits)
      (if (null hits)
          (contexture--message "No conversation matches %s" query)
@@ -1010,7 +1010,7 @@ TURNS turns now.  DEFAULT is the id of one, by default of the last."
 (defun contexture-conversations--read-checkpoint (prompt)
   "Ask with PROMPT for a checkpoint of this buffer's conversation; return its id."
   (let* ((params (contexture-conversations--params))
-         (stats (contexture--ask 'session-stats params))
+         (stats (contexture--ask 'session-report params))
          (checkpoints
           (contexture--ask 'list-operations
                            (list :session (plist-get stats :session) :checkpoints t))))
@@ -1578,7 +1578,7 @@ a name that is taken gets a number."
       (contexture--user-error "Cannot read the file %s" (contexture--abbreviate file)))
     (if (and (not (file-directory-p file)) (equal (file-name-extension file) "json"))
         (contexture-conversations--call
-         'import-session
+         'open-session
          (contexture--plist
           :text (with-temp-buffer
                   (let ((coding-system-for-read 'utf-8-unix))

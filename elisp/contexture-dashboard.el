@@ -177,7 +177,7 @@ NAME tells it apart from others; HELP says what it does."
                    (contexture-dashboard--window data)
                    (contexture-dashboard--managing data)
                    (contexture-dashboard--checkpoints (plist-get data :checkpoints))
-                   (contexture-dashboard--usage (plist-get data :usage))
+                   (contexture-dashboard--usage (plist-get data :stats))
                    (contexture-dashboard--agents (plist-get data :agents))))))
 
 (defun contexture-dashboard--gone ()
@@ -369,7 +369,7 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
 
 (defun contexture-dashboard--window (data)
   "Return the section on the last window of the conversation in DATA."
-  (let ((report (car (plist-get data :reports))))
+  (let ((report (car (plist-get (plist-get data :stats) :reports))))
     (if (null report)
         (concat (contexture-dashboard--heading "Last window")
                 "  None has been built since the server started.\n")
@@ -501,10 +501,9 @@ It is \"\" if there are no notes and none are being taken."
                    (t "")))
      'face (if failed 'contexture-conversation-warning 'default))))
 
-(defun contexture-dashboard--usage (usage)
-  "Return the section on the last windows in USAGE, the newest first.
-USAGE is the result of `usage-log'."
-  (let ((windows (reverse (plist-get usage :windows))))
+(defun contexture-dashboard--usage (stats)
+  "Return the section on the last windows in STATS, the newest first."
+  (let ((windows (reverse (plist-get stats :windows))))
     (if (null windows) ""
       (concat
        (contexture-dashboard--heading "Last windows")
@@ -827,11 +826,9 @@ During an update, or just after one, only note to update again."
   "Return the calls about SESSION, each as (NAME METHOD . PARAMS).
 NAME is the key of the answer in `contexture-dashboard--data'."
   (let ((params (list :session (plist-get session :id))))
-    `((:stats session-stats ,@params)
+    `((:stats session-report ,@params :reports 1 :windows 5)
       (:settings configure-session ,@params)
       (:checkpoints list-operations ,@params :checkpoints t)
-      (:reports explain-window ,@params)
-      (:usage usage-log ,@params :limit 5)
       (:views list-notes ,@params :limit 5 :brief t)
       (:agents list-agents :limit 8 :brief t)
       (:items list-items
@@ -1043,24 +1040,32 @@ this buffer, or else to the current one."
   "Fetch the report of window number BACK of SESSION, an id or nil, and show it.
 Show it in BUFFER or, if that is nil, pop to the buffer for reports."
   (contexture-conversations--call
-   'explain-window (contexture--plist :session session :limit back)
-   (lambda (reports)
-     (cond ((null reports)
-            (message "No window of this conversation has been built since the \
+   'session-report (contexture--plist :session session :reports back)
+   (contexture-explain--of-reports
+    (lambda (reports)
+      (cond ((null reports)
+             (message "No window of this conversation has been built since the \
 server started; ask something first"))
-           ((and buffer (not (buffer-live-p buffer))))
-           ((< (length reports) back)
-            (contexture--message "Only %s known"
-                     (if (cdr reports) (format "%d windows are" (length reports))
-                       "the last window is")))
-           (t
-            (unless buffer
-              (pop-to-buffer (get-buffer-create contexture-explain-buffer)))
-            (with-current-buffer (or buffer contexture-explain-buffer)
-              (contexture-explain--show back session reports)
-              (unless buffer
-                (goto-char (point-min))
-                (contexture-explain-next))))))))
+            ((and buffer (not (buffer-live-p buffer))))
+            ((< (length reports) back)
+             (contexture--message "Only %s known"
+                      (if (cdr reports) (format "%d windows are" (length reports))
+                        "the last window is")))
+            (t
+             (unless buffer
+               (pop-to-buffer (get-buffer-create contexture-explain-buffer)))
+             (with-current-buffer (or buffer contexture-explain-buffer)
+               (contexture-explain--show back session reports)
+               (unless buffer
+                 (goto-char (point-min))
+                 (contexture-explain-next)))))))))
+
+(defun contexture-explain--of-reports (then)
+  "Return a function that calls THEN with the reports in a `session-report'.
+The newest comes first, and each has the name of the session."
+  (lambda (answer)
+    (funcall then (mapcar (lambda (it) (cl-list* :session (plist-get answer :session) it))
+                          (reverse (plist-get answer :reports))))))
 
 (defun contexture-explain--show (back session reports)
   "Show the report of window number BACK of SESSION; it is one of REPORTS."
@@ -1399,18 +1404,19 @@ Return nil if that line is not open."
       ;; So many texts would be too much to read.
       (setq messages (list :ids (list (plist-get messages :from)))))
     (contexture-conversations--call
-     'explain-window (append session (list :limit contexture-explain--back :explain t))
-     (lambda (reports)
-       (let* ((same-p (lambda (it)
-                        (equal (contexture--select it keys)
-                               (contexture--select report keys))))
-              (whole (cl-find-if same-p reports))
-              (units (contexture-explain--units part report whole)))
-         (contexture-conversations--call
-          'get-messages (append session '(:view :log) messages)
-          (lambda (messages)
-            (contexture--with-live-buffer buffer
-              (contexture-explain--insert part units messages)))))))))
+     'session-report (append session (list :reports contexture-explain--back :explain t))
+     (contexture-explain--of-reports
+      (lambda (reports)
+        (let* ((same-p (lambda (it)
+                         (equal (contexture--select it keys)
+                                (contexture--select report keys))))
+               (whole (cl-find-if same-p reports))
+               (units (contexture-explain--units part report whole)))
+          (contexture-conversations--call
+           'get-messages (append session '(:view :log) messages)
+           (lambda (messages)
+             (contexture--with-live-buffer buffer
+               (contexture-explain--insert part units messages))))))))))
 
 (defun contexture-explain--units (part report whole)
   "Return the parts of WHOLE, the full form of REPORT, that PART stands for.

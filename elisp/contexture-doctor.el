@@ -374,7 +374,7 @@ If it was just set up, show a message and try it."
 (defun contexture-provider--try (name)
   "Ask the provider NAME for its models, and tell the user if it fails."
   (contexture-request-async
-   'list-models (list :provider name)
+   'list-providers (list :models t :provider name)
    :success #'ignore
    :error (lambda (problem)
             (contexture--message "Contexture: cannot list the models of provider %s: %s; \
@@ -672,7 +672,7 @@ Return (RESULT nil nil), or (nil WHY KIND) if it failed."
             (contexture-request 'configure-provider
                                 (append (contexture-provider--params entry)
                                         (and secret (list :api-key (funcall secret))))))
-          (prog1 (list (contexture-request 'list-models (list :provider name)) nil nil)
+          (prog1 (list (contexture-request 'list-providers (list :models t :provider name)) nil nil)
             (message nil)))
       (contexture-error
        (list nil (string-replace (format " with the model %S" contexture-provider--no-model)
@@ -797,7 +797,7 @@ THEN with a note about SUBJECT, a phrase such as \"Models are\"."
       (dotimes (place left)
         (let ((provider (nth place providers)))
           (contexture--probe-call
-           'list-models (list :provider (plist-get provider :name))
+           'list-providers (list :models t :provider (plist-get provider :name))
            contexture-doctor-timeout
            (lambda (outcome value)
              (aset found place
@@ -890,7 +890,7 @@ one: trust the project again if one of the two changes."
   "Stop trusting PROJECT, a folder, so that its own texts are not used."
   (interactive
    (let ((known (contexture--pluck :project
-                                   (contexture-request 'list-trusted-projects))))
+                                   (contexture-request 'trust-project))))
      (unless known (user-error "No project is trusted"))
      (list (completing-read "Stop trusting: "
                             (mapcar #'contexture--visible-candidate known) nil t nil nil
@@ -986,7 +986,7 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
 (defun contexture-doctor--check-trust (then)
   "Call THEN with the findings on trusted projects."
   (contexture-doctor--ask
-   then "Trust is" 'list-trusted-projects
+   then "Trust is" 'trust-project
    '(note "The server does not list trusted projects")
    (lambda (projects)
      (funcall then
@@ -995,7 +995,7 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
 are not used")))))))
 
 (defun contexture-trust--finding (trusted)
-  "Return the finding on TRUSTED, an element of `list-trusted-projects'."
+  "Return the finding on TRUSTED, a trusted project of the server."
   (let* ((project (plist-get trusted :project))
          (name (contexture--visible
                 (format "%s%s" (contexture--abbreviate project)

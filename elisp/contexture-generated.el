@@ -17,19 +17,20 @@
 (defconst contexture--changing-methods
   '(add-item add-context add-file add-tree update-items remove-items
     clear-context move-items undo redo restore refresh-items configure-manager
-    open-layers save-set load-set drop-set open-session delete-session
-    import-session import-sessions add-message pin-message checkpoint rollback
-    prune-session prune-context auto-manage-context summarize-session
-    summarize-context process-turn report-usage remember ground-query forget
-    record-push push-next trust-project take-notes chat approve
-    configure-provider remove-provider batch backup)
+    open-layers save-set load-set open-session delete-session import-sessions
+    add-message pin-message checkpoint rollback prune-session prune-context
+    auto-manage-context summarize-session summarize-context process-turn
+    report-usage remember ground-query update-memory record-push push-next
+    trust-project take-notes chat approve configure-provider remove-provider
+    batch backup)
   "Methods whose calls carry a request key, so that no call is applied twice.
 These are the server's methods that change something, with the contract's
 names for some.  `configure-session' is left out: it also reads settings,
 and a repeated call of it changes nothing more.")
 
 (defconst contexture--newest-first-methods
-  '(list-items get-context get-messages usage-log)
+  '(list-items get-context get-messages session-report quality-score
+    context-stats)
   "Methods whose pages go from the end of the list, the newest entries, back.")
 
 (defconst contexture--strategies

@@ -2248,7 +2248,7 @@ With APPEND, the prefix argument, add them to the context instead.
   "Delete the set called NAME.  `contexture-undo' brings it back."
   (interactive (list (contexture-sets--read-set "Drop set" t)))
   (contexture--request-patiently
-   'drop-set (list :manager (contexture-adding-context) :name name)
+   'save-set (list :manager (contexture-adding-context) :name name :drop t)
    :success (lambda (_) (contexture-sets--tell "Dropped the set %s" name))))
 
 (defun contexture-sets--read-set (prompt existing)

@@ -1780,8 +1780,8 @@ text of a file, send the unsaved text, if there is any."
        (contexture-live--push)
        (let ((contexture--own-call t))
          (contexture-request-async
-          'give-text (list :question (plist-get params :question)
-                           :content (and path (contexture-live--unsaved path)))))))))
+          'give-result (list :question (plist-get params :question)
+                             :content (and path (contexture-live--unsaved path)))))))))
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.

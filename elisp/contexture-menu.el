@@ -83,7 +83,7 @@ Emacs does not wait for the models."
     (when (contexture-running-p)
       (dolist (name names)
         (contexture-request-async
-         'list-models (list :provider name)
+         'list-providers (list :models t :provider name)
          :success (lambda (result)
                     (setq models (append models (contexture--model-names result))))
          :error #'ignore)))

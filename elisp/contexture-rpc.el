@@ -50,8 +50,8 @@
 (defconst contexture--showing-methods
   '(list-items render-items context-to-string read-file repo-map refresh-items
     add-item add-file add-tree update-items undo redo save-set move-items batch
-    chat build-window count-window explain-window process-turn take-notes
-    summarize-session session-stats get-context add-context build-context
+    chat build-window count-window session-report process-turn take-notes
+    summarize-session get-context add-context build-context
     summarize-context auto-manage-context)
   "Methods that show or send items, or compare them with others.
 Before a call of these, Emacs tells the server what changed in buffers; the

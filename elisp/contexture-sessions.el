@@ -539,7 +539,7 @@ During such a call, ask only for the last query."
                        ((equal wanted contexture-sessions--query)
                         (contexture-sessions--ask-messages buffer wanted))))))))
       (contexture-request-async
-       'search-sessions (list :query query :limit contexture-sessions--changed-most)
+       'list-sessions (list :query query :limit contexture-sessions--changed-most)
        :success answered :error (lambda (_) (funcall answered nil))))))
 
 ;;; What to do with a session

@@ -1112,7 +1112,7 @@ is no."
 ;;;; Models
 
 (defun contexture--model-names (result)
-  "Return the names of the models in RESULT, that of `list-models'.
+  "Return the names of the models in RESULT, the models of a provider.
 Each has what is known of the model as its text property `contexture-model'."
   (mapcar (lambda (model)
             (propertize (plist-get model :name) 'contexture-model model))

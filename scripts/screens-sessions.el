@@ -77,8 +77,8 @@
   "Do what an agent's bridge and its hook do."
   (let ((id (plist-get (car (contexture-request 'list-items '(:manager "*session 1*")))
                        :id)))
-    (contexture-request 'introduce-agent '(:name "claude-code" :version "2.1.3"
-                                                 :project "/home/me/src/parser"))
+    (contexture-request 'initialize '(:agent (:name "claude-code" :version "2.1.3"
+                                                    :project "/home/me/src/parser")))
     (contexture-request
      'record-push `(:agent "claude" :agent-session "3f2a91" :project "/home/me/src/parser"
                     :items ((:id ,id :digest "a")) :tokens 12))

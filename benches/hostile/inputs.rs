@@ -186,9 +186,9 @@ pub(crate) const ALL: &[Input] = &[
     input!("build-context of 100,000 messages", long_session, |client, _| {
         ask(client, "build-context", "(:session \"s\" :query \"parser\" :explain t)")
     }),
-    input!("explain-window of 100,000 messages", long_session, |client, _| {
+    input!("an explained window of 100,000 messages", long_session, |client, _| {
         client.call("build-context", "(:session \"s\" :brief t)")?;
-        ask(client, "explain-window", "(:session \"s\" :explain t)")
+        ask(client, "session-report", "(:session \"s\" :reports 1 :explain t)")
     }),
     input!("get-messages of 100,000", long_session, |client, _| {
         ask(client, "get-messages", "(:session \"s\" :view :log)")
@@ -204,9 +204,9 @@ pub(crate) const ALL: &[Input] = &[
     input!("export-session of 100,000 messages", long_session, |client, _| {
         ask(client, "export-session", "(:session \"s\" :format :json)")
     }),
-    input!("import-session of 100,000 messages", exported, |client, prepared| {
+    input!("import of 100,000 messages", exported, |client, prepared| {
         let text = path_of(&prepared);
-        ask(client, "import-session", &format!("(:name \"t\" :text {text})"))
+        ask(client, "open-session", &format!("(:name \"t\" :text {text})"))
     }),
     input!("a fork of 100,000 messages", long_session, |client, _| {
         ask(client, "open-session", "(:fork-of \"s\" :name \"t\")")
@@ -216,16 +216,16 @@ pub(crate) const ALL: &[Input] = &[
         client.call("prune-context", "(:session \"s\" :max-tokens 5000)")?;
         ask(client, "rollback", "(:session \"s\")")
     }),
-    input!("search-sessions for 300,000 letters", long_session, |client, _| {
+    input!("search for 300,000 letters", long_session, |client, _| {
         let query = "a ".repeat(300_000);
-        ask(client, "search-sessions", &format!("(:query {query:?})"))
+        ask(client, "list-sessions", &format!("(:query {query:?})"))
     }),
-    input!("search-sessions for 300,000 words", long_session, |client, _| {
+    input!("search for 300,000 words", long_session, |client, _| {
         let query: String = (0..300_000).map(|number| format!("w{number} ")).collect();
-        ask(client, "search-sessions", &format!("(:query {query:?})"))
+        ask(client, "list-sessions", &format!("(:query {query:?})"))
     }),
-    input!("search-sessions for the commonest word", long_session, |client, _| {
-        ask(client, "search-sessions", "(:query \"the parser module\" :limit 1000)")
+    input!("search for the commonest word", long_session, |client, _| {
+        ask(client, "list-sessions", "(:query \"the parser module\" :limit 1000)")
     }),
     input!("ground-query of 60 MiB", long_session, |client, _| {
         let query: String = (0..6_000_000).map(|number| format!("w{number} ")).collect();
@@ -277,7 +277,7 @@ pub(crate) const ALL: &[Input] = &[
         name: "a provider: an endless list of models",
         configuration: || endless(Endless::Models),
         prepare: nothing,
-        attack: |client, _| ask(client, "list-models", "nil"),
+        attack: |client, _| ask(client, "list-providers", "(:models t)"),
     },
     Input {
         name: "a provider: endless pieces, and the client leaves",

@@ -3,7 +3,21 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict, Union, cast
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar, Union, cast
+
+Entry = TypeVar("Entry")
+# An entry of a list, from which `fields` and `brief` may leave out any member.
+Part = dict[str, Any]
+
+
+class Page(TypedDict, Generic[Entry]):
+    """A part of a list. `next` is the cursor of the next page, and `left` counts what is there."""
+
+    items: list[Entry]
+    truncated: bool
+    next: str | None
+    left: int
+    version: NotRequired[int]
 
 
 class ContextureError(Exception):

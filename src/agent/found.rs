@@ -103,6 +103,9 @@ pub(crate) struct MemoryShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "server", schemars(with = "Option<String>", extend("format" = "keyword or text")))]
     embedding: Option<Value>,
+    /// Path of the file that the call has written the memory to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -137,6 +140,13 @@ impl MemoryShown {
     pub(crate) fn with_embedding(self, embedding: Option<Value>) -> Self {
         Self { embedding, ..self }
     }
+
+    /// Adds the path of the file to which the memory was written.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub(crate) fn with_path(self, path: Option<String>) -> Self {
+        Self { path, ..self }
+    }
 }
 
 impl From<MemoryRow> for MemoryShown {
@@ -164,6 +174,7 @@ impl From<MemoryRow> for MemoryShown {
             machine,
             relevance: None,
             embedding: None,
+            path: None,
         }
     }
 }

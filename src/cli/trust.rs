@@ -34,12 +34,8 @@ impl Trust {
             bail!("the list of trusted projects is kept with the state; omit --ephemeral");
         }
         log_to_stderr();
-        let (method, params) = match (self.list, self.revoke) {
-            (true, _) => ("list-trusted-projects", Value::Nil),
-            (false, true) => ("trust-project", self.project(false)?),
-            (false, false) => ("trust-project", self.project(true)?),
-        };
-        say(&shown(self.list, &Call::of(method).result(&setup, params)?))
+        let params = if self.list { Value::Nil } else { self.project(!self.revoke)? };
+        say(&shown(self.list, &Call::of("trust-project").result(&setup, params)?))
     }
 
     fn project(&self, trusted: bool) -> anyhow::Result<Value> {

@@ -6,7 +6,6 @@ use super::pass::Right;
 /// Methods that only read.
 const READING: &[&str] = &[
     "count-window",
-    "explain-window",
     "get-messages",
     "initialize",
     "list-agents",
@@ -14,9 +13,7 @@ const READING: &[&str] = &[
     "list-items",
     "list-operations",
     "list-sessions",
-    "search-sessions",
-    "session-stats",
-    "usage-log",
+    "session-report",
 ];
 
 /// Methods that change a session.

@@ -255,7 +255,7 @@ impl Engine {
         let at = forgotten.then(|| self.now());
         match self.store.change()?.set_memory_forgotten(id, at)? {
             true => {
-                self.events.push(Event::MemoriesChanged { method: "forget", id });
+                self.events.push(Event::MemoriesChanged { method: "update-memory", id });
                 self.memory(id)
             }
             false => Err(EngineError::NoSuchMemory(id)),
@@ -267,6 +267,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoSuchMemory`].
     pub fn memory(&mut self, id: u64) -> Result<MemoryRow, EngineError> {
+        if i64::try_from(id).is_err() {
+            return Err(EngineError::NoSuchMemory(id));
+        }
         self.store.read().memory(id)?.ok_or(EngineError::NoSuchMemory(id))
     }
 

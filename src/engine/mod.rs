@@ -64,6 +64,7 @@ pub use self::session::{
 pub(crate) use self::sync::{Asked, Refusal};
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
+pub(crate) use self::windows::REPORTS_KEPT;
 pub(crate) use crate::context::place::SHARED as SHARED_MANAGER;
 
 #[cfg(test)]

@@ -81,9 +81,9 @@ impl Engine {
         }
         Ok(match (of, beside) {
             (_, Beside::Nothing) => true,
-            (_, Beside::Models) => self.moments.models < since,
             (Versioned::Session(id), Beside::Windows) => {
-                *self.moments.windows.get(id).unwrap_or(&self.moments.began) < since
+                let built = *self.moments.windows.get(id).unwrap_or(&self.moments.began);
+                built.max(self.moments.models) < since
             }
             (Versioned::Session(id), Beside::Window) => {
                 let row = self.row(*id)?;

@@ -28,9 +28,7 @@ pub enum Beside {
     Nothing,
     /// Files of live items.
     Files,
-    /// Token counts that providers reported.
-    Models,
-    /// Windows that were built.
+    /// Token counts that providers reported, and windows that were built.
     Windows,
     /// Token counts that providers reported, the items of the session's managers, and the files of
     /// live items.

@@ -7,7 +7,7 @@ use crate::context::render::report::ItemVerdict;
 use crate::curation::report::{Fingerprint, Report};
 
 /// Maximum number of window reports in memory, over all sessions.
-const REPORTS_KEPT: usize = 64;
+pub(crate) const REPORTS_KEPT: usize = 64;
 
 /// Record of a built window, without its content.
 #[derive(Clone)]

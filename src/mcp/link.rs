@@ -149,8 +149,7 @@ impl Link {
             let mut asking = pin!(async {
                 if let Some(agent) = agent {
                     open.is_introduced = true;
-                    // An older server does not know this method.
-                    open.ask("introduce_agent", &json!(agent)).await?;
+                    open.ask("initialize", &json!({ "agent": agent })).await?;
                 }
                 open.ask(method, params).await
             });

@@ -229,7 +229,7 @@ async fn rename(shared: &Shared, name: Value) -> Outcome {
 }
 
 async fn search(shared: &Shared, query: Value) -> Outcome {
-    let hits = items(shared.call("search-sessions", [("query", query)]).await?);
+    let hits = items(shared.call("list-sessions", [("query", query)]).await?);
     let found = |row: &Value| hits.iter().any(|hit| hit.get("id") == row.get("id"));
     let rows = items(shared.call("list-sessions", []).await?);
     Ok(list(rows.iter().filter(|row| found(row)).map(meta)))

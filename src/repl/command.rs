@@ -112,11 +112,12 @@ pub(super) async fn run(
         )),
         "/undo" => Ok(readable::answer(&shared.call("undo", [manager]).await?)),
         "/redo" => Ok(readable::answer(&shared.call("redo", [manager]).await?)),
-        "/stats" => Ok(readable::answer(&shared.call("session-stats", [session]).await?)),
+        "/stats" => Ok(readable::answer(&shared.call("session-report", [session]).await?)),
         "/explain" => {
-            let limit = ("limit", Value::Int(1));
-            match shared.call("explain-window", [session, limit]).await? {
-                Value::List(reports) if !reports.is_empty() => {
+            let latest = ("reports", Value::Int(1));
+            let report = shared.call("session-report", [session, latest]).await?;
+            match report.get("reports") {
+                Some(Value::List(reports)) if !reports.is_empty() => {
                     Ok(reports.iter().map(readable::answer).collect())
                 }
                 _ => Ok("no window has been built for this session yet; ask a question first\n"

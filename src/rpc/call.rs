@@ -214,7 +214,7 @@ names! {
         AgentsChanged => "agents-changed",
         /// A client brought tools with `register-tools`, or withdrew them.
         ToolsChanged => "tools-changed",
-        /// A call needs the unsaved text of editors. Subscribers answer with `give-text`.
+        /// A call needs the unsaved text of editors. Subscribers answer with `give-result`.
         TextWanted => "text-wanted",
         /// Note-taking for a turn failed.
         ManagementFailed => "management-failed",

@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::names::names;
 
 /// Method named in the events about agents that connect or disconnect.
-const INTRODUCE: &str = "introduce-agent";
+const INTRODUCE: &str = "initialize";
 
 /// Maximum number of sessions about which signals are kept. The oldest signal goes first.
 const MOST_SIGNALS: usize = 1000;

@@ -8,10 +8,10 @@ pub(crate) const MAX_CANCEL_BYTES: usize = 16 << 10;
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Maximum number of partly read lists that are kept for one client; the oldest is dropped first.
 pub(crate) const LISTS_KEPT: usize = 8;
-/// Maximum number of explained windows in a list, across all its pages; the engine keeps no more.
-pub(crate) const MAX_EXPLAINED: i64 = 64;
 /// Maximum length of a name of a method or parameter in an error, in bytes.
 pub(crate) const MAX_QUOTED_BYTES: usize = 256;
+/// Maximum number of hits of a search of sessions.
+pub(crate) const MAX_HITS: i64 = 1000;
 /// Maximum number of calls in a batch.
 pub(crate) const MAX_BATCH: usize = 1000;
 /// Maximum number of queued calls of one client. Beyond it, messages wait in the transport.

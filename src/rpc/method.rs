@@ -206,8 +206,7 @@ impl Method {
             let mut params = (self.own_params)();
             match (self.about_of(&params), self.is_change()) {
                 (Some(_), false) => params.extend(own_params_of::<Since>()),
-                // A new session has no version before the call.
-                (None | Some(About::New), _) => {}
+                (None, _) => {}
                 (Some(_), true) => params.extend(own_params_of::<IfVersion>()),
             }
             if let Some(paged) = self.paged {
@@ -286,7 +285,7 @@ impl Method {
         }
         if self.takes_history && params.get(HISTORY).is_some() {
             without_session(&mut params)?;
-            return (self.run)(call, params);
+            return self.run_in_pages(call, params);
         }
         let key = match self.change {
             Change::Nothing => None,
@@ -300,15 +299,10 @@ impl Method {
             call.in_steps.if_version = versions.as_mut().and_then(Versions::take_expected);
         }
         let run = |call, params| {
-            let step = match self.paged {
-                Some(paged) => {
-                    page::run(self.name, paged, self.inlined_result, call, params, self.run)
-                }
-                None => (self.run)(call, params),
-            };
+            let step = self.run_in_pages(call, params)?;
             Ok(match versions {
-                Some(versions) => versions.wrap(step?),
-                None => step?,
+                Some(versions) => versions.wrap(step),
+                None => step,
             })
         };
         let Some(key) = key else { return run(call, params) };
@@ -327,6 +321,13 @@ impl Method {
             return Ok(Step::Done(answer));
         }
         Ok(key.wrap(run(call, params)?))
+    }
+
+    fn run_in_pages(&self, call: Call, params: Value) -> Result<Step, WireError> {
+        match self.paged {
+            Some(paged) => page::run(self.name, paged, self.inlined_result, call, params, self.run),
+            None => (self.run)(call, params),
+        }
     }
 
     /// Returns the members that `:brief` leaves out of the entries of the method's lists.

@@ -39,6 +39,7 @@ pub(crate) mod present;
 mod prune;
 mod report;
 mod server;
+mod session_report;
 mod sessions;
 mod shapes;
 mod spelling;

@@ -69,7 +69,18 @@ pub(super) fn remove_provider(call: Call, given: RemoveParams) -> Result<Step, W
     told("remove-provider", name, answer)
 }
 
-pub(super) fn list_providers(call: Call, _: Nothing) -> Result<Step, WireError> {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ProvidersCall {
+    /// Ask a provider for its models; waits for at most 20 seconds.
+    models: Option<bool>,
+    /// Name of that provider; defaults to the default provider.
+    provider: Option<Name>,
+}
+
+pub(super) fn list_providers(call: Call, given: ProvidersCall) -> Result<Step, WireError> {
+    if given.models.unwrap_or(false) {
+        return models_of(&call, given.provider);
+    }
     let known = call.tools.providers.known();
     let list = known.iter().enumerate().map(|(at, configured)| row(at, configured)).collect();
     Ok(Step::Done(Value::List(list)))
@@ -169,12 +180,6 @@ fn key_state(key: &KeySource) -> (&'static str, Option<&'static str>) {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ModelsParams {
-    /// Name of the provider; defaults to the default provider.
-    provider: Option<Name>,
-}
-
 /// The models of a provider.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Models")]
@@ -222,8 +227,8 @@ impl ListedModel {
     }
 }
 
-pub(super) fn list_models(call: Call, given: ModelsParams) -> Result<Step, WireError> {
-    let configured = call.tools.providers.find(given.provider.as_deref(), None)?;
+fn models_of(call: &Call, provider: Option<Name>) -> Result<Step, WireError> {
+    let configured = call.tools.providers.find(provider.as_deref(), None)?;
     let engine = call.tools.engine.clone();
     Ok(Step::Await(Box::pin(async move {
         let listed = configured.provider.models().await;

@@ -93,7 +93,7 @@ pub(crate) struct ProvidersChanged<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct AgentsChanged<'a> {
-    /// Method that made the change; `introduce-agent` if an agent connected or disconnected.
+    /// Method that made the change; `initialize` if an agent connected or disconnected.
     pub(crate) method: &'a str,
     /// Name of the agent; empty if the change is not about a single agent.
     pub(crate) agent: &'a str,
@@ -111,10 +111,10 @@ pub(crate) struct ToolsChanged {
 }
 
 /// A call needs the unsaved text of editors. Send what changed in live items with `update-items`,
-/// and then answer with `give-text`.
+/// and then answer with `give-result`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TextWanted<'a> {
-    /// Number of the question, for `give-text`.
+    /// Number of the question, for `give-result`.
     pub(crate) question: u64,
     /// Absolute path of the file whose text is wanted, without links; `nil` if only the changes of
     /// live items are wanted.

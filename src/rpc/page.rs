@@ -13,7 +13,7 @@ use super::call::Call;
 use super::client::{Client, Rest};
 use super::error::{application, param_error};
 use super::error_data::ErrorData;
-use super::limits::{LISTS_KEPT, PAGE_BYTES};
+use super::limits::{LISTS_KEPT, MAX_HITS, PAGE_BYTES};
 use super::params::{lacks, not_negative};
 use super::{Finish, Step};
 use crate::value::{Key, Value};
@@ -81,6 +81,8 @@ struct Asked {
     page: Option<usize>,
     /// True if the newest entries are last; the hits of a query have the best first.
     newest_last: bool,
+    /// Maximum number of entries of the whole list, if it has one.
+    most: Option<i64>,
 }
 
 /// Returns the schema of a page of a result. `whole` is the schema of the result itself: a list, or
@@ -138,18 +140,21 @@ pub(super) fn run(
     }
     let fields: Option<Vec<String>> = taken(&mut params, "fields")?;
     let fields = fields.map(|fields| fields::Chosen::new(&fields, paged.lists, result()));
-    let newest_last = paged.newest_last && lacks(&params, "query");
+    let is_search = !lacks(&params, "query");
+    let newest_last = paged.newest_last && !is_search;
+    let most = if is_search { paged.most.map(|most| most.min(MAX_HITS)) } else { paged.most };
     let mut asked = Asked {
         fields: fields.transpose()?,
         is_brief: !paged.brief.is_empty() && taken(&mut params, "brief")?.unwrap_or(false),
         max_bytes,
         page: paged.page,
         newest_last,
+        most,
     };
-    if asked.max_bytes.is_some() && (paged.page.is_some() || newest_last || paged.most.is_some()) {
+    if asked.max_bytes.is_some() && (paged.page.is_some() || newest_last || most.is_some()) {
         let limit = taken(&mut params, "limit")?;
         asked.page = not_negative("limit", limit)?.or(paged.page);
-        if let Some(most) = paged.most {
+        if let Some(most) = most {
             params.put_first("limit", Value::Int(most));
         }
     }
@@ -255,13 +260,17 @@ impl Asked {
             .iter()
             .filter_map(|path| Some((*path, std::mem::take(fields::list_at(&mut whole, path)?))))
             .collect();
-        let entries = lists.first().map_or(0, |(_, items)| items.len());
+        let Some((_, first)) = lists.first() else {
+            // The result is another one than that with the lists.
+            return Ok(whole);
+        };
+        let entries = first.len();
         let rest = Rest {
             method,
             lists,
             newest_last: self.newest_last,
             page: self.page,
-            is_clamped: paged.most.is_some_and(|most| entries as i64 >= most),
+            is_clamped: self.most.is_some_and(|most| entries as i64 >= most),
             bytes: 0,
         };
         Ok(rest.page(whole, max_bytes, dialect, client, most_bytes))

@@ -1,4 +1,4 @@
-//! Methods that prune and measure a session.
+//! The method that prunes a session or a history.
 
 use std::sync::Arc;
 
@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::history::{PruneStats, Told, history_stats, prune_history};
+use super::history::{PruneStats, Told, prune_history};
 use super::messages::{HISTORY, MessageParam};
 use super::params::{InSession, ModelName, given_list, not_negative};
 use super::undo::stepping;
-use crate::curation::prune::HistoryStats;
-use crate::engine::{Engine, EngineError, SessionContext};
+use crate::engine::{Engine, EngineError};
 use crate::session::message::Message;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -84,69 +83,4 @@ pub(super) struct PrunedSession<'a> {
     stats: PruneStats,
     /// Number of memories made from the pruned messages.
     archived: u64,
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct SessionStatsCall {
-    session: Option<InSession>,
-    #[schemars(description = HISTORY)]
-    #[serde(default, deserialize_with = "given_list")]
-    messages: Option<Vec<MessageParam>>,
-    model: Option<ModelName>,
-}
-
-pub(super) fn session_stats(call: Call, given: SessionStatsCall) -> Result<Step, WireError> {
-    if let Some(messages) = given.messages {
-        return history_stats(&call, messages, given.model);
-    }
-    Step::state(move |engine| {
-        let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let row = engine.find_session(session)?;
-        let context = call.tools.providers.context_of(engine, row, model)?;
-        let SessionContext { row, costs, .. } = context;
-        let stats = engine.session_stats(row.id, &costs)?;
-        let session = engine.session(row.id)?;
-        let state = session.state();
-        let summary = state.summary.as_ref();
-        Ok(Value::of(&SessionStats {
-            session: &row.name,
-            stats,
-            log: session.length(),
-            turns: session.turns(),
-            pruned: state.pruned.len(),
-            summarized: summary.map_or(0, |summary| summary.covers.len()),
-            summaries: state.summaries,
-            summary: summary.map(|summary| &*summary.text),
-            pinned: state.pinned.len(),
-            revision: session.revision(),
-        }))
-    })
-}
-
-/// The figures of a session's view.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "SessionStats")]
-pub(super) struct SessionStats<'a> {
-    /// Name of the session.
-    session: &'a str,
-    #[serde(flatten)]
-    stats: HistoryStats,
-    /// Number of messages in the log.
-    log: u64,
-    /// Number of turns in the conversation, without those that were rolled back; `list-sessions`
-    /// counts the turns of the log.
-    turns: u64,
-    /// Number of pruned messages.
-    pruned: u64,
-    /// Number of messages that the summary replaces.
-    summarized: u64,
-    /// Number of summaries made.
-    summaries: u64,
-    /// Summary in view; `nil` if there is none.
-    summary: Option<&'a str>,
-    /// Number of pinned messages.
-    pinned: u64,
-    /// Number of the newest revision of the view.
-    revision: u64,
 }

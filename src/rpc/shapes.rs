@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::template::SOURCES;
 use crate::value::Keyword;
 
-/// A result of one of two forms.
+/// A result of one of two forms. The second may have several forms itself.
 pub(super) struct Either<A, B>(PhantomData<(A, B)>);
 
 impl<A: JsonSchema, B: JsonSchema> JsonSchema for Either<A, B> {
@@ -23,7 +23,12 @@ impl<A: JsonSchema, B: JsonSchema> JsonSchema for Either<A, B> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (one, other) = (generator.subschema_for::<A>(), generator.subschema_for::<B>());
-        json_schema!({ "anyOf": [one, other] })
+        let mut forms = vec![one.to_value()];
+        match other.get("anyOf").and_then(|forms| forms.as_array()) {
+            Some(others) => forms.extend(others.clone()),
+            None => forms.push(other.to_value()),
+        }
+        json_schema!({ "anyOf": forms })
     }
 }
 

@@ -183,8 +183,8 @@ fn the_table_says_which_calls_are_about_the_current_session() {
     check("checkpoint", "(:session nil)", true);
     check("checkpoint", "(:session \"a\")", false);
     check("add-message", "(:messages ((:role :user)))", true);
-    check("session-stats", "nil", true);
-    check("session-stats", "(:messages ((:role :user)))", false);
+    check("session-report", "nil", true);
+    check("session-report", "(:messages ((:role :user)))", false);
     check("remember", "(:content \"q\")", false);
     check("remember", "(:content \"q\" :scope :session)", true);
     check("remember", "(:content \"q\" :scope \"session\")", true);

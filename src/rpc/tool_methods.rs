@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::client_tools::{Description, Given, Owner, announce, checked};
+use super::client_tools::{self, Description, Owner, announce, checked};
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
 use super::params::Short;
@@ -17,7 +17,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RegisterTools {
     /// The tools of this connection, at most 128, in place of earlier ones; `nil` for none.
-    tools: Vec<Given>,
+    tools: Vec<client_tools::Given>,
 }
 
 /// The tools of a connection.
@@ -80,11 +80,14 @@ pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct GiveResult {
-    /// Number of the call.
-    call: u64,
-    /// Result for the model; either this or `:error`.
+    /// Number of the call of a tool.
+    call: Option<u64>,
+    /// Number of the question for unsaved text; either this or `:call`.
+    question: Option<u64>,
+    /// Result for the model, or text of the file that the question names, if the file is in a buffer
+    /// with unsaved changes.
     content: Option<String>,
-    /// Reason why the call failed, as a phrase for the model.
+    /// Reason why the call failed, as a phrase for the model; either this or `:content`.
     error: Option<String>,
 }
 
@@ -92,19 +95,38 @@ pub(super) struct GiveResult {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TakenResult")]
 pub(super) struct Taken {
-    /// True if the call was still waiting for this connection's result.
+    /// True if the call or the question was still waiting for this connection.
     taken: bool,
 }
 
 pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireError> {
-    let result = match (given.content, given.error) {
-        (Some(content), None) => Ok(content),
-        (None, Some(error)) => Err(error),
-        _ => return Err(param_error("content", "or error must be given, but not both")),
+    let GiveResult { call: number, question, content, error } = given;
+    let result = match (number, question, content, error) {
+        (None, Some(question), content, None) => Given::Text(question, content),
+        (Some(number), None, Some(content), None) => Given::Result(number, Ok(content)),
+        (Some(number), None, None, Some(error)) => Given::Result(number, Err(error)),
+        (Some(_), None, ..) => {
+            return Err(param_error("content", "or error must be given, but not both"));
+        }
+        (None, Some(_), ..) => {
+            return Err(param_error("error", "cannot be combined with the parameter question"));
+        }
+        _ => return Err(param_error("call", "or question must be given, but not both")),
     };
-    // This runs in the engine, so that it comes after the changes that the tool made there.
+    // This runs in the engine, so that it comes after the changes that the client made there.
     Step::state(move |_| {
-        let taken = call.tools.client_tools.answer(&call.client, given.call, result);
+        let taken = match result {
+            Given::Text(question, text) => call.tools.editors.answer(&call.client, question, text),
+            Given::Result(number, result) => {
+                call.tools.client_tools.answer(&call.client, number, result)
+            }
+        };
         Ok(Taken { taken })
     })
+}
+
+/// What a client answers: the text of a file, or the result of a tool.
+enum Given {
+    Text(u64, Option<String>),
+    Result(u64, Result<String, String>),
 }

@@ -1,4 +1,4 @@
-//! Methods about turns: processing one, rating the context, and learning from usage reports.
+//! Methods about turns: processing one, and learning from usage reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use super::params::{InSession, ModelName, Short, not_negative};
 use super::summarize::{Description, prepared};
 use crate::agent::summary::{Described, Outcome};
 use crate::agent::{Embedded, Providers};
-use crate::engine::{Engine, NewMessage, NewTurn, TurnDone, quality_parts};
+use crate::engine::{Engine, NewMessage, NewTurn, TurnDone};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
 use crate::session::message::Phase;
 use crate::value::{Keyword, Value};
@@ -156,7 +156,7 @@ struct RollbackResult {
 /// A part of the quality.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "QualityPart")]
-struct QualityPart<'a> {
+pub(super) struct QualityPart<'a> {
     /// Name of the part.
     part: Keyword<&'a str>,
     /// Value of the part, from 0 to 1.
@@ -205,7 +205,7 @@ impl<'a> TurnResult<'a> {
     }
 }
 
-fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
+pub(super) fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
     let parts = parts.iter().map(|(name, value, weight, reason)| QualityPart {
         part: Keyword(name.as_str()),
         value: *value,
@@ -213,27 +213,6 @@ fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
         reason,
     });
     parts.collect()
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct SessionForModel {
-    session: Option<InSession>,
-    model: Option<ModelName>,
-}
-
-pub(super) fn quality_score(call: Call, given: SessionForModel) -> Result<Step, WireError> {
-    Step::state(move |engine| {
-        let (session, model) = (given.session.as_deref(), given.model.as_deref());
-        let row = engine.find_session(session)?;
-        let context = call.tools.providers.turn_context(engine, row, model)?;
-        let quality = engine.quality_score(&context)?;
-        let quality_parts = quality_parts(&quality);
-        Ok(Value::of(&QualityResult {
-            session: &context.row.name,
-            quality_score: quality.score,
-            quality: parts(&quality_parts),
-        }))
-    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -260,18 +239,6 @@ pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireErro
             factor: costs.measure.factor(),
         }))
     })
-}
-
-/// The quality of a session's context.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Quality")]
-pub(super) struct QualityResult<'a> {
-    /// Name of the session.
-    session: &'a str,
-    /// Quality from 0 to 1.
-    quality_score: f64,
-    /// Parts of the quality.
-    quality: Vec<QualityPart<'a>>,
 }
 
 /// The calibration of a model.

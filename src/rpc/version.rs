@@ -55,8 +55,6 @@ pub(super) enum About {
     Deleted,
     /// The session with the name that the call gives, if there is one.
     Opened,
-    /// A session that is new.
-    New,
 }
 
 /// The subject of a call.
@@ -208,7 +206,6 @@ fn subject(about: About, params: &Value) -> Option<Subject> {
             _ => Subject::Session(Some(session()?)),
         },
         About::Opened => named(params, "name").map_or(Subject::New, Subject::Opened),
-        About::New => Subject::New,
     })
 }
 
@@ -246,8 +243,14 @@ pub(super) fn describe(
     takes_history: bool,
 ) {
     let result = &mut described["result"];
-    // The second of two results is about a history that the client keeps itself.
-    stamp(if takes_history { &mut result["anyOf"][0] } else { result }, types, is_always);
+    match result.get_mut("anyOf").and_then(Json::as_array_mut).filter(|_| takes_history) {
+        // The last result is about a history that the client keeps itself.
+        Some(forms) => {
+            let of_sessions = forms.len().saturating_sub(1);
+            forms.iter_mut().take(of_sessions).for_each(|form| stamp(form, types, is_always));
+        }
+        None => stamp(result, types, is_always),
+    }
     if described["params"]["properties"].get("since").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Methods that build windows and explain them.
+//! The method that builds the window of a session.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::call::Call;
 use super::embedding::embedded;
 use super::params::{
-    InSession, ManagerName, ModelName, Name, given_list, manager_names, not_negative, yes,
+    InSession, ManagerName, ModelName, given_list, manager_names, not_negative, yes,
 };
 use super::present::{Decided, verdicts};
-use super::report::{PhaseResult, UsageResult, WindowReport};
+use super::report::WindowReport;
 use super::{Finish, Step};
 use crate::agent::Embedded;
 use crate::agent::refresh::current;
@@ -22,7 +22,6 @@ use crate::curation::window::Part;
 use crate::engine::{Engine, SessionContext};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role, ToolCall};
-use crate::store::session::Spent;
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -298,90 +297,4 @@ fn part(part: &Part) -> PartResult<'_> {
         tool_call_id: part.tool_call_id.as_deref(),
         ..PartResult::brief(part)
     }
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Explain {
-    session: Option<InSession>,
-    #[schemars(description = format!("Number of windows to explain, newest first; defaults to {DEFAULT_EXPLAINED}."))]
-    limit: Option<i64>,
-    /// Report each part with its score, and do not group similar parts.
-    explain: Option<bool>,
-}
-
-/// A report of an earlier window.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "ExplainedWindow")]
-pub(super) struct ExplainedWindow<'a> {
-    /// Name of the session.
-    session: &'a str,
-    /// Time at which the window was built, in Unix seconds.
-    at: i64,
-    #[serde(flatten)]
-    report: WindowReport<'a>,
-    /// Outcome for each item.
-    items: Vec<Decided>,
-}
-
-/// Number of windows that `explain-window` explains without `:limit`.
-const DEFAULT_EXPLAINED: usize = 1;
-
-pub(super) fn explain_window(_: Call, given: Explain) -> Result<Step, WireError> {
-    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_EXPLAINED);
-    let whole = given.explain.unwrap_or(false);
-    Step::state(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let windows = engine.windows(row.id);
-        let explained = windows.iter().take(limit).map(|noted| ExplainedWindow {
-            session: &row.name,
-            at: noted.at,
-            report: WindowReport::of(&noted.report, whole),
-            items: verdicts(&noted.items),
-        });
-        Ok(Value::of(&explained.collect::<Vec<_>>()))
-    })
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct UsageLog {
-    /// List only the windows of this session.
-    session: Option<Name>,
-    /// List only the windows of this phase of the work.
-    phase: Option<Phase>,
-    #[schemars(description = format!("Maximum number of windows; defaults to {DEFAULT_LOGGED}."))]
-    limit: Option<i64>,
-}
-
-/// The usage log.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "UsageLog")]
-pub(super) struct UsageLogResult<'a> {
-    /// Recent windows, newest last.
-    windows: Vec<UsageResult<'a>>,
-    /// Totals by phase, over all windows of the session or of all sessions.
-    phases: Vec<PhaseResult<'a>>,
-}
-
-/// Number of windows that the usage log lists without `:limit`.
-pub(super) const DEFAULT_LOGGED: u64 = 50;
-
-pub(super) fn usage_log(call: Call, given: UsageLog) -> Result<Step, WireError> {
-    let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LOGGED);
-    Step::state(move |engine| {
-        let named = given.session.as_deref();
-        let session = named.map(|name| engine.find_session(Some(name))).transpose()?;
-        let session = session.map(|row| row.id);
-        let mut rows = engine.read().usage(session, given.phase, limit)?;
-        let unpriced = |spent: &&mut Spent| spent.provider.is_empty() && spent.cost.is_none();
-        for spent in rows.iter_mut().filter_map(|row| row.spent.as_mut()).filter(unpriced) {
-            // No provider of ours was asked. Agents tell their models and tokens, but seldom prices.
-            spent.cost = call.tools.providers.list_cost(&spent.model, spent.input, spent.output);
-        }
-        let sums = engine.read().usage_by_phase(session)?;
-        Ok(Value::of(&UsageLogResult {
-            windows: rows.iter().map(UsageResult::of).collect(),
-            phases: sums.iter().map(PhaseResult::of).collect(),
-        }))
-    })
 }

@@ -266,11 +266,11 @@ def run(home, chrome, axe):
     checked += axe_of(page, axe, "a dialog")
     page.run(f"{SESSION}.shadowRoot.querySelectorAll('dialog input[type=radio]')[1].click()")
     shows(page, SESSION, " left out; ")
-    before = client.ok("session_stats", session="Fix the parser")
+    before = client.ok("session_report", session="Fix the parser")
     assert before["pruned"] == 0, "looking changes nothing"
     click(page, SESSION, "dialog .main")
     shows(page, SESSION, "Shortened:")
-    assert client.ok("session_stats", session="Fix the parser")["pruned"] > 0
+    assert client.ok("session_report", session="Fix the parser")["pruned"] > 0
     shows(page, SESSION, "Last stepshortening")
     agrees(page)
     shows(page, WINDOW, "Left out (")
@@ -282,7 +282,7 @@ def run(home, chrome, axe):
     shows(page, WINDOW, "comes back whole")
     click(page, WINDOW, "dialog .main")
     shows(page, WINDOW, "Restore: done.")
-    assert client.ok("session_stats", session="Fix the parser")["pinned"] >= 1
+    assert client.ok("session_report", session="Fix the parser")["pinned"] >= 1
     for tab in ("timeline", "turns", "waste"):
         click(page, SESSION, f"[data-key={tab}]")
         checked += axe_of(page, axe, tab)
@@ -301,7 +301,7 @@ def run(home, chrome, axe):
     shows(page, SESSION, "Undo the last step: ")
     assert page.run(f"{inside(SESSION, '.told')}.textContent.includes('Undo…')") is False, "an undo is not undone by Redo"
     page.until(f"!{inside(SESSION, '.told')}", "the message to leave")
-    assert client.ok("session_stats", session="Fix the parser")["pruned"] == 0
+    assert client.ok("session_report", session="Fix the parser")["pruned"] == 0
     agrees(page)
     later = page.run(f"{WINDOW}.parts.filter((it) => it.ids.some((id) => id.slice(4) >= {first})).reduce((sum, it) => sum + it.tokens, 0)")
     assert abs(later - anew) <= 0.05 * later, (later, anew)
@@ -540,7 +540,7 @@ def foreign_pages(home, chrome, client, axe):
     base = url.split("/?")[0]
     token = (home.path / ".local/state/contexture/dashboard-token").read_text().strip()
     full = talk(client, "Nearly full", 10, words=2400)
-    assert client.ok("session_stats", session=full["id"])["needs_pruning"]
+    assert client.ok("session_report", session=full["id"])["needs_pruning"]
     attributes = f'src="{base}" token="{token}" session="{full["id"]}"'
     text["page"] = (f'<!doctype html><html lang="en"><title>Wiki</title><main><h1>Wiki</h1><h2>Status</h2>'
                     f"<contexture-status {attributes}></contexture-status>"
@@ -581,7 +581,7 @@ def foreign_pages(home, chrome, client, axe):
     shows(own, "document.querySelector('#widget')", " left out; ")
     click(own, "document.querySelector('#widget')", "dialog .main")
     shows(own, "document.querySelector('#widget')", "Shortened:")
-    assert client.ok("session_stats", session=full["id"])["pruned"] > 0
+    assert client.ok("session_report", session=full["id"])["pruned"] > 0
     own.close()
     return checked
 

@@ -141,8 +141,8 @@ tokens)$"
 
 (ert-deftest contexture-agents-dashboard-shows-them ()
   (contexture-test-with-server
-    (contexture-request 'introduce-agent
-                        '(:name "claude-code" :version "2.1" :project "/home/u/app"))
+    (contexture-request 'initialize
+                        '(:agent (:name "claude-code" :version "2.1" :project "/home/u/app")))
     (contexture-agents-tests--push '("ctx-1" "ctx-2") :project "/home/u/app" :tokens 1234)
     (save-window-excursion
       (contexture-dashboard)

@@ -43,7 +43,7 @@
     (let ((questions
            (cl-loop for template in (contexture-request 'list-templates nil)
                     for name = (plist-get template :name)
-                    for body = (plist-get (contexture-request 'resolve-template
+                    for body = (plist-get (contexture-request 'list-templates
                                                               (list :name name))
                                           :body)
                     ;; What manages a history goes on from its own summary.

@@ -546,8 +546,9 @@ Use `car`.
       (let ((counted (plist-get (contexture-count--of id) :tokens)))
         (contexture-conversation-send)
         (contexture-conversation-test-wait)
-        (should (= counted (plist-get (car (contexture-request
-                                            'explain-window (list :session id :limit 1)))
+        (should (= counted (plist-get (car (plist-get (contexture-request
+                                                       'session-report (list :session id :reports 1))
+                                                      :reports))
                                       :tokens-after)))))
     (should-not (contexture-test-items contexture-context))
     (should (memq #'contexture-mention-at-point completion-at-point-functions))))

@@ -213,10 +213,12 @@ Return the figures of the first."
 (defun contexture-count-tests--after (conversation)
   "Return what the ways that show the last window of CONVERSATION say."
   (let ((phrase (contexture-count--phrase
-                 (car (contexture-request
-                       'explain-window
-                       (list :session (with-current-buffer conversation
-                                        (contexture-conversation--session-id))))))))
+                 (car (plist-get
+                       (contexture-request
+                        'session-report
+                        (list :reports 1 :session (with-current-buffer conversation
+                                                    (contexture-conversation--session-id))))
+                       :reports)))))
     (set-buffer conversation)
     (contexture-explain)
     (cl-loop for (name buffer line) in `((explain ,contexture-explain-buffer "^Sent .*$")

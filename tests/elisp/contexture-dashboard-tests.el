@@ -329,12 +329,12 @@
     (contexture-dashboard-tests--fill "work" 0)
     (contexture-dashboard)
     (contexture-dashboard-tests--quiet)
-    (let ((before (length (llm-ert-calls 'usage-log)))
+    (let ((before (length (llm-ert-calls 'session-report)))
           (contexture-dashboard--pause 1000)) ; however long the burst takes
       (dotimes (_ 100)
         (contexture-request 'add-message '(:content "hello")))
       (contexture-test-settle)
-      (should (< (- (length (llm-ert-calls 'usage-log)) before) 5))
+      (should (< (- (length (llm-ert-calls 'session-report)) before) 5))
       (mapc #'cancel-timer (contexture-dashboard-tests--timers))
       (contexture-dashboard--pause-over (get-buffer contexture-dashboard-buffer))
       (contexture-dashboard-tests--shows "Messages   100"))))
@@ -387,7 +387,7 @@
     (contexture-dashboard-tests--fill "work" 3)
     (contexture-request 'build-context '(:max-tokens 600 :brief t))
     (contexture-request 'configure-session '(:manage t :template "freeform-chat"))
-    (contexture-request 'introduce-agent '(:name "claude-code" :version "1"))
+    (contexture-request 'initialize '(:agent (:name "claude-code" :version "1")))
     (contexture-dashboard)
     (contexture-dashboard-tests--shows "^Agents")
     (with-current-buffer contexture-dashboard-buffer
@@ -401,7 +401,7 @@
 
 (ert-deftest contexture-dashboard-keeps-what-is-folded-and-point ()
   (contexture-dashboard-tests--with
-    (contexture-request 'introduce-agent '(:name "claude-code" :version "1"))
+    (contexture-request 'initialize '(:agent (:name "claude-code" :version "1")))
     (contexture-dashboard-tests--show-checkpoint)
     (contexture-dashboard-tests--shows "^Agents")
     (with-current-buffer contexture-dashboard-buffer

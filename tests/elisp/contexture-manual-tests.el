@@ -483,7 +483,7 @@ NOTE is the comment on the line before, or nil."
     (agent "contexture setup" "Remove everything again")
     (agent "agents, sending to them" "C-c x N")
     (agent "contexture-sessions-resume" "Go on with it")
-    (agent "memories, deleting" "contexture call forget")
+    (agent "memories, deleting" "contexture call update-memory")
     (lisp "SLIME" "sly-connect")
     (lisp "version, of SLY or SLIME" "--slynk-version")
     (lisp "contexture-lisp-add-error" "restarts")

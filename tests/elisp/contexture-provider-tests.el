@@ -421,8 +421,8 @@ MODELS are pairs of a name and the limit that the server tells, or nil."
                                `(,host :kind "openai" :model ,model
                                        ,@(and context (list :context context)))))
                 (contexture-test-settle)
-                (should (equal (plist-get (contexture-request 'list-models
-                                                              (list :provider host))
+                (should (equal (plist-get (contexture-request 'list-providers
+                                                              (list :models t :provider host))
                                           :limit-from)
                                (cond (context :configuration)
                                      ((nth 1 (car models)) :server)

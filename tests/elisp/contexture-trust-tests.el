@@ -35,7 +35,7 @@ ANSWERS, a form, are the keys that are pressed in turn."
 (defun contexture-trust-test-projects ()
   "Return the names of the trusted projects."
   (mapcar (lambda (trusted) (plist-get trusted :project))
-          (contexture-request 'list-trusted-projects)))
+          (contexture-request 'trust-project)))
 
 (defun contexture-trust-test-template ()
   "Return the template that manages this conversation, as the server has it."

@@ -509,7 +509,7 @@ fn a_session_is_recorded_once_with_its_usage_and_the_items_that_went_along() {
     assert_eq!(all.len(), 1);
     assert_eq!(all[0]["project"], project(&home).to_str().unwrap());
     let id = all[0]["id"].as_str().unwrap();
-    let usage = emacs.ok("usage-log", &format!("(:session \"{id}\")"));
+    let usage = emacs.ok("session-report", &format!("(:session \"{id}\" :windows 50)"));
     let text = usage.to_string();
     assert!(text.contains("\"input\":7") && text.contains("\"output\":3"), "{text}");
     until("the item is marked as sent", || {

@@ -111,7 +111,7 @@ fn messages(canaries: &[String]) -> Json {
         ("add-context", "(:manager \"m\" :content \"@WAY@\")".to_owned()),
         ("open-session", "(:name \"@WAY@\")".to_owned()),
         ("configure-provider", provider("evil")),
-        ("list-models", "(:provider \"evil\")".to_owned()),
+        ("list-providers", "(:models t :provider \"evil\")".to_owned()),
     ];
     let lines = |dialect| {
         let call = |(id, (method, params)): (usize, &(&str, String))| {

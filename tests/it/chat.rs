@@ -102,7 +102,7 @@ fn the_usage_log_says_what_each_answer_took() {
     assert_eq!(client.fails("chat", "(:content \"3\")").kind(), "unavailable");
     assert_eq!(client.fails("chat", "(:content \"4\")").kind(), "unavailable");
     client.ok("build-context", "(:brief t)");
-    let log = client.ok("usage-log", "nil");
+    let log = client.ok("session-report", "(:windows 50)");
     let windows = log["windows"].as_array().unwrap();
     let fields = ["provider", "model", "input", "output", "cached", "cost"];
     let spent = |window: &Json| fields.map(|name| window[name].to_string());
@@ -133,7 +133,7 @@ fn counts_that_no_request_has_do_not_break_the_usage_log() {
     for number in 0..3 {
         client.ok("chat", &format!("(:content \"{number}\")"));
     }
-    let log = client.ok("usage-log", "nil");
+    let log = client.ok("session-report", "(:windows 50)");
     assert_eq!(log["windows"].as_array().unwrap().len(), 3);
     assert_eq!(log["phases"][0]["input"], 3 * (1_i64 << 40));
 }
@@ -351,7 +351,7 @@ fn items_get_the_room_that_nothing_else_needs_and_the_rest_is_named() {
     let left_out = answer["left_out"].as_array().unwrap();
     assert_eq!(text(&left_out[0]["id"]), "ctx-1");
     assert_ne!(text(&left_out[0]["reason"]), "");
-    let explained = client.ok("explain-window", "nil");
+    let explained = client.ok("session-report", "(:reports 1)")["reports"].clone();
     assert_eq!(explained[0]["items"].as_array().unwrap().len(), 4);
     // A conversation that needs the room has a half of the window.
     for _ in 0..20 {

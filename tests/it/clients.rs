@@ -17,6 +17,9 @@ use crate::tiers::may_use;
 const RECORDED: [&str; 7] =
     ["--ephemeral", "--fixed-time", "1700000000", "--tokenizer", "estimate", "serve", "--stdio"];
 
+/// Maximum number of lines of the client in Python.
+const MOST_LINES: usize = 2500;
+
 const ANSWERS: &str = "[[answer]]\nwhen = \"use tools\"\n\
      calls = [{ name = \"add_text\", arguments = '{\"content\": \"x\"}' }]\n\
      [[answer]]\nwhen = \"hang\"\ntext = \"begun\"\nhang = true\n\
@@ -26,6 +29,8 @@ const ANSWERS: &str = "[[answer]]\nwhen = \"use tools\"\n\
 fn the_client_in_python_holds_conversations() {
     let talk = Conversations::new();
     let client = generated("clients/python/generate", &[]);
+    let lines = client.iter().filter(|byte| **byte == b'\n').count();
+    assert!(lines <= MOST_LINES, "{lines} lines");
     std::fs::write(talk.home.path("contexture_client.py"), client).unwrap();
     let script = source("tests/clients/test_client.py");
     let folder = talk.home.path("");

@@ -81,7 +81,7 @@ fn told(before: usize, broken: &str) -> Answer {
 fn said_in_use(client: &mut Client, server: &Endpoint, settings: &str) -> String {
     client.ok("open-session", "(:name \"s\")");
     let row = client.ok("configure-provider", &params(&server.url, settings));
-    let models = client.ok("list-models", "(:provider \"here\")");
+    let models = client.ok("list-providers", "(:models t :provider \"here\")");
     assert_eq!(models["models"], serde_json::json!([{"name": "m-1"}, {"name": "m-2"}]));
     assert_eq!(text(&client.ok("chat", "(:content \"hi\")")["content"]), "hello");
     let mut said = row.to_string();
@@ -97,7 +97,7 @@ fn said_in_use(client: &mut Client, server: &Endpoint, settings: &str) -> String
         said += &format!("{failure:?}");
     }
     said += &client.ok("chat", "(:content \"x\" :dry-run t)").to_string();
-    for method in ["list-providers", "initialize", "usage-log", "get-messages"] {
+    for method in ["list-providers", "initialize", "session-report", "get-messages"] {
         said += &format!("{:?}", client.call(method, "nil"));
     }
     said
@@ -402,15 +402,18 @@ fn models_are_listed_or_the_reason_is_told() {
     });
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
-    assert_eq!(client.fails("list-models", "nil").kind(), "unconfigured");
+    assert_eq!(client.fails("list-providers", "(:models t)").kind(), "unconfigured");
     client.ok("configure-provider", &params(&server.url, ""));
-    assert_eq!(client.fails("list-models", "(:provider \"x\")").kind(), "no-such-provider");
-    let refused = client.fails("list-models", "nil");
+    assert_eq!(
+        client.fails("list-providers", "(:models t :provider \"x\")").kind(),
+        "no-such-provider"
+    );
+    let refused = client.fails("list-providers", "(:models t)");
     assert_eq!(refused.kind(), "authentication");
     assert!(refused.message.starts_with("here with the model \"m-1\": it answered 401"));
-    assert_eq!(client.fails("list-models", "nil").kind(), "malformed");
+    assert_eq!(client.fails("list-providers", "(:models t)").kind(), "malformed");
     // It waits for the network beside other calls, and is given up when it is cancelled.
-    let waiting = client.send("list-models", "nil");
+    let waiting = client.send("list-providers", "(:models t)");
     until("the server to be asked", || server.asked().len() == 3);
     client.ok("ping", "nil");
     client.send("cancel", &format!("(:id {waiting})"));

@@ -321,7 +321,7 @@ impl<'a> Talk<'a> {
         let known = &self.document["methods"][method]["params"]["properties"];
         let is_about_all = step.contains(":managers")
             || step.contains(":messages")
-            || (["usage-log", "list-notes"].contains(&method) && !step.contains(":session"));
+            || (method == "list-notes" && !step.contains(":session"));
         if known.get("since").is_none() || is_about_all || step.contains(":cursor") {
             return;
         }

@@ -126,13 +126,13 @@ fn a_call_does_what_its_method_does() {
     let kept = client.ok("auto-manage-context", "nil");
     assert_eq!(kept["stats"]["items_removed"], 0, "it is not needed");
     let pruned = client.ok("prune-context", "(:max-tokens 40 :brief t)");
-    assert_eq!(client.ok("session-stats", "nil")["items"], pruned["stats"]["items_kept"]);
+    assert_eq!(client.ok("session-report", "nil")["items"], pruned["stats"]["items_kept"]);
     let history: String = (0..40).map(|n| format!("(:content \"message {n}\")")).collect();
     let both = [
         ("prune-context", ":max-tokens 60", "prune-session", ":keep-tokens 60"),
         ("auto-manage-context", "", "prune-session", ":if-needed t"),
         ("summarize-context", ":max-items 3", "summarize-session", ":keep-messages 3"),
-        ("context-stats", "", "session-stats", ""),
+        ("context-stats", "", "session-report", ""),
     ];
     for (name, params, method, more) in both {
         let given = |params: &str| format!("(:messages ({history}) {params})");

@@ -69,7 +69,7 @@ fn all_that_would_be_sent_is_counted_once() {
     // Counting is no window that was built, and changes nothing.
     let version = client.ok("count-window", "nil")["version"].clone();
     assert_eq!(client.ok("count-window", "(:content \"more\")")["version"], version);
-    assert_eq!(client.ok("explain-window", "(:limit 9)").as_array().unwrap().len(), 1);
+    assert_eq!(client.ok("session-report", "(:reports 9)")["reports"].as_array().unwrap().len(), 1);
 }
 
 #[test]

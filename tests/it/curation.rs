@@ -258,9 +258,9 @@ fn the_same_session_gives_the_same_bytes_and_the_report_tells_what_is_stable() {
     assert_eq!(stable["first_difference"], content(&before));
     assert_eq!(stable["section"], "messages");
     assert_eq!(stable["tokens"], before["tokens"]);
-    let told = client.ok("explain-window", "(:limit 2)");
-    assert_eq!(told[0]["tokens_after"], after["tokens"]);
-    assert_eq!(told[1]["tokens_after"], before["tokens"]);
+    let told = client.ok("session-report", "(:reports 2)")["reports"].clone();
+    assert_eq!(told[0]["tokens_after"], before["tokens"]);
+    assert_eq!(told[1]["tokens_after"], after["tokens"]);
     client.end();
 }
 
@@ -402,7 +402,7 @@ fn the_usage_log_has_a_line_for_each_window_and_a_table_by_phase() {
     }
     client.end();
     let mut client = home.stdio(&[]);
-    let log = client.ok("usage-log", "nil");
+    let log = client.ok("session-report", "(:windows 50)");
     let windows = log["windows"].as_array().unwrap();
     assert_eq!(windows.len(), 3);
     assert_eq!((&windows[0]["phase"], &windows[0]["messages"]), (&"planning".into(), &30.into()));
@@ -419,7 +419,7 @@ fn the_usage_log_has_a_line_for_each_window_and_a_table_by_phase() {
     let phases = log["phases"].as_array().unwrap();
     let testing = phases.iter().find(|row| row["phase"] == "testing").unwrap();
     assert_eq!((&testing["windows"], &testing["messages"]), (&2.into(), &60.into()));
-    let of_one = client.ok("usage-log", "(:phase :testing :limit 1)");
+    let of_one = client.ok("session-report", "(:phase :testing :windows 1)");
     assert_eq!(of_one["windows"].as_array().unwrap().len(), 1);
     client.end();
 }

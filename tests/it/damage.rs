@@ -67,7 +67,7 @@ fn read_everything(client: &mut Client) {
         ("list-sets", "nil"),
         ("list-sessions", "nil"),
         ("get-messages", "(:session \"s\")"),
-        ("search-sessions", "(:query \"spoken\")"),
+        ("list-sessions", "(:query \"spoken\")"),
         ("build-context", "(:session \"s\")"),
         ("list-memories", "nil"),
         ("ground-query", "(:query \"remembered\")"),

@@ -225,7 +225,7 @@ fn a_call_is_bounded_and_of_methods_that_the_page_uses() {
         assert_eq!(board.call(&honest, method, &json!({})).0, 403, "{method}");
     }
     let large = json!({ "query": "x".repeat(300 << 10) });
-    assert_eq!(board.call(&honest, "search-sessions", &large).0, 413);
+    assert_eq!(board.call(&honest, "list-sessions", &large).0, 413);
     for body in ["", "[]", "{\"method\":1}", "{\"params\":{}}", "{\"method\":\"x\",\"params\":[]}"]
     {
         assert_eq!(board.send(&call(&honest, body)).0, 400, "{body}");
@@ -233,7 +233,7 @@ fn a_call_is_bounded_and_of_methods_that_the_page_uses() {
     let plain =
         call(&honest, "{\"method\":\"list-sessions\"}").replace("application/json", "text/plain");
     assert_eq!(board.send(&plain).0, 415, "a form could send it");
-    let (status, answer) = board.call(&honest, "session-stats", &json!({ "session": "nobody" }));
+    let (status, answer) = board.call(&honest, "session-report", &json!({ "session": "nobody" }));
     assert!(status == 200 && answer.contains("no-such-session"), "{answer}");
 }
 
@@ -303,7 +303,7 @@ fn an_embedded_element_reads_with_its_token_and_changes_nothing() {
     }
     // Looking at the window is not sending it.
     assert_eq!(board.call(&embedded, "count-window", &json!({ "explain": true })).0, 200);
-    assert!(is_nil(&client.ok("usage-log", "nil")["windows"]));
+    assert!(is_nil(&client.ok("session-report", "(:windows 50)")["windows"]));
     // The cookie is for the dashboard's own pages, and the token for those that were named.
     let cookie = format!("Cookie: {}\r\n", board.cookie);
     assert_eq!(board.call(&format!("{page}{cookie}"), "list-sessions", &json!({})).0, 401);
@@ -340,7 +340,7 @@ fn a_message_is_counted_once_and_what_was_sent_is_counted() {
     for _ in 0..2 {
         client.ok("chat", "(:content \"hello\" :request-key \"k\")");
     }
-    let log = board.reply("usage-log", &json!({ "session": "s" }));
+    let log = board.reply("session-report", &json!({ "session": "s", "windows": 50 }));
     let windows = log["windows"].as_array().unwrap();
     assert_eq!(windows.len(), 1, "the repeated request was sent once: {log}");
     assert_eq!((&windows[0]["input"], &windows[0]["cached"]), (&json!(100), &json!(80)));
@@ -348,7 +348,7 @@ fn a_message_is_counted_once_and_what_was_sent_is_counted() {
     assert!(windows[0]["cost"].is_null(), "{log}");
     // A window that the page looks at was not sent.
     board.reply("count-window", &json!({ "session": "s", "explain": true }));
-    let log = board.reply("usage-log", &json!({ "session": "s" }));
+    let log = board.reply("session-report", &json!({ "session": "s", "windows": 50 }));
     assert_eq!(log["windows"].as_array().unwrap().len(), 1);
     client.end();
 }
@@ -373,7 +373,10 @@ fn what_agents_recorded_of_tokens_has_the_price_of_their_model() {
     let file = home.write("s.jsonl", &(lines.join("\n") + "\n"));
     client.ok("import-sessions", &format!("(:paths ({file:?}))"));
     let board = Board::new(&home, &[]);
-    let log = || board.reply("usage-log", &json!({ "session": "hello" }))["windows"].clone();
+    let log = || {
+        board.reply("session-report", &json!({ "session": "hello", "windows": 50 }))["windows"]
+            .clone()
+    };
     let told = |window: &Json| {
         (window["input"].as_u64(), window["cached"].as_u64(), window["cost"].as_f64())
     };
@@ -409,14 +412,14 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
     }
     let board = Board::new(&home, &[]);
     let about = json!({ "session": "s" });
-    let before = board.reply("session-stats", &about);
+    let before = board.reply("session-report", &about);
     let prune = |is_dry: bool| {
         let params =
             json!({ "session": "s", "keep_tokens": 400, "brief": true, "dry_run": is_dry });
         board.reply("prune-session", &params)
     };
     let dry = prune(true);
-    assert_eq!(board.reply("session-stats", &about)["tokens"], before["tokens"]);
+    assert_eq!(board.reply("session-report", &about)["tokens"], before["tokens"]);
     assert!(is_nil(&board.reply("list-operations", &about)));
     let done = prune(false);
     assert_eq!((&dry["removed"], &dry["stats"]), (&done["removed"], &done["stats"]));
@@ -439,14 +442,14 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
     let restored = json!({ "session": "s", "operation": 0, "dry_run": true });
     assert_eq!(board.reply("restore", &restored)["returned"], done["removed"]);
     board.reply("undo", &about);
-    assert_eq!(board.reply("session-stats", &about)["tokens"], before["tokens"]);
+    assert_eq!(board.reply("session-report", &about)["tokens"], before["tokens"]);
     let redone = board.reply("redo", &undo);
     assert_eq!(redone["left"], done["removed"]);
     // A summary says what it would save, and a short history is not summarized at all.
     let summary = json!({ "session": "s", "keep_messages": 4, "dry_run": true });
     let dry = board.reply("summarize-session", &summary);
     assert!(dry["tokens_after"].as_u64() < dry["tokens_before"].as_u64(), "{dry}");
-    assert_eq!(board.reply("session-stats", &about)["summaries"], 0);
+    assert_eq!(board.reply("session-report", &about)["summaries"], 0);
     client.end();
 }
 

@@ -12,6 +12,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_contexture");
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum number of words of the page that an author of a client reads first.
 const MOST_WORDS_OF_THE_CORE: usize = 1500;
+/// Maximum number of words of the protocol's page before the reference.
+const MOST_WORDS_OF_THE_RULES: usize = 6000;
+/// Maximum number of methods.
+const MOST_METHODS: usize = 71;
 
 pub(crate) fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -34,6 +38,16 @@ fn the_protocol_page_has_the_reference_as_it_is() {
 #[test]
 fn the_examples_of_the_protocol_page_are_true() {
     check_page("docs/protocol.md", 12);
+}
+
+#[test]
+fn what_the_author_of_a_client_has_to_know_stays_small() {
+    let page = page("docs/protocol.md");
+    let (rules, _) = page.split_once("\n## Methods\n").unwrap();
+    let words = rules.split_whitespace().count();
+    assert!(words <= MOST_WORDS_OF_THE_RULES, "{words} words stand before the reference");
+    let methods = contexture::internals::rpc::methods().count();
+    assert!(methods <= MOST_METHODS, "{methods} methods");
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Desk {
     }
 
     fn give(&mut self, question: &Json, content: &str) -> Json {
-        self.emacs.ok("give-text", &format!("(:question {question} :content {content})"))
+        self.emacs.ok("give-result", &format!("(:question {question} :content {content})"))
     }
 }
 
@@ -51,7 +51,7 @@ fn a_file_is_read_as_an_editor_has_it() {
     let question = desk.emacs.notification("text-wanted")["question"].clone();
     let answer = format!("(:question {question} :content \"x\")");
     let mut other = desk.server.unix(Dialect::Native);
-    assert_ne!(other.ok("give-text", &answer)["taken"], true);
+    assert_ne!(other.ok("give-result", &answer)["taken"], true);
     assert_eq!(desk.give(&question, "nil")["taken"], true);
     let text = reader.reply(id).unwrap();
     assert_eq!((&text["content"], &text["unsaved"]), (&"fn saved() {}\n".into(), &false.into()));
@@ -70,16 +70,18 @@ fn an_editor_that_does_not_answer_is_named_and_not_waited_for() {
     assert_eq!((&text["content"], &text["late_editors"]), (&"fn saved() {}\n".into(), &1.into()));
     let late = desk.emacs.notification("text-wanted")["question"].clone();
     assert_ne!(desk.give(&late, "\"x\"")["taken"], true);
-    let asked = reader.ok("ask-editors", "nil");
-    assert_eq!((&asked["asked"], &asked["late"]), (&1.into(), &1.into()));
+    let asked = reader.ok("open-layers", "(:ask-editors t)");
+    assert_eq!((&asked["asked_editors"], &asked["late_editors"]), (&1.into(), &1.into()));
     // An editor does not wait for itself, and one that has gone or unsubscribed is not asked.
-    assert_eq!(desk.emacs.ok("ask-editors", "nil")["asked"], 0);
+    assert_eq!(desk.emacs.ok("open-layers", "(:ask-editors t)")["asked_editors"], 0);
     desk.emacs.ok("subscribe", "(:topics nil)");
-    assert_eq!(reader.ok("ask-editors", "nil")["asked"], 0);
+    assert_eq!(reader.ok("open-layers", "(:ask-editors t)")["asked_editors"], 0);
     let mut other = desk.server.unix(Dialect::Native);
     other.ok("subscribe", "(:topics (:text-wanted))");
     drop(other);
-    until("the editor to be forgotten", || reader.ok("ask-editors", "nil")["asked"] == 0);
+    until("the editor to be forgotten", || {
+        reader.ok("open-layers", "(:ask-editors t)")["asked_editors"] == 0
+    });
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn editors_with_different_texts_of_a_file_are_told_apart() {
         let id = reader.send("read-file", &desk.read(""));
         let question = desk.emacs.notification("text-wanted")["question"].clone();
         desk.give(&question, "\"fn typed() {}\\n\"");
-        second.ok("give-text", &format!("(:question {question} :content {other})"));
+        second.ok("give-result", &format!("(:question {question} :content {other})"));
         let text = reader.reply(id).unwrap();
         assert_eq!((&text["unsaved"], &text["other_texts"]), (&true.into(), &count.into()));
     }
@@ -107,12 +109,12 @@ fn what_an_editor_sends_before_its_answer_is_seen() {
         .unwrap()
         .to_owned();
     let mut reader = desk.server.unix(Dialect::Native);
-    let asked = reader.send("ask-editors", "nil");
+    let asked = reader.send("open-layers", "(:ask-editors t)");
     let question = desk.emacs.notification("text-wanted");
     assert!(is_nil(&question["path"]));
     let item = format!("(:id {id:?} :content \"fn typed() {{}}\\n\" :metadata (:unsaved t))");
     desk.emacs.send("update-items", &format!("(:manager \"m\" :items ({item}))"));
     desk.give(&question["question"], "nil");
-    assert_eq!(reader.reply(asked).unwrap()["late"], 0);
+    assert_eq!(reader.reply(asked).unwrap()["late_editors"], 0);
     assert_eq!(reader.contents("m"), ["fn typed() {}\n"]);
 }

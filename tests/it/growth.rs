@@ -68,7 +68,7 @@ fn call(client: &mut Client, number: usize) {
         4 => ("open-session", format!("(:name \"s{}\")", number % 7)),
         5 => ("add-message", "(:content \"the parser failed in src/a.rs\")".to_owned()),
         6 => ("build-window", "(:max-tokens 2000)".to_owned()),
-        7 => ("search-sessions", "(:query \"parser\")".to_owned()),
+        7 => ("list-sessions", "(:query \"parser\")".to_owned()),
         8 => ("no-such-method", "(:x 1)".to_owned()),
         _ => ("initialize", "nil".to_owned()),
     };

@@ -75,9 +75,9 @@ fn a_recording_becomes_a_session_that_grows_with_its_file() {
     let other = FIRST.replace("5433", "5434").replace("\"u1\"", "\"u9\"");
     home.write("records/a.jsonl", format!("{other}{MORE}"));
     assert_eq!(import(&mut client, &home, "")["messages"], 1);
-    let hits = client.ok("search-sessions", "(:query \"5433\" :project \"/srv/db\")");
+    let hits = client.ok("list-sessions", "(:query \"5433\" :project \"/srv/db\")");
     assert_eq!((&hits[0]["id"], &hits[0]["timestamp"]), (&"ses-2".into(), &1_739_306_210.into()));
-    assert!(is_nil(&client.ok("search-sessions", "(:query \"5433\" :project \"/srv\")")[0]));
+    assert!(is_nil(&client.ok("list-sessions", "(:query \"5433\" :project \"/srv\")")[0]));
 
     client.ok("add-message", "(:session \"ses-2\" :content \"and the host?\")");
     client.ok("build-context", "(:session \"ses-2\")");
@@ -362,7 +362,7 @@ fn a_fork_repeats_nothing_of_its_parent_in_whatever_order_they_are_found() {
         );
         assert_eq!(listed["last_words"], "answer to three");
         assert_eq!((&whole["session"], &listed["session"]), (&"one".into(), &"three".into()));
-        let hits = client.ok("search-sessions", "(:query \"answer to one\")");
+        let hits = client.ok("list-sessions", "(:query \"answer to one\")");
         assert_eq!(hits.as_array().unwrap().len(), 1, "{hits}");
         client.end();
     }

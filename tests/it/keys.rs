@@ -29,7 +29,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("save-set", of_m(":name \"s\"")),
         ("remove-items", of_m(":id \"ctx-1\"")),
         ("load-set", of_m(":name \"s\"")),
-        ("drop-set", of_m(":name \"s\"")),
+        ("save-set", of_m(":name \"s\" :drop t")),
         ("undo", of_m("")),
         ("redo", of_m("")),
         ("configure-manager", of_m(":max-items 7")),
@@ -48,7 +48,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("undo", ":session \"a\"".to_owned()),
         ("redo", ":session \"a\"".to_owned()),
         ("open-session", ":fork-of \"a\"".to_owned()),
-        ("import-session", format!(":text {}", quoted(exported))),
+        ("open-session", format!(":text {}", quoted(exported))),
         ("import-sessions", format!(":paths ({project})")),
         (
             "record-push",
@@ -57,7 +57,7 @@ fn calls(folder: &str, exported: &str) -> Vec<(&'static str, String)> {
         ("open-session", String::new()),
         ("remember", ":content \"port 3 is taken\"".to_owned()),
         ("ground-query", ":query \"which port?\"".to_owned()),
-        ("forget", ":id \"mem-1\"".to_owned()),
+        ("update-memory", ":id \"mem-1\" :forgotten t".to_owned()),
         ("report-usage", ":model \"claude-x\" :counted 1000 :reported 1500".to_owned()),
         ("configure-session", ":session \"other\" :name \"renamed\"".to_owned()),
         ("delete-session", ":session \"renamed\"".to_owned()),
@@ -83,7 +83,7 @@ fn state(client: &mut Client) -> Vec<Json> {
         ("list-memories", "(:forgotten t)"),
         ("list-operations", "(:session \"a\")"),
         ("get-messages", "(:session \"a\" :view :log)"),
-        ("list-trusted-projects", "nil"),
+        ("trust-project", "nil"),
     ];
     lists.iter().map(|(method, params)| client.ok(method, params)).chain([rows.into()]).collect()
 }

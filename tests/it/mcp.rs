@@ -244,7 +244,7 @@ fn the_editor_sees_an_agent_and_sends_it_an_item_once() {
             false => Agent::with(&home, &[]),
         };
         if !is_of_today {
-            assert_eq!(emacs.notification("agents-changed")["method"], "introduce-agent");
+            assert_eq!(emacs.notification("agents-changed")["method"], "initialize");
         }
         has(&agent.tool("context", json!({})), &["revision"]);
         let shown = &emacs.ok("list-agents", "nil")["connected"][0];
@@ -364,7 +364,7 @@ fn files_are_read_as_the_editor_has_them_and_only_those_of_the_project() {
         let reading = scope.spawn(|| agent.tool("read", json!({ "what": "src/port.rs" })));
         let question = emacs.notification("text-wanted")["question"].clone();
         let given = format!("(:question {question} :content \"fn now() {{}}\\n\")");
-        emacs.ok("give-text", &given);
+        emacs.ok("give-result", &given);
         has(&reading.join().unwrap(), &["unsaved text of the editor", "fn now()"]);
     });
     let late = agent.tool("context", json!({}));

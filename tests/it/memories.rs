@@ -61,16 +61,19 @@ fn a_memory_is_forgotten_and_brought_back() {
     let home = Home::new();
     let mut client = home.stdio(&[]);
     let id = remember(&mut client, "the port is one", "");
-    assert!(client.ok("forget", &format!("(:id \"{id}\")"))["forgotten"].is_number());
+    assert!(
+        client.ok("update-memory", &format!("(:id \"{id}\" :forgotten t)"))["forgotten"]
+            .is_number()
+    );
     assert!(found(&mut client, "port", "").is_empty());
     assert!(is_nil(&client.ok("list-memories", "nil")));
     assert_eq!(client.ok("list-memories", "(:forgotten t)")[0]["id"], id);
     client.end();
     let mut client = home.stdio(&[]);
-    let back = client.ok("forget", &format!("(:id \"{id}\" :forgotten nil)"));
+    let back = client.ok("update-memory", &format!("(:id \"{id}\" :forgotten nil)"));
     assert!(back.get("forgotten").is_none(), "{back}");
     assert_eq!(found(&mut client, "port", ""), [id]);
-    let error = client.fails("forget", "(:id \"mem-99\")");
+    let error = client.fails("update-memory", "(:id \"mem-99\" :forgotten t)");
     assert_eq!((error.kind(), error.data["memory"].as_str()), ("no-such-memory", Some("mem-99")));
     client.end();
 }
@@ -207,7 +210,7 @@ fn a_project_is_the_same_with_and_without_a_slash_at_its_end() {
         let listed = client.ok("list-sessions", &format!("(:project \"{folder}\")"));
         assert_eq!(listed.as_array().unwrap().len(), 2, "{folder}: {listed}");
         let params = format!("(:query \"vault\" :project \"{folder}\")");
-        assert_eq!(client.ok("search-sessions", &params).as_array().unwrap().len(), 2, "{folder}");
+        assert_eq!(client.ok("list-sessions", &params).as_array().unwrap().len(), 2, "{folder}");
         let found = client.ok("ground-query", &params);
         assert_eq!(found["memories"].as_array().unwrap().len(), 2, "{folder}: {found}");
     }
@@ -308,19 +311,19 @@ fn a_repository_brings_its_memories_and_takes_one_only_when_asked() {
     let listed = list(&mut client, "");
     assert_eq!(listed[0]["content"], "[.contexture/memories/port.md] The port is 9090.");
     assert_eq!(listed.as_array().unwrap().len(), 1);
-    client.ok("forget", &format!("(:id {})", listed[0]["id"]));
+    client.ok("update-memory", &format!("(:id {} :forgotten t)", listed[0]["id"]));
     assert!(is_nil(&list(&mut client, "")));
     home.write("app/.contexture/memories/port.md", "The port is 8080.");
     assert_eq!(list(&mut client, "").as_array().unwrap().len(), 1);
-    // Only `write-memory` writes.
+    // Only `update-memory` writes.
     let new = client.ok("remember", &format!("(:content \"Use tabs\" :project {project:?})"));
     assert!(!home.file("app/.contexture/memories/use-tabs.md").exists());
-    let written = client.ok("write-memory", &format!("(:id {})", new["id"]));
+    let written = client.ok("update-memory", &format!("(:id {} :write t)", new["id"]));
     let path = home.file("app/.contexture/memories/use-tabs.md");
     assert!(written["path"].as_str().unwrap().ends_with("/.contexture/memories/use-tabs.md"));
     assert_eq!(std::fs::read_to_string(path).unwrap(), "---\nkind: note\n---\nUse tabs\n");
     let everywhere = client.ok("remember", "(:content \"x\")");
-    let error = client.fails("write-memory", &format!("(:id {})", everywhere["id"]));
+    let error = client.fails("update-memory", &format!("(:id {} :write t)", everywhere["id"]));
     assert_eq!(error.param(), "project");
     client.end();
 }

@@ -32,12 +32,11 @@ fn methods(told: &[(String, Json)], topic: &str) -> Vec<String> {
 fn redraw(client: &mut Client) {
     for (method, params) in [
         ("build-context", "(:brief t)"),
-        ("explain-window", "nil"),
         ("context-stats", "nil"),
         ("get-messages", "nil"),
         ("get-context", "nil"),
         ("context-to-string", "nil"),
-        ("usage-log", "nil"),
+        ("session-report", "(:reports 9 :windows 9)"),
         ("list-sessions", "nil"),
         ("list-managers", "nil"),
         ("list-operations", "nil"),
@@ -105,7 +104,7 @@ fn memories_and_providers_are_told_of() {
     };
     let told = changed(&mut client, "memories-changed", "remember", "(:content \"port 3\")");
     assert_eq!(told["id"], "mem-1");
-    changed(&mut client, "memories-changed", "forget", "(:id \"mem-1\")");
+    changed(&mut client, "memories-changed", "update-memory", "(:id \"mem-1\" :forgotten t)");
     client.ok("ground-query", "(:query \"port\")");
     let added = "(:name \"p\" :kind :ollama :model \"m\")";
     let told = changed(&mut client, "providers-changed", "configure-provider", added);

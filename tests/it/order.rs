@@ -149,7 +149,7 @@ fn after_a_shutdown_every_open_call_is_answered() {
     let mut client = server.unix(Dialect::Native);
     client.ok("open-session", "(:name \"s\")");
     let chat = client.send("chat", "(:session \"s\" :content \"hi\" :provider \"silent\")");
-    let models = client.send("list-models", "(:provider \"deaf\")");
+    let models = client.send("list-providers", "(:models t :provider \"deaf\")");
     until("the model to be asked", || {
         client.ok("get-messages", "(:session \"s\")").as_array().is_some_and(|log| !log.is_empty())
     });

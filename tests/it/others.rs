@@ -287,7 +287,8 @@ fn never_stops(answer: impl Fn() -> Answer + Send + Sync + 'static, method: &str
     let (mut client, mut other) = (server.unix(Dialect::Native), server.unix(Dialect::Native));
     let params = format!("(:name \"x\" :kind \"openai\" :model \"m\" :base-url {:?})", model.url);
     client.ok("configure-provider", &params);
-    let params = if method == "chat" { "(:session \"s\" :content \"go on\")" } else { "nil" };
+    let params =
+        if method == "chat" { "(:session \"s\" :content \"go on\")" } else { "(:models t)" };
     client.ok("open-session", "(:name \"s\")");
     let id = client.send(method, params);
     for _ in 0..10 {
@@ -315,7 +316,7 @@ fn a_model_that_never_stops_is_stopped() {
     let line = || Answer::streaming(Body::Endless(vec![b'x'; 1 << 16]));
     never_stops(line, "chat", "more than 16777216 bytes");
     let models = || Answer::streaming(Body::Endless(b"{\"id\":\"m\"},".repeat(1000)));
-    never_stops(models, "list-models", "more than 4194304 bytes");
+    never_stops(models, "list-providers", "more than 4194304 bytes");
 }
 
 /// What each kind of parameter can be at its largest, in about so many bytes.

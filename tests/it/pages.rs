@@ -135,9 +135,9 @@ fn other_readings_are_never_longer_than_a_page_either() {
     for (method, params) in [
         ("build-context", "(:max-tokens 60000)"),
         ("build-context", "(:max-tokens 60000 :explain t)"),
-        ("explain-window", "(:explain t :limit 2)"),
-        ("usage-log", "nil"),
-        ("search-sessions", "(:query \"words\" :limit 1000)"),
+        ("session-report", "(:explain t :reports 2)"),
+        ("session-report", "(:windows 50)"),
+        ("list-sessions", "(:query \"words\" :limit 1000)"),
         ("list-operations", "(:session \"a\")"),
         ("list-managers", "nil"),
         ("list-sets", "nil"),

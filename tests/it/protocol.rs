@@ -187,6 +187,7 @@ fn every_change_can_be_undone_across_a_restart() {
     // Each with the name that `undo` has for the change, if that is not the method's.
     let names = |method: &str, params: &str| match (method, params) {
         ("update-items", params) if params.contains(":pinned") => "pin-items",
+        ("save-set", params) if params.contains(":drop") => "drop-set",
         ("remove-items", "(:all t)") => "clear-manager",
         ("remove-items", "(:all t :reset t)") => "drop-manager",
         _ => "",
@@ -202,7 +203,7 @@ fn every_change_can_be_undone_across_a_restart() {
         ("save-set", "(:name \"s\")".to_owned()),
         ("remove-items", "(:id \"ctx-1\")".to_owned()),
         ("load-set", "(:name \"s\")".to_owned()),
-        ("drop-set", "(:name \"s\")".to_owned()),
+        ("save-set", "(:name \"s\" :drop t)".to_owned()),
         ("remove-items", "(:all t)".to_owned()),
         ("add-item", "(:content \"two\")".to_owned()),
         ("remove-items", "(:all t :reset t)".to_owned()),

@@ -333,7 +333,7 @@ fn retrying_takes_the_place_of_the_last_question() {
     sly.types([1, 7], "two");
     sly.types([1, 7], "/retry");
     sly.types([1, 7], "/retry");
-    let stats = client.ok("session-stats", &format!("(:session {session:?})"));
+    let stats = client.ok("session-report", &format!("(:session {session:?})"));
     assert_eq!(stats["items"], 2, "{stats}");
     // A rollback goes to a checkpoint that the user took.
     sly.shows("/checkpoint mine");

@@ -32,9 +32,10 @@ fn budgets_are_checked() {
         ("summarize-context", "(:keep-turns 1 :max-items 1)"),
         ("get-messages", "(:limit -1)"),
         ("list-sessions", "(:limit -1)"),
-        ("search-sessions", "(:query \"a\" :limit -1)"),
+        ("list-sessions", "(:query \"a\" :limit -1)"),
         ("ground-query", "(:query \"a\" :limit -1)"),
-        ("usage-log", "(:limit -5)"),
+        ("session-report", "(:windows -5)"),
+        ("session-report", "(:reports -5)"),
         ("restore", "(:session \"a\" :operation -1)"),
         ("configure-session", "(:max-tokens -1)"),
         ("process-turn", "(:content \"a\" :coherence 1.5)"),
@@ -46,12 +47,10 @@ fn budgets_are_checked() {
         for (method, params) in [
             ("get-messages", ""),
             ("list-sessions", ""),
-            ("search-sessions", ":query \"hello\""),
+            ("list-sessions", ":query \"hello\""),
             ("ground-query", ":query \"hello\""),
             ("list-memories", ""),
-            ("usage-log", ""),
             ("list-operations", ":session \"a\""),
-            ("explain-window", ""),
         ] {
             client.ok(method, &format!("({params} :limit {limit})"));
         }
@@ -188,9 +187,9 @@ fn ids_of_other_kinds_are_refused_by_name() {
             let error = client.fails(method, &format!("({of} :checkpoint \"chk-{number}\")"));
             assert_eq!(error.kind(), "no-checkpoint", "{}", error.message);
         }
-        let error = client.fails("forget", &format!("(:id \"mem-{number}\")"));
+        let error = client.fails("update-memory", &format!("(:id \"mem-{number}\")"));
         assert_eq!(error.kind(), "no-such-memory", "{}", error.message);
-        for method in ["delete-session", "session-stats"] {
+        for method in ["delete-session", "session-report"] {
             let error = client.fails(method, &format!("(:session \"ses-{number}\")"));
             assert_eq!(error.kind(), "no-such-session", "{}", error.message);
         }
@@ -200,7 +199,7 @@ fn ids_of_other_kinds_are_refused_by_name() {
     for (method, params) in [
         ("rollback", "(:checkpoint \"msg-1\")"),
         ("rollback", "(:checkpoint \"chk-x\")"),
-        ("forget", "(:id \"ctx-1\")"),
+        ("update-memory", "(:id \"ctx-1\")"),
     ] {
         assert_eq!(client.fails(method, params).code, -32602, "{method} {params}");
     }
@@ -323,13 +322,13 @@ fn no_search_text_is_a_syntax_error() {
         &long,
     ];
     for text in hostile {
-        for method in ["search-sessions", "ground-query"] {
+        for method in ["list-sessions", "ground-query"] {
             client.ok(method, &format!("(:query {})", quoted(text)));
         }
         client.ok("build-context", &format!("(:strategy :query :query {})", quoted(text)));
         client.ok("process-turn", &format!("(:content {})", quoted(text)));
     }
-    let hits = client.ok("search-sessions", "(:query \"gate\" :limit 1)");
+    let hits = client.ok("list-sessions", "(:query \"gate\" :limit 1)");
     assert_eq!(hits.as_array().unwrap().len(), 1);
     client.end();
 }

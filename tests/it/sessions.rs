@@ -177,13 +177,13 @@ fn words_are_found_in_the_names_and_messages_of_sessions() {
     say(&mut client, "assistant", "It reads past the end.");
     client.ok("open-session", "(:name \"other\")");
     say(&mut client, "user", "nothing of the kind");
-    let hits = client.ok("search-sessions", "(:query \"header\")");
+    let hits = client.ok("list-sessions", "(:query \"header\")");
     assert_eq!((hits.as_array().unwrap().len(), &hits[0]["session"]), (1, &"Parser work".into()));
     assert_eq!((&hits[0]["message"], &hits[0]["role"]), (&"msg-1".into(), &"user".into()));
-    assert_eq!(names(&client.ok("search-sessions", "(:query \"parsers\")"))[0], "Parser work");
+    assert_eq!(names(&client.ok("list-sessions", "(:query \"parsers\")"))[0], "Parser work");
     client.ok("delete-session", "(:session \"Parser work\")");
-    assert!(is_nil(&client.ok("search-sessions", "(:query \"header\")")));
-    assert_eq!(names(&client.ok("search-sessions", "(:query \"header\" :deleted t)")).len(), 1);
+    assert!(is_nil(&client.ok("list-sessions", "(:query \"header\")")));
+    assert_eq!(names(&client.ok("list-sessions", "(:query \"header\" :deleted t)")).len(), 1);
     client.end();
 }
 
@@ -210,7 +210,7 @@ fn a_session_is_exported_as_a_transcript_and_as_json_and_imported_equal() {
     assert!(text.contains("````text\n```\n~~~\nout\n````\n"), "{text}");
     assert!(text.contains(", pinned)\n\ndone\n"), "{text}");
     let json = client.ok("export-session", "(:format :json)")["text"].as_str().unwrap().to_owned();
-    let imported = client.ok("import-session", &format!("(:text {})", quoted(&json)));
+    let imported = client.ok("open-session", &format!("(:text {})", quoted(&json)));
     assert_eq!(imported["session"], "# a\n<b> (2)");
     let messages = client.ok("get-messages", "(:session \"ses-1\" :view :log)");
     assert_eq!(client.ok("get-messages", "(:view :log)"), messages);
@@ -225,7 +225,7 @@ fn what_is_imported_is_checked() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     let mut check = |text: &str, expected: &str| {
-        let error = client.fails("import-session", &format!("(:text {})", quoted(text)));
+        let error = client.fails("open-session", &format!("(:text {})", quoted(text)));
         assert_eq!(error.param(), "text");
         assert!(error.message.contains(expected), "{}", error.message);
     };
@@ -248,7 +248,7 @@ fn what_is_imported_is_checked() {
     let text = format!(
         "{{\"contexture_session\":1,\"name\":\"ses-1\",\"messages\":{messages},\"state\":\"{state}\"}}"
     );
-    let imported = client.ok("import-session", &format!("(:text {})", quoted(&text)));
+    let imported = client.ok("open-session", &format!("(:text {})", quoted(&text)));
     assert_eq!(imported["session"], "imported ses-1");
     assert_eq!(contents(&mut client, "nil"), ["a", "c"]);
     let score = client.ok("quality-score", "nil")["quality_score"].as_f64().unwrap();
@@ -319,7 +319,7 @@ fn a_session_is_forked_at_a_checkpoint_with_copies_of_its_items() {
     assert_eq!(contents(&mut client, "(:session \"b\")"), ["one", "another"]);
     let text = client.ok("export-session", "(:session \"b\" :format :json)")["text"].clone();
     let params = format!("(:text {} :name \"c\")", quoted(text.as_str().unwrap()));
-    client.ok("import-session", &params);
+    client.ok("open-session", &params);
     assert_eq!(contents(&mut client, "nil"), ["one", "another"]);
     client.end();
 }

@@ -69,7 +69,7 @@ const SCRIPT: &[(&str, &str)] = &[
     ("load-set", r#"(:name "s" :manager "n")"#),
     ("load-set", r#"(:name "s" :manager "n" :mode :append)"#),
     ("load-set", r#"(:name "none")"#),
-    ("drop-set", r#"(:name "s")"#),
+    ("save-set", r#"(:name "s" :drop t)"#),
     ("undo", "nil"),
     ("remove-items", r#"(:manager "n" :ids ("ctx-99"))"#),
     ("remove-items", r#"(:manager "n" :id "x")"#),

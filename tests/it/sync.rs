@@ -134,7 +134,7 @@ fn a_backup_of_last_week_uses_no_number_twice() {
     call(&here, "remember", "(:content \"made after\")");
     synced(&here, &bin);
     for home in [&here, &there] {
-        let found = |word: &str| call(home, "search-sessions", &format!("(:query {word:?})"));
+        let found = |word: &str| call(home, "list-sessions", &format!("(:query {word:?})"));
         for word in ["before", "after"] {
             assert_eq!(found(word).as_array().unwrap().len(), 1, "{word}: {}", found(word));
         }

@@ -57,7 +57,7 @@ fn ask(client: &mut Client, server: &Endpoint, question: &str) -> Vec<Told> {
     let before = server.asked().iter().filter(|asked| asked.method == "POST").count();
     let answer = client.ok("chat", &params);
     let after = server.asked().iter().filter(|asked| asked.method == "POST").count();
-    let explained = client.ok("explain-window", "nil")[0].clone();
+    let explained = client.ok("session-report", "(:reports 1)")["reports"][0].clone();
     let mut ways = vec![
         told("explain", &explained, "/tokens_after"),
         ("answer", [answer["window_tokens"].as_u64(), None, None, None, None]),

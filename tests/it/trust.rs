@@ -97,9 +97,9 @@ fn a_hostile_repository_neither_counts_nor_ends_the_server() {
     let mut client = home.stdio(&[]);
     let untrusted: Vec<(String, bool)> = names.iter().map(|name| (name.clone(), false)).collect();
     assert_eq!(listed(&mut client, &project), untrusted);
-    let resolve = |name: &str| format!("(:name {name:?} :project {project:?} :fields (:a \"x\"))");
+    let resolve = |name: &str| format!("(:name {name:?} :project {project:?} :values (:a \"x\"))");
     for name in &names {
-        assert_eq!(client.fails("resolve-template", &resolve(name)).kind(), "template-untrusted");
+        assert_eq!(client.fails("list-templates", &resolve(name)).kind(), "template-untrusted");
     }
     // Also when somebody was careless, nothing of it does harm.
     client.ok("trust-project", &params(&project));
@@ -109,7 +109,7 @@ fn a_hostile_repository_neither_counts_nor_ends_the_server() {
         assert!(!row.to_string().contains("the secret"), "{row}");
     }
     for name in &names {
-        let kind = client.fails("resolve-template", &resolve(name)).kind().to_owned();
+        let kind = client.fails("list-templates", &resolve(name)).kind().to_owned();
         assert!(["template-unreadable", "template-malformed"].contains(&&*kind), "{name}: {kind}");
         let open = format!("(:name \"s\" :project {project:?} :template {name:?})");
         client.fails("open-session", &open);
@@ -140,8 +140,8 @@ fn a_projects_templates_count_from_its_trust_to_its_revocation() {
     let named = |name: &str| format!("(:name {name:?} :project {project:?})");
     let counts = |names: bool| vec![("explain".to_owned(), names), ("ours".to_owned(), names)];
     assert_eq!(listed(&mut client, &project), counts(false));
-    assert_eq!(client.ok("resolve-template", &named("explain"))["source"], "built-in");
-    let failure = client.fails("resolve-template", &named("ours"));
+    assert_eq!(client.ok("list-templates", &named("explain"))["source"], "built-in");
+    let failure = client.fails("list-templates", &named("ours"));
     assert_eq!(failure.kind(), "template-untrusted");
     assert!(failure.message.contains("M-x contexture-trust-project"), "{}", failure.message);
     let open = format!("(:name \"s\" :project {project:?} :template \"ours\")");
@@ -150,7 +150,7 @@ fn a_projects_templates_count_from_its_trust_to_its_revocation() {
     assert_eq!(trusted["templates"].to_string(), r#"["explain","ours"]"#);
     assert_eq!(trusted["remote"], "https://example.org/ours.git", "without the password");
     assert_eq!(listed(&mut client, &project), counts(true));
-    let ours = client.ok("resolve-template", &named("explain"));
+    let ours = client.ok("list-templates", &named("explain"));
     assert_eq!(ours["source"], "project");
     assert!(text(&ours["path"]).ends_with(".contexture/templates/explain.md"));
     client.ok("open-session", &open);
@@ -158,12 +158,12 @@ fn a_projects_templates_count_from_its_trust_to_its_revocation() {
     client.ok("shutdown", "nil");
     let mut client = home.stdio(&[]);
     assert_eq!(listed(&mut client, &project), counts(true));
-    let known = client.ok("list-trusted-projects", "nil");
+    let known = client.ok("trust-project", "nil");
     assert_eq!((known[0]["standing"].clone(), known.as_array().unwrap().len()), ("same".into(), 1));
     // Another repository at the same place is another project.
     clone(&project, "https://example.org/theirs.git");
     assert_eq!(listed(&mut client, &project), counts(false));
-    assert_eq!(client.ok("list-trusted-projects", "nil")[0]["standing"], "other");
+    assert_eq!(client.ok("trust-project", "nil")[0]["standing"], "other");
     clone(&project, "https://example.org/ours.git");
     assert_eq!(
         client.ok("trust-project", &format!("(:trusted :false {}", &params(&project)[1..]))["was_trusted"],
@@ -227,7 +227,7 @@ fn nobody_trusts_over_tcp() {
     let server = home.listening(&[]);
     let mut client = server.tcp(Dialect::Native);
     for (method, given) in
-        [("trust-project", params(&project)), ("list-trusted-projects", "nil".to_owned())]
+        [("trust-project", params(&project)), ("trust-project", "nil".to_owned())]
     {
         assert_eq!(client.fails(method, &given).kind(), "not-allowed", "{method}");
     }

@@ -263,7 +263,7 @@ fn check_transcripts(client: &mut Client, known: &Known) {
     let messages = read_json(text)["messages"].as_array().unwrap().clone();
     assert_eq!(messages.len(), log.len());
     let params = format!("(:text {} :name \"again\")", quoted(text));
-    let imported = client.ok("import-session", &params);
+    let imported = client.ok("open-session", &params);
     assert_eq!(imported["messages"], log.len());
     assert_eq!(imported["project"], "/srv/long");
     for view in [":log", ":conversation", ":view"] {

@@ -47,7 +47,7 @@ impl Seen {
             let of = format!("(:session {session:?} :view :log :since 0)");
             let read = client.ok("get-messages", &of);
             let of = format!("(:session {session:?})");
-            let stats = client.ok("session-stats", &of);
+            let stats = client.ok("session-report", &of);
             let revisions = client.ok("list-operations", &of);
             assert_eq!(version(&stats), version(&read));
             let sessions = client.ok("list-sessions", "nil");
@@ -153,7 +153,7 @@ fn a_version_never_names_two_states_and_never_falls() {
 /// A session with some history, in which a manager has an item, and a reading of each kind.
 const READINGS: &[(&str, &str)] = &[
     ("list-items", "(:manager \"m\")"),
-    ("context-to-string", "(:manager \"m\")"),
+    ("render-items", "(:manager \"m\" :text-only t)"),
     ("render-items", "(:manager \"m\")"),
     ("list-items", "(:count-only t :manager \"m\")"),
     ("list-items", "(:manager \"m\" :query \"long\")"),
@@ -164,11 +164,9 @@ const READINGS: &[(&str, &str)] = &[
     ("list-notes", "(:session \"a\")"),
     ("build-window", "(:session \"a\")"),
     ("count-window", "(:session \"a\")"),
-    ("explain-window", "(:session \"a\")"),
-    ("usage-log", "(:session \"a\")"),
-    ("session-stats", "(:session \"a\")"),
+    ("session-report", "(:session \"a\" :windows 9 :reports 9)"),
+    ("session-report", "(:session \"a\" :quality-only t)"),
     ("session-ledger", "(:session \"a\")"),
-    ("quality-score", "(:session \"a\")"),
 ];
 
 fn with(params: &str, more: &str) -> String {
@@ -209,7 +207,7 @@ fn read_twice(client: &mut Client, document: &Json, pages: &str) {
         let pages = if known.get("max_bytes").is_some() { pages } else { "" };
         let now = if params.contains("manager") { of_manager } else { of_session };
         // One that shows windows is whole, since others have built one.
-        if !["explain-window", "usage-log"].contains(method) {
+        if *method != "session-report" {
             assert_unchanged(client, method, &with(params, pages), now);
         }
         let whole = client.ok(method, &with(params, &format!("{pages} :since 0")));
@@ -219,10 +217,11 @@ fn read_twice(client: &mut Client, document: &Json, pages: &str) {
     let after = client.ok("list-sessions", "(:current t)")[0].clone();
     assert_eq!(version(&after), of_session, "a reading raised the version");
     // A window was built since that version.
-    let log = client.ok("usage-log", &format!("(:session \"a\" :since {of_session})"));
+    let log =
+        client.ok("session-report", &format!("(:session \"a\" :windows 9 :since {of_session})"));
     assert!(log["windows"].as_array().is_some(), "{log}");
     let changed = version(&client.ok("add-message", "(:session \"a\" :content \"more\")"));
-    for method in ["explain-window", "usage-log", "build-window"] {
+    for method in ["session-report", "build-window"] {
         assert_unchanged(client, method, "(:session \"a\")", changed);
     }
 }

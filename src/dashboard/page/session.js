@@ -112,7 +112,7 @@ function shortening(element, only) {
       way('summarize-session', ' a summary of all but the last ', again), figure('keep_messages', 'Messages to keep', again), ' messages', h('br'),
       way('prune-session', ' leave out the least important, down to ', again), figure('share', 'Percent to keep', again), ' % of the tokens')),
     async look() {
-      state.tokens = (await element.call('session-stats', element.about)).tokens;
+      state.tokens = (await element.call('session-report', element.about)).tokens;
       const dry = await element.call(state.method, { ...params(), dry_run: true });
       const { stats, version } = dry;
       const first = element.parts?.find((it) => it.section === 'messages' && it.role !== 'system');
@@ -193,16 +193,16 @@ class Session extends Live {
   async load() {
     const about = this.about;
     if (this.session && this.window.session !== this.session) this.window.setAttribute('session', this.session);
-    const first = this.call('session-stats', about).catch(none);
+    const first = this.call('session-report', { ...about, windows: TURNS }).catch(none);
     const named = { session: this.session ?? (await first)?.session };
     const operations = (more) => named.session && this.call('list-operations', { ...named, ...more }).catch(none);
-    const [stats, usage, revisions, checkpoints, following, waiting] = await Promise.all([
-      first, this.call('usage-log', { ...about, limit: TURNS }).catch(none), operations(),
+    const [stats, revisions, checkpoints, following, waiting] = await Promise.all([
+      first, operations(),
       operations({ checkpoints: true }), operations({ next: true }), this.call('list-approvals'),
     ]);
     const next = Object.fromEntries((following ?? []).map((it) => [it.next, it]));
     const undo = next.undo && await this.call('undo', { ...named, dry_run: true }).catch(() => undefined);
-    Object.assign(this, { stats, named, usage, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
+    Object.assign(this, { stats, named, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
       waiting: (waiting ?? []).filter((it) => [undefined, it.session_id, it.session].includes(this.session)) });
     this.showHead();
     this.show();
@@ -214,7 +214,7 @@ class Session extends Live {
 
   /** Returns the turns of which somebody told the tokens. */
   get asked() {
-    return (this.usage?.windows ?? []).filter((it) => it.input !== undefined);
+    return (this.stats?.windows ?? []).filter((it) => it.input !== undefined);
   }
 
   /** Returns the requests since the last question as one. */
@@ -291,7 +291,7 @@ class Session extends Live {
 
   /** Returns the timeline: turns as a chart, and steps with what each changed. */
   timeline() {
-    const windows = this.usage?.windows ?? [];
+    const windows = this.stats?.windows ?? [];
     const size = (from, to) => windows.filter((it) => it.at >= from && it.at <= to);
     const steps = [
       ...this.revisions.filter((it) => it.method !== 'checkpoint').map((it) => {

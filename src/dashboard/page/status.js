@@ -10,7 +10,7 @@ class Status extends Live {
   }
 
   async load() {
-    const [stats] = await Promise.all([this.call('session-stats', this.about).catch(none)]);
+    const [stats] = await Promise.all([this.call('session-report', this.about).catch(none)]);
     this.stats = stats;
     this.lastActivity = stats ? Date.now() : this.lastActivity ?? null;
     this.render();

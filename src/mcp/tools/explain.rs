@@ -20,6 +20,11 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
+struct Report {
+    reports: Option<Vec<Window>>,
+}
+
+#[derive(Deserialize)]
 struct Window {
     strategy: String,
     max_tokens: u64,
@@ -70,9 +75,9 @@ fn line(it: &Verdict) -> String {
 
 async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
     let session = sessions::find(asked, project, Some(id)).await?;
-    let params = json!({ "session": session.id, "limit": 1 });
-    let windows: Option<Vec<Window>> = asked.link.call("explain_window", params).await?;
-    let Some(window) = windows.into_iter().flatten().next() else {
+    let params = json!({ "session": session.id, "reports": 1 });
+    let Report { reports } = asked.link.call("session_report", params).await?;
+    let Some(window) = reports.into_iter().flatten().next() else {
         return Ok(format!("no window of {id} has been built since the server started\n"));
     };
     let parts = window.parts.into_iter().flatten().filter(|part| part.fate != "kept");

@@ -33,7 +33,6 @@ struct Item {
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     read::check_project(&project)?;
-    asked.edits().await?;
     // The agent has the marked files already.
     let managers = asked.layers(&project).await?;
     let params = json!({ "managers": managers, "brief": true });

@@ -18,7 +18,7 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use rmcp::service::RequestContext;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
 use self::context::Given;
@@ -182,16 +182,12 @@ impl Asked<'_> {
         self.projects.choose(asked, self.context).await
     }
 
-    /// Returns the managers of the project's layers, from the most general to the most specific.
+    /// Returns the managers of the project's layers, from the most general to the most specific, once
+    /// the editors have sent their unsaved text to the server.
     async fn layers(&self, project: &Project) -> Result<Vec<String>, Trouble> {
-        let place = json!({ "directory": project.directory() });
+        let place = json!({ "directory": project.directory(), "ask_editors": true });
         let Opened { layers } = self.link.call("open_layers", place).await?;
         Ok(layers.into_iter().map(|layer| layer.manager).collect())
-    }
-
-    /// Asks the editors to send their unsaved text to the server.
-    async fn edits(&self) -> Result<(), Trouble> {
-        self.link.call("ask_editors", json!({})).await.map(|IgnoredAny| ())
     }
 }
 

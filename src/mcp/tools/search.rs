@@ -127,7 +127,7 @@ impl Search<'_> {
 
     async fn messages(&self) -> Result<Vec<String>, Trouble> {
         let params = json!({ "query": self.query, "limit": LOOKED_AT });
-        let hits: Option<Vec<SessionHit>> = self.asked.link.call("search_sessions", params).await?;
+        let hits: Option<Vec<SessionHit>> = self.asked.link.call("list_sessions", params).await?;
         let sessions = sessions::of(self.asked, &self.project).await?;
         let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
         let line = |hit: SessionHit| match (hit.message, hit.role) {

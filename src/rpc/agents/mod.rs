@@ -1,7 +1,6 @@
 //! The agents family of methods: about the agents that are connected, the items that their sessions
 //! were given, and the items to send with their next prompts.
 
-mod introduce;
 mod listed;
 mod marked;
 mod next;

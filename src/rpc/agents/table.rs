@@ -1,6 +1,6 @@
 //! The methods of the agents family.
 
-use super::{introduce, listed, next, record};
+use super::{listed, next, record};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 
@@ -33,9 +33,4 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Sends items once, with the next prompt of an agent's session, even if the agent already has them or they belong to another place. The first session that matches takes them. With `:cancel`, stops waiting items from being sent. Until the manager changes again, `undo` in it stops the newest of its waiting items from being sent.",
         )
         .result("The numbers of the items. An item that is already waiting keeps its number."),
-    method!("agents", "introduce-agent", introduce::introduce_agent => introduce::Introduced)
-        .doc(
-            "Names the agent that a connection serves; `list-agents` lists the agent until the connection ends. `contexture mcp` calls this.",
-        )
-        .result("The number of agents that are connected."),
 ];

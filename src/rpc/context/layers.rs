@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::unsaved::ask;
 use crate::context::place::{self, Kind, Place};
 use crate::engine::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
 use crate::files::{self, FileError};
 use crate::rpc::Step;
 use crate::rpc::call::Call;
+use crate::rpc::editors::Heard;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short};
 use crate::wire::message::WireError;
@@ -30,6 +32,10 @@ pub(super) struct OpenLayersCall {
     number: Option<Short>,
     /// Name or id of a session whose own manager is the last layer.
     session: Option<Name>,
+    /// First ask the editors (the clients that subscribed to `text-wanted`) for text that is not
+    /// saved. They send what changed in live items. Waits for their answers, but at most 200 ms.
+    #[serde(default)]
+    ask_editors: bool,
 }
 
 /// A manager whose items moved into a layer.
@@ -69,9 +75,15 @@ pub(super) struct Opened {
     /// Managers whose items are not part of the open layers: those of this folder with another
     /// remote, and those of a former buffer with this name.
     elsewhere: Vec<Elsewhere>,
+    /// Number of editors that were asked; only with `:ask-editors`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_editors: Option<usize>,
+    /// Number of the asked editors that did not answer in time; their unsaved text may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_editors: Option<usize>,
 }
 
-pub(super) fn open_layers(_: Call, given: OpenLayersCall) -> Result<Step, WireError> {
+pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, WireError> {
     let spot = Spot::of(&given)?;
     let wanted = Wanted {
         layers: spot.layers()?,
@@ -79,7 +91,12 @@ pub(super) fn open_layers(_: Call, given: OpenLayersCall) -> Result<Step, WireEr
         root: spot.folder.as_ref().map(|(_, root)| text(root)),
     };
     let root = spot.project().map(text);
-    Step::state(move |engine| Ok(shown(root, engine.open_layers(wanted)?)))
+    let open =
+        |heard| Step::state(move |engine| Ok(shown(root, engine.open_layers(wanted)?, heard)));
+    if !given.ask_editors {
+        return open(None);
+    }
+    Ok(Step::Await(Box::pin(async move { open(Some(ask(&call, None).await?)) })))
 }
 
 /// Returns the layers of a folder, or those that exist without a folder. Reads the disk.
@@ -89,7 +106,7 @@ pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, Wire
     Ok(Wanted { layers: spot.layers()?, session: None, root })
 }
 
-fn shown(root: Option<String>, open: OpenLayers) -> Opened {
+fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> Opened {
     let taken = open.taken_over.into_iter().filter_map(|held| {
         Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
     });
@@ -103,6 +120,8 @@ fn shown(root: Option<String>, open: OpenLayers) -> Opened {
         layers: open.layers,
         taken_over: taken.collect(),
         elsewhere: elsewhere.collect(),
+        asked_editors: heard.as_ref().map(|heard| heard.asked),
+        late_editors: heard.map(|heard| heard.late),
     }
 }
 

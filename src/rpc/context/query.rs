@@ -161,20 +161,8 @@ pub(super) struct Render {
     format: Option<Format>,
     /// Maximum number of tokens in the rendering; the oldest unpinned items are left out first.
     max_tokens: Option<i64>,
-}
-
-pub(super) fn context_to_string(call: Call, given: Render) -> Result<Step, WireError> {
-    let rendering = Rendering::of(given)?;
-    Step::then_within(reach(&rendering.chosen), move |engine| {
-        let views = engine.select(&rendering.chosen)?;
-        Ok(Finish::Later(Box::new(move || {
-            let text = match rendering.budget {
-                None => rendering.all(&call, views),
-                Some(_) => rendering.rendered(&call, views)?.text,
-            };
-            Ok(Value::Str(text))
-        })))
-    })
+    /// Return only the text, as a string.
+    text_only: Option<bool>,
 }
 
 /// Items rendered as one text.
@@ -192,18 +180,25 @@ pub(super) struct Rendered {
 }
 
 pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError> {
+    let text_only = given.text_only.unwrap_or(false);
     let rendering = Rendering::of(given)?;
     Step::then_within(reach(&rendering.chosen), move |engine| {
         let views = engine.select(&rendering.chosen)?;
-        Ok(Finish::later(move || {
+        Ok(Finish::Later(Box::new(move || {
+            if text_only && rendering.budget.is_none() {
+                return Ok(Value::Str(rendering.all(&call, views)));
+            }
             let fitted = rendering.rendered(&call, views)?;
-            Ok(Rendered {
+            if text_only {
+                return Ok(Value::Str(fitted.text));
+            }
+            Ok(Value::of(&Rendered {
                 text: fitted.text,
                 tokens: fitted.tokens,
                 token_counter: Keyword(call.tools.counter.name()),
                 report: fitted.report.into_iter().map(Decided::from).collect(),
-            })
-        }))
+            }))
+        })))
     })
 }
 

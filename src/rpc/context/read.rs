@@ -32,7 +32,7 @@ pub(super) struct ReadFile {
     /// Maximum size of the file in bytes; defaults to the configured `max-file-bytes`, by default 1
     /// MiB.
     max_file_bytes: Option<i64>,
-    /// Ask the editors first, as `ask-editors` does, whether one has the file in a buffer that is
+    /// Ask the editors first, as in `open-layers`, whether one has the file in a buffer that is
     /// not saved.
     #[serde(default)]
     ask_editors: bool,

@@ -7,6 +7,7 @@ use crate::ids::ItemId;
 use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::params::{ManagerName, Name, Nothing};
+use crate::value::Value;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -14,6 +15,8 @@ pub(super) struct SetCall {
     /// Name of the set.
     name: Name,
     manager: Option<ManagerName>,
+    /// Delete the set.
+    drop: Option<bool>,
 }
 
 /// A saved set.
@@ -42,17 +45,12 @@ pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let name = given.name.0;
+        if given.drop.unwrap_or(false) {
+            engine.drop_set(&manager, &name)?;
+            return Ok(Value::of(&Dropped { name, dropped: true }));
+        }
         let saved = engine.save_set(&manager, &name)?;
-        Ok(Saved { name, count: saved.count, replaced: saved.replaced })
-    })
-}
-
-pub(super) fn drop_set(_: Call, given: SetCall) -> Result<Step, WireError> {
-    let manager = given.manager.unwrap_or_default().0;
-    Step::state(move |engine| {
-        let name = given.name.0;
-        engine.drop_set(&manager, &name)?;
-        Ok(Dropped { name, dropped: true })
+        Ok(Value::of(&Saved { name, count: saved.count, replaced: saved.replaced }))
     })
 }
 

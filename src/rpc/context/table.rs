@@ -1,6 +1,6 @@
 //! The methods of the context family.
 
-use super::{edit, files, layers, live, map, query, read, refresh, sets, tree, unsaved, update};
+use super::{edit, files, layers, live, map, query, read, refresh, sets, tree, update};
 use crate::agent::items::AnswerShown;
 use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
@@ -124,19 +124,13 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "A list of items; with `:count-only`, `:count :types :preview :tokens :token-counter`, \
              with a preview such as `3 items: Code, Error`.",
         ),
-    method!("context", "context-to-string", query::context_to_string => String)
+    method!("context", "render-items", query::render_items => Either<query::Rendered, String>)
         .shows(Beside::Files)
-        .doc("Renders items for a model.")
-        .result(
-            "A string; the error `budget-too-small` when not even one item can be cut to \
-                 fit.",
-        ),
-    method!("context", "render-items", query::render_items => query::Rendered)
-        .shows(Beside::Files)
-        .doc("Renders items for a model and reports what happened to each item.")
+        .doc("Renders items for a model, and reports what happened to each item.")
         .result(
             "`:text :tokens :token-counter`, and `:report`: for each item its `:id`, its \
-                 `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`.",
+                 `:fate` (`:kept :cut :dropped`), its `:tokens` and the `:reason`; with `:text-only`, \
+                 a string. The error is `budget-too-small` when not even one item can be cut to fit.",
         ),
     method!("context", "read-file", read::read_file => read::FileRead)
         .doc(
@@ -155,19 +149,6 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "The map, its tokens, and what it leaves out.",
         )
         .pace(Pace::Aside),
-    method!("context", "ask-editors", unsaved::ask_editors => unsaved::EditorsAsked)
-        .doc(
-            "Asks the editors (the clients that subscribed to `text-wanted`) for text that is not saved. \
-              They send what changed in live items. Waits for their answers, but at most 200 ms. \
-              Later calls of the connection wait, too.",
-        )
-        .result("The number of editors that were asked, and the number of those that did not answer in time."),
-    method!("context", "give-text", unsaved::give_text => unsaved::TextGiven)
-        .doc(
-            "Answers a question of the topic `text-wanted`. An editor that has nothing to give \
-              must answer, too, so that nobody waits for it.",
-        )
-        .result("True if the question was still waiting for this editor."),
     method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
         .changes_after_work()
         .doc(
@@ -204,18 +185,15 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  expect.",
         )
         .pace(Pace::InOrder),
-    method!("context", "save-set", sets::save_set => sets::Saved)
+    method!("context", "save-set", sets::save_set => Either<sets::Saved, sets::Dropped>)
         .changes()
-        .doc("Saves a manager's items as a named set, replacing a set with that name.")
-        .result("`:name :count :replaced`."),
+        .doc("Saves a manager's items as a named set, replacing a set with that name. With `:drop`, \
+              deletes the set. `undo` in the same manager takes either back.")
+        .result("`:name :count :replaced`; with `:drop`, `:name :dropped`."),
     method!("context", "load-set", sets::load_set => sets::Loaded)
         .changes()
         .doc("Replaces a manager's items with copies of a set's items, or appends the copies.")
         .result("`:name`, the new `:ids`, and in `:left` the ids of the items that left."),
-    method!("context", "drop-set", sets::drop_set => sets::Dropped)
-        .changes()
-        .doc("Deletes a set. `undo` in the same manager restores it.")
-        .result("`:name :dropped`."),
     method!("context", "list-sets", sets::list_sets => Vec<SetSummary>)
         .pages(&Paged::LIST)
         .doc("Lists the sets, sorted by name.")

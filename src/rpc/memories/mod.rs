@@ -5,14 +5,14 @@ mod table;
 use std::path::Path;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 pub(super) use self::table::METHODS;
 use super::Step;
 use super::call::Call;
 use super::embedding::embedded;
 use super::error::{engine_error, param_error};
-use super::params::{InSession, Name, check_bytes, not_negative, yes};
+use super::params::{InSession, Name, Switch, check_bytes, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
 use crate::files;
@@ -136,38 +136,22 @@ fn read_repository(
     kept.map_err(engine_error)
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct WriteMemory {
-    /// Id of the memory, `mem-N`.
-    id: MemoryId,
-    /// Folder of the project; defaults to the memory's.
-    project: Option<String>,
-}
-
-/// The file of a memory.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "WrittenMemory")]
-pub(super) struct Written {
-    /// Path of the file.
-    path: String,
-}
-
-pub(super) fn write_memory(call: Call, given: WriteMemory) -> Result<Step, WireError> {
+/// Writes a memory into a file of its project. Returns the path of the file.
+fn written(call: &Call, id: u64, project: Option<String>) -> Result<String, WireError> {
     call.check_access("write files of a project")?;
-    let id = given.id.0;
     let row = call.tools.engine.ask_blocking(move |engine| engine.memory(id));
     let made = row.map_err(engine_error)?.made;
     let of_memory = match made.scope {
         MemoryScope::Project(path) => Some(path),
         _ => None,
     };
-    let project = given.project.or(of_memory).filter(|project| project.starts_with('/'));
+    let project = project.or(of_memory).filter(|project| project.starts_with('/'));
     let why = "must be the absolute name of a folder, because the memory is for no project here";
     let project = project.ok_or_else(|| param_error("project", why))?;
     let written = files::write_memory(Path::new(&project), &made.content, &made.kind);
     let path =
         written.map_err(|error| param_error("project", &format!("cannot be written: {error}")))?;
-    Step::done(&Written { path: path.to_string_lossy().into_owned() })
+    Ok(path.to_string_lossy().into_owned())
 }
 
 pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
@@ -200,18 +184,27 @@ fn filter(
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Forget {
+pub(super) struct UpdateMemory {
     /// Id of the memory, `mem-N`.
     id: MemoryId,
-    /// Forget the memory; defaults to `t`. With `nil`, restore the memory.
-    #[serde(default = "yes")]
-    forgotten: bool,
+    /// Forget the memory, so that it is no longer found; with `nil`, restore it.
+    #[serde(default)]
+    forgotten: Switch,
+    /// Write the memory into a file of its project.
+    write: Option<bool>,
+    /// Folder of the project to write to; defaults to the memory's.
+    project: Option<String>,
 }
 
-pub(super) fn forget(_: Call, given: Forget) -> Result<Step, WireError> {
+pub(super) fn update_memory(call: Call, given: UpdateMemory) -> Result<Step, WireError> {
+    let id = given.id.0;
+    let write = given.write.unwrap_or(false);
+    let path = write.then(|| written(&call, id, given.project)).transpose()?;
     Step::state(move |engine| {
-        let id = engine.forget(given.id.0, given.forgotten)?.id;
-        Ok(MemoryShown::from(engine.memory(id)?))
+        if let Some(forgotten) = given.forgotten.0 {
+            engine.forget(id, forgotten)?;
+        }
+        Ok(MemoryShown::from(engine.memory(id)?).with_path(path))
     })
 }
 

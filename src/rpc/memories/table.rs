@@ -21,21 +21,18 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The memories with their relevance, and a text with these memories for a window.")
         .pace(Pace::InOrder),
-    method!("memory", "forget", super::forget => MemoryShown)
-        .changes()
-        .doc("Forgets a memory, so that it is no longer found. `:forgotten nil` restores it.")
-        .result("The memory."),
+    method!("memory", "update-memory", super::update_memory => MemoryShown)
+        .changes_after_work()
+        .doc(
+            "Forgets a memory, or restores it. With `:write`, writes it into a file of its project, \
+             below `.contexture/memories`, for all who work on the repository. Memories there are \
+             read as those of the project, with the kind `:repository`.",
+        )
+        .result("The memory, and the `:path` of the file that was written.")
+        .pace(Pace::InOrder),
     method!("memory", "list-memories", super::list_memories => Vec<MemoryShown>)
         .pages(&Paged { brief: &["content"], most: Some(super::MAX_LISTED), ..Paged::LIST })
         .doc("Lists memories, newest first.")
         .result("A list of memories.")
-        .pace(Pace::InOrder),
-    method!("memory", "write-memory", super::write_memory => super::Written)
-        .doc(
-            "Writes a memory into a file of its project, below `.contexture/memories`, for all who \
-             work on the repository. Memories there are read as those of the project, with the kind \
-             `:repository`.",
-        )
-        .result("The file.")
         .pace(Pace::InOrder),
 ];

@@ -59,8 +59,8 @@ impl Chosen {
     pub(super) fn new(given: &[String], lists: &[&str], result: &Json) -> Result<Self, WireError> {
         let names: Vec<_> = given.iter().map(|name| kebab(name).into_owned()).collect();
         let of_lists: Vec<_> = match lists {
-            [] => vec![members(items(result))],
-            paths => paths.iter().map(|path| members(items(at(result, path)))).collect(),
+            [] => vec![of_entries(result)],
+            paths => paths.iter().map(|path| of_entries(at(result, path))).collect(),
         };
         let are_there = of_lists.iter().map(|of| names.iter().any(|name| of.contains(name)));
         let are_there = are_there.collect();
@@ -111,8 +111,10 @@ fn at<'s>(result: &'s Json, path: &str) -> &'s Json {
     })
 }
 
-fn items(list: &Json) -> &Json {
-    forms(list).into_iter().find_map(|form| form.get("items")).unwrap_or(&Json::Null)
+/// Returns the names of the members that the entries of a list may have.
+fn of_entries(list: &Json) -> Vec<String> {
+    let entries = forms(list).into_iter().filter_map(|form| form.get("items"));
+    entries.flat_map(members).collect()
 }
 
 /// Returns the names of the members in the schema of an object, those that are always present

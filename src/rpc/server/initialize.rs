@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Statistics;
 use crate::rpc::call::Call;
+use crate::rpc::connected::ConnectedAgent;
 use crate::rpc::params::Short;
 use crate::rpc::server::backup::BackupShown;
 use crate::rpc::server::limits::LimitsShown;
@@ -32,10 +33,24 @@ pub(super) struct Initialize {
     /// and continues even if the client does not name it.
     #[serde(default, rename = "protocol-versions")]
     _protocol_versions: Option<Vec<u32>>,
+    /// The agent that the connection serves. `list-agents` lists it until the connection ends.
+    agent: Option<AgentNamed>,
     /// Abilities of the client. No name has a meaning yet, so any value is accepted.
     #[serde(default, rename = "capabilities")]
     #[schemars(with = "serde_json::Value", extend("type" = ["object", "array"]))]
     _capabilities: Option<Value>,
+}
+
+/// An agent that a client serves.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+struct AgentNamed {
+    /// Name of the agent.
+    name: Short,
+    /// Version of the agent.
+    version: Option<Short>,
+    /// Folder of the agent's project.
+    project: Option<Short>,
 }
 
 /// The introduction of the server.
@@ -86,7 +101,15 @@ pub(super) fn initialize(call: Call, given: Initialize) -> Result<Step, WireErro
     let text = |short: Short| short.0;
     let client = ClientNamed { name: given.name.map(text), version: given.version.map(text) };
     let (tools, dialect) = (call.tools, call.dialect);
+    let agent = given.agent.map(|agent| ConnectedAgent {
+        name: text(agent.name),
+        version: agent.version.map(text).unwrap_or_default(),
+        project: agent.project.map(text).unwrap_or_default(),
+    });
     Step::then(move |engine| {
+        if let Some(agent) = agent {
+            tools.agents.note(engine, &call.client, agent);
+        }
         let (statistics, read_only) = (engine.statistics(), engine.refusal());
         let notices = [&tools.notices, engine.notices()].concat();
         Ok(Finish::Later(Box::new(move || {

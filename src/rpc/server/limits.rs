@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::agent::tools::MAX_RESULT_BYTES;
 use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PICTURES, MOST_PROVIDERS};
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
+use crate::engine::REPORTS_KEPT;
 use crate::files::{
     DEFAULT_MAX_FILE_BYTES, DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
     MOST_RECORDINGS,
@@ -20,7 +21,7 @@ use crate::rpc::client_tools::{
 use crate::rpc::context::files::{MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_PIXELS};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
-    MAX_EXPLAINED, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
+    MAX_HITS, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
 };
 use crate::rpc::memories::{self, MAX_MEMORY_BYTES};
 use crate::rpc::messages::MAX_ADDED;
@@ -28,7 +29,7 @@ use crate::rpc::notes::MAX_LISTED;
 use crate::rpc::operations::MAX_OPERATIONS;
 use crate::rpc::page::SMALLEST_PAGE;
 use crate::rpc::params::{MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_NAMED, MAX_SHORT_BYTES};
-use crate::rpc::sessions::{MAX_HITS, MAX_SESSIONS};
+use crate::rpc::sessions::MAX_SESSIONS;
 use crate::store::{
     LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH,
 };
@@ -110,7 +111,7 @@ limits! {
     max_added_messages: usize = MAX_ADDED;
     /// Maximum size of a memory, in bytes.
     max_memory_bytes: usize = MAX_MEMORY_BYTES;
-    /// Maximum number of hits that `search-sessions` returns.
+    /// Maximum number of hits that `list-sessions` returns for a query.
     max_search_hits: i64 = MAX_HITS;
     /// Maximum number of entries that `list-notes` returns.
     max_listed_notes: u64 = MAX_LISTED;
@@ -120,8 +121,8 @@ limits! {
     max_listed_operations: i64 = MAX_OPERATIONS;
     /// Maximum number of entries that `list-memories` returns, across all pages.
     max_listed_memories: i64 = memories::MAX_LISTED;
-    /// Maximum number of entries that `explain-window` returns, across all pages.
-    max_explained_windows: i64 = MAX_EXPLAINED;
+    /// Maximum number of windows that `session-report` explains, across all pages.
+    max_explained_windows: usize = REPORTS_KEPT;
     /// Maximum number of items in `record-push`.
     max_pushed_items: usize = MAX_PUSHED_ITEMS;
     /// Maximum size of the id and of the digest of an item in `record-push`, in bytes.

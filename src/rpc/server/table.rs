@@ -9,7 +9,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("server", "initialize", initialize::initialize => initialize::Initialized)
         .doc(
             "Introduces client and server to each other. Optional, and changes nothing: a client \
-             may call it again to learn how the server is.",
+             may call it again to learn how the server is. A program that serves an agent, such as \
+             `contexture mcp`, names the agent.",
         )
         .result("The server: its version, dialects, limits, state folder and statistics."),
     method!("server", "ping", super::ping => super::Ping)

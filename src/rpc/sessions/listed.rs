@@ -6,10 +6,13 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{SessionShown, state};
+use super::{DEFAULT_HITS, SessionShown, state};
+use crate::agent::found::Hit;
 use crate::files;
 use crate::ids::SessionId;
 use crate::rpc::call::Call;
+use crate::rpc::error::param_error;
+use crate::rpc::limits::MAX_HITS;
 use crate::rpc::params::not_negative;
 use crate::rpc::{Finish, Step};
 use crate::store::session::{SessionRow, bare_folder};
@@ -25,11 +28,20 @@ pub(super) struct ListSessions {
     current: Option<bool>,
     /// Include deleted sessions.
     deleted: Option<bool>,
-    /// Maximum number of sessions; `nil` means all.
+    #[schemars(description = format!(
+        "Maximum number of sessions; `nil` means all. With `:query`, maximum number of hits, up to \
+         {MAX_HITS}; defaults to {DEFAULT_HITS}."
+    ))]
     limit: Option<i64>,
+    /// Words to find in the names and messages of the sessions. Finds identifiers by their parts,
+    /// and words in all their forms. The best hits come first.
+    query: Option<String>,
 }
 
 pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, WireError> {
+    if let Some(query) = given.query.clone() {
+        return search(query, given);
+    }
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
     let project = given.project.map(|folder| InProject::of(&folder));
     Step::then(move |engine| {
@@ -59,6 +71,20 @@ pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, Wir
             let rows = rows.into_iter().filter(wanted).take(limit);
             Ok(below_parents(rows.map(line).collect()))
         }))
+    })
+}
+
+/// Finds the messages and names of sessions that match a query.
+fn search(query: String, given: ListSessions) -> Result<Step, WireError> {
+    if given.current.unwrap_or(false) {
+        return Err(param_error("query", "cannot be combined with the parameter current"));
+    }
+    let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
+    let (limit, deleted) = (limit.unwrap_or(DEFAULT_HITS), given.deleted.unwrap_or(false));
+    let project = given.project.as_deref().map(files::project_of);
+    Step::state(move |engine| {
+        let hits = engine.read().search_sessions(project.as_deref(), &query, limit, deleted)?;
+        Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
     })
 }
 

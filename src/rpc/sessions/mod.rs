@@ -15,15 +15,12 @@ pub(super) use self::table::{MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::connected::SessionState;
 use super::context::layers::layers_of;
-use super::error::param_error;
+use super::error::{internal_error, param_error};
 use super::params::{
-    InSession, ManagerName, Name, Short, Switch, is_session_id, manager_names, new_name,
-    not_negative, yes,
+    InSession, ManagerName, Name, Short, Switch, is_session_id, manager_names, new_name, yes,
 };
 use super::{Finish, Step, templates};
-use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
-use crate::files;
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
@@ -34,8 +31,6 @@ const NO_SETTINGS: &str = "{}";
 
 /// Default number of hits of a search.
 pub(super) const DEFAULT_HITS: u64 = 20;
-/// Maximum number of hits of a search.
-pub(super) const MAX_HITS: i64 = 1000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Open {
@@ -68,11 +63,17 @@ pub(super) struct Open {
     fork_of: Option<Name>,
     /// Id of the checkpoint of `:fork-of` to continue from, `chk-N`; defaults to its current state.
     checkpoint: Option<CheckpointId>,
+    /// The JSON of `export-session`, from which a new session is made. Nothing is replaced: if its
+    /// name or `:name` is taken, a number is added.
+    text: Option<String>,
 }
 
 pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireError> {
     if given.name.is_none() && !given.create {
         return Err(param_error("name", "is required if create is nil"));
+    }
+    if let Some(text) = given.text {
+        return imported(call, text, given.name);
     }
     if let Some(of) = given.fork_of.take() {
         return checkpoints::fork(of, given.checkpoint, given.name, given.manager);
@@ -192,30 +193,6 @@ fn shown(engine: &mut Engine, row: SessionRow) -> SessionShown {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Search {
-    /// Words to find.
-    query: String,
-    #[schemars(description = format!("Maximum number of hits, up to {MAX_HITS}; defaults to {DEFAULT_HITS}."))]
-    limit: Option<i64>,
-    /// Search deleted sessions too.
-    deleted: Option<bool>,
-    /// Search only sessions of the project in this folder.
-    project: Option<Short>,
-}
-
-pub(super) fn search_sessions(_: Call, given: Search) -> Result<Step, WireError> {
-    let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
-    let deleted = given.deleted.unwrap_or(false);
-    let project = given.project.as_deref().map(files::project_of);
-    Step::state(move |engine| {
-        let project = project.as_deref();
-        let limit = limit.unwrap_or(DEFAULT_HITS);
-        let hits = engine.read().search_sessions(project, &given.query, limit, deleted)?;
-        Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
-    })
-}
-
-#[derive(Deserialize, JsonSchema)]
 pub(super) struct Export {
     session: Option<InSession>,
     /// `:markdown` to read, or `:json` to import again; defaults to `:markdown`.
@@ -248,25 +225,23 @@ pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> 
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Import {
-    /// The JSON that `export-session` returned.
-    text: String,
-    /// Name of the new session; defaults to the name of the exported session.
-    name: Option<Name>,
-}
-
-pub(super) fn import_session(call: Call, given: Import) -> Result<Step, WireError> {
-    let name = given.name.map(new_name).transpose()?;
-    let read = transcript::read(&given.text, &call.counter())
-        .map_err(|message| param_error("text", &message))?;
-    let settings = NO_SETTINGS.to_owned();
-    Step::state(move |engine| {
-        let name = name.unwrap_or(read.name);
-        let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
-        let opened = engine.import_session(new, read.messages, read.view)?;
-        Ok(SessionShown::new(engine.row(opened.id)?, true))
-    })
+/// Creates a session from the JSON of `export-session`, and makes it current. The text is read on a
+/// thread that may block.
+fn imported(call: Call, text: String, name: Option<Name>) -> Result<Step, WireError> {
+    let name = name.map(new_name).transpose()?;
+    Ok(Step::Await(Box::pin(async move {
+        let read = move || transcript::read(&text, &call.counter());
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.map_err(|_| internal_error("reading a session"))?;
+        let read = read.map_err(|message| param_error("text", &message))?;
+        let settings = NO_SETTINGS.to_owned();
+        Step::state(move |engine| {
+            let name = name.unwrap_or(read.name);
+            let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
+            let opened = engine.import_session(new, read.messages, read.view)?;
+            Ok(SessionShown::new(engine.row(opened.id)?, true))
+        })
+    })))
 }
 
 /// A session, as clients get it.
@@ -287,7 +262,7 @@ struct SessionShown {
     project: Option<String>,
     /// Number of messages in the session's log.
     messages: u64,
-    /// Number of turns in the session's log, including those that were rolled back; `session-stats`
+    /// Number of turns in the session's log, including those that were rolled back; `session-report`
     /// counts the turns of the conversation.
     turns: u64,
     /// Total tokens of the messages in the session's log.

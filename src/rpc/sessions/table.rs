@@ -5,6 +5,7 @@ use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
+use crate::rpc::shapes::Either;
 use crate::rpc::version::About;
 
 /// Maximum number of sessions in a list, across all its pages.
@@ -17,17 +18,18 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .about_session(About::Opened)
         .doc(
             "Makes a session the current one, creating it if needed. With `:fork-of`, creates a \
-              session that continues another one.",
+              session that continues another one; with `:text`, one that was exported.",
         )
         .result("The session."),
-    method!("session", "list-sessions", super::listed::list_sessions => Vec<SessionShown>)
+    method!("session", "list-sessions", super::listed::list_sessions => Either<Vec<SessionShown>, Vec<Hit>>)
         .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
         .pace(Pace::InOrder)
         .doc(
             "Lists the sessions, the one with the latest message first, and the sessions of \
-              subagents below those whose agents began them.",
+              subagents below those whose agents began them. With `:query`, searches the names and \
+              messages of sessions.",
         )
-        .result("A list of sessions."),
+        .result("A list of sessions; with `:query`, of hits, best first."),
     method!("session", "delete-session", super::delete_session => SessionShown)
         .changes()
         .about_session(About::Deleted)
@@ -37,30 +39,9 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              is not deleted stays as it is.",
         )
         .result("The session."),
-    method!("session", "search-sessions", super::search_sessions => Vec<Hit>)
-        .pace(Pace::InOrder)
-        .pages(&Paged {
-            page: Some(super::DEFAULT_HITS as usize),
-            most: Some(super::MAX_HITS),
-            ..Paged::LIST
-        })
-        .doc(
-            "Searches the names and messages of all sessions that are not deleted. Finds \
-              identifiers by their parts, and words in all their forms.",
-        )
-        .result("A list of hits, best first."),
     method!("session", "export-session", super::export_session => super::Exported)
         .doc("Exports a session's complete log, and the state of each message.")
         .result("The session as text."),
-    method!("session", "import-session", super::import_session => SessionShown)
-        .about_session(About::New)
-        .changes_after_work()
-        .doc(
-            "Creates a session from the JSON of `export-session` and makes it current. Nothing is \
-              replaced: if the name is taken, a number is added.",
-        )
-        .result("The new session.")
-        .pace(Pace::InOrder),
     method!("session", "import-sessions", recordings::import_sessions => recordings::ImportedAll)
         .changes_after_work()
         .doc(

@@ -30,7 +30,7 @@ const VERSION: i64 = 1;
 pub(super) enum Format {
     /// A transcript in Markdown, to read.
     Markdown,
-    /// JSON for programs, which `import-session` reads.
+    /// JSON for programs, which `open-session` reads.
     Json,
 }
 

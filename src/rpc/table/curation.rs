@@ -2,12 +2,12 @@
 
 use crate::curation::prune::HistoryStats;
 use crate::engine::Beside;
-use crate::rpc::limits::MAX_EXPLAINED;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::shapes::Either;
-use crate::rpc::{configure, count, history, ledger, prune, summarize, turn, window};
-use crate::store::session::USAGE_KEPT;
+use crate::rpc::{
+    configure, count, history, ledger, prune, session_report, summarize, turn, window,
+};
 
 /// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -31,31 +31,14 @@ pub(super) static METHODS: &[Method] = &[
         )
         .result("`:tokens` of `:limit`, which is `nil` if the model's limit is unknown.")
         .pace(Pace::InOrder),
-    method!("session", "explain-window", window::explain_window => Vec<window::ExplainedWindow<'static>>)
-        .shows(Beside::Windows)
-        .pages(&Paged { page: Some(1), most: Some(MAX_EXPLAINED), ..Paged::LIST })
-        .doc("Explains why each part of the latest windows of a session was included or left out.")
-        .result(
-            "A list of reports, newest first. The server keeps only the reports of the last 64 \
-             windows that it built, over all sessions, and loses them when it ends.",
-        ),
-    method!("session", "usage-log", window::usage_log => window::UsageLogResult<'static>)
-        .shows(Beside::Windows)
-        .pages(&Paged {
-            lists: &["windows"],
-            page: Some(window::DEFAULT_LOGGED as usize),
-            most: Some(USAGE_KEPT as i64),
-            newest_last: true,
-            ..Paged::LIST
-        })
-        .doc("Lists the composition of recent windows in tokens, the usage that models reported \
-              for them, and totals over all windows by phase.")
-        .result("The windows, and the totals by phase."),
-    method!("session", "session-stats", prune::session_stats => Either<prune::SessionStats<'static>, HistoryStats>)
+    method!("session", "session-report", session_report::session_report => Either<session_report::SessionReport<'static>, Either<session_report::QualityResult<'static>, HistoryStats>>)
         .or_history()
-        .shows(Beside::Models)
-        .doc("Reports how much of a model's limit a session's view fills, or a client's own history.")
-        .result("The figures of the session's view, or of the history.")
+        .shows(Beside::Windows)
+        .pages(&Paged { lists: &["windows", "reports"], newest_last: true, ..Paged::LIST })
+        .doc("Reports how much of a model's limit a session's view fills, or a client's own history. \
+              On request, also lists the session's latest windows, explains why each part of them was in \
+              or out, or rates the quality of the session's context.")
+        .result("The figures of the session's view, or of the history; with `:quality-only`, the quality.")
         .pace(Pace::InOrder),
     method!("session", "prune-session", prune::prune_session => Either<prune::PrunedSession<'static>, history::PrunedHistory<'static>>)
         .or_history()
@@ -95,10 +78,6 @@ pub(super) static METHODS: &[Method] = &[
         )
         .result("The outcome of the turn.")
         .pace(Pace::InOrder),
-    method!("session", "quality-score", turn::quality_score => turn::QualityResult<'static>)
-        .shows(Beside::Models)
-        .doc("Rates the quality of a session's context from 0 to 1, as a whole and in parts.")
-        .result("The quality and its parts."),
     method!("session", "configure-session", configure::configure_session => configure::SettingsResult<'static>)
         .changes()
         .doc("Changes the given settings of a session, or its name, and returns all settings in effect. If a \

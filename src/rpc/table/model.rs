@@ -4,6 +4,7 @@ use crate::rpc::chat::ProgressParams;
 use crate::rpc::error_data::InTurn;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
+use crate::rpc::shapes::Either;
 use crate::rpc::{agent_tools, chat, models, tool_methods};
 
 /// Methods, in the order of the documentation.
@@ -70,13 +71,21 @@ pub(super) static METHODS: &[Method] = &[
     method!("model", "give-result", tool_methods::give_result => tool_methods::Taken)
         .doc(
             "Gives the result of a tool call that arrived as `tool-called`, or the reason why \
-             there is none. Only the connection that was asked can give it, and only once.",
+             there is none; or answers a question of the topic `text-wanted`. An editor that has \
+             no text to give must answer, too, so that nobody waits for it. Only the connection \
+             that was asked can answer, and only once.",
         )
-        .result("True if the call was still waiting for it."),
-    method!("model", "list-providers", models::list_providers => Vec<models::ProviderResult<'static>>)
+        .result("True if the call or the question was still waiting for it."),
+    method!("model", "list-providers", models::list_providers => Either<Vec<models::ProviderResult<'static>>, models::ModelsResult<'static>>)
         .pages(&Paged::LIST)
-        .doc("Lists the configured providers. The first is the default.")
-        .result("A list of providers. Commands that print keys are not run for it."),
+        .doc("Lists the configured providers. The first is the default. With `:models`, asks one of \
+              them for its models.")
+        .result(
+            "A list of providers. Commands that print keys are not run for it. With `:models`, the \
+             models, with their limits and abilities as far as they are known. Errors of providers \
+             are as for `chat`.",
+        )
+        .pace(Pace::Aside),
     method!("model", "configure-provider", models::configure_provider => models::ProviderResult<'static>)
         .doc("Adds a provider, or replaces the one with this name, until the server ends. The \
               parameters are the settings of `[[providers]]` in the configuration file. \
@@ -94,10 +103,4 @@ pub(super) static METHODS: &[Method] = &[
         .result("The name of the provider, and that of the default provider now.")
         .changes_this_run()
         .pace(Pace::InOrder),
-    method!("model", "list-models", models::list_models => models::ModelsResult<'static>)
-        .pages(&Paged { lists: &["models"], ..Paged::LIST })
-        .doc("Asks a provider for its models; waits for at most 20 seconds.")
-        .result("The models, with their limits and abilities as far as they are known. Errors of \
-                 providers are as for `chat`.")
-        .pace(Pace::Aside),
 ];

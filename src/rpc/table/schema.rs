@@ -71,16 +71,26 @@ fn described(method: &Method, params: &mut SchemaGenerator, results: &mut Schema
     let mut result = of_result(results).to_value();
     if let Some(paged) = method.paged {
         let types = results.definitions_mut();
-        // The other forms of a result have no pages.
-        let mut forms = result["anyOf"].as_array().cloned().unwrap_or_else(|| vec![result]);
-        let as_whole = forms.remove(0);
-        let part = in_parts(&as_whole, paged.lists, types);
-        let mut whole = target(&part, types).map_or_else(|| part.clone(), |(_, object)| object);
-        if let Some(whole) = whole.as_object_mut() {
-            whole.remove("x-part-of");
+        let all = result["anyOf"].as_array().cloned().unwrap_or_else(|| vec![result]);
+        let mut forms = Vec::new();
+        for (at, form) in all.into_iter().enumerate() {
+            let has_lists = match paged.lists.is_empty() {
+                true => form["type"] == "array",
+                // The other forms of such a result have no lists.
+                false => at == 0,
+            };
+            if !has_lists {
+                forms.push(form);
+                continue;
+            }
+            let part = in_parts(&form, paged.lists, types);
+            let mut whole = target(&part, types).map_or_else(|| part.clone(), |(_, object)| object);
+            if let Some(whole) = whole.as_object_mut() {
+                whole.remove("x-part-of");
+            }
+            forms.extend([form, part, page::schema(paged, whole)]);
         }
-        let in_pages = [as_whole, part, page::schema(paged, whole)];
-        result = Json::Array(in_pages.into_iter().chain(forms).collect());
+        result = Json::Array(forms);
         result = json!({ "anyOf": result });
     }
     given["additionalProperties"] = false.into();

@@ -15,7 +15,7 @@ use super::error::{application, internal_error, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::shapes::TemplateSource;
 use crate::engine::Engine;
-use crate::files::templates::{FindError, Listed, bad_name};
+use crate::files::templates::{FindError, Listed, TemplateFolders, bad_name};
 use crate::template::{Fields, Template, render};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -25,6 +25,11 @@ pub(super) struct ListTemplates {
     /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
     /// precedence over the user's own templates.
     project: Option<String>,
+    /// Read only the template with this name, with or without `.md`.
+    name: Option<String>,
+    /// Texts to fill in, by the names of the placeholders; only with `:name`. Other placeholders are
+    /// then empty.
+    values: Option<BTreeMap<String, String>>,
 }
 
 /// A template in a list.
@@ -51,6 +56,9 @@ struct TemplateLine {
 
 pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, WireError> {
     let folders = call.tools.template_folders(given.project)?;
+    if let Some(name) = given.name {
+        return one_template(&call, &folders, &name, given.values);
+    }
     let line = |Listed { name, source, is_trusted }: Listed| {
         let found = is_trusted.then(|| folders.find(&name));
         let (description, error) = match found {
@@ -66,26 +74,20 @@ pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, W
     Step::done(&folders.list().into_iter().map(line).collect::<Vec<_>>())
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ResolveTemplate {
-    /// Name, with or without `.md`.
-    name: String,
-    /// Folder of the project. Once the project is trusted, its `.contexture/templates/` takes
-    /// precedence over the user's own templates.
-    project: Option<String>,
-    /// Texts to fill in, by the names of their placeholders.
-    fields: Option<BTreeMap<String, String>>,
-}
-
-pub(super) fn resolve_template(call: Call, given: ResolveTemplate) -> Result<Step, WireError> {
-    let folders = call.tools.template_folders(given.project)?;
-    let template = folders.find(&given.name).map_err(find_error)?;
+/// Shows one template, with its placeholders filled in if there are `values`.
+fn one_template(
+    call: &Call,
+    folders: &TemplateFolders,
+    name: &str,
+    values: Option<BTreeMap<String, String>>,
+) -> Result<Step, WireError> {
+    let template = folders.find(name).map_err(find_error)?;
     let mut shown = TemplateShown::from(&template);
-    if let Some(fields) = given.fields {
+    if let Some(values) = values {
         // Placeholders are written with underscores; clients use hyphens.
-        let fields: Vec<(String, String)> =
-            fields.into_iter().map(|(name, text)| (name.replace('-', "_"), text)).collect();
-        let fields: Fields<'_> = fields.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let values: Vec<(String, String)> =
+            values.into_iter().map(|(name, text)| (name.replace('-', "_"), text)).collect();
+        let fields: Fields<'_> = values.iter().map(|(name, text)| (&**name, &**text)).collect();
         let text = render(&template, &fields).map_err(|error| find_error(error.into()))?;
         shown.tokens = Some(call.tools.counter.count(&text));
         shown.text = Some(text);
@@ -124,10 +126,10 @@ struct TemplateShown<'a> {
     /// Language of the code block in `:contract`; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     contract_language: Option<Keyword<&'a str>>,
-    /// Tokens of the filled text; only with `:fields`.
+    /// Tokens of the filled text; only with `:values`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
-    /// Text with the placeholders filled; only with `:fields`.
+    /// Text with the placeholders filled; only with `:values`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }

@@ -12,13 +12,13 @@ use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::{param_error, refused};
 use crate::rpc::error_data::PlainKind;
-use crate::rpc::params::{Nothing, yes};
+use crate::rpc::params::yes;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OneProject {
-    /// Folder of the project.
-    project: String,
+    /// Folder of the project; without it, the call lists the trusted projects.
+    project: Option<String>,
     /// Whether to trust the project; defaults to `t`.
     #[serde(default = "yes")]
     trusted: bool,
@@ -34,7 +34,7 @@ pub(super) struct TrustedShown {
     remote: Option<String>,
     /// Time at which the project became trusted, in Unix seconds.
     since: i64,
-    /// Names of the project's own templates; only in the result of `trust-project`.
+    /// Names of the project's own templates; not in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     templates: Option<Vec<String>>,
     /// What is at the path now. `:same`: the trusted project; `:other`: another repository, one
@@ -53,7 +53,8 @@ impl From<Trusted> for TrustedShown {
 
 pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
     allowed(&call)?;
-    let project = files::absolute(&given.project)?;
+    let Some(project) = given.project else { return listed(&call) };
+    let project = files::absolute(&project)?;
     if !given.trusted {
         let was_trusted = call.tools.trust.revoke(&project).map_err(trust_error)?;
         let project = project.to_string_lossy().into_owned();
@@ -74,8 +75,7 @@ pub(super) struct Distrusted {
     was_trusted: bool,
 }
 
-pub(super) fn list_trusted_projects(call: Call, _: Nothing) -> Result<Step, WireError> {
-    allowed(&call)?;
+fn listed(call: &Call) -> Result<Step, WireError> {
     let line = |trusted: Trusted| {
         let standing = Some(trusted.standing());
         TrustedShown { standing, ..trusted.into() }

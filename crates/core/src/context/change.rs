@@ -84,13 +84,6 @@ impl Change {
         self.slots.is_empty() && self.settings.is_none() && self.set.is_none()
     }
 
-    /// Returns whether this change can be stored as one with a `later` change of the same step.
-    /// Changes that name a set or another manager stay apart.
-    pub fn is_joined_by(&self, later: &Self) -> bool {
-        let is_plain = |change: &Self| change.set.is_none() && change.partner.is_none();
-        self.step != 0 && self.step == later.step && is_plain(self) && is_plain(later)
-    }
-
     /// Returns whether items only follow their sources in this change.
     pub fn is_following(&self) -> bool {
         self.method == Self::FOLLOW
