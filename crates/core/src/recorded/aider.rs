@@ -4,7 +4,7 @@
 //! What the user typed stands after `#### `, what aider said after `> `, and what the model said as
 //! it is. aider ends the lines of the first two with two spaces, by which they differ from headings
 //! and quotations of the model, unless an editor removed those spaces, be it only at the ends of
-//! paragraphs.
+//! paragraphs. Some editors also write a blank line after each line that the user typed.
 
 use super::gathered::Gathered;
 use super::report::{NOTICE, REASONING};
@@ -14,11 +14,15 @@ use super::time::zoneless;
 pub(super) const HEADING: &str = "# aider chat started at ";
 const TYPED: &str = "####";
 const TOLD: &str = ">";
+/// Beginning of the line with the size of an answer.
+const SIZE: &str = "> Tokens: ";
 /// End of the lines that aider itself writes.
 const END: &str = "  ";
 /// Beginnings and ends of a model's reasoning.
 const THINKING: [(&str, &str); 2] =
     [("<thinking-content-", "</thinking-content-"), ("► **THINKING**", "► **ANSWER**")];
+/// Beginning of the question that aider asks of its own documentation for the user.
+const HELP: &str = "# Question: ";
 /// Commands with a question for the model.
 const ASKING: &[&str] = &["/ask", "/code", "/architect", "/help", "/context", "/ok"];
 
@@ -40,24 +44,100 @@ pub fn chats(text: &str) -> Vec<(String, String)> {
     chats
 }
 
-/// Adds what the lines say to `into`.
-pub(super) fn read(lines: &[String], into: &mut Gathered) {
-    // An editor that removes spaces at the ends of paragraphs removes all of them.
-    let is_kept = |mark: &str| {
-        let next = lines.iter().skip(1).map(String::as_str).chain([""]);
-        let mut ends = lines
-            .iter()
-            .zip(next)
-            .filter(|(line, next)| line.starts_with(mark) && !next.starts_with(mark));
-        ends.any(|(line, _)| line.ends_with(END))
-    };
-    let (typed_is_kept, told_is_kept) = (is_kept(TYPED), is_kept(TOLD));
-    let own = |line: &str, mark: &str| {
+/// The lines of a chat.
+struct Chat<'a> {
+    lines: &'a [String],
+    /// True if the ends of lines that the user typed are as aider wrote them.
+    typed_is_kept: bool,
+    /// True if the ends of lines that aider told are as aider wrote them.
+    told_is_kept: bool,
+    /// True if there is a blank line after each line that the user typed.
+    is_spaced: bool,
+    /// True if aider told the size of each answer, so that nothing is typed directly after one.
+    has_sizes: bool,
+}
+
+impl<'a> Chat<'a> {
+    fn new(lines: &'a [String]) -> Self {
+        let next = || lines.iter().skip(1).map(String::as_str).chain([""]);
+        // An editor that removes spaces at the ends of paragraphs removes all of them.
+        let is_kept = |mark: &str| {
+            let mut ends = lines
+                .iter()
+                .zip(next())
+                .filter(|(line, next)| line.starts_with(mark) && !next.starts_with(mark));
+            ends.any(|(line, _)| line.ends_with(END))
+        };
+        let is_typed = |line: &str| line.starts_with(TYPED);
+        let typed_is_kept = is_kept(TYPED);
+        let mut pairs = lines.iter().zip(next());
+        let is_spaced =
+            !typed_is_kept && !pairs.any(|(line, next)| is_typed(line) && is_typed(next));
+        let has_sizes = lines.iter().any(|line| line.starts_with(SIZE));
+        Self { lines, typed_is_kept, told_is_kept: is_kept(TOLD), is_spaced, has_sizes }
+    }
+
+    /// Returns the text of a line that aider told or wrote for the user; `None` for other lines.
+    fn own(&self, at: usize, mark: &str) -> Option<String> {
+        let line = &self.lines[at];
         let rest = line.strip_prefix(mark)?;
         let rest = rest.strip_prefix(' ').or(rest.is_empty().then_some(rest))?;
-        let is_kept = if mark == TYPED { typed_is_kept } else { told_is_kept };
-        (!is_kept || line.ends_with(END)).then(|| rest.trim_end().to_owned())
-    };
+        let is_kept = if mark == TYPED { self.typed_is_kept } else { self.told_is_kept };
+        let is_own = match is_kept {
+            true => line.ends_with(END),
+            false => mark != TYPED || !self.has_sizes || self.follows_own(at),
+        };
+        is_own.then(|| rest.trim_end().to_owned())
+    }
+
+    /// Returns whether the last line before this one that is not blank is none of the model.
+    fn follows_own(&self, at: usize) -> bool {
+        let before = self.lines[..at].iter().rposition(|line| !line.trim().is_empty());
+        before.is_none_or(|at| {
+            let line = &self.lines[at];
+            line.starts_with(HEADING)
+                || line.starts_with(TOLD)
+                || line.starts_with(TYPED) && self.follows_own(at)
+        })
+    }
+
+    /// Returns the lines that the user typed at once, the first of which is at a line, and the line
+    /// after them.
+    fn typed(&self, mut at: usize) -> (Vec<String>, usize) {
+        let (mut typed, mut end) = (Vec::new(), at);
+        while at < self.lines.len() {
+            match self.own(at, TYPED) {
+                Some(line) => {
+                    typed.push(line);
+                    end = at + 1;
+                }
+                None if self.is_spaced && self.lines[at].trim().is_empty() => {}
+                None => break,
+            }
+            at += 1;
+        }
+        (typed, end)
+    }
+
+    /// Returns the line after the notice with which a chat begins. The notice quotes the command that
+    /// started aider, which may have lines of its own.
+    fn after_command(&self, at: usize) -> usize {
+        let is_begun = self.told_is_kept
+            && self
+                .lines
+                .get(at)
+                .is_some_and(|line| line.starts_with(TOLD) && !line.ends_with(END));
+        let end = self.lines[at..].iter().position(|line| line.ends_with(END));
+        match end.filter(|_| is_begun) {
+            Some(end) => at + end + 1,
+            None => at,
+        }
+    }
+}
+
+/// Adds what the lines say to `into`.
+pub(super) fn read(lines: &[String], into: &mut Gathered) {
+    let chat = Chat::new(lines);
     let (mut time, mut at) = (None, 0);
     let (mut asked, mut answered) = (String::new(), String::new());
     while at < lines.len() {
@@ -68,30 +148,48 @@ pub(super) fn read(lines: &[String], into: &mut Gathered) {
             let started = &mut into.mark.about.started;
             *started = started.or(time);
             at += 1;
-        } else if let Some(told) = own(line, TOLD) {
+            at += lines[at..].iter().take_while(|line| line.trim().is_empty()).count();
+            at = chat.after_command(at);
+        } else if let Some(told) = chat.own(at, TOLD) {
             note(&told, into);
             into.leave_out("notice", NOTICE);
             at += 1;
-        } else if own(line, TYPED).is_some() {
-            let typed: Vec<String> =
-                lines[at..].iter().map_while(|line| own(line, TYPED)).collect();
-            at += typed.len();
+        } else if chat.own(at, TYPED).is_some() {
+            let (mut typed, end) = chat.typed(at);
+            at = end;
+            // Of what stands on lines of their own, the first may be a command.
+            while chat.is_spaced && typed.len() > 1 && question_of(&typed[0]).is_none() {
+                say(&typed.remove(0), None, time, into);
+            }
+            if chat.is_spaced
+                && let Some(help) = typed.iter().position(|line| line.starts_with(HELP))
+            {
+                typed.truncate(help.max(1));
+            }
+            let half = typed.len() / 2;
+            if chat.is_spaced
+                && question_of(&typed[..half].join("\n")) == Some(&typed[half..].join("\n"))
+            {
+                typed.truncate(half);
+            }
             let typed = typed.join("\n");
             let question = question_of(&typed);
             // aider writes what follows a command once more.
             if is_same(&typed, &answered) {
                 into.leave_out("prompt for the editor's model", "the answer before, once more");
-            } else if asked.is_empty() || question != Some(&asked) {
+            } else if typed.starts_with(HELP) {
+                into.leave_out("prompt with the documentation", "text that a program added");
+            } else if asked.is_empty() || question.map(str::trim) != Some(asked.trim()) {
                 say(&typed, question, time, into);
             }
             asked = question.filter(|it| *it != typed).unwrap_or_default().to_owned();
         } else {
-            let mine = |line: &&String| {
-                !line.starts_with(HEADING)
-                    && own(line, TOLD).is_none()
-                    && own(line, TYPED).is_none()
+            let is_mine = |at: &usize| {
+                !lines[*at].starts_with(HEADING)
+                    && chat.own(*at, TOLD).is_none()
+                    && chat.own(*at, TYPED).is_none()
             };
-            let count = lines[at..].iter().take_while(mine).count();
+            let count = (at..lines.len()).take_while(is_mine).count();
             let said = without_thinking(&lines[at..at + count], into);
             into.agent(said.trim(), Vec::new(), time, false);
             if !said.trim().is_empty() {
@@ -117,7 +215,7 @@ fn is_same(typed: &str, answered: &str) -> bool {
 /// Adds what the user typed, of which `question` is for the model.
 fn say(typed: &str, question: Option<&str>, time: Option<i64>, into: &mut Gathered) {
     match question {
-        Some(question) => into.user(question, time),
+        Some(question) => into.user(question.trim(), time),
         None if typed.trim() == "<blank>" => {}
         None => into.leave_out("command", "a command to the agent itself"),
     }

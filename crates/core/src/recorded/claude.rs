@@ -25,6 +25,7 @@ struct Record<'a> {
     agent_id: Option<String>,
     git_branch: Option<String>,
     forked_from: Option<Forked>,
+    origin: Option<Source>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
@@ -41,6 +42,18 @@ struct Record<'a> {
 #[serde(rename_all = "camelCase")]
 struct Forked {
     session_id: Option<String>,
+}
+
+/// Who wrote a message of the user's turn.
+#[derive(Deserialize)]
+struct Source {
+    kind: Option<String>,
+}
+
+impl Source {
+    fn is_program(&self) -> bool {
+        self.kind.as_deref().is_some_and(|kind| !matches!(kind, "human" | "user"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -193,6 +206,9 @@ fn user(
         () if said.trim().is_empty() => {}
         () if record.is_compact_summary == Some(true) && !into.is_empty() => {
             into.leave_out("compaction", "a summary of messages that are recorded in full");
+        }
+        () if record.origin.as_ref().is_some_and(Source::is_program) => {
+            into.leave_out("text in the user's turn", "text that a program added");
         }
         () if record.is_meta == Some(true) => {
             if !into.add_to_result(&said) {

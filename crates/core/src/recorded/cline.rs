@@ -3,14 +3,15 @@
 //! `~/.cline/data/sessions/ID/ID.messages.json`.
 //!
 //! The first is a list of messages as Anthropic's models have them, the second an object with such a
-//! list. Until 2025, calls of tools stand as tags in the text of the agent, and their results as
-//! texts that begin with the name of the tool.
+//! list. Until 2025, calls of tools stand as tags in the text of the agent. Their results, and those
+//! of some later calls too, stand as texts that begin with the name of the tool.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{self, Block, content, join};
+use super::parts::result_text;
 use super::records::{Record, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 use crate::session::message::ToolCall;
@@ -79,6 +80,15 @@ const TOOLS: &[&str] = &[
     "write_to_file",
 ];
 
+/// Beginnings of texts that are not part of a result, although they follow it.
+const NOT_IN_RESULT: &[&str] =
+    &["<environment_details>", "# TODO LIST UPDATE REQUIRED", "# task_progress", RESUMED];
+/// Beginning of the notice by which a task goes on, which may have what the user said.
+const RESUMED: &str = "[TASK RESUMPTION]";
+
+/// Calls that have no result yet: of each, the id in the recording and the name of the tool.
+type Open = Vec<(String, String)>;
+
 /// Tags around what the user said in the answer to a tool.
 const ANSWERS: &[&str] = &["feedback", "answer", "user_message"];
 
@@ -107,12 +117,8 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     }
 }
 
-/// Adds a message. `open` has the ids of calls in tags that have no result yet.
-fn tell(
-    message: &Message<'_>,
-    open: &mut Vec<String>,
-    into: &mut Gathered,
-) -> serde_json::Result<()> {
+/// Adds a message. `open` has the calls that have no result yet.
+fn tell(message: &Message<'_>, open: &mut Open, into: &mut Gathered) -> serde_json::Result<()> {
     let time = into.milliseconds(message.ts);
     let model = message.model_info.as_ref();
     into.note_model(model.and_then(|it| it.id.as_deref().or(it.model_id.as_deref())));
@@ -134,7 +140,7 @@ fn tell(
 fn user(
     text: &str,
     blocks: &[Block<'_>],
-    open: &mut Vec<String>,
+    open: &mut Open,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
@@ -143,10 +149,10 @@ fn user(
     let mut result: Option<(String, String)> = None;
     for block in blocks {
         if let ("tool_result", Some(id)) = (&*block.kind, &block.tool_use_id) {
-            let (mut text, inner) = content(block.content)?;
-            inner.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+            let text = result_of(block.content)?;
             join(&mut said, &answers(&text));
             into.result(id, text, time);
+            open.retain(|(other, _)| other != id);
             continue;
         }
         let Some(part) = block.as_text() else {
@@ -155,10 +161,12 @@ fn user(
             continue;
         };
         note_folder(&part, into);
-        let is_about = part.trim_start().starts_with("<environment_details>");
-        if let Some(rest) = after_result_heading(&part).filter(|_| !open.is_empty()) {
+        let part = if part.starts_with(RESUMED) { answers(&part).into() } else { part };
+        let is_about = NOT_IN_RESULT.iter().any(|start| part.trim_start().starts_with(start));
+        if let Some((name, rest)) = after_result_heading(&part).filter(|_| !open.is_empty()) {
             finish(result.take(), time, &mut said, into);
-            result = Some((open.remove(0), rest.trim().to_owned()));
+            let called = open.iter().position(|(_, called)| called == name).unwrap_or(0);
+            result = Some((open.remove(called).0, rest.trim().to_owned()));
         } else if let Some((_, result)) = result.as_mut().filter(|_| !is_about) {
             join(result, &part);
         } else {
@@ -169,6 +177,33 @@ fn user(
     note_folder(text, into);
     into.user(&said, time);
     Ok(())
+}
+
+/// What one of several queries of a call gave.
+#[derive(Deserialize)]
+struct Outcome<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// Returns the text of a result: a text, blocks, or the outcomes of queries.
+fn result_of(raw: Option<&RawValue>) -> serde_json::Result<String> {
+    let (mut text, blocks) = content(raw)?;
+    if blocks.is_empty() || blocks.iter().any(|block| !block.kind.is_empty()) {
+        blocks.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+        return Ok(text);
+    }
+    let raw = raw.map_or("[]", RawValue::get);
+    let outcomes: Vec<Outcome<'_>> = match raw.starts_with('{') {
+        true => vec![serde_json::from_str(raw)?],
+        false => serde_json::from_str(raw)?,
+    };
+    for part in outcomes.iter().filter_map(|it| it.result.or(it.error)) {
+        join(&mut text, &result_text(part));
+    }
+    Ok(text)
 }
 
 /// Adds a result, and to `said` what the user said in it.
@@ -195,12 +230,15 @@ fn answers(result: &str) -> String {
     said
 }
 
-/// Returns what follows a heading such as `[read_file for 'a.rs'] Result:`.
-fn after_result_heading(text: &str) -> Option<&str> {
+/// Returns the name of the tool in a heading such as `[read_file for 'a.rs'] Result:`, and what
+/// follows the heading.
+fn after_result_heading(text: &str) -> Option<(&str, &str)> {
     let inner = text.trim_start().strip_prefix('[')?;
     let (call, rest) = inner.split_once("] Result:")?;
-    let name = call.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_')).next();
-    name.filter(|name| TOOLS.contains(name)).map(|_| rest)
+    let end = call.find(|it: char| !(it.is_alphanumeric() || "_-.".contains(it)));
+    let (name, about) = call.split_at(end.unwrap_or(call.len()));
+    let is_heading = !name.is_empty() && (about.is_empty() || about.starts_with(' '));
+    is_heading.then_some((name, rest))
 }
 
 fn note_folder(text: &str, into: &mut Gathered) {
@@ -211,14 +249,17 @@ fn note_folder(text: &str, into: &mut Gathered) {
 fn agent(
     mut said: String,
     blocks: &[Block<'_>],
-    open: &mut Vec<String>,
+    open: &mut Open,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
     let mut calls: Vec<ToolCall> = Vec::new();
+    // A call without a result when the agent goes on will never get one as text.
+    open.clear();
     for block in blocks {
         match (&*block.kind, &block.id, &block.name, block.as_text()) {
             ("tool_use", Some(id), Some(name), _) => {
+                open.push((id.clone(), name.clone()));
                 calls.push(into.call(id, name, json::arguments(block.input)));
             }
             ("thinking" | "redacted_thinking" | "reasoning", ..) => {
@@ -230,15 +271,13 @@ fn agent(
             }
         }
     }
-    // A call in tags without a result when the agent goes on will never get one.
-    open.clear();
     let text = std::mem::take(&mut said);
     let mut rest = &*text;
     while let Some((before, name, inner, after)) = first_call(rest) {
         join(&mut said, before.trim());
         let id = format!("line-{}-{}", into.mark.calls.len() + 1, name);
         calls.push(into.call(&id, name, arguments(inner)));
-        open.push(id);
+        open.push((id, name.to_owned()));
         rest = after;
     }
     join(&mut said, rest.trim_end());

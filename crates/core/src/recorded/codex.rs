@@ -11,7 +11,8 @@ use super::Usage;
 use super::gathered::Gathered;
 use super::json::{Block, content, join};
 use super::records::{Record as Line, parsed};
-use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
+use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN, WENT_BACK};
+use super::rewound::line_id;
 
 /// A line: an envelope with its payload, or an item by itself.
 #[derive(Deserialize)]
@@ -112,6 +113,10 @@ struct Output<'a> {
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
+    if into.rewound.has(Some(&line_id(into.line))) {
+        into.leave_out("record", WENT_BACK);
+        return Ok(());
+    }
     let about = &mut into.mark.about;
     match (record.kind.as_deref(), record.payload) {
         (Some("session_meta" | "turn_context"), Some(payload)) => {
@@ -232,6 +237,8 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
     let mut parts = vec![Cow::Owned(text)];
     for block in &blocks {
         match block.as_text() {
+            // Tags around a picture.
+            Some(text) if is_picture_tag(&text) => {}
             Some(text) => parts.push(text),
             None => into.leave_out(&format!("{} block", block.kind), UNKNOWN),
         }
@@ -244,7 +251,10 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
         join(&mut said, &part);
     }
     match role {
-        "user" => into.user(&said, time),
+        "user" => {
+            into.user(&said, time);
+            into.note_prompt(&line_id(into.line));
+        }
         // Nothing may stand between a call and its result.
         _ => into.agent(&said, Vec::new(), time, into.is_waiting()),
     }
@@ -289,6 +299,12 @@ fn output_text(raw: &RawValue) -> serde_json::Result<String> {
         join(&mut text, &part);
     }
     Ok(text)
+}
+
+fn is_picture_tag(text: &str) -> bool {
+    let text = text.trim();
+    text == "</image>"
+        || text.starts_with("<image name=") && text.ends_with('>') && !text.contains('\n')
 }
 
 /// Returns the folder that a text about the environment names between `<cwd>` tags.

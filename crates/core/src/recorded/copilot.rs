@@ -29,6 +29,8 @@ struct Data<'a> {
     context: Option<Context>,
     title: Option<String>,
     content: Option<String>,
+    /// Who wrote a message of the user's turn.
+    source: Option<String>,
     #[serde(borrow)]
     tool_requests: Option<Vec<Request<'a>>>,
     tool_call_id: Option<String>,
@@ -83,19 +85,29 @@ fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
         "session.title_changed" => {
             into.mark.about.title = data.title.as_deref().map(clipped);
         }
+        "user.message" if data.source.as_deref().is_some_and(is_program) => {
+            into.leave_out("text in the user's turn", "text that a program added");
+        }
         "user.message" => into.user(&data.content.unwrap_or_default(), time),
         "assistant.message" => {
             into.note_model(data.model.as_deref());
-            let mut calls = Vec::new();
+            let (mut calls, mut is_begun) = (Vec::new(), false);
             for Request { tool_call_id, name, arguments } in
                 data.tool_requests.into_iter().flatten()
             {
                 let (id, name) = (tool_call_id.unwrap_or_default(), name.unwrap_or_default());
-                calls.push(into.call(&id, &name, given(arguments)));
+                // The event of the call's start may come first.
+                if into.has_called(&id) {
+                    is_begun |= into.waits_for(&id);
+                    into.leave_out("tool request", "repeats the call of the agent");
+                } else {
+                    calls.push(into.call(&id, &name, given(arguments)));
+                }
             }
-            into.agent(&data.content.unwrap_or_default(), calls, time, false);
+            into.agent(&data.content.unwrap_or_default(), calls, time, is_begun);
         }
-        "tool.execution_start" if !into.waits_for(&called) => {
+        "abort" => into.mark.is_stopped = true,
+        "tool.execution_start" if !into.has_called(&called) => {
             let name = data.tool_name.unwrap_or_default();
             let call = into.call(&called, &name, given(data.arguments));
             into.agent("", vec![call], time, true);
@@ -109,6 +121,11 @@ fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
         }
         kind => into.leave_out(kind, NO_PART),
     }
+}
+
+/// Returns whether a program wrote what has this source.
+fn is_program(source: &str) -> bool {
+    ["jit", "skill", "system"].iter().any(|start| source.starts_with(start))
 }
 
 /// Returns arguments as JSON; they may be JSON in a string.

@@ -1,194 +1,144 @@
 //! Cursor's transcripts of its agent, in `~/.cursor/projects/PROJECT/agent-transcripts`: JSON lines
 //! in `ID/ID.jsonl` or `ID.jsonl`, and until 2026 text in `ID.txt`.
 //!
-//! Neither form tells times. The JSON lines tell no ids of calls and no results. The text tells
-//! results, indented, in the order of their calls.
+//! The JSON lines often tell no ids of calls and no results, and times only in what the user said.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::gathered::{Gathered, Told};
+use super::gathered::Gathered;
 use super::json::{self, content, join};
 use super::records::{Record, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
+use super::time::in_words;
+use crate::session::message::ToolCall;
+
+mod text;
+
+pub(super) use self::text::{begins_text, is_text, read_text};
 
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(default)]
     role: String,
+    #[serde(rename = "type", default)]
+    kind: String,
     #[serde(borrow)]
     message: Option<Message<'a>>,
+    timestamp: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
 struct Message<'a> {
+    model: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
 }
 
+/// Text in place of what Cursor does not record.
+const REDACTED: &str = "[REDACTED]";
+
 /// Adds what the JSON lines say to `into`.
 pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+    let mut reading = Reading::default();
     for (line, entry) in parsed::<Entry<'_>>(records, into) {
         into.line = line;
-        if tell(&entry, into).is_err() {
+        if reading.tell(&entry, into).is_err() {
             into.leave_out("record", UNEXPECTED);
         }
     }
+    into.end_calls(reading.time);
 }
 
-fn tell(entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
-    let (mut text, blocks) = content(entry.message.as_ref().and_then(|it| it.content))?;
-    let mut calls: Vec<Told> = Vec::new();
-    for block in &blocks {
-        match (&*block.kind, &block.name, block.as_text()) {
-            ("tool_use", Some(name), _) => {
-                let id = block.id.clone().unwrap_or_default();
-                calls.push((into.call(&id, name, json::arguments(block.input)), id, None));
-            }
-            ("tool_result", ..) => {
-                let (mut result, inner) = content(block.content)?;
-                inner.iter().filter_map(|it| it.as_text()).for_each(|it| join(&mut result, &it));
-                into.result(block.tool_use_id.as_deref().unwrap_or_default(), result, None);
-            }
-            (_, _, Some(part)) => join(&mut text, &part),
-            (kind, ..) => {
-                into.leave_out(&format!("{kind} block"), UNKNOWN);
-            }
+/// What is known so far.
+#[derive(Default)]
+struct Reading {
+    /// The last time that was told, which counts until another is.
+    time: Option<i64>,
+    /// Ids that were made up for the calls of the last answer, which have no result yet.
+    open: Vec<String>,
+}
+
+impl Reading {
+    /// Adds a record.
+    fn tell(&mut self, entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+        let message = entry.message.as_ref();
+        into.note_model(message.and_then(|it| it.model.as_deref()));
+        let own = match &entry.timestamp {
+            Some(serde_json::Value::String(text)) => into.time(Some(text)),
+            Some(number) => into.milliseconds(number.as_f64()),
+            None => None,
+        };
+        self.time = own.or(self.time);
+        let (mut text, blocks) = content(message.and_then(|it| it.content))?;
+        let is_result = |kind: &str| matches!(kind, "tool_result" | "tool-result");
+        if !blocks.iter().any(|block| is_result(&block.kind)) && !entry.role.is_empty() {
+            // Results, if there are any, come next.
+            into.end_calls(self.time);
+            self.open.clear();
         }
-    }
-    match &*entry.role {
-        "user" => into.user(without_time(&text), None),
-        "assistant" => {
-            let has_ids = calls.iter().any(|(_, id, _)| !id.is_empty());
-            match has_ids {
-                true => {
-                    into.agent(
-                        &text,
-                        calls.into_iter().map(|(call, ..)| call).collect(),
-                        None,
-                        false,
-                    );
+        let mut calls: Vec<ToolCall> = Vec::new();
+        for block in &blocks {
+            match (&*block.kind, &block.name, block.as_text()) {
+                ("tool_use" | "tool_call", Some(name), _) => {
+                    let made_up = || format!("call-{}", into.mark.calls.len() + 1);
+                    let id = block.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(made_up);
+                    calls.push(into.call(&id, name, json::arguments(block.input)));
+                    self.open.push(id);
                 }
-                false => into.answer(&text, calls, None),
-            }
-        }
-        role => into.leave_out(&format!("{role} message"), NO_PART),
-    }
-    Ok(())
-}
-
-/// Returns a user's turn without the time that Cursor writes before it, in words.
-fn without_time(text: &str) -> &str {
-    let said = text.trim_start().strip_prefix("<timestamp>");
-    said.and_then(|rest| rest.split_once("</timestamp>")).map_or(text, |(_, said)| said)
-}
-
-/// Lines that begin a turn.
-const TURNS: [&str; 2] = ["user:", "assistant:"];
-const CALL: &str = "[Tool call] ";
-const RESULT: &str = "[Tool result]";
-const THINKING: &str = "[Thinking]";
-
-/// Returns whether a line begins a transcript as text.
-pub(super) fn begins_text(line: &str) -> bool {
-    line.trim_end() == TURNS[0]
-}
-
-/// Returns whether lines are a transcript as text.
-pub(super) fn is_text(lines: &[String]) -> bool {
-    let mut said = lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty());
-    said.next() == Some(TURNS[0])
-        && (said.next().is_some_and(|line| line.starts_with("<user_query>"))
-            || said.any(|line| line == TURNS[1]))
-}
-
-/// Adds what a transcript as text says to `into`.
-pub(super) fn read_text(lines: &[String], into: &mut Gathered) {
-    let mut at = 0;
-    while at < lines.len() {
-        let is_user = lines[at].trim_end() == TURNS[0];
-        into.line = at as u64 + 1;
-        let begins = |line: &String| TURNS.contains(&line.trim_end());
-        let end = lines[at + 1..].iter().position(begins).map_or(lines.len(), |it| at + 1 + it);
-        match is_user {
-            true => into.user(lines[at + 1..end].join("\n").trim(), None),
-            false => answer(&lines[at + 1..end], into),
-        }
-        at = end;
-    }
-}
-
-/// Adds a turn of the agent.
-fn answer(lines: &[String], into: &mut Gathered) {
-    let (mut said, mut calls) = (String::new(), Vec::<Told>::new());
-    let mut at = 0;
-    while at < lines.len() {
-        let line = &lines[at];
-        let is_inner = |line: &String| line.trim().is_empty() || line.starts_with([' ', '\t']);
-        let end = at + 1 + lines[at + 1..].iter().take_while(|line| is_inner(line)).count();
-        let inner = &lines[at + 1..end];
-        if line.starts_with(THINKING) {
-            into.leave_out("thinking", REASONING);
-        } else if let Some(name) = line.strip_prefix(CALL) {
-            let id = format!("call-{}", into.mark.calls.len() + 1);
-            let call = into.call(&id, name.trim(), arguments(inner));
-            calls.push((call, id, None));
-        } else if let Some(name) = line.strip_prefix(RESULT) {
-            let name = name.trim();
-            let is_it = |(call, _, result): &&mut Told| {
-                result.is_none() && (name.is_empty() || call.name == name)
-            };
-            let result = unindented(inner);
-            match calls.iter_mut().find(is_it) {
-                Some((_, _, slot)) => *slot = Some(result).filter(|it| !it.is_empty()),
-                None => into.leave_out("tool result", "its call is not in the recording"),
-            }
-        } else {
-            // Text goes on to the next mark, indented or not.
-            if !line.trim().is_empty() && !calls.is_empty() {
-                into.answer(&std::mem::take(&mut said), std::mem::take(&mut calls), None);
-            }
-            said.push_str(line);
-            said.push('\n');
-            at += 1;
-            continue;
-        }
-        at = end;
-    }
-    into.answer(said.trim(), calls, None);
-}
-
-fn unindented(lines: &[String]) -> String {
-    let lines = lines.iter().map(|line| line.strip_prefix("  ").unwrap_or(line).trim_end());
-    lines.collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned()
-}
-
-/// Returns as JSON the arguments that stand below a call, one a line, or several lines of one.
-fn arguments(lines: &[String]) -> String {
-    let mut members = serde_json::Map::new();
-    let mut last: Option<String> = None;
-    for line in lines.iter().map(|line| line.strip_prefix("  ").unwrap_or(line)) {
-        let named = line.split_once(':').filter(|(name, _)| {
-            !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_')
-        });
-        match (named, &last) {
-            (Some((name, value)), _) => {
-                members.insert(name.to_owned(), value.trim_start().into());
-                last = Some(name.to_owned());
-            }
-            (None, Some(name)) => {
-                if let Some(serde_json::Value::String(value)) = members.get_mut(name) {
-                    value.push('\n');
-                    value.push_str(line);
+                (kind, ..) if is_result(kind) => {
+                    let (mut result, inner) = content(block.content)?;
+                    let texts = inner.iter().filter_map(|it| it.as_text());
+                    texts.for_each(|it| join(&mut result, &it));
+                    let named = block.tool_use_id.as_deref();
+                    let at = self.open.iter().position(|id| Some(&**id) == named).unwrap_or(0);
+                    // Results without a known id are in the order of the calls.
+                    let id = match self.open.is_empty() {
+                        true => named.unwrap_or_default().to_owned(),
+                        false => self.open.remove(at),
+                    };
+                    into.result(&id, result, self.time);
                 }
+                ("thinking", ..) => into.leave_out("thinking", REASONING),
+                (_, _, Some(part)) => join(&mut text, &part),
+                (kind, ..) => into.leave_out(&format!("{kind} block"), UNKNOWN),
             }
-            (None, None) => {}
         }
-    }
-    for value in members.values_mut() {
-        if let serde_json::Value::String(text) = value {
-            text.truncate(text.trim_end().len());
+        match &*entry.role {
+            "user" => user(&text, &mut self.time, into),
+            "assistant" => {
+                let text = without_redacted(&text, into);
+                into.agent(&text, calls, self.time, false);
+            }
+            "" => into.leave_out(&entry.kind, NO_PART),
+            role => into.leave_out(&format!("{role} message"), NO_PART),
         }
+        Ok(())
     }
-    serde_json::Value::Object(members).to_string()
+}
+
+/// Adds a user's turn, before which Cursor writes the time in words.
+fn user(text: &str, time: &mut Option<i64>, into: &mut Gathered) {
+    let told = text.trim_start().strip_prefix("<timestamp>");
+    let told = told.and_then(|rest| rest.split_once("</timestamp>"));
+    let said = told.map_or(text, |(_, said)| said);
+    *time = told.and_then(|(words, _)| in_words(words)).or(*time);
+    let started = &mut into.mark.about.started;
+    *started = started.or(*time);
+    into.user(said, *time);
+}
+
+/// Returns an answer without the lines that stand for what Cursor does not record.
+fn without_redacted(text: &str, into: &mut Gathered) -> String {
+    if !text.contains(REDACTED) {
+        return text.to_owned();
+    }
+    let lines = text.lines().filter(|line| {
+        let is_redacted = line.trim() == REDACTED;
+        if is_redacted {
+            into.leave_out("redacted text", "Cursor did not record it");
+        }
+        !is_redacted
+    });
+    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 
 use super::gathered::Gathered;
-use super::json::without_lone_surrogates;
+use super::json::{closed, without_lone_surrogates};
 use super::recognize::{self, Sign};
 use super::records::Record;
 use super::time::seconds_in_name;
@@ -16,14 +16,19 @@ use super::{Format, aider, cline, codex, copilot, cursor, gemini, opencode, pi, 
 /// off, and the report says so.
 const LARGEST_DOCUMENT: usize = 256 << 20;
 
+/// Name of the folder in which Cursor keeps the sessions of subagents.
+const SUBAGENTS: &str = "subagents";
+
 /// The lines that were read so far.
 #[derive(Default)]
 pub(super) struct Document {
     lines: Vec<String>,
     bytes: usize,
     is_cut: bool,
-    /// Name of the file, and of the folder in which it is.
-    file: (String, String),
+    /// True if the end of the one JSON value is missing.
+    is_incomplete: bool,
+    /// Name of the file, of the folder in which it is, and of the folder above.
+    file: [String; 3],
     /// True if the first line begins a value or text that only its end tells.
     is_open: bool,
     /// True if the lines are one JSON value.
@@ -33,17 +38,22 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn set_file(&mut self, path: &str) {
         let mut names = path.rsplit('/').map(str::to_owned);
-        self.file = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+        self.file = std::array::from_fn(|_| names.next().unwrap_or_default());
     }
 
     /// Notes the id and the time in the name of the file if the recording tells none. Cline names the
-    /// folder of a task after its time in milliseconds.
+    /// folder of a task after its time in milliseconds. Cursor keeps the sessions of subagents in a
+    /// folder beside that of their parent.
     fn note_name(&self, format: Option<Format>, into: &mut Gathered) {
-        let (file, folder) = (&*self.file.0, &*self.file.1);
+        let [file, folder, above] = &self.file;
+        if format == Some(Format::Cursor) && folder == SUBAGENTS {
+            Gathered::note_once(&mut into.mark.about.parent, Some(above));
+            into.mark.is_subagent = true;
+        }
         let stem = file.split('.').next();
         let is_task = file == "api_conversation_history.json";
         let id = match format {
-            Some(Format::Cline) if is_task => Some(folder),
+            Some(Format::Cline) if is_task => Some(&**folder),
             Some(Format::Cursor) => stem,
             _ => None,
         };
@@ -85,13 +95,27 @@ impl Document {
         self.is_open
     }
 
+    /// Returns whether a line so far is a JSON value of which no sign was found.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.lines.iter().any(|line| line.trim_start().starts_with('{'))
+    }
+
     /// Returns what the whole recording tells about its format.
     pub(super) fn recognize(&mut self) -> Option<Sign> {
         if cursor::is_text(&self.lines) {
             return Some(Sign::Format(Format::Cursor));
         }
         self.is_one_value = true;
-        recognize::line(&self.lines.join("\n"))
+        let text = self.lines.join("\n");
+        let sign = recognize::line(&text);
+        if sign.is_some() || !self.is_open {
+            return sign;
+        }
+        let closed = closed(&text)?;
+        let sign = recognize::line(&closed)?;
+        self.lines = vec![closed];
+        self.is_incomplete = true;
+        Some(sign)
     }
 
     /// Adds the messages of the whole recording, which is in the format `format`.
@@ -103,10 +127,13 @@ impl Document {
         if self.is_cut {
             into.leave_out("text", "longer than the limit; cut off");
         }
+        if self.is_incomplete {
+            into.leave_out("end of the file", "incomplete; left for the next reading");
+        }
         self.note_name(format, into);
         let read: fn(&[Record<'_>], &mut Gathered) = match format {
             Some(Format::Specstory) => {
-                return specstory::read(&lines, seconds_in_name(&self.file.0), into);
+                return specstory::read(&lines, seconds_in_name(&self.file[0]), into);
             }
             Some(Format::Aider) => return aider::read(&lines, into),
             Some(Format::Cursor) if cursor::is_text(&lines) => {

@@ -34,6 +34,8 @@ pub(super) struct Gathered {
     pub(super) last: Option<RecordedMessage>,
     /// What the user said while calls waited for their results, which come first.
     pub(super) held: Vec<RecordedMessage>,
+    /// Results whose calls have not come yet, each with the call's id and the number of its line.
+    early: Vec<(String, u64, RecordedMessage)>,
     /// Number of messages with each hash so far, in a reading from the beginning; `None` in a
     /// reading that continues.
     pub(super) equal: Option<HashMap<u64, u64>>,
@@ -124,12 +126,16 @@ impl Gathered {
     /// Adds what the user said in a turn. What a program put into the turn is left out. What a
     /// subagent was asked is the word of the agent that asked.
     pub(super) fn user(&mut self, content: &str, time: Option<i64>) {
-        let Said { by_user, summary, has_other } = separated(content);
+        let Said { by_user, summary, by_program, name, has_other } = separated(content);
         if !summary.is_empty() && self.is_empty() {
             return self.agent(&summary, Vec::new(), time, false);
         }
         if has_other {
             self.leave_out("text in the user's turn", "text that a program added");
+        }
+        if !by_program.is_empty() {
+            Self::note_once(&mut self.mark.about.title, name.as_deref());
+            return self.hold(message(Role::Assistant, by_program, time));
         }
         if by_user.trim().is_empty() {
             self.mark.is_stopped |= says_stopped(content);
@@ -143,12 +149,16 @@ impl Gathered {
             self.mark.about.question = Some(clipped(title));
         }
         let role = if self.mark.is_subagent { Role::Assistant } else { Role::User };
-        let said = message(role, by_user, time);
+        self.hold(message(role, by_user, time));
+    }
+
+    /// Adds a message once no call waits for its result.
+    fn hold(&mut self, message: RecordedMessage) {
         if self.waits_for_nobody() {
-            self.end_calls(time);
-            self.push(said);
+            self.end_calls(message.timestamp);
+            self.push(message);
         } else {
-            self.held.push(said);
+            self.held.push(message);
         }
     }
 
@@ -183,6 +193,13 @@ impl Gathered {
                 self.push(RecordedMessage { tool_calls: calls, ..new });
             }
         }
+        // A result may come before its call.
+        let line = self.line;
+        for (id, own, result) in std::mem::take(&mut self.early) {
+            self.line = own;
+            self.result(&id, result.content, result.timestamp);
+        }
+        self.line = line;
     }
 
     /// Returns a call, and marks the call as waiting for its result. If another call has the same
@@ -212,27 +229,23 @@ impl Gathered {
         }
     }
 
-    /// Adds the result of the call with this id. If no such call waits, keeps the result on its
-    /// own, and reports it.
+    /// Adds the result of the call with this id. If no such call waits, nor comes next, keeps the
+    /// result on its own, and reports it.
     pub(super) fn result(&mut self, id: &str, content: String, time: Option<i64>) {
         let waiting = self.mark.open.iter().position(|(recorded, _)| recorded == id);
         let told = match waiting {
             Some(at) => self.mark.open.remove(at).1,
-            None if self.mark.calls.contains(&hash(&[id])) => {
+            None if self.has_called(id) => {
                 return self.leave_out("tool result", "its call has a result already");
             }
             None => {
-                self.report.note(
-                    "tool result",
-                    "its call is not in the recording; the result is kept on its own",
-                    self.line,
-                );
-                id.to_owned()
+                let result = message(Role::Tool, content, time);
+                return self.early.push((id.to_owned(), self.line, result));
             }
         };
         let result = message(Role::Tool, content, time);
         self.push(RecordedMessage { tool_call_id: Some(told), ..result });
-        if waiting.is_some() && self.waits_for_nobody() {
+        if self.waits_for_nobody() {
             self.end_calls(time);
         }
     }
@@ -240,6 +253,11 @@ impl Gathered {
     /// Returns whether the call with this id waits for its result.
     pub(super) fn waits_for(&self, id: &str) -> bool {
         self.mark.open.iter().any(|(recorded, _)| recorded == id)
+    }
+
+    /// Returns whether there is a call with this id, with or without its result.
+    pub(super) fn has_called(&self, id: &str) -> bool {
+        self.mark.calls.contains(&hash(&[id]))
     }
 
     /// Returns whether a call waits for its result.
@@ -285,6 +303,7 @@ impl Gathered {
 
     /// Ends a part of the recording. What the user said while calls waited comes after them.
     pub(super) fn pause(&mut self) {
+        self.tell_early();
         if !self.held.is_empty() || self.waits_for_nobody() {
             self.end_calls(None);
         }
@@ -304,15 +323,35 @@ impl Gathered {
 
     /// Adds a message, which completes the message before it.
     fn push(&mut self, message: RecordedMessage) {
+        let has_called = |id: &String| {
+            let told = |(recorded, told): &(String, String)| {
+                recorded == id && message.tool_calls.iter().any(|call| call.id == *told)
+            };
+            self.mark.open.iter().any(told)
+        };
+        let is_next = || self.early.iter().any(|(id, ..)| has_called(id));
+        if message.role != Role::Tool && !is_next() {
+            self.tell_early();
+        }
         self.finish();
         self.last = Some(message);
+    }
+
+    /// Adds the results whose calls did not come.
+    fn tell_early(&mut self) {
+        for (id, line, result) in std::mem::take(&mut self.early) {
+            let reason = "its call is not in the recording; the result is kept on its own";
+            self.report.note("tool result", reason, line);
+            self.finish();
+            self.last = Some(RecordedMessage { tool_call_id: Some(id), ..result });
+        }
     }
 
     /// Returns whether no call waits for its result, no message waits to be returned, and the last
     /// message is not an answer of the agent.
     pub(super) fn is_between_units(&self) -> bool {
         let goes_on = self.last.as_ref().is_some_and(|last| last.role == Role::Assistant);
-        self.ready.is_empty() && self.mark.open.is_empty() && !goes_on
+        self.ready.is_empty() && self.mark.open.is_empty() && self.early.is_empty() && !goes_on
     }
 
     /// Completes the last message, if there is one. Drops it if an earlier reading returned it.

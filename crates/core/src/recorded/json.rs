@@ -82,6 +82,35 @@ pub(super) fn compact(json: String) -> String {
     text
 }
 
+/// Returns a list or object that is cut off, up to its last member or element that is whole, with what
+/// closes it. Of its members and elements, those of the first two levels count. Returns `None` if none
+/// is whole.
+pub(super) fn closed(text: &str) -> Option<String> {
+    const LEVELS: usize = 2;
+    let (mut open, mut whole) = (Vec::new(), None);
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' => open.push('}'),
+            b'[' => open.push(']'),
+            b'}' | b']' => {
+                open.pop()?;
+                if (1..=LEVELS).contains(&open.len()) {
+                    whole = Some((at + 1, open.clone()));
+                }
+            }
+            b',' if (1..=LEVELS).contains(&open.len()) => whole = Some((at, open.clone())),
+            _ => {}
+        }
+    }
+    let (end, closing) = whole.filter(|_| !open.is_empty())?;
+    Some(text[..end].chars().chain(closing.into_iter().rev()).collect())
+}
+
 /// Appends a part to a text, with an empty line between the two. Ignores a blank part.
 pub(super) fn join(text: &mut String, part: &str) {
     if part.trim().is_empty() {

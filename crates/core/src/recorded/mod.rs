@@ -24,6 +24,7 @@ mod mark;
 mod opencode;
 mod parts;
 mod pi;
+mod programs;
 mod qwen;
 mod reader;
 mod recognize;
@@ -36,7 +37,7 @@ mod specstory;
 mod time;
 mod tree;
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Seek};
 
 use serde::{Deserialize, Serialize};
 
@@ -179,13 +180,16 @@ pub struct Recorded {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Reads a whole recording.
+/// Reads a whole recording, without what the user went back before.
 ///
 /// # Errors
 /// [`ReadError::Unknown`] if the text is in no known format; [`ReadError::Io`] if the source cannot
 /// be read.
-pub fn read(source: impl BufRead) -> Result<Recorded, ReadError> {
+pub fn read(mut source: impl BufRead + Seek) -> Result<Recorded, ReadError> {
+    let rewound = rewound(&mut source)?;
+    source.rewind()?;
     let mut reader = Reader::new(source, Mark::default());
+    reader.set_rewound(rewound);
     let mut messages = Vec::new();
     while let Some(message) = reader.next()? {
         messages.push(message);

@@ -48,6 +48,8 @@ struct Outcome<'a> {
 #[serde(rename_all = "camelCase")]
 struct Payload {
     custom_title: Option<String>,
+    /// What the user typed, without what the program put into it.
+    display_text: Option<String>,
 }
 
 /// Adds what the records say to `into`.
@@ -67,16 +69,21 @@ fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     Gathered::note_once(&mut about.project, entry.cwd.as_deref());
     Gathered::note_last(&mut about.branch, entry.git_branch.as_deref());
     let parts = entry.message.and_then(|message| message.parts);
-    match &*entry.kind {
-        "user" => {
-            let content = Content::of(parts, into)?;
-            into.user(&content.text, time);
+    let payload = entry.system_payload;
+    match (&*entry.kind, entry.subtype.as_deref()) {
+        ("user", Some(subtype @ ("notification" | "cron"))) => {
+            into.leave_out(&format!("{subtype} notice"), NOTICE);
         }
-        "assistant" => {
+        ("user", _) => {
+            let content = Content::of(parts, into)?;
+            let typed = payload.and_then(|it| it.display_text).filter(|it| !it.trim().is_empty());
+            into.user(&typed.unwrap_or(content.text), time);
+        }
+        ("assistant", _) => {
             let content = Content::of(parts, into)?;
             into.agent(&content.text, content.calls, time, false);
         }
-        "tool_result" => {
+        ("tool_result", _) => {
             let content = Content::of(parts, into)?;
             let outcome = entry.tool_call_result;
             let called = outcome.as_ref().and_then(|it| it.call_id.clone()).unwrap_or_default();
@@ -89,14 +96,13 @@ fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 into.result(&id.unwrap_or_else(|| called.clone()), result, time);
             }
         }
-        "system" => {
-            if let Some(title) = entry.system_payload.and_then(|it| it.custom_title) {
+        ("system", subtype) => {
+            if let Some(title) = payload.and_then(|it| it.custom_title) {
                 into.mark.about.title = Some(clipped(&title));
             }
-            let subtype = entry.subtype.as_deref().unwrap_or("system");
-            into.leave_out(&format!("{subtype} notice"), NOTICE);
+            into.leave_out(&format!("{} notice", subtype.unwrap_or("system")), NOTICE);
         }
-        kind => into.leave_out(kind, NO_PART),
+        (kind, _) => into.leave_out(kind, NO_PART),
     }
     Ok(())
 }

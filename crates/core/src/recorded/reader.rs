@@ -46,7 +46,7 @@ impl<R: BufRead> Reader<R> {
         self.document.set_file(path);
     }
 
-    /// Tells the reader the records of Claude Code before which the user went back.
+    /// Tells the reader the records before which the user went back.
     pub fn set_rewound(&mut self, rewound: Rewound) {
         self.gathered.set_rewound(rewound);
     }
@@ -197,13 +197,16 @@ impl<R: BufRead> Reader<R> {
     /// Takes a sign of the format into account.
     fn recognized(&mut self, sign: Option<Sign>) {
         match sign {
-            Some(Sign::Format(format)) => {
+            // A session of another program may have records like those of a known one.
+            _ if self.other.is_some() => {}
+            Some(Sign::Weak(_)) if self.document.has_unknown() && !self.has_ended => {}
+            Some(Sign::Format(format) | Sign::Weak(format)) => {
                 self.gathered.mark.format = Some(format);
                 if self.gathered.mark.only_grows() && !self.has_ended {
                     self.document.leave_out(&mut self.gathered);
                 }
             }
-            Some(Sign::Other(program)) => self.other = self.other.or(Some(program)),
+            Some(Sign::Other(program)) => self.other = Some(program),
             None => {}
         }
     }

@@ -1,6 +1,10 @@
 //! Tells which program wrote a recording. Several members of a record decide together, since many
 //! programs write records with a `type` and a `message`.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
@@ -11,20 +15,48 @@ use super::{Format, aider};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
     Format(Format),
+    /// A sign that counts only in the first record.
+    Weak(Format),
     /// A program whose recordings cannot be read.
     Other(&'static str),
 }
 
 /// Kinds of records that only Claude Code writes and that have no session id.
-const CLAUDE: &[&str] =
-    &["summary", "file-history-snapshot", "queue-operation", "custom-title", "ai-title"];
+const CLAUDE: &[&str] = &["file-history-snapshot", "queue-operation", "custom-title", "ai-title"];
 /// Kinds of items that Codex writes without an envelope.
 const CODEX: &[&str] = &["message", "reasoning", "function_call", "function_call_output"];
 /// Kinds of records that Qwen Code writes.
 const QWEN: &[&str] = &["user", "assistant", "tool_result", "system"];
 
+/// Programs whose recordings cannot be read, each with members that stand together in a record, and the
+/// value of the first.
+const OTHERS: &[(&str, &[&str], &str)] = &[
+    ("Amp", &["v", "id", "messages", "created"], ""),
+    ("Antigravity", &["step_index", "source", "status"], ""),
+    ("ChatGPT", &["mapping", "title"], ""),
+    ("claude.ai", &["chat_messages", "uuid"], ""),
+    ("Continue", &["history", "sessionId", "workspaceDirectory"], ""),
+    ("GitHub Copilot Chat", &["requests", "responderUsername"], ""),
+    ("Droid", &["type", "id"], "\"session_start\""),
+    ("goose", &["working_dir", "description"], ""),
+    ("Grok", &["method", "params"], "\"session/update\""),
+    ("Hermes", &["session_id", "session_start", "messages"], ""),
+    ("Kimi", &["type", "protocol_version"], "\"metadata\""),
+    ("Kimi", &["role", "id"], "\"_checkpoint\""),
+];
+/// Lines in texts that programs export or record, each with its beginning and a part of it.
+const LINES: &[(&str, &str, &str)] = &[
+    ("Cursor, exported", "_Exported on ", " from Cursor"),
+    ("Qwen Code, exported", "# Qwen Code Conversation Export", ""),
+    ("Copilot CLI, exported", "# 🤖 Copilot CLI Session", ""),
+    ("Grok", "{\"type\":\"system\",\"content\":\"You are Grok", ""),
+];
+/// Kinds of envelopes that Codex writes.
+const ENVELOPES: &[&str] =
+    &["compacted", "event_msg", "response_item", "session_meta", "turn_context", "world_state"];
+
 /// A record as far as it shows its format.
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Any<'a> {
     #[serde(rename = "type")]
@@ -57,10 +89,18 @@ struct Any<'a> {
     acp: Option<IgnoredAny>,
     timestamp: Option<IgnoredAny>,
     start_time: Option<IgnoredAny>,
+    leaf_uuid: Option<IgnoredAny>,
+    /// True if the record has instructions, be they null.
+    #[serde(default, deserialize_with = "present")]
+    instructions: bool,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(value).map(|_| true)
 }
 
 /// The members by which agents' messages and sessions differ.
-#[derive(serde::Deserialize, Default)]
+#[derive(Deserialize, Default)]
 #[serde(default)]
 struct Inner {
     role: Option<IgnoredAny>,
@@ -91,10 +131,38 @@ pub(super) fn line(text: &str) -> Option<Sign> {
     let format = match text {
         _ if text.starts_with(aider::HEADING) => Format::Aider,
         _ if is_markdown(text) => Format::Specstory,
+        _ if let Some(program) = other(text) => return Some(Sign::Other(program)),
         _ if text.trim_start().starts_with('[') => list(text)?,
-        _ => return record(&serde_json::from_str(text).ok()?),
+        _ => return record(&first_value(text)?),
     };
     Some(Sign::Format(format))
+}
+
+/// Returns the program whose recordings cannot be read, if a line shows one.
+fn other(text: &str) -> Option<&'static str> {
+    let is_line =
+        |(_, start, part): &&(_, &str, &str)| text.starts_with(start) && text.contains(part);
+    if let Some((program, ..)) = LINES.iter().find(is_line) {
+        return Some(program);
+    }
+    let text = text.trim_start();
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    let members: HashMap<Cow<'_, str>, &RawValue> = match text.starts_with('[') {
+        true => serde_json::from_str::<Vec<HashMap<_, _>>>(text).ok()?.into_iter().next()?,
+        false => first_value(text)?,
+    };
+    let is_it = |(_, names, first): &&(&str, &[&str], &str)| {
+        names.iter().all(|name| members.contains_key(*name))
+            && (first.is_empty() || members[names[0]].get() == *first)
+    };
+    OTHERS.iter().find(is_it).map(|(program, ..)| *program)
+}
+
+/// Returns the first JSON value in a line. Another may follow, if a program was ended while it wrote.
+fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    serde_json::Deserializer::from_str(text).into_iter().next()?.ok()
 }
 
 /// Returns the format of a list of messages.
@@ -108,7 +176,6 @@ fn record(any: &Any<'_>) -> Option<Sign> {
     let of_claude = any.session_id.is_some() || any.uuid.is_some();
     let is_item = any.role.is_some() && any.content.is_some() || any.call_id.is_some();
     let format = match any.kind.as_deref() {
-        Some("session_start") if any.id.is_some() => return Some(Sign::Other("Droid")),
         Some("session") if any.id.is_some() && (any.version.is_some() || any.cwd.is_some()) => {
             Format::Pi
         }
@@ -119,13 +186,21 @@ fn record(any: &Any<'_>) -> Option<Sign> {
             Format::Copilot
         }
         Some(kind) if message.parts.is_some() && of_claude && QWEN.contains(&kind) => Format::Qwen,
-        Some(_) if any.payload.is_some() => Format::Codex,
+        Some(kind) if any.payload.is_some() && ENVELOPES.contains(&kind) => Format::Codex,
         Some("user" | "assistant") if message.content.is_some() => Format::ClaudeCode,
-        Some("reasoning") if any.summary.is_some() || any.content.is_some() => Format::Codex,
-        Some(kind) if CODEX.contains(&kind) && is_item => Format::Codex,
+        Some("reasoning") if any.summary.is_some() || any.content.is_some() => {
+            return Some(Sign::Weak(Format::Codex));
+        }
+        Some(kind) if CODEX.contains(&kind) && is_item => return Some(Sign::Weak(Format::Codex)),
         Some(kind) if CLAUDE.contains(&kind) => Format::ClaudeCode,
+        Some("summary") if any.leaf_uuid.is_some() => Format::ClaudeCode,
+        Some("summary") if any.summary.is_some() => return Some(Sign::Weak(Format::ClaudeCode)),
         Some(_) if of_claude && any.is_sidechain.is_some() => Format::ClaudeCode,
         Some(_) => return None,
+        None if any.instructions && any.id.is_some() && any.timestamp.is_some() => {
+            let format = without_kind(any, &message);
+            return format.map(Sign::Format).or(Some(Sign::Weak(Format::Codex)));
+        }
         None => return without_kind(any, &message).map(Sign::Format),
     };
     Some(Sign::Format(format))
@@ -148,7 +223,6 @@ fn without_kind(any: &Any<'_>, message: &Inner) -> Option<Format> {
         () if Inner::of(any.session).id.is_some() && any.items.is_some() => Format::Codex,
         () if any.session_id.is_some() && Inner::first(any.messages).is_message() => Format::Cline,
         () if any.role.is_some() && message.content.is_some() => Format::Cursor,
-        () if any.id.is_some() && any.timestamp.is_some() => Format::Codex,
         () => return None,
     })
 }

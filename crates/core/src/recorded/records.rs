@@ -15,12 +15,15 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(
 ) -> Vec<(u64, T)> {
     let mut read = Vec::new();
     for (line, text) in records {
-        match serde_json::from_str(text) {
-            Ok(value) => read.push((*line, value)),
-            Err(error) => {
-                into.line = *line;
-                let is_json = error.classify() == serde_json::error::Category::Data;
-                into.leave_out("line", if is_json { UNEXPECTED } else { "not JSON" });
+        // Two values may stand on one line, if a program was ended while it wrote.
+        for value in serde_json::Deserializer::from_str(text).into_iter::<T>() {
+            match value {
+                Ok(value) => read.push((*line, value)),
+                Err(error) => {
+                    into.line = *line;
+                    let is_json = error.classify() == serde_json::error::Category::Data;
+                    into.leave_out("line", if is_json { UNEXPECTED } else { "not JSON" });
+                }
             }
         }
     }

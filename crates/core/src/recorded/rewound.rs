@@ -1,4 +1,5 @@
-//! The records of Claude Code before which the user went back. Each record names the one that it
+//! The records before which the user went back. Codex says how many of the user's turns are undone.
+//! Of Claude Code, each record names the one that it
 //! follows. A record off the way to the last one need not be rewound, since results of calls that
 //! ran side by side follow one call each; only a prompt off the way is, with what follows it.
 
@@ -9,7 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hash::record_hash;
+use super::json::{Block, content, join};
 use super::lines::{Line, Lines};
+use super::said::separated;
 
 /// Ids of records, as hashes.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,63 @@ struct Record<'a> {
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+/// A payload of Codex as far as it shows turns.
+#[derive(Deserialize)]
+struct Payload<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    role: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    num_turns: Option<usize>,
+}
+
+/// Returns the id by which a line without an id is known.
+pub(super) fn line_id(line: u64) -> String {
+    format!("line {line}")
+}
+
+/// The lines of Codex that are part of the session so far.
+#[derive(Default)]
+struct Turns {
+    lines: Vec<u64>,
+    /// Of the user's messages, the number of lines before.
+    prompts: Vec<usize>,
+    undone: HashSet<u64>,
+}
+
+impl Turns {
+    /// Notes a line with a payload.
+    fn note(&mut self, line: u64, payload: &RawValue) {
+        let Ok(payload) = serde_json::from_str::<Payload<'_>>(payload.get()) else { return };
+        let text = || payload.content.map_or(String::new(), said_in);
+        match (&*payload.kind, payload.role.as_deref()) {
+            ("thread_rolled_back", _) => {
+                let count = payload.num_turns.unwrap_or_default().min(self.prompts.len());
+                let first = self.prompts.len() - count;
+                let from = self.prompts.get(first).copied().unwrap_or(self.lines.len());
+                self.prompts.truncate(first);
+                let undone = self.lines.drain(from..);
+                self.undone.extend(undone.map(|line| record_hash(&line_id(line))));
+            }
+            ("message", Some("user")) if !separated(&text()).by_user.trim().is_empty() => {
+                self.prompts.push(self.lines.len());
+                self.lines.push(line);
+            }
+            _ => self.lines.push(line),
+        }
+    }
+}
+
+/// Returns the text of a message.
+fn said_in(raw: &RawValue) -> String {
+    let (mut text, blocks) = content(Some(raw)).unwrap_or_default();
+    blocks.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+    text
 }
 
 impl Record<'_> {
@@ -64,14 +124,15 @@ struct Place {
     is_said: bool,
 }
 
-/// Returns the records before which the user went back, of a recording of Claude Code that is read
-/// from its beginning.
+/// Returns the records before which the user went back, of a recording of Claude Code or Codex that is
+/// read from its beginning.
 ///
 /// # Errors
 /// The error of the source.
 pub fn rewound(source: impl BufRead) -> io::Result<Rewound> {
     let mut lines = Lines::new(source, 0, 0);
     let (mut places, mut known, mut is_linked) = (Vec::<Place>::new(), HashMap::new(), false);
+    let mut turns = Turns::default();
     loop {
         match lines.next()? {
             Line::End => break,
@@ -81,6 +142,9 @@ pub fn rewound(source: impl BufRead) -> io::Result<Rewound> {
         }
         let text = lines.text.trim_ascii_end();
         let Ok(record) = serde_json::from_slice::<Record<'_>>(text) else { continue };
+        if let Some(payload) = record.payload {
+            turns.note(lines.count, payload);
+        }
         let Some(uuid) = record.uuid.as_deref().filter(|_| record.is_sidechain != Some(true))
         else {
             continue;
@@ -97,7 +161,8 @@ pub fn rewound(source: impl BufRead) -> io::Result<Rewound> {
         let is_said = matches!(&*record.kind, "user" | "assistant");
         places.push(Place { id, parent, is_prompt, is_said });
     }
-    Ok(Rewound(off_the_way(&places)))
+    turns.undone.extend(off_the_way(&places));
+    Ok(Rewound(turns.undone))
 }
 
 fn off_the_way(places: &[Place]) -> HashSet<u64> {
@@ -150,6 +215,25 @@ mod tests {
         check("u1 a1<u1 u2<gone a2<u2", "");
         check("u1 a1 u2 a2", "");
         check("u1<a1 a1<u1", "");
+    }
+
+    #[test]
+    fn turns_that_codex_undid_are_rewound() {
+        let line = |payload: &str| format!("{{\"type\":\"x\",\"payload\":{payload}}}\n");
+        let said = |role: &str, text: &str| {
+            line(&format!(
+                "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"input_text\",\"text\":\"{text}\"}}]}}"
+            ))
+        };
+        let undo = |turns: usize| {
+            line(&format!("{{\"type\":\"thread_rolled_back\",\"num_turns\":{turns}}}"))
+        };
+        let of_program = said("user", "<turn_aborted>x</turn_aborted>");
+        let turn = || said("user", "go") + &said("assistant", "yes");
+        let text = [turn(), turn(), of_program, undo(1), turn(), turn(), undo(2), turn()].concat();
+        let rewound = rewound(text.as_bytes()).unwrap();
+        let gone: Vec<u64> = (1..20).filter(|line| rewound.has(Some(&line_id(*line)))).collect();
+        assert_eq!(gone, [3, 4, 5, 7, 8, 9, 10]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use super::*;
 
 mod formats;
+mod variants;
 
 /// Returns the messages, each as a line, and the records that were left out.
 fn shown(text: &[u8]) -> (Vec<String>, Vec<String>) {
@@ -713,8 +714,8 @@ fn hostile_lines_are_counted_and_the_rest_is_read() {
             "line x1 at 4",
             "line x2 at 5",
             "bytes x1 at 8",
-            "tool result x1 at 9",
-            "last line x1 at 10"
+            "last line x1 at 10",
+            "tool result x1 at 9"
         ]
     );
 }

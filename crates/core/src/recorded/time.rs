@@ -1,7 +1,7 @@
 //! Times as recordings write them.
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 /// Returns the Unix seconds of a time such as `2026-02-11T20:36:45.693Z`. A space may stand in
@@ -29,6 +29,40 @@ pub(super) fn zoneless(text: &str) -> Option<i64> {
     let text = text.trim().replace('\u{202f}', " ");
     let time = FORMATS.iter().find_map(|format| DateTime::strptime(format, &text).ok())?;
     Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
+}
+
+/// Returns the Unix seconds of a time in words, such as `Tuesday, Sep 29, 2026, 9:14 PM (UTC+5:30)`. The
+/// weekday, the time of day and the zone may be missing.
+pub(super) fn in_words(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Some(time) = seconds(text) {
+        return Some(time);
+    }
+    let (text, zone) = match text.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
+        Some((text, zone)) => (text, zone),
+        None => (text, "UTC"),
+    };
+    let is_weekday = |word: &str| word.ends_with("day") || word.len() == 3;
+    let text = match text.split_once(", ") {
+        Some((word, rest)) if is_weekday(word) => rest,
+        _ => text,
+    };
+    const FORMATS: [&str; 2] = ["%b %d, %Y, %I:%M %p", "%B %d, %Y, %I:%M %p"];
+    const DATES: [&str; 2] = ["%b %d, %Y", "%B %d, %Y"];
+    let time = FORMATS.iter().find_map(|format| DateTime::strptime(format, text).ok());
+    let date = || DATES.iter().find_map(|format| Date::strptime(format, text).ok());
+    let time = time.or_else(|| Some(date()?.at(0, 0, 0, 0)))?;
+    let seconds = time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
+    Some(seconds - offset(zone.strip_prefix("UTC").or(zone.strip_prefix("GMT"))?)?)
+}
+
+/// Returns the seconds of an offset such as `+5:30` or `-7`.
+fn offset(text: &str) -> Option<i64> {
+    let sign = if text.starts_with(['-', '−']) { -1 } else { 1 };
+    let (hours, minutes) = text.split_once(':').unwrap_or((text, "0"));
+    let hours = hours.trim_start_matches(['+', '-', '−']);
+    let hours: i64 = if hours.is_empty() { 0 } else { hours.parse().ok()? };
+    Some(sign * (hours * 3600 + minutes.parse::<i64>().ok()? * 60))
 }
 
 /// Splits a title such as `Ports (2025-12-02 12:49Z)` into its text and its time.
@@ -59,6 +93,18 @@ pub(super) fn seconds_in_name(name: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_in_words_are_read_with_their_zone() {
+        let at = |text: &str| seconds(text);
+        let read = |text: &str, expected: &str| assert_eq!(in_words(text), at(expected), "{text}");
+        read("Tuesday, Sep 29, 2026, 9:14 PM (UTC+1)", "2026-09-29T20:14:00Z");
+        read("Monday, May 4, 2026, 12:47 AM (UTC+5:30)", "2026-05-03T19:17:00Z");
+        read("Saturday, Sep 26, 2026, 6:25 AM (UTC-7)", "2026-09-26T13:25:00Z");
+        read("Thu, Jun 18, 2026", "2026-06-18T00:00:00Z");
+        read("2026-05-07T14:30:00Z", "2026-05-07T14:30:00Z");
+        assert_eq!(in_words("x"), None);
+    }
 
     #[test]
     fn titles_and_names_tell_times() {

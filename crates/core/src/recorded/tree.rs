@@ -40,19 +40,25 @@ fn on_branch(places: &[Place<'_>]) -> Vec<bool> {
     if places.iter().all(|(_, parent)| parent.is_none()) {
         return vec![true; places.len()];
     }
-    let by_id: HashMap<&str, usize> =
-        places.iter().enumerate().filter_map(|(at, (id, _))| Some(((*id)?, at))).collect();
+    // Several records may have the parts of one message, and its id.
+    let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, id) in places.iter().enumerate().filter_map(|(at, (id, _))| Some((at, (*id)?))) {
+        by_id.entry(id).or_default().push(at);
+    }
     let mut counts: Vec<bool> = places.iter().map(|(id, _)| id.is_none()).collect();
-    let mut next = places.iter().rposition(|(id, _)| id.is_some());
-    while let Some(at) = next {
+    let mut next = places.iter().rev().find_map(|(id, _)| *id);
+    while let Some(parts) = next.map(|id| &by_id[id]) {
         // A record that follows itself ends the way.
-        if std::mem::replace(&mut counts[at], true) {
+        if parts.iter().all(|at| counts[*at]) {
             break;
         }
-        let Some(parent) = places[at].1 else { break };
-        next = by_id.get(parent).copied();
-        if next.is_none() {
-            counts[..at].fill(true);
+        parts.iter().for_each(|at| counts[*at] = true);
+        next = places[parts[0]].1;
+        if let Some(parent) = next
+            && !by_id.contains_key(parent)
+        {
+            counts[..parts[0]].fill(true);
+            break;
         }
     }
     counts
@@ -78,6 +84,11 @@ mod tests {
         assert_eq!(branch(&[("a", None), ("b", None), ("c", Some("b"))]), "-++");
         assert_eq!(branch(&[("a", None), ("b", Some("gone"))]), "++");
         assert_eq!(branch(&[("a", Some("b")), ("b", Some("a"))]), "++");
+        assert_eq!(branch(&[("a", None), ("b", Some("a")), ("b", Some("a")), ("x", None)]), "---+");
+        assert_eq!(
+            branch(&[("a", None), ("x", Some("a")), ("b", Some("a")), ("b", Some("a"))]),
+            "+-++"
+        );
         assert_eq!(branch(&[]), "");
     }
 }

@@ -157,7 +157,7 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
     let format = format.or(mark.format).or_else(|| known::format(known.as_ref()?));
     // Readers of the file share its position, so this one has to be done before the next begins.
     let rewound = match format {
-        Some(Format::ClaudeCode) => known::rewound(&recording)?,
+        Some(Format::ClaudeCode | Format::Codex) => known::rewound(&recording)?,
         _ => Rewound::default(),
     };
     let content = recording.from(mark.offset).map_err(Stopped::File)?;

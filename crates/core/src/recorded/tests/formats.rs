@@ -28,7 +28,7 @@ fn facts(about: &About) -> [Option<&str>; 4] {
     [about.id.as_deref(), about.project.as_deref(), about.model.as_deref(), about.title.as_deref()]
 }
 
-const GEMINI: &str = r#"{"sessionId":"g-1","projectHash":"ab","startTime":"2026-02-11T20:36:45.000Z","lastUpdated":"2026-02-11T20:37:45.000Z","kind":"main"}
+pub(super) const GEMINI: &str = r#"{"sessionId":"g-1","projectHash":"ab","startTime":"2026-02-11T20:36:45.000Z","lastUpdated":"2026-02-11T20:37:45.000Z","kind":"main"}
 {"id":"0","timestamp":"2026-02-11T20:36:45.000Z","type":"info","content":"Update available"}
 {"id":"1","timestamp":"2026-02-11T20:36:46.000Z","type":"user","content":[{"text":"Which port?\nWith a whole file"}],"displayContent":[{"text":"Which port?"}]}
 {"id":"2","timestamp":"2026-02-11T20:36:47.000Z","type":"gemini","content":"I look.","thoughts":[],"model":"gemini-3-pro"}
@@ -60,7 +60,7 @@ fn gemini_is_read_as_json() {
     is_told(Format::Gemini, &early);
 }
 
-const QWEN: &str = r#"{"uuid":"1","parentUuid":null,"sessionId":"q-1","timestamp":"2026-02-11T20:36:45.000Z","type":"user","cwd":"/srv/db","version":"0.4.0","message":{"role":"user","parts":[{"text":"Which port?"}]}}
+pub(super) const QWEN: &str = r#"{"uuid":"1","parentUuid":null,"sessionId":"q-1","timestamp":"2026-02-11T20:36:45.000Z","type":"user","cwd":"/srv/db","version":"0.4.0","message":{"role":"user","parts":[{"text":"Which port?"}]}}
 {"uuid":"x","parentUuid":"1","sessionId":"q-1","timestamp":"2026-02-11T20:36:46.000Z","type":"assistant","message":{"role":"model","parts":[{"text":"rewound"}]}}
 {"uuid":"2","parentUuid":"1","sessionId":"q-1","timestamp":"2026-02-11T20:36:46.000Z","type":"assistant","model":"qwen3-coder","message":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"I look."},{"functionCall":{"id":"c1","name":"read","args":{"path":"db.toml"}}}]}}
 {"uuid":"3","parentUuid":"2","sessionId":"q-1","timestamp":"2026-02-11T20:36:47.000Z","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"read","response":{"output":"port = 5433"}}}]},"toolCallResult":{"callId":"c1","status":"success"}}
@@ -74,7 +74,7 @@ fn qwen_is_read_without_what_was_rewound() {
     assert_eq!(facts(&about), [Some("q-1"), Some("/srv/db"), Some("qwen3-coder"), None]);
 }
 
-const PI: &str = r#"{"type":"session","version":3,"id":"p-1","timestamp":"2026-02-11T20:36:45.000Z","cwd":"/srv/db"}
+pub(super) const PI: &str = r#"{"type":"session","version":3,"id":"p-1","timestamp":"2026-02-11T20:36:45.000Z","cwd":"/srv/db"}
 {"type":"model_change","id":"m","parentId":null,"timestamp":"2026-02-11T20:36:45.000Z","provider":"anthropic","modelId":"sonnet"}
 {"type":"message","id":"1","parentId":"m","timestamp":"2026-02-11T20:36:46.000Z","message":{"role":"user","content":[{"type":"text","text":"Which port?"}]}}
 {"type":"message","id":"x","parentId":"1","timestamp":"2026-02-11T20:36:46.000Z","message":{"role":"assistant","content":[{"type":"text","text":"rewound"}]}}
@@ -94,7 +94,7 @@ fn pi_is_read_without_what_was_rewound() {
     is_told(Format::Pi, &early);
 }
 
-const COPILOT: &str = r#"{"type":"session.start","data":{"sessionId":"k-1","version":1,"producer":"copilot-agent","selectedModel":"gpt-5","context":{"cwd":"/srv/db"}},"id":"0","timestamp":"2026-02-11T20:36:45.000Z","parentId":null}
+pub(super) const COPILOT: &str = r#"{"type":"session.start","data":{"sessionId":"k-1","version":1,"producer":"copilot-agent","selectedModel":"gpt-5","context":{"cwd":"/srv/db"}},"id":"0","timestamp":"2026-02-11T20:36:45.000Z","parentId":null}
 {"type":"user.message","data":{"content":"Which port?","transformedContent":"<current_datetime>x</current_datetime>\n\nWhich port?"},"id":"1","timestamp":"2026-02-11T20:36:45.000Z","parentId":"0"}
 {"type":"assistant.turn_start","data":{"turnId":"0"},"id":"2","timestamp":"2026-02-11T20:36:45.000Z","parentId":"1"}
 {"type":"assistant.message","data":{"messageId":"m","content":"I look.","toolRequests":[{"toolCallId":"c1","name":"read","arguments":{"path":"db.toml"},"type":"function"}]},"id":"3","timestamp":"2026-02-11T20:36:46.000Z","parentId":"2"}
@@ -135,7 +135,7 @@ fn opencode_is_read_up_to_where_the_user_went_back() {
     assert_eq!(line(&read.messages[0]), "assistant: Which port?");
 }
 
-const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nWhich port?\n</user_query>"}]}}
+pub(super) const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nWhich port?\n</user_query>"}]}}
 {"role":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"read","input":{"path":"db.toml"}}]}}
 {"role":"assistant","message":{"content":[{"type":"text","text":"Port 5433."}]}}
 "#;
@@ -206,7 +206,7 @@ fn cline_is_read_with_calls_in_tags() {
     assert_eq!(told[5], "user: and the host?");
 }
 
-const AIDER: &str = "
+pub(super) const AIDER: &str = "
 # aider chat started at 2026-02-11 20:36:45
 
 > Aider v0.86.2  
