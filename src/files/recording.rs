@@ -210,7 +210,7 @@ pub(crate) fn whole_recording(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::TooLarge`] if the files together are.
 pub(crate) fn opencode_session(path: &Path) -> Result<Option<String>, FileError> {
-    let Some((messages, parts)) = opencode_folders(path) else { return Ok(None) };
+    let Some(places) = OpencodePlaces::of(path) else { return Ok(None) };
     let mut bytes = 0;
     let mut text = |file: &Path| match load(file, LARGEST_WHOLE - bytes) {
         Ok(text) => {
@@ -225,10 +225,12 @@ pub(crate) fn opencode_session(path: &Path) -> Result<Option<String>, FileError>
         Err(_) => Ok(None),
     };
     let Some(info) = text(path)? else { return Ok(None) };
+    let session = found(&places.messages, &info, path);
+    let parts_of = if places.is_early { found(&places.parts, &info, path) } else { places.parts };
     let mut all = Vec::new();
-    for message in json_files(&messages) {
+    for message in json_files(&session) {
         let Some(info) = text(&message)? else { continue };
-        let files = json_files(&parts.join(message.file_stem().unwrap_or_default()));
+        let files = json_files(&found(&parts_of, &info, &message));
         let parts = files.iter().map(|part| text(part)).filter_map(Result::transpose);
         let parts = parts.collect::<Result<Vec<_>, _>>()?.join(",");
         all.push(format!("{{\"info\":{info},\"parts\":[{parts}]}}"));
@@ -236,18 +238,40 @@ pub(crate) fn opencode_session(path: &Path) -> Result<Option<String>, FileError>
     Ok(Some(format!("{{\"info\":{info},\"messages\":[{}]}}", all.join(","))))
 }
 
-/// Returns the folders of the messages and of their parts that belong to the session of OpenCode in
-/// the file `path`; `None` if the file is at another place.
-fn opencode_folders(path: &Path) -> Option<(PathBuf, PathBuf)> {
-    let id = path.file_stem()?.to_str()?;
-    let parent = path.parent()?;
-    // Before August 2025, all was below `session`, and the facts in `session/info`.
-    if parent.ends_with("session/info") {
-        let all = parent.parent()?;
-        return Some((all.join("message").join(id), all.join("part").join(id)));
+/// The folders below which OpenCode keeps the messages of a session, and their parts.
+struct OpencodePlaces {
+    messages: PathBuf,
+    parts: PathBuf,
+    /// True if the parts are below a folder for each session.
+    is_early: bool,
+}
+
+impl OpencodePlaces {
+    /// Returns the folders for the session in the file `path`; `None` if the file is at another place.
+    fn of(path: &Path) -> Option<Self> {
+        let parent = path.parent()?;
+        // Before August 2025, all was below `session`, and the facts in `session/info`.
+        let is_early = parent.ends_with("session/info");
+        let all = match is_early {
+            true => parent.parent()?,
+            false => parent.parent().filter(|it| it.ends_with("storage/session"))?.parent()?,
+        };
+        Some(Self { messages: all.join("message"), parts: all.join("part"), is_early })
     }
-    let all = parent.parent().filter(|it| it.ends_with("storage/session"))?.parent()?;
-    Some((all.join("message").join(id), all.join("part")))
+}
+
+/// Returns the folder in `folder` that is named after the id in the text of a file, or else after the
+/// file.
+fn found(folder: &Path, text: &str, file: &Path) -> PathBuf {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let named = serde_json::from_str(text).ok().map(|Named { id }| id);
+    // An id may be anything, but no way out of the folder.
+    let named = named.filter(|id| !id.contains(['/', '\\']) && !id.starts_with('.'));
+    let own = named.map(|id| folder.join(id)).filter(|own| own.is_dir());
+    own.unwrap_or_else(|| folder.join(file.file_stem().unwrap_or_default()))
 }
 
 /// Returns the JSON files in a folder, sorted by name, which is their age.
@@ -288,6 +312,8 @@ mod tests {
             ("session/p/ses_1.json", "{\"id\":1}"),
             ("message/ses_1/msg_1.json", "{\"id\":2}"),
             ("part/msg_1/a.json", "{\"id\":3}"),
+            ("session/p/copy.json", "{\"id\":\"ses_1\"}"),
+            ("session/p/out.json", "{\"id\":\"../chats\"}"),
             ("chats/chats/s.json", "{}"),
         ] {
             std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
@@ -300,6 +326,10 @@ mod tests {
         let session = at("session/p/ses_1.json");
         let expected = r#"{"info":{"id":1},"messages":[{"info":{"id":2},"parts":[{"id":3}]}]}"#;
         assert_eq!(opencode_session(&session).unwrap().as_deref(), Some(expected));
+        let copy = opencode_session(&at("session/p/copy.json")).unwrap().unwrap();
+        assert_eq!(copy, expected.replacen('1', "\"ses_1\"", 1), "found by the id in the file");
+        let out = opencode_session(&at("session/p/out.json")).unwrap().unwrap();
+        assert!(out.ends_with("\"messages\":[]}"), "{out}");
         assert_eq!(project_of_history(&at("chats/chats/s.json")), None);
         let large = File::create(at("part/msg_1/d.json")).unwrap();
         large.set_len(LARGEST_WHOLE).unwrap();

@@ -7,12 +7,16 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::parts::result_text;
 use super::records::{Record, parsed};
-use super::report::{NO_PART, clipped};
+use super::report::{NO_PART, WENT_BACK, clipped};
+
+/// Kind of the event by which the user goes back.
+const REWIND: &str = "session.snapshot_rewind";
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", default)]
     kind: String,
+    id: Option<String>,
     timestamp: Option<String>,
     #[serde(borrow)]
     data: Option<Data<'a>>,
@@ -42,11 +46,15 @@ struct Data<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
+    /// Events that the user undid; in early versions, only the first of them is told.
+    event_ids: Option<Vec<String>>,
+    up_to_event_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Context {
     cwd: Option<String>,
+    branch: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -60,11 +68,37 @@ struct Request<'a> {
 
 /// Adds what the records say to `into`.
 pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    for (line, event) in parsed::<Event<'_>>(records, into) {
+    let events = parsed::<Event<'_>>(records, into);
+    let undone = undone(&events);
+    for ((line, event), is_undone) in events.into_iter().zip(undone) {
         into.line = line;
+        if is_undone {
+            into.leave_out(&event.kind, WENT_BACK);
+            continue;
+        }
         let time = into.time(event.timestamp.as_deref());
         tell(&event.kind, event.data.unwrap_or_default(), time, into);
     }
+}
+
+/// Returns of each event whether the user went back before it.
+fn undone(events: &[(u64, Event<'_>)]) -> Vec<bool> {
+    let mut undone = vec![false; events.len()];
+    for (at, (_, event)) in events.iter().enumerate() {
+        let Some(data) = event.data.as_ref().filter(|_| event.kind == REWIND) else { continue };
+        let before = &events[..at];
+        let is = |event: &Event<'_>, id: &String| event.id.as_ref() == Some(id);
+        if let Some(ids) = &data.event_ids {
+            for (at, (_, event)) in before.iter().enumerate() {
+                undone[at] |= ids.iter().any(|id| is(event, id));
+            }
+        } else if let Some(id) = &data.up_to_event_id
+            && let Some(from) = before.iter().position(|(_, event)| is(event, id))
+        {
+            undone[from..at].fill(true);
+        }
+    }
+    undone
 }
 
 fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
@@ -77,8 +111,9 @@ fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
         "session.start" | "session.resume" => {
             let about = &mut into.mark.about;
             Gathered::note_once(&mut about.id, data.session_id.as_deref());
-            let folder = data.context.and_then(|context| context.cwd);
-            Gathered::note_once(&mut about.project, folder.as_deref());
+            let context = data.context.unwrap_or(Context { cwd: None, branch: None });
+            Gathered::note_once(&mut about.project, context.cwd.as_deref());
+            Gathered::note_last(&mut about.branch, context.branch.as_deref());
             into.note_model(data.selected_model.as_deref());
         }
         "session.model_change" => into.note_model(data.new_model.as_deref()),

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use super::*;
 
 mod formats;
+mod shapes;
 mod variants;
 
 /// Returns the messages, each as a line, and the records that were left out.
