@@ -113,7 +113,8 @@ struct Output<'a> {
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
     let record: Record<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
-    if into.rewound.has(Some(&line_id(into.line))) {
+    let is_said = record.kind.as_deref() == Some("response_item");
+    if is_said && into.rewound.has(Some(&line_id(into.line))) {
         into.leave_out("record", WENT_BACK);
         return Ok(());
     }
