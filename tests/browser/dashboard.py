@@ -275,7 +275,7 @@ def run(home, chrome, axe):
     agrees(page)
     shows(page, WINDOW, "Left out (")
     click(page, WINDOW, "[data-key=out]")
-    shows(page, WINDOW, "taken out by a shortening")
+    shows(page, WINDOW, "left out by a shortening")
     checked += axe_of(page, axe, "what was left out")
     row = "[role=row] button"
     click(page, WINDOW, row)

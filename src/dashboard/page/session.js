@@ -78,14 +78,14 @@ function announce(element, text, undo) {
 }
 
 /** Returns what it costs the provider's prompt cache that messages go out of the window, or come into it. */
-function cacheCost({ parts, log }, gone, come = []) {
+function cacheCost({ parts, log, most }, gone, come = []) {
   const first = Math.min(...[...gone, ...come].map(place));
   if (!parts || !Number.isFinite(first)) return '';
   const stay = parts.filter((it) => it.tokens && !it.ids.some((id) => gone.includes(id)));
   const sent = new Set(stay.flatMap((it) => it.ids));
   const after = sum(stay.filter((it) => it.ids.some((id) => place(id) >= first)), (it) => it.tokens)
     + sum(come.filter((id) => !sent.has(id)), (id) => log[place(id) - 1]?.tokens);
-  return `The prompt cache ends before msg-${first}: about ${number(after)} tokens are read anew once.`;
+  return `The prompt cache ends before msg-${first}: about ${number(Math.min(after, most))} tokens are read anew once.`;
 }
 
 const fewer = (before, after) => `${number(before)} → ${number(after)} tokens, ${after > before ? `${number(after - before)} MORE` : `${number(before - after)} fewer`}.`;
@@ -173,7 +173,8 @@ class Session extends Live {
     this.panel = h('div', { class: 'panel', id: 'panel', role: 'tabpanel', tabindex: 0 });
     this.window = h('contexture-window');
     this.window.addEventListener('contexture-window', () => {
-      Object.assign(this, { log: this.window.log, parts: this.window.parts });
+      const { log, parts, most } = this.window;
+      Object.assign(this, { log, parts, most });
       if (this.tab === 'waste') this.show();
       this.showHead();
     });
@@ -322,8 +323,8 @@ class Session extends Live {
     const heads = ['Input', 'Cached', 'Output', isPriced && 'Cost'];
     return [
       h('h3', null, 'By model'),
-      table(['Model', 'Turns', ...heads], [...groups].map(([name, of]) => [name, number(of.length), ...cells({ ...of[0], ...total(of) })])),
-      h('h3', null, 'By turn, the latest first'),
+      table(['Model', 'Requests', ...heads], [...groups].map(([name, of]) => [name, number(of.length), ...cells({ ...of[0], ...total(of) })])),
+      h('h3', null, 'By request, the latest first'),
       table(['Time', 'Window', ...heads], asked.map((it) => [clock(it.at), `${number(it.total)}${it.budget ? ` of ${number(it.budget)}` : ''}`, ...cells(it)])),
     ];
   }

@@ -58,7 +58,7 @@ function withTurns(list) {
 
 const PINS = { pin: 'Pin', unpin: 'Unpin', restore: 'Restore' };
 /** Returns what can be done with a part that has messages. */
-const pinOf = (item) => item.ids?.length && (item.fate !== 'kept' ? 'restore' : item.pinned ? 'unpin' : 'pin');
+const pinOf = (item) => item.ids?.length > 0 && (item.fate !== 'kept' ? 'restore' : item.pinned ? 'unpin' : 'pin');
 
 const toolOf = (message) => message?.answers?.name ?? message?.calls?.[0]?.name;
 
@@ -108,6 +108,7 @@ class ContextWindow extends Live {
     // A prompt cache has at most what the last window that was sent has at its beginning, too.
     this.cached = built?.report?.stable?.tokens;
     this.parts = built?.report ? this.leaves() : [];
+    this.most = built?.max_tokens;
     this.items = new Map((items ?? []).map((it) => [it.id, it]));
     this.show();
     this.dispatchEvent(new CustomEvent('contexture-window', { detail: this }));
@@ -122,17 +123,13 @@ class ContextWindow extends Live {
     }
     const { report, tokens, max_tokens: most } = built;
     const sections = report.sections.filter((it) => it.after > 0);
-    const whole = Math.max(most, tokens);
-    const part = (it) => h('span', {
-      class: `part s-${it.section}`, style: { width: `${(100 * it.after) / whole}%` },
-      title: `${SECTIONS[it.section]}: ${number(it.after)} tokens`,
-    });
+    const part = (it) => h('span', { class: `part s-${it.section}`, style: { width: `${(100 * it.after) / most}%` } });
     const full = (100 * tokens) / most;
     this.size = `${number(tokens)} of ${number(most)} tokens (${percent(tokens, most)})`;
     put(this.bar,
       h('p', null, h('b', null, this.size),
         report.exact ? '' : ', estimated', `; a window has at most ${number(most)} of the model's ${number(built.limit)}${built.limit_from === 'default' ? ', which are assumed since the model is unknown' : ''}`,
-        full >= NEARLY_FULL && h('span', { class: 'tag warning' }, full > 100 ? 'too full' : 'nearly full')),
+        full >= NEARLY_FULL && h('span', { class: 'tag warning' }, 'nearly full')),
       h('div', { class: `bar ${full >= NEARLY_FULL ? 'full' : ''}`, role: 'img', 'aria-label':
         `The window is ${percent(tokens, most)} full. ${sections.map((it) => `${SECTIONS[it.section]} ${number(it.after)}`).join(', ')}` },
       sections.map(part)),
@@ -168,11 +165,11 @@ class ContextWindow extends Live {
 
   /** Returns what a model would not see whole: left out of the window, or taken out of view. */
   leftOut() {
-    const parts = this.parts.filter((it) => it.fate !== 'kept' && it.before > it.tokens);
+    const parts = this.parts.filter((it) => (it.fate === 'dropped' || it.fate !== 'kept' && it.ids.length) && it.before > it.tokens);
     const offered = new Set(this.parts.flatMap((it) => it.ids));
     const hidden = this.log.filter((it) => it.in_view === false && !offered.has(it.id)).map((it) => ({
       key: `part ${it.id} hidden`, what: it.id, ids: [it.id], fate: 'dropped', tokens: 0, before: it.tokens, role: it.role,
-      reason: 'taken out by a shortening, a summary or a return', calls: it.calls,
+      reason: 'left out by a shortening, a summary or a return', calls: it.calls,
     }));
     return [...hidden, ...parts];
   }
