@@ -203,18 +203,44 @@ impl Event {
     pub fn subject(&self) -> &str {
         match self {
             Self::ContextChanged { manager, .. } => manager,
-            Self::MemoriesChanged { .. } | Self::TextWanted { .. } => "",
             Self::ProvidersChanged { provider, .. } => provider,
             Self::AgentsChanged { agent, .. } => agent,
             Self::ToolsChanged { is_for_agents: true } => "agents",
-            Self::ToolsChanged { is_for_agents: false } => "",
+            other => other.session().map_or("", |session| &session.name),
+        }
+    }
+
+    /// Returns whether the event says how something is now, so that only the last one for each subject
+    /// matters.
+    pub fn is_state(&self) -> bool {
+        matches!(
+            self,
+            Self::ContextChanged { .. }
+                | Self::SessionChanged { .. }
+                | Self::WindowBuilt { .. }
+                | Self::MemoriesChanged { .. }
+                | Self::ProvidersChanged { .. }
+                | Self::AgentsChanged { .. }
+                | Self::ToolsChanged { .. }
+        )
+    }
+
+    /// Returns the session that the event is about, if any.
+    pub fn session(&self) -> Option<&SessionName> {
+        match self {
             Self::SessionChanged { session, .. }
-            | Self::ApprovalsChanged { session, .. }
             | Self::WindowBuilt { session, .. }
             | Self::ContextPruned { session, .. }
             | Self::ContextSummarized { session, .. }
             | Self::CheckpointCreated { session, .. }
-            | Self::TurnManaged { session, .. } => &session.name,
+            | Self::ApprovalsChanged { session, .. }
+            | Self::TurnManaged { session, .. } => Some(session),
+            Self::ContextChanged { .. }
+            | Self::MemoriesChanged { .. }
+            | Self::ProvidersChanged { .. }
+            | Self::AgentsChanged { .. }
+            | Self::ToolsChanged { .. }
+            | Self::TextWanted { .. } => None,
         }
     }
 

@@ -16,10 +16,10 @@ use super::editors::Editors;
 use super::error::refused;
 use super::error_data::PlainKind;
 use super::keyed::Keyed;
+use super::notification::Topic;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::{Caller, Handle};
-use crate::names::names;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
@@ -185,40 +185,4 @@ pub struct Subscription {
     pub sessions: Option<Vec<String>>,
     /// Connection that subscribed.
     pub caller: Caller,
-}
-
-names! {
-    /// A topic that a client can subscribe to.
-    Topic {
-        /// A manager's items or settings changed.
-        ContextChanged => "context-changed",
-        /// Messages of a session were pruned.
-        ContextPruned => "context-pruned",
-        /// A session's older messages were summarized.
-        ContextSummarized => "context-summarized",
-        /// A checkpoint was taken.
-        CheckpointCreated => "checkpoint-created",
-        /// A session was opened, made current, renamed, deleted or restored, or its messages, view
-        /// or settings changed.
-        SessionChanged => "session-changed",
-        /// A window of a session was built, and differs from the previous one.
-        WindowBuilt => "window-built",
-        /// A memory was added, forgotten or restored.
-        MemoriesChanged => "memories-changed",
-        /// A provider was added, replaced or removed.
-        ProvidersChanged => "providers-changed",
-        /// A chat waits for an approval, or no longer does.
-        ApprovalsChanged => "approvals-changed",
-        /// An agent connected, disconnected or was given items, or an item began or stopped waiting
-        /// for the next prompt of an agent.
-        AgentsChanged => "agents-changed",
-        /// A client brought tools with `register-tools`, or withdrew them.
-        ToolsChanged => "tools-changed",
-        /// A call needs the unsaved text of editors. Subscribers answer with `give-result`.
-        TextWanted => "text-wanted",
-        /// Note-taking for a turn failed.
-        ManagementFailed => "management-failed",
-        /// The server's statistics, which are totals over all events since its start, have changed.
-        Stats => "stats",
-    }
 }

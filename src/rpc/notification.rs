@@ -1,13 +1,146 @@
-//! The parameters of notifications, by topic. The protocol's reference shows these comments.
+//! The topics of notifications, and their parameters. The protocol's reference shows these comments.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::call::Topic;
 use super::present::MessageShown;
 use crate::curation::notes::{NotesStatus, NotesStep};
-use crate::engine::{SessionName, Statistics};
+use crate::engine::{Event, SessionName, Statistics};
 use crate::ids::{CheckpointId, MemoryId, SessionId};
+use crate::names::names;
+use crate::value::Value;
+
+names! {
+    /// A topic that a client can subscribe to.
+    Topic {
+        /// A manager's items or settings changed.
+        ContextChanged => "context-changed",
+        /// Messages of a session were pruned.
+        ContextPruned => "context-pruned",
+        /// A session's older messages were summarized.
+        ContextSummarized => "context-summarized",
+        /// A checkpoint was taken.
+        CheckpointCreated => "checkpoint-created",
+        /// A session was opened, made current, renamed, deleted or restored, or its messages, view
+        /// or settings changed.
+        SessionChanged => "session-changed",
+        /// A window of a session was built, and differs from the previous one.
+        WindowBuilt => "window-built",
+        /// A memory was added, forgotten or restored.
+        MemoriesChanged => "memories-changed",
+        /// A provider was added, replaced or removed.
+        ProvidersChanged => "providers-changed",
+        /// A chat waits for an approval, or no longer does.
+        ApprovalsChanged => "approvals-changed",
+        /// An agent connected, disconnected or was given items, or an item began or stopped waiting
+        /// for the next prompt of an agent.
+        AgentsChanged => "agents-changed",
+        /// A client brought tools with `register-tools`, or withdrew them.
+        ToolsChanged => "tools-changed",
+        /// A call needs the unsaved text of editors. Subscribers answer with `give-result`.
+        TextWanted => "text-wanted",
+        /// Note-taking for a turn failed.
+        ManagementFailed => "management-failed",
+        /// The server's statistics, which are totals over all events since its start, have changed.
+        Stats => "stats",
+    }
+}
+
+/// Returns the topic of an event; `None` for an event that only counts in the statistics.
+pub(crate) fn topic(event: &Event) -> Option<Topic> {
+    Some(match event {
+        Event::ContextChanged { .. } => Topic::ContextChanged,
+        Event::SessionChanged { .. } => Topic::SessionChanged,
+        Event::WindowBuilt { .. } => Topic::WindowBuilt,
+        Event::MemoriesChanged { .. } => Topic::MemoriesChanged,
+        Event::ProvidersChanged { .. } => Topic::ProvidersChanged,
+        Event::ApprovalsChanged { .. } => Topic::ApprovalsChanged,
+        Event::AgentsChanged { .. } => Topic::AgentsChanged,
+        Event::ToolsChanged { .. } => Topic::ToolsChanged,
+        Event::TextWanted { .. } => Topic::TextWanted,
+        Event::ContextPruned { .. } => Topic::ContextPruned,
+        Event::ContextSummarized { .. } => Topic::ContextSummarized,
+        Event::CheckpointCreated { .. } => Topic::CheckpointCreated,
+        Event::TurnManaged { failure: Some(_), .. } => Topic::ManagementFailed,
+        Event::TurnManaged { failure: None, .. } => return None,
+    })
+}
+
+/// Returns the parameters of an event's notification; `None` for an event that only counts in the
+/// statistics.
+pub(crate) fn params(event: &Event, is_own: bool) -> Option<Value> {
+    Some(match event {
+        Event::ContextChanged {
+            manager, method, undone, redone, count, tokens, version, ..
+        } => {
+            let (undone, redone) = (undone.as_deref(), redone.as_deref());
+            let (count, tokens) = (*count, *tokens);
+            let (version, own) = (*version, is_own.then_some(true));
+            Value::of(&ContextChanged {
+                manager,
+                method,
+                undone,
+                redone,
+                count,
+                tokens,
+                version,
+                own,
+            })
+        }
+        Event::SessionChanged { session, method, messages } => {
+            Value::of(&SessionChanged { of: session.into(), method, messages: *messages })
+        }
+        Event::WindowBuilt { session, tokens, max_tokens } => {
+            let (of, tokens, max_tokens) = (session.into(), *tokens, *max_tokens);
+            Value::of(&WindowBuilt { of, tokens, max_tokens })
+        }
+        Event::MemoriesChanged { method, id } => {
+            Value::of(&MemoriesChanged { method, id: MemoryId(*id) })
+        }
+        Event::ProvidersChanged { method, provider } => {
+            Value::of(&ProvidersChanged { method, provider })
+        }
+        Event::ApprovalsChanged { session, approval, is_open } => {
+            let (approval, open) = (*approval, *is_open);
+            Value::of(&ApprovalsChanged { of: session.into(), approval, open })
+        }
+        Event::AgentsChanged { method, agent, session } => {
+            Value::of(&AgentsChanged { method, agent, agent_session: session })
+        }
+        Event::ToolsChanged { is_for_agents } => {
+            Value::of(&ToolsChanged { agents: *is_for_agents })
+        }
+        Event::TextWanted { question, path } => {
+            Value::of(&TextWanted { question: *question, path: path.as_deref() })
+        }
+        Event::ContextPruned { session, before, after, removed } => Value::of(&ContextPruned {
+            of: session.into(),
+            original: *before,
+            r#final: *after,
+            token_reduction: before.saturating_sub(*after),
+            removed: removed.iter().map(MessageShown::from).collect(),
+        }),
+        Event::ContextSummarized { session, summarized, kept, summary } => {
+            let (of, summarized, kept) = (session.into(), *summarized, *kept);
+            Value::of(&ContextSummarized { of, summarized, kept, summary })
+        }
+        Event::CheckpointCreated { session, checkpoint, turn, message, automatic } => {
+            let (checkpoint, turn, automatic) = (CheckpointId(*checkpoint), *turn, *automatic);
+            Value::of(&CheckpointCreated {
+                of: session.into(),
+                checkpoint,
+                turn,
+                message,
+                automatic,
+            })
+        }
+        Event::TurnManaged { session, turn, template, status, failure } => {
+            let (step, reason) = failure.as_ref()?;
+            let (of, turn, status, step) = (session.into(), *turn, *status, *step);
+            Value::of(&ManagementFailed { of, turn, template, status, step, reason })
+        }
+    })
+}
 
 /// The session of a notification.
 #[derive(Serialize, JsonSchema)]

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::Step;
-use super::call::{Call, Subscription, Topic};
+use super::call::{Call, Subscription};
 use super::error::param_error;
+use super::notification::Topic;
 use super::params::{Name, Nothing, given_list};
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};

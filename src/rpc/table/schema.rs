@@ -6,11 +6,10 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value as Json, json};
 
 use super::methods;
-use crate::rpc::call::Topic;
 use crate::rpc::client_tools;
 use crate::rpc::error_data::{CODES, ErrorData, PlainKind};
 use crate::rpc::method::Method;
-use crate::rpc::notification::schema_of;
+use crate::rpc::notification::{Topic, schema_of};
 use crate::rpc::page::{self, PageParams};
 use crate::rpc::params::{KEY, RequestKey};
 use crate::rpc::version::{self, IfVersion, Since, Unchanged};
