@@ -42,10 +42,7 @@ fn ability(entry: &Value, paths: &[&str], words: &[&str], list: &[&str]) -> Opti
 
 /// Reads a list of models; `None` if `said` is not such a list.
 pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<Listed>> {
-    let (list, name) = match family {
-        Family::Openai | Family::Responses | Family::Anthropic => ("data", "id"),
-        Family::Gemini | Family::Ollama => ("models", "name"),
-    };
+    let [list, name] = family.facts().listed;
     // Some servers, such as Together's, send the list itself.
     let bare = said.as_array().filter(|entries| !entries.is_empty());
     let entries = said[list].as_array().or(bare)?;

@@ -34,13 +34,8 @@ impl Address {
         let query = parts.into_iter().flatten().collect::<Vec<_>>().join("&");
         let query = if query.is_empty() { query } else { format!("?{query}") };
         let path = path.trim_end_matches('/');
-        let endpoints: &[&str] = match family {
-            Family::Openai | Family::Responses => &["/chat/completions", "/models", "/responses"],
-            Family::Anthropic => &["/messages", "/models"],
-            Family::Gemini => &[],
-            Family::Ollama => &["/api/chat", "/api/generate", "/api/tags", "/v1", "/api"],
-        };
-        let known = endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint));
+        let facts = family.facts();
+        let known = facts.endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint));
         let base = match family {
             // The stable version lacks what requests need.
             Family::Gemini => match path.split_once("/models") {
@@ -51,7 +46,7 @@ impl Address {
             _ => known.unwrap_or(path),
         };
         let base = base.trim_end_matches('/');
-        let is_azure = family.has_versions() && query.contains("api-version=");
+        let is_azure = facts.has_versions && query.contains("api-version=");
         // Other paths of Azure have no deployments.
         let root = base.strip_suffix("/openai").filter(|_| is_azure);
         let is_root = base.split("://").nth(1).is_some_and(|rest| !rest.contains('/'));
@@ -59,13 +54,13 @@ impl Address {
         let base = root.unwrap_or(base);
         let is_whole = (base.len() < path.len() && family != Family::Gemini)
             || has_version_in(base)
-            || (family.has_versions() && !query.is_empty());
+            || (facts.has_versions && !query.is_empty());
         Self { family, base: base.to_owned(), query, is_whole, is_deployed }
     }
 
     /// Returns whether the version may be missing.
     pub(super) fn may_lack_version(&self) -> bool {
-        self.family.has_versions() && !self.is_whole
+        self.family.facts().has_versions && !self.is_whole
     }
 
     /// Returns the address with the version that nearly all servers have.
@@ -81,12 +76,7 @@ impl Address {
 
     /// Returns everything before the endpoint, with the version.
     pub(super) fn versioned(&self) -> String {
-        let version = match self.family {
-            _ if self.is_whole => "",
-            Family::Anthropic => "/v1",
-            Family::Gemini => "/v1beta",
-            Family::Openai | Family::Responses | Family::Ollama => "",
-        };
+        let version = if self.is_whole { "" } else { self.family.facts().version };
         format!("{}{version}", self.base)
     }
 
@@ -105,31 +95,19 @@ impl Address {
             Family::Openai if self.is_deployed && !has_deployment => {
                 self.endpoint(&format!("{DEPLOYMENTS}{model}/chat/completions"))
             }
-            Family::Openai => self.endpoint("/chat/completions"),
             Family::Responses if self.is_deployed && !has_deployment => {
                 self.endpoint("/openai/responses")
             }
-            Family::Responses => self.endpoint("/responses"),
-            Family::Anthropic => self.endpoint("/messages"),
-            Family::Gemini => {
-                let model = model.strip_prefix("models/").unwrap_or(model);
-                self.endpoint(&format!("/models/{model}:streamGenerateContent?alt=sse"))
-            }
-            Family::Ollama => self.endpoint("/api/chat"),
+            family => self.endpoint(&(family.facts().chat)(model)),
         }
     }
 
     pub(super) fn models(&self) -> String {
-        match self.family {
-            Family::Openai | Family::Responses if self.is_deployed => {
-                let root = self.base.split(DEPLOYMENTS).next().unwrap_or(&self.base);
-                format!("{root}/openai/models{}", self.query)
-            }
-            Family::Openai | Family::Responses => self.endpoint("/models"),
-            Family::Anthropic => self.endpoint("/models?limit=1000"),
-            Family::Gemini => self.endpoint("/models?pageSize=1000"),
-            Family::Ollama => self.endpoint("/api/tags"),
+        if self.is_deployed {
+            let root = self.base.split(DEPLOYMENTS).next().unwrap_or(&self.base);
+            return format!("{root}/openai/models{}", self.query);
         }
+        self.endpoint(self.family.facts().models)
     }
 }
 
@@ -137,9 +115,10 @@ impl Address {
 pub(super) fn key_header(family: Family, url: &str, version: Option<&str>) -> &'static str {
     let host = url.split("://").nth(1).unwrap_or(url).split(['/', ':', '?']).next();
     let is_azure = AZURE.iter().any(|end| host.is_some_and(|host| host.ends_with(end)));
-    match family.has_versions() && (is_azure || version.is_some() || url.contains(DEPLOYMENTS)) {
+    let facts = family.facts();
+    match facts.has_versions && (is_azure || version.is_some() || url.contains(DEPLOYMENTS)) {
         true => "api-key",
-        false => family.key_header(),
+        false => facts.key_header,
     }
 }
 

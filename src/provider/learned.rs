@@ -205,7 +205,7 @@ impl Learned {
                 sends("stream_options") && (says("stream_options") || says("include_usage")),
             ))
             .or(is_new(C::OtherLimit, limit && family == Family::Openai))
-            .or(is_new(C::WithoutLimit, limit && family.has_versions()))
+            .or(is_new(C::WithoutLimit, limit && family.facts().has_versions))
             .or(is_new(C::WithoutMarks, says("cache_control") && family == Family::Anthropic))
             .or(is_new(C::PlainSchemas, tools && about_schema))
             .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::address::Address;
 use super::chat::Limit;
-use super::family::Family;
+use super::family::{Family, LimitsIn};
 
 /// An address at which a server may report a limit.
 pub(super) struct Place {
@@ -35,8 +35,8 @@ pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<Plac
     let base = address.versioned();
     let root = base.trim_end_matches("/v1");
     let get = |url: String, read| Place { url, body: None, read };
-    match family {
-        Family::Ollama => vec![
+    match family.facts().limits {
+        LimitsIn::Loaded => vec![
             get(address.endpoint("/api/ps"), of_loaded),
             Place {
                 url: address.endpoint("/api/show"),
@@ -44,12 +44,11 @@ pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<Plac
                 read: of_shown,
             },
         ],
-        Family::Gemini => {
+        LimitsIn::Entry => {
             let model = model.strip_prefix("models/").unwrap_or(model);
             vec![get(address.endpoint(&format!("/models/{model}")), of_entry)]
         }
-        Family::Anthropic => vec![get(address.endpoint(&format!("/models/{model}")), of_entry)],
-        Family::Openai | Family::Responses => {
+        LimitsIn::List => {
             let mut places = vec![get(address.models(), of_list)];
             if is_near(&base) {
                 places.push(get(format!("{root}/props"), of_props));

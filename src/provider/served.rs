@@ -56,7 +56,7 @@ impl HttpProvider {
     /// [`Family::usual_url`].
     pub fn new(family: Family, name: &str, url: &str, model: &str, key: KeySource) -> Self {
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
-            .with_headers(key_header(family, url, None), family.headers());
+            .with_headers(key_header(family, url, None), family.facts().headers);
         let (endpoint, address) = (Arc::new(endpoint), Address::new(family, url, None));
         let (url, times, known) = (url.to_owned(), Times::default(), Arc::default());
         Self { endpoint, family, url, address, times, serving: Arc::default(), known }
@@ -75,7 +75,8 @@ impl HttpProvider {
         let address = Address::new(self.family, &self.url, version);
         let header = key_header(self.family, &self.url, version);
         let serving = Arc::new(serving);
-        let endpoint = Endpoint::clone(&self.endpoint).with_headers(header, self.family.headers());
+        let endpoint =
+            Endpoint::clone(&self.endpoint).with_headers(header, self.family.facts().headers);
         let endpoint = Arc::new(endpoint.serving(Arc::clone(&serving)));
         Self { endpoint, address, times, serving, ..self }
     }
@@ -101,12 +102,9 @@ impl Provider for HttpProvider {
     }
 
     fn takes_pdf(&self) -> bool {
-        match self.family {
-            Family::Anthropic | Family::Gemini | Family::Responses => true,
-            // Most servers that imitate OpenAI's do not.
-            Family::Openai => TAKE_PDF.iter().any(|host| self.url.contains(host)),
-            Family::Ollama => false,
-        }
+        // Most servers that imitate OpenAI's do not.
+        let by_host = || TAKE_PDF.iter().any(|host| self.url.contains(host));
+        self.family.facts().takes_pdf.unwrap_or_else(by_host)
     }
 
     fn payload(&self, request: &Request) -> String {

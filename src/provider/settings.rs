@@ -183,7 +183,7 @@ impl ProviderSettings {
                 let serving = self.serving(family)?;
                 let url = self.base_url;
                 let key = key_source(self.api_key, self.api_key_env, self.api_key_command)?;
-                let key_header = serving.key_header.as_deref().unwrap_or(family.key_header());
+                let key_header = serving.key_header.as_deref().unwrap_or(family.facts().key_header);
                 let has_it = serving.headers.iter().any(|(name, _)| name == key_header);
                 let key = match (key, &url) {
                     // A key from the environment is used only with the server it is meant for.
@@ -320,13 +320,8 @@ fn price(input: Option<f64>, output: Option<f64>) -> Result<Option<(f64, f64)>, 
 }
 
 /// Returns the source from which the vendor's own programs read the key: an environment variable,
-/// or none for Ollama.
+/// or none.
 fn usual_key(family: Family) -> KeySource {
-    let variable = match family {
-        Family::Openai | Family::Responses => "OPENAI_API_KEY",
-        Family::Anthropic => "ANTHROPIC_API_KEY",
-        Family::Gemini => "GEMINI_API_KEY",
-        Family::Ollama => return KeySource::None,
-    };
-    KeySource::Environment(variable.to_owned())
+    let variable = family.facts().usual_key;
+    variable.map_or(KeySource::None, |variable| KeySource::Environment(variable.to_owned()))
 }

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use super::calls::{self, Arguments, Piece};
 use super::shape::{Read, figure, has_one, index, kind, list, mended_value, object, text, word};
-use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
+use super::{
+    Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
+};
 use crate::provider::chat::{ChatMessage, Request, Shown, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Version of the interface that this file uses.
-pub(super) const VERSION: &str = "2023-06-01";
+const VERSION: &str = "2023-06-01";
 
 /// Name under which an answer's blocks are kept.
 const FAMILY: &str = "anthropic";
@@ -19,6 +21,23 @@ const FAMILY: &str = "anthropic";
 /// Maximum number of tokens in an answer if the request sets none: this interface requires a
 /// number. All current models accept this number, and newer models count their reasoning in it.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
+
+pub(super) static FACTS: Facts = Facts {
+    usual_url: "https://api.anthropic.com",
+    usual_key: Some("ANTHROPIC_API_KEY"),
+    key_header: "x-api-key",
+    headers: &[("anthropic-version", VERSION)],
+    has_versions: false,
+    version: "/v1",
+    endpoints: &["/messages", "/models"],
+    chat: |_| "/messages".to_owned(),
+    models: "/models?limit=1000",
+    listed: ["data", "id"],
+    limits: LimitsIn::Entry,
+    takes_pdf: Some(true),
+    joins_results: true,
+    effort: effort::anthropic,
+};
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();

@@ -41,36 +41,35 @@ fn word(effort: Effort) -> &'static str {
     if effort == Effort::Off { "none" } else { effort.name() }
 }
 
-/// Asks for an effort.
-pub(super) fn set_effort(family: Family, model: &str, effort: Effort, body: &mut Value) {
-    match family {
-        Family::Openai => body["reasoning_effort"] = word(effort).into(),
-        Family::Responses => {
-            body["reasoning"] = json!({"effort": word(effort)});
-            if effort != Effort::Off {
-                body["reasoning"]["summary"] = "auto".into();
-            }
-        }
-        Family::Anthropic => anthropic(model, effort, body),
-        Family::Gemini => {
-            let thinking = match (model.contains("gemini-2"), effort) {
-                (true, Effort::Off) => json!({"thinkingBudget": 0}),
-                (true, _) => json!({"thinkingBudget": budget(effort), "includeThoughts": true}),
-                (false, Effort::Off) => json!({"thinkingLevel": "minimal"}),
-                (false, _) => json!({"thinkingLevel": effort.name(), "includeThoughts": true}),
-            };
-            body["generationConfig"]["thinkingConfig"] = thinking;
-        }
-        Family::Ollama => {
-            // Only these models have levels, and they cannot do without.
-            let has_levels = model.contains("gpt-oss") && effort != Effort::Off;
-            let other = (effort != Effort::Off).into();
-            body["think"] = if has_levels { effort.name().into() } else { other };
-        }
+pub(super) fn openai(_: &str, effort: Effort, body: &mut Value) {
+    body["reasoning_effort"] = word(effort).into();
+}
+
+pub(super) fn responses(_: &str, effort: Effort, body: &mut Value) {
+    body["reasoning"] = json!({"effort": word(effort)});
+    if effort != Effort::Off {
+        body["reasoning"]["summary"] = "auto".into();
     }
 }
 
-fn anthropic(model: &str, effort: Effort, body: &mut Value) {
+pub(super) fn gemini(model: &str, effort: Effort, body: &mut Value) {
+    let thinking = match (model.contains("gemini-2"), effort) {
+        (true, Effort::Off) => json!({"thinkingBudget": 0}),
+        (true, _) => json!({"thinkingBudget": budget(effort), "includeThoughts": true}),
+        (false, Effort::Off) => json!({"thinkingLevel": "minimal"}),
+        (false, _) => json!({"thinkingLevel": effort.name(), "includeThoughts": true}),
+    };
+    body["generationConfig"]["thinkingConfig"] = thinking;
+}
+
+pub(super) fn ollama(model: &str, effort: Effort, body: &mut Value) {
+    // Only these models have levels, and they cannot do without.
+    let has_levels = model.contains("gpt-oss") && effort != Effort::Off;
+    let other = (effort != Effort::Off).into();
+    body["think"] = if has_levels { effort.name().into() } else { other };
+}
+
+pub(super) fn anthropic(model: &str, effort: Effort, body: &mut Value) {
     if effort == Effort::Off {
         body["thinking"] = json!({"type": "disabled"});
         return;

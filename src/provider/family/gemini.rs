@@ -6,7 +6,9 @@ use super::calls::{self, Piece};
 use super::shape::{
     Read, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
 };
-use super::{Broken, Decoder, Gathered, append, arguments, schema, set, stop};
+use super::{
+    Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
+};
 use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
 use crate::session::message::{Role, ToolCall};
 
@@ -25,6 +27,26 @@ const CONTENTS: &[&str] = &[
     "thought",
     "thoughtSignature",
 ];
+
+pub(super) static FACTS: Facts = Facts {
+    usual_url: "https://generativelanguage.googleapis.com",
+    usual_key: Some("GEMINI_API_KEY"),
+    key_header: "x-goog-api-key",
+    headers: &[],
+    has_versions: false,
+    version: "/v1beta",
+    endpoints: &[],
+    chat: |model| {
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        format!("/models/{model}:streamGenerateContent?alt=sse")
+    },
+    models: "/models?pageSize=1000",
+    listed: ["models", "name"],
+    limits: LimitsIn::Entry,
+    takes_pdf: Some(true),
+    joins_results: true,
+    effort: effort::gemini,
+};
 
 pub(super) fn body(request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();

@@ -4,6 +4,7 @@
 mod anthropic;
 mod calls;
 mod effort;
+mod facts;
 mod gemini;
 mod ollama;
 mod openai;
@@ -15,6 +16,8 @@ use serde_json::{Value, json};
 
 use self::calls::{Calls, Finished};
 pub(super) use self::effort::{fit_budget, other_effort, sends_effort};
+use self::facts::Facts;
+pub(super) use self::facts::LimitsIn;
 pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
@@ -292,42 +295,26 @@ impl Reader {
 }
 
 impl Family {
+    /// Returns what differs between the families besides requests and answers.
+    pub(super) fn facts(self) -> &'static Facts {
+        match self {
+            Self::Openai => &openai::FACTS,
+            Self::Responses => &responses::FACTS,
+            Self::Anthropic => &anthropic::FACTS,
+            Self::Gemini => &gemini::FACTS,
+            Self::Ollama => &ollama::FACTS,
+        }
+    }
+
     /// Returns the default address of the interface.
     pub fn usual_url(self) -> &'static str {
-        match self {
-            Self::Openai | Self::Responses => "https://api.openai.com/v1",
-            Self::Anthropic => "https://api.anthropic.com",
-            Self::Gemini => "https://generativelanguage.googleapis.com",
-            Self::Ollama => "http://localhost:11434",
-        }
+        self.facts().usual_url
     }
 
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
     pub(super) fn form(self) -> Form {
-        let joins_results = matches!(self, Self::Responses | Self::Anthropic | Self::Gemini);
+        let joins_results = self.facts().joins_results;
         Form { family: self.name(), joins_results, takes_calls: true }
-    }
-
-    /// Returns the usual header for the key. In `authorization`, the word `Bearer` precedes it.
-    pub(super) fn key_header(self) -> &'static str {
-        match self {
-            Self::Openai | Self::Responses | Self::Ollama => "authorization",
-            Self::Anthropic => "x-api-key",
-            Self::Gemini => "x-goog-api-key",
-        }
-    }
-
-    /// Returns whether addresses of this interface may have a version, or lack it, and Azure has
-    /// this interface.
-    pub(super) fn has_versions(self) -> bool {
-        matches!(self, Self::Openai | Self::Responses)
-    }
-
-    pub(super) fn headers(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Anthropic => &[("anthropic-version", anthropic::VERSION)],
-            _ => &[],
-        }
     }
 
     /// Builds the body of a request in [normal form](Self::form). `context` is the window size in
@@ -347,7 +334,7 @@ impl Family {
             Self::Ollama => ollama::body(model, request, context),
         };
         if let Some(effort) = request.effort {
-            effort::set_effort(self, model, effort, &mut body);
+            (self.facts().effort)(model, effort, &mut body);
         }
         body
     }

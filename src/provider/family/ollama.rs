@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::calls::piece;
 use super::shape::{figure, first, flag, list, mended, object, text};
-use super::{Broken, Decoder, Gathered, arguments, functions, set, stop};
+use super::{Broken, Decoder, Facts, Gathered, LimitsIn, arguments, effort, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::{Again, Refusal};
@@ -12,6 +12,23 @@ use crate::session::message::ToolCall;
 
 /// Name under which an answer's reasoning is kept.
 const FAMILY: &str = "ollama";
+
+pub(super) static FACTS: Facts = Facts {
+    usual_url: "http://localhost:11434",
+    usual_key: None,
+    key_header: "authorization",
+    headers: &[],
+    has_versions: false,
+    version: "",
+    endpoints: &["/api/chat", "/api/generate", "/api/tags", "/v1", "/api"],
+    chat: |_| "/api/chat".to_owned(),
+    models: "/api/tags",
+    listed: ["models", "name"],
+    limits: LimitsIn::Loaded,
+    takes_pdf: Some(false),
+    joins_results: false,
+    effort: effort::ollama,
+};
 
 pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(|said| message(said, request)).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shape::{Read, figure, first, has_one, list, mended_value, object, said, text, word};
-use super::{Broken, Decoder, Gathered, append, functions, set, stop};
+use super::{Broken, Decoder, Facts, Gathered, LimitsIn, append, effort, functions, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Shown, Usage};
 use crate::provider::refusal::Refusal;
 use crate::session::message::ToolCall;
@@ -16,6 +16,26 @@ const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "rea
 /// has for an answer without reasoning. DeepSeek refuses an empty text.
 const WANTED: &str = "reasoning_content";
 const NO_REASONING: &str = " ";
+
+/// Endpoints of both interfaces of `OpenAI`.
+pub(super) const ENDPOINTS: &[&str] = &["/chat/completions", "/models", "/responses"];
+
+pub(super) const FACTS: Facts = Facts {
+    usual_url: "https://api.openai.com/v1",
+    usual_key: Some("OPENAI_API_KEY"),
+    key_header: "authorization",
+    headers: &[],
+    has_versions: true,
+    version: "",
+    endpoints: ENDPOINTS,
+    chat: |_| "/chat/completions".to_owned(),
+    models: "/models",
+    listed: ["data", "id"],
+    limits: LimitsIn::List,
+    takes_pdf: None,
+    joins_results: false,
+    effort: effort::openai,
+};
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().map(message).collect();

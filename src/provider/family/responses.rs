@@ -7,7 +7,7 @@ use super::calls::{self, Piece};
 use super::shape::{
     Read, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
-use super::{Broken, Decoder, Gathered, schema, set, stop};
+use super::{Broken, Decoder, Facts, Gathered, effort, openai, schema, set, stop};
 use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::Refusal;
@@ -17,6 +17,14 @@ use crate::session::message::{Role, ToolCall};
 const FAMILY: &str = "responses";
 /// What is asked for in addition: reasoning in a form that can be sent back.
 pub(in crate::provider) const INCLUDED: &str = "reasoning.encrypted_content";
+
+pub(super) static FACTS: Facts = Facts {
+    chat: |_| "/responses".to_owned(),
+    takes_pdf: Some(true),
+    joins_results: true,
+    effort: effort::responses,
+    ..openai::FACTS
+};
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
     let leading = request.messages.iter().take_while(|said| said.role == Role::System).count();

@@ -167,7 +167,7 @@ impl ProviderSettings {
             if version.is_empty() || !version.chars().all(fits) {
                 return Err(bad("api-version", "must be a version such as \"2024-10-21\""));
             }
-            if !family.has_versions() {
+            if !family.facts().has_versions {
                 return Err(bad("api-version", "is only for the kinds openai and responses"));
             }
         }
