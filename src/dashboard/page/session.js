@@ -203,6 +203,7 @@ class Session extends Live {
     ]);
     const next = Object.fromEntries((following ?? []).map((it) => [it.next, it]));
     const undo = next.undo && await this.call('undo', { ...named, dry_run: true }).catch(() => undefined);
+    if (about.session !== this.session) return;
     Object.assign(this, { stats, named, revisions: revisions ?? [], checkpoints: checkpoints ?? [], next, undo,
       waiting: (waiting ?? []).filter((it) => [undefined, it.session_id, it.session].includes(this.session)) });
     this.showHead();

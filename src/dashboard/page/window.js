@@ -103,6 +103,8 @@ class ContextWindow extends Live {
       outlines(this, isNew ? [] : this.log).catch(none),
       this.managers && this.call('list-items', { managers: this.managers, brief: true }),
     ]);
+    // Another session was chosen meanwhile, and is read next.
+    if (about.session !== this.session) return;
     if (this.of !== this.session) this.texts.clear();
     Object.assign(this, { built, log: log ?? [], of: this.session, ...whose });
     // A prompt cache has at most what the last window that was sent has at its beginning, too.
