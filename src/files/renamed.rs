@@ -168,7 +168,8 @@ mod tests {
         assert_eq!(renamed(&old), [root.join("c.txt")]);
         assert_eq!(std::fs::read_to_string(&trace).unwrap_or_default(), "");
         // The trap works: Git with the settings of the project leaves a trace.
-        let _ = Command::new("git").arg("-C").arg(&root).arg("status").output();
+        let finite = ["-c", "diff.orderFile=/dev/null", "status"];
+        let _ = Command::new("git").arg("-C").arg(&root).args(finite).output();
         assert!(trace.exists());
     }
 
