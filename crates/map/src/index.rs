@@ -7,11 +7,13 @@
 mod update;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 use crate::facts::{Facts, State, Times};
 use crate::history::{Commit, History};
 use crate::language::Language;
 use crate::names::{Id, Names};
+use crate::rank::Across;
 use crate::source::Stamp;
 use crate::words::Splitter;
 
@@ -69,6 +71,8 @@ pub struct Index {
     /// The files of unsaved buffers, which count instead of those on disk.
     pub(crate) unsaved: BTreeMap<Box<str>, ([u8; 32], File)>,
     pub(crate) splitter: SplitterCell,
+    /// Empty after each change.
+    pub(crate) across: OnceLock<Across>,
 }
 
 /// A splitter, which has nothing to show.
@@ -116,6 +120,11 @@ impl Index {
         files
     }
 
+    /// Returns what the files say together.
+    pub(crate) fn across(&self) -> &Across {
+        self.across.get_or_init(|| Across::of(self))
+    }
+
     /// Replaces names by numbers.
     pub(crate) fn numbered(&mut self, path: &str, facts: &Facts) -> File {
         let names = &mut self.names;
@@ -154,6 +163,7 @@ impl Index {
 
     /// Gives the names anew, without those that no file has any more.
     pub(crate) fn forget_unused_names(&mut self) {
+        self.across.take();
         let before = std::mem::take(&mut self.names);
         let names = &mut self.names;
         let mut anew = |id: &mut Id| *id = names.id(before.text(*id));

@@ -4,22 +4,28 @@
 //! PageRank), what changed together, and messages of commits. The lists are joined by reciprocal ranks.
 //! Sums run in the order of paths and names, so that equal projects give equal orders to the last bit.
 
+mod across;
 mod changes;
 mod graph;
 mod named;
 mod terms;
 mod weights;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::index::{Definition, File, Index};
 use crate::names::Id;
 use crate::words::Splitter;
 
+pub(crate) use across::Across;
 pub use weights::Weights;
 
 /// Maximum length of a question in bytes. What is longer counts up to there.
 pub const MAX_QUERY_BYTES: usize = 64 << 10;
+
+/// Stems of words in paths of what shows or checks other code.
+const ASIDE: &[&str] =
+    &["test", "spec", "exampl", "bench", "benchmark", "fixtur", "mock", "doc", "demo", "sampl"];
 
 /// What a map is for.
 #[derive(Debug, Clone, Default)]
@@ -32,26 +38,18 @@ pub struct Task<'a> {
     pub weights: Weights,
 }
 
-/// A file in the order of a map.
-#[derive(Debug)]
-pub(crate) struct Ranked<'a> {
-    pub(crate) path: &'a str,
-    pub(crate) file: &'a File,
-    /// Its definitions, the best first, as their places in the file.
-    pub(crate) best: Vec<usize>,
+/// The files of a project in the order of a map, without those at hand.
+pub(crate) struct Ranking<'a> {
+    view: View<'a>,
+    order: Vec<usize>,
+    known: Interest,
 }
 
-/// The files of an index, with what the signals need to know of them all.
+/// The files of an index, with what they say together.
 pub(crate) struct View<'a> {
     pub(crate) index: &'a Index,
     pub(crate) files: Vec<(&'a str, &'a File)>,
-    places: HashMap<&'a str, usize>,
-    /// Macros of the project that define what they are given.
-    definers: HashSet<Id>,
-    /// Number of files that define each name.
-    pub(crate) defined_in: Vec<u32>,
-    /// Number of files that use each name.
-    pub(crate) used_in: Vec<u32>,
+    pub(crate) across: &'a Across,
 }
 
 /// A list of files by their place in the view, with a score above zero.
@@ -59,104 +57,98 @@ pub(crate) type Scores = Vec<(usize, f64)>;
 
 impl<'a> View<'a> {
     fn new(index: &'a Index) -> Self {
-        let files = index.files();
-        let places = files.iter().enumerate().map(|(at, (path, _))| (*path, at)).collect();
-        let definers = files.iter().flat_map(|(_, file)| file.definers.iter().copied()).collect();
-        let names = index.names.len();
-        let (defined_in, used_in) = (vec![0; names], vec![0; names]);
-        let mut view = Self { index, files, places, definers, defined_in, used_in };
-        view.count();
-        view
+        Self { index, files: index.files(), across: index.across() }
     }
 
-    fn count(&mut self) {
-        let mut last = vec![u32::MAX; self.index.names.len()];
-        for (at, (_, file)) in self.files.iter().enumerate() {
-            let at = u32::try_from(at).unwrap_or(u32::MAX);
-            for name in names_defined(&self.definers, file) {
-                let name = name as usize;
-                if last[name] != at {
-                    last[name] = at;
-                    self.defined_in[name] += 1;
-                }
-            }
-            for (name, _) in &file.references {
-                self.used_in[*name as usize] += 1;
-            }
+    /// Returns for each file whether its path says that it is a test, an example or the like, of which
+    /// the question does not speak.
+    fn aside(&self, stems: &[Box<str>]) -> Vec<bool> {
+        let mut aside = vec![false; self.files.len()];
+        let unspoken = ASIDE.iter().filter(|kind| !stems.iter().any(|stem| **stem == ***kind));
+        for id in unspoken.filter_map(|kind| self.index.names.known(kind)) {
+            self.across.path_words[id as usize].iter().for_each(|at| aside[*at] = true);
         }
-    }
-
-    /// Returns true if a definition is one: a form of the project counts if the project says so.
-    pub(crate) fn is_one(&self, definition: &Definition) -> bool {
-        definition.form.is_none_or(|form| self.definers.contains(&form))
-    }
-
-    /// Returns the names that a file defines, and the one by which it is imported. Names may repeat.
-    pub(crate) fn names_of(&self, file: &'a File) -> impl Iterator<Item = Id> {
-        names_defined(&self.definers, file)
+        aside
     }
 
     pub(crate) fn place(&self, path: &str) -> Option<usize> {
-        self.places.get(path).copied()
+        self.files.binary_search_by_key(&path, |(path, _)| *path).ok()
     }
 
     /// Returns how much a use of a name says: rare and long names say more.
     pub(crate) fn weight(&self, name: Id) -> f64 {
-        let (defined, used) = (self.defined_in[name as usize], self.used_in[name as usize]);
-        let text = self.index.names.text(name);
-        let rarity = (1.0 + self.files.len() as f64 / f64::from(used.max(1))).ln();
-        let is_composed = text.len() >= 8
-            && (text.contains(['_', '-', '/'])
-                || text.contains(char::is_lowercase) && text.contains(char::is_uppercase));
-        let shape = match text.len() {
-            0..=2 => 0.1,
-            3 => 0.4,
-            _ if is_composed => 2.5,
-            _ => 1.0,
-        };
-        rarity * shape / f64::from(defined.max(1)).sqrt()
+        self.across.counts.weight(self.index, name)
+    }
+
+    /// Returns the places of a file's definitions.
+    fn definitions(&self, file: &'a File) -> impl Iterator<Item = (usize, &'a Definition)> {
+        let counts = &self.across.counts;
+        file.definitions.iter().enumerate().filter(|(_, it)| it.counts && counts.is_one(it))
     }
 }
 
-fn names_defined<'a>(definers: &'a HashSet<Id>, file: &'a File) -> impl Iterator<Item = Id> + 'a {
-    let is_one =
-        |it: &&Definition| it.counts && it.form.is_none_or(|form| definers.contains(&form));
-    let own = file.definitions.iter().filter(is_one).map(|it| it.name);
-    own.chain(file.language.has_definitions().then_some(file.stem))
+impl<'a> Ranking<'a> {
+    /// Returns the number of files.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns the path and the file at a rank.
+    pub(crate) fn get(&self, rank: usize) -> Option<(&'a str, &'a File)> {
+        self.order.get(rank).map(|at| self.view.files[*at])
+    }
+
+    /// Returns the number of definitions of a file.
+    pub(crate) fn definitions(&self, file: &'a File) -> usize {
+        self.view.definitions(file).count()
+    }
+
+    /// Returns the places of a file's definitions, the best first.
+    pub(crate) fn best(&self, file: &'a File) -> Vec<usize> {
+        let mut splitter = Splitter::default();
+        let score = |(at, it)| (at, self.known.score(&self.view, it, &mut splitter));
+        by_score(self.view.definitions(file).map(score).collect()).map(|(at, _)| at).collect()
+    }
+}
+
+/// Puts what is scored in order, the best first, and what is equal by its place.
+fn by_score(mut scored: Scores) -> impl Iterator<Item = (usize, f64)> {
+    scored.sort_by(|(one, score), (other, more)| more.total_cmp(score).then(one.cmp(other)));
+    scored.into_iter()
 }
 
 /// Puts the files in order for a task, without those at hand.
-pub(crate) fn rank<'a>(index: &'a Index, task: &Task<'_>) -> Vec<Ranked<'a>> {
+pub(crate) fn rank<'a>(index: &'a Index, task: &Task<'_>) -> Ranking<'a> {
     let view = View::new(index);
     let weights = &task.weights;
     let query = beginning(task.query);
     let focus: Vec<usize> = task.focus.iter().filter_map(|path| view.place(path)).collect();
     let stems = Splitter::default().question(query);
-    let words = terms::by_words(&view, &stems, weights);
-    let named = named::by_names(&view, query);
+    let aside = view.aside(&stems);
+    let lower = |mut list: Scores| {
+        list.iter_mut().filter(|(at, _)| aside[*at]).for_each(|(_, score)| *score *= weights.aside);
+        list
+    };
+    let words = lower(terms::by_words(&view, &stems, weights));
+    let named = lower(named::by_names(&view, query));
+    let covered = lower(terms::by_coverage(&view, &stems));
     let seeds = seeds(&focus, &words, &named, weights);
-    let commits = index.commits_by_path();
+    let of_changes = if focus.is_empty() { weights.question_changes } else { weights.changes };
     let lists = [
         (weights.words, words),
         (weights.named, named),
+        (weights.covered, covered),
         (weights.graph, graph::by_references(&view, &seeds, weights)),
-        (weights.changes, changes::together(&view, &commits, &seeds, weights)),
-        (weights.messages, changes::by_messages(&view, &commits, &stems)),
-        (weights.churn, changes::often(&view, &commits)),
+        (of_changes, changes::together(&view, &seeds, weights)),
+        (weights.messages, changes::by_messages(&view, &stems)),
+        (weights.churn, changes::often(&view)),
         (weights.near, near(&view, &focus)),
     ];
-    let scores = fuse(&view, lists, weights);
-    let mut order: Vec<(usize, f64)> =
-        scores.into_iter().enumerate().filter(|(at, _)| !focus.contains(at)).collect();
-    order.sort_by(|(one, score), (other, more)| more.total_cmp(score).then(one.cmp(other)));
+    let scores = fuse(&view, lists, weights).into_iter().enumerate();
+    let others = scores.filter(|(at, _)| !focus.contains(at)).collect();
+    let order = by_score(others).map(|(at, _)| at).collect();
     let known = Interest::new(&view, &focus, &stems, query);
-    order
-        .into_iter()
-        .map(|(at, _)| {
-            let (path, file) = view.files[at];
-            Ranked { path, file, best: known.best(&view, file) }
-        })
-        .collect()
+    Ranking { view, order, known }
 }
 
 fn beginning(query: &str) -> &str {
@@ -164,13 +156,16 @@ fn beginning(query: &str) -> &str {
     &query[..end.unwrap_or(query.len())]
 }
 
-/// Joins lists by reciprocal ranks.
+/// Joins lists by reciprocal ranks and by shares of their best scores.
 fn fuse<const N: usize>(view: &View<'_>, lists: [(f64, Scores); N], weights: &Weights) -> Vec<f64> {
     let mut fused = vec![0.0; view.files.len()];
-    for (weight, mut list) in lists {
-        list.sort_by(|(one, score), (other, more)| more.total_cmp(score).then(one.cmp(other)));
-        for (rank, (at, _)) in list.into_iter().enumerate() {
-            fused[at] += weight / (weights.rank_offset + rank as f64);
+    for (weight, list) in lists {
+        let mut top = None;
+        for (rank, (at, score)) in by_score(list).enumerate() {
+            let share = score / *top.get_or_insert(score);
+            let placed = 1.0 / (weights.rank_offset + rank as f64);
+            let scored = share / weights.rank_offset;
+            fused[at] += weight * (placed + weights.by_score * (scored - placed));
         }
     }
     for (at, (_, file)) in view.files.iter().enumerate() {
@@ -185,11 +180,10 @@ fn seeds(focus: &[usize], words: &Scores, named: &Scores, weights: &Weights) -> 
     let mut seeds: Vec<(usize, f64)> = focus.iter().map(|at| (*at, 1.0)).collect();
     let share = if focus.is_empty() { 1.0 } else { weights.question_seeds };
     for list in [words, named] {
-        let mut list = list.clone();
-        list.sort_by(|(one, score), (other, more)| more.total_cmp(score).then(one.cmp(other)));
-        let top = list.first().map_or(1.0, |(_, score)| *score);
-        for (at, score) in list.into_iter().take(weights.question_files) {
-            seeds.push((at, share * score / top / weights.question_files as f64));
+        let mut top = None;
+        for (at, score) in by_score(list.clone()).take(weights.question_files) {
+            let part = score / *top.get_or_insert(score) / weights.question_files as f64;
+            seeds.push((at, share * part));
         }
     }
     seeds
@@ -239,21 +233,9 @@ impl Interest {
         }
     }
 
-    /// Returns the places of a file's definitions, the best first.
-    fn best(&self, view: &View<'_>, file: &File) -> Vec<usize> {
-        let mut scored: Vec<(usize, f64)> = file
-            .definitions
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| it.counts && view.is_one(it))
-            .map(|(at, it)| (at, self.score(view, it)))
-            .collect();
-        scored.sort_by(|(one, score), (other, more)| more.total_cmp(score).then(one.cmp(other)));
-        scored.into_iter().map(|(at, _)| at).collect()
-    }
-
-    fn score(&self, view: &View<'_>, it: &Definition) -> f64 {
-        let used = f64::from(view.used_in[it.name as usize]);
+    /// Returns how much a definition is worth showing.
+    fn score(&self, view: &View<'_>, it: &Definition, splitter: &mut Splitter) -> f64 {
+        let used = f64::from(view.across.counts.used_in[it.name as usize]);
         let mut score =
             view.weight(it.name) * (1.0 + used).ln() / (1.0 + f64::from(it.depth)).sqrt();
         if self.used_at_hand.contains(&it.name) {
@@ -264,7 +246,6 @@ impl Interest {
         }
         if !self.stems.is_empty() {
             let name = view.index.names.text(it.name);
-            let mut splitter = Splitter::default();
             let hits = splitter.stems(name).iter().filter_map(|stem| view.index.names.known(stem));
             score += 8.0 * hits.filter(|stem| self.stems.contains(stem)).count() as f64;
         }

@@ -1,8 +1,8 @@
 //! Writes a map: paths and definitions, never more than the budget, with a report of what is left out.
 
 use crate::facts::State;
-use crate::index::Index;
-use crate::rank::{Ranked, Task, rank};
+use crate::index::{File, Index};
+use crate::rank::{Ranking, Task, rank};
 
 /// Heading of the files whose definitions are not shown.
 const NOT_EXPANDED: &str = "Not expanded:";
@@ -97,7 +97,7 @@ impl Index {
 struct Writer<'a> {
     index: &'a Index,
     style: &'a Style<'a>,
-    ranked: &'a [Ranked<'a>],
+    ranked: &'a Ranking<'a>,
     budget: u64,
     at_hand: usize,
 }
@@ -108,13 +108,13 @@ impl Writer<'_> {
         let for_definitions = (rest as f64 * share) as u64;
         let (mut used, mut files, mut blocks) = (0, Vec::new(), Vec::new());
         let mut next = 0;
-        while let Some(ranked) = self.ranked.get(next) {
+        while let Some((path, file)) = self.ranked.get(next) {
             // The first files get more of their definitions than later ones.
             let limit = MAX_SHOWN.saturating_sub(next).max(MIN_SHOWN);
-            let (mut block, mut shown) = self.block(ranked, limit);
+            let (mut block, mut shown) = self.block(path, file, limit);
             // The first file shows something even where all of it is too much.
             if next == 0 && self.cost(&block) > for_definitions {
-                (block, shown) = self.block(ranked, 1);
+                (block, shown) = self.block(path, file, 1);
             }
             let cost = self.cost(&block);
             if used + cost > for_definitions {
@@ -128,15 +128,15 @@ impl Writer<'_> {
         let heading = format!("{NOT_EXPANDED}\n");
         let mut lines = Vec::new();
         used += self.cost(&heading);
-        for ranked in &self.ranked[next..] {
-            let line = format!("{}\n", (self.style.show)(ranked.path));
+        while let Some((path, file)) = self.ranked.get(files.len()) {
+            let line = format!("{}\n", (self.style.show)(path));
             let cost = self.cost(&line);
             if used + cost > rest {
                 break;
             }
             used += cost;
             lines.push(line);
-            files.push(self.file(ranked, Vec::new()));
+            files.push(self.file(path, file, Vec::new()));
         }
         // Texts that are counted alone may have fewer tokens than together.
         loop {
@@ -158,11 +158,11 @@ impl Writer<'_> {
     }
 
     /// Writes a file with its best definitions, in the order of their lines.
-    fn block(&self, ranked: &Ranked<'_>, limit: usize) -> (String, ShownFile) {
-        let mut chosen: Vec<usize> = ranked.best.iter().take(limit).copied().collect();
+    fn block(&self, path: &str, file: &File, limit: usize) -> (String, ShownFile) {
+        let mut chosen: Vec<usize> = self.ranked.best(file).into_iter().take(limit).collect();
         chosen.sort_unstable();
-        let all = &ranked.file.definitions;
-        let mut block = format!("{}\n", (self.style.show)(ranked.path));
+        let all = &file.definitions;
+        let mut block = format!("{}\n", (self.style.show)(path));
         let mut shown = Vec::with_capacity(chosen.len());
         let mut before: Option<usize> = None;
         for at in chosen {
@@ -185,12 +185,12 @@ impl Writer<'_> {
         if before.is_some_and(|before| before + 1 < all.len()) {
             block.push_str(" ⋮\n");
         }
-        (block, self.file(ranked, shown))
+        (block, self.file(path, file, shown))
     }
 
-    fn file(&self, ranked: &Ranked<'_>, shown: Vec<ShownDefinition>) -> ShownFile {
-        let (path, state) = (ranked.path.to_owned(), ranked.file.state);
-        ShownFile { path, state, definitions: ranked.best.len(), shown }
+    fn file(&self, path: &str, file: &File, shown: Vec<ShownDefinition>) -> ShownFile {
+        let (path, definitions) = (path.to_owned(), self.ranked.definitions(file));
+        ShownFile { path, state: file.state, definitions, shown }
     }
 
     /// Says what the map leaves out.

@@ -1,7 +1,7 @@
 //! Measures the map on checkouts: its times, and how much of a real commit it names.
 //!
-//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure times DIR…`, `measure cases DIR`, or `measure recall
-//! DIR…`. The last checks out earlier commits in each DIR. `scripts/bench-map` runs it.
+//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure times DIR…`, `measure cases DIR`, `measure
+//! search FILE`, or `measure messages|traces DIR…`, or `measure recall DIR…`. The last three check out earlier commits in each DIR. `scripts/bench-map` runs it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -11,6 +11,7 @@
 
 mod checkout;
 mod recall;
+mod search;
 mod times;
 
 use contexture_map::{Index, Style, Task, Weights};
@@ -32,8 +33,11 @@ fn main() {
         }
         ["times", folders @ ..] => folders.iter().for_each(|folder| times::measure(folder)),
         ["cases", folder] => recall::print_cases(folder),
+        ["traces", folders @ ..] => recall::measure_messages(folders, &weights(), true),
+        ["messages", folders @ ..] => recall::measure_messages(folders, &weights(), false),
+        ["search", file] => search::measure(file, &weights()),
         ["recall", folders @ ..] => recall::measure(folders, &weights()),
-        _ => eprintln!("usage: measure map|times|recall DIR…"),
+        _ => eprintln!("usage: measure map|times|cases|search|messages|traces|recall DIR…"),
     }
 }
 
@@ -57,6 +61,7 @@ fn weights() -> Weights {
             "named" => &mut weights.named,
             "graph" => &mut weights.graph,
             "changes" => &mut weights.changes,
+            "question_changes" => &mut weights.question_changes,
             "messages" => &mut weights.messages,
             "churn" => &mut weights.churn,
             "near" => &mut weights.near,
@@ -64,6 +69,9 @@ fn weights() -> Weights {
             "question_seeds" => &mut weights.question_seeds,
             "in_path" => &mut weights.in_path,
             "in_name" => &mut weights.in_name,
+            "aside" => &mut weights.aside,
+            "by_score" => &mut weights.by_score,
+            "covered" => &mut weights.covered,
             "length" => &mut weights.length,
             "backwards" => &mut weights.backwards,
             "damping" => &mut weights.damping,

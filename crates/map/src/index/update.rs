@@ -55,6 +55,7 @@ impl Index {
     /// it was, or further along.
     pub fn update(&mut self, source: &dyn Source) -> Result<Updated, String> {
         let mut history = std::mem::take(&mut self.history);
+        let before = history.order.clone();
         let mut updated = Updated::default();
         // Git works while the files are read.
         let files = std::thread::scope(|scope| {
@@ -63,6 +64,9 @@ impl Index {
             updated.commits = commits.join().unwrap_or_default();
             files
         });
+        if !updated.changed.is_empty() || !updated.removed.is_empty() || before != history.order {
+            self.across.take();
+        }
         self.history = history;
         files.map(|()| updated)
     }
@@ -181,11 +185,13 @@ impl Index {
     /// Takes the texts of unsaved buffers, which count until the next call.
     pub fn set_unsaved(&mut self, buffers: &[Unsaved]) {
         let mut before = std::mem::take(&mut self.unsaved);
+        let mut is_same = buffers.len() == before.len();
         for buffer in buffers {
             let hash = blake3::hash(buffer.text.as_bytes()).into();
             let file = match before.remove(buffer.path.as_str()) {
                 Some((known, file)) if known == hash => file,
                 _ => {
+                    is_same = false;
                     let mut splitter = std::mem::take(&mut self.splitter);
                     let facts = Facts::of(&buffer.path, buffer.text.as_bytes(), &mut splitter.0);
                     self.splitter = splitter;
@@ -193,6 +199,9 @@ impl Index {
                 }
             };
             self.unsaved.insert(buffer.path.as_str().into(), (hash, file));
+        }
+        if !is_same {
+            self.across.take();
         }
     }
 }

@@ -1,21 +1,24 @@
 //! Scores files by references: a walk from the seeds, from each use of a name to its definitions, and back
 //! to those that use what a file defines (personalised PageRank).
 
+use super::across::Counts;
 use super::{Scores, View, Weights};
+use crate::index::{File, Index};
 
 /// Number of steps of the walk. After these, the order hardly changes.
 const STEPS: usize = 12;
 
 /// The names that connect files, by numbers of their own.
-struct Links {
+#[derive(Debug)]
+pub(crate) struct Links {
     /// For each file, the names that it uses and defines elsewhere, with weights.
     uses: Vec<Vec<(usize, f64)>>,
     /// For each file, the names that it defines, with weights.
     defines: Vec<Vec<(usize, f64)>>,
     /// For each name, the sum of the weights of its uses, and the number of its definitions.
     names: Vec<(f64, f64)>,
-    /// For each file, the sum of the weights of what leads out of it.
-    out: Vec<f64>,
+    /// For each file, the sums of the weights of what it uses, and of what it defines.
+    out: Vec<(f64, f64)>,
 }
 
 /// Scores files by references from the seeds; without seeds, from all files.
@@ -24,7 +27,7 @@ pub(super) fn by_references(view: &View<'_>, seeds: &[(usize, f64)], weights: &W
     if count == 0 {
         return Scores::new();
     }
-    let links = Links::new(view, weights);
+    let links = &view.across.links;
     let mut start = vec![0.0; count];
     match seeds {
         [] => start.fill(1.0 / count as f64),
@@ -41,31 +44,31 @@ pub(super) fn by_references(view: &View<'_>, seeds: &[(usize, f64)], weights: &W
 }
 
 impl Links {
-    fn new(view: &View<'_>, weights: &Weights) -> Self {
-        let mut slots = vec![usize::MAX; view.index.names.len()];
+    pub(crate) fn new(files: &[(&str, &File)], counts: &Counts, index: &Index) -> Self {
+        let mut slots = vec![usize::MAX; index.names.len()];
         let mut names = Vec::new();
         let mut values = Vec::new();
-        let count = view.files.len();
+        let count = files.len();
         let (mut uses, mut defines) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for (at, (_, file)) in view.files.iter().enumerate() {
-            for id in view.names_of(file) {
-                let used = view.used_in[id as usize];
+        for (at, (_, file)) in files.iter().enumerate() {
+            for id in counts.names_of(file) {
+                let used = counts.used_in[id as usize];
                 if used == 0 {
                     continue;
                 }
                 let slot = &mut slots[id as usize];
                 if *slot == usize::MAX {
                     *slot = names.len();
-                    names.push((0.0, f64::from(view.defined_in[id as usize])));
-                    values.push(view.weight(id));
+                    names.push((0.0, f64::from(counts.defined_in[id as usize])));
+                    values.push(counts.weight(index, id));
                 }
                 let own: &mut Vec<(usize, f64)> = &mut defines[at];
                 if !own.iter().any(|(known, _)| known == slot) {
-                    own.push((*slot, weights.backwards * values[*slot]));
+                    own.push((*slot, values[*slot]));
                 }
             }
         }
-        for (at, (_, file)) in view.files.iter().enumerate() {
+        for (at, (_, file)) in files.iter().enumerate() {
             for (id, times) in &file.references {
                 let slot = slots[*id as usize];
                 if slot == usize::MAX || defines[at].iter().any(|(known, _)| *known == slot) {
@@ -77,7 +80,7 @@ impl Links {
             }
         }
         let sum = |links: &[(usize, f64)]| links.iter().map(|(_, weight)| weight).sum::<f64>();
-        let out = uses.iter().zip(&defines).map(|(uses, own)| sum(uses) + sum(own)).collect();
+        let out = uses.iter().zip(&defines).map(|(uses, own)| (sum(uses), sum(own))).collect();
         Self { uses, defines, names, out }
     }
 
@@ -86,16 +89,17 @@ impl Links {
         let mut to_uses = vec![0.0; self.names.len()];
         let mut lost = 0.0;
         for (at, rank) in ranks.iter().enumerate() {
-            if self.out[at] <= 0.0 {
+            let out = self.out[at].0 + weights.backwards * self.out[at].1;
+            if out <= 0.0 {
                 lost += rank;
                 continue;
             }
-            let share = rank / self.out[at];
+            let share = rank / out;
             for (name, weight) in &self.uses[at] {
                 to_definitions[*name] += share * weight;
             }
             for (name, weight) in &self.defines[at] {
-                to_uses[*name] += share * weight;
+                to_uses[*name] += share * weights.backwards * weight;
             }
         }
         let anew = 1.0 - weights.damping + weights.damping * lost;

@@ -19,19 +19,14 @@ pub(super) fn by_names(view: &View<'_>, query: &str) -> Scores {
         parts.retain(|part| !seen.contains(part));
         seen.extend(parts.iter().copied());
         for id in parts.iter().filter_map(|part| view.index.names.known(part)) {
-            let defined = view.defined_in[id as usize];
-            if defined == 0 {
+            let named = &view.across.names[id as usize];
+            if named.definers.is_empty() {
                 continue;
             }
             let weight = view.weight(id) * if has_signs { 1.0 } else { 0.2 };
-            for (at, (_, file)) in view.files.iter().enumerate() {
-                if view.names_of(file).any(|name| name == id) {
-                    scores[at] += 3.0 * weight;
-                } else if let Some((_, times)) =
-                    file.references.iter().find(|(name, _)| *name == id)
-                {
-                    scores[at] += 0.3 * weight * (1.0 + f64::from(*times)).ln();
-                }
+            named.definers.iter().for_each(|at| scores[*at] += 3.0 * weight);
+            for (at, times) in &named.users {
+                scores[*at] += 0.3 * weight * (1.0 + f64::from(*times)).ln();
             }
         }
     }

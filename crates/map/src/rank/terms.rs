@@ -8,42 +8,61 @@ const SATURATION: f64 = 1.2;
 
 /// Scores files by the stems of a question.
 pub(super) fn by_words(view: &View<'_>, stems: &[Box<str>], weights: &Weights) -> Scores {
-    let names = &view.index.names;
+    let (across, count) = (view.across, view.files.len() as f64);
     let mut wanted: Vec<(u32, f64)> = Vec::new();
-    for id in stems.iter().filter_map(|stem| names.known(stem)) {
+    for id in stems.iter().filter_map(|stem| view.index.names.known(stem)) {
         match wanted.iter_mut().find(|(known, _)| *known == id) {
             // A word that is said again says a little more.
             Some((_, times)) => *times += 0.5,
             None => wanted.push((id, 1.0)),
         }
     }
-    if wanted.is_empty() || view.files.is_empty() {
-        return Scores::new();
-    }
-    let count = view.files.len() as f64;
-    let total: f64 = view.files.iter().map(|(_, file)| f64::from(file.length)).sum();
-    let average = (total / count).max(1.0);
     let mut scores = vec![0.0; view.files.len()];
     for (id, times) in wanted {
+        let in_path = &across.path_words[id as usize];
         let mut hits: Vec<(usize, f64)> = Vec::new();
-        for (at, (_, file)) in view.files.iter().enumerate() {
-            let found = file.words.binary_search_by_key(&id, |(word, _)| *word);
-            let Times { text, names } = found.map_or(Times::default(), |place| file.words[place].1);
-            let in_path = file.path_words.binary_search(&id).is_ok();
-            let frequency = f64::from(text)
-                + weights.in_name * f64::from(names)
-                + if in_path { weights.in_path } else { 0.0 };
-            if frequency > 0.0 {
-                hits.push((at, frequency));
+        for (at, Times { text, names }) in &across.words[id as usize] {
+            hits.push((*at, f64::from(*text) + weights.in_name * f64::from(*names)));
+        }
+        let in_texts = hits.len();
+        for at in in_path {
+            match hits[..in_texts].binary_search_by_key(at, |(at, _)| *at) {
+                Ok(hit) => hits[hit].1 += weights.in_path,
+                Err(_) => hits.push((*at, weights.in_path)),
             }
         }
-        let found = hits.len() as f64;
-        let rarity = (1.0 + (count - found + 0.5) / (found + 0.5)).ln();
+        let rarity = rarity(count, hits.len());
         for (at, frequency) in hits {
-            let length = f64::from(view.files[at].1.length) / average;
+            let length = f64::from(view.files[at].1.length) / across.average_length;
             let damped = SATURATION * (1.0 - weights.length + weights.length * length);
             scores[at] += times * rarity * frequency * (SATURATION + 1.0) / (frequency + damped);
         }
     }
     scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect()
+}
+
+/// Scores files by the question's words that their paths and the names of their definitions have.
+pub(super) fn by_coverage(view: &View<'_>, stems: &[Box<str>]) -> Scores {
+    let mut wanted: Vec<u32> = Vec::new();
+    for id in stems.iter().filter_map(|stem| view.index.names.known(stem)) {
+        if !wanted.contains(&id) {
+            wanted.push(id);
+        }
+    }
+    let mut scores = vec![0.0; view.files.len()];
+    for id in wanted {
+        let words = view.across.words[id as usize].iter();
+        let mut hits: Vec<usize> =
+            words.filter(|(_, times)| times.names > 0).map(|(at, _)| *at).collect();
+        hits.extend(&view.across.path_words[id as usize]);
+        let rarity = rarity(view.files.len() as f64, hits.len());
+        hits.into_iter().for_each(|at| scores[at] += rarity);
+    }
+    scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect()
+}
+
+/// Returns how rare a word is that `found` of `count` files have (BM25).
+fn rarity(count: f64, found: usize) -> f64 {
+    let found = found as f64;
+    (1.0 + ((count - found).max(0.0) + 0.5) / (found + 0.5)).ln()
 }

@@ -14,6 +14,8 @@ pub struct Weights {
     pub graph: f64,
     /// What changed together.
     pub changes: f64,
+    /// What changed together with what the question found, if no file is at hand.
+    pub question_changes: f64,
     /// Messages of commits.
     pub messages: f64,
     /// How often a file changed.
@@ -30,6 +32,12 @@ pub struct Weights {
     pub in_path: f64,
     /// How much a word in the name of a definition counts.
     pub in_name: f64,
+    /// How much a test, an example or the like counts for a question that does not speak of one.
+    pub aside: f64,
+    /// Whether the best of a list count by their scores (1) or by their places alone (0).
+    pub by_score: f64,
+    /// Names that hold the words of a question.
+    pub covered: f64,
     /// How much the length of a file counts against it, from 0 to 1.
     pub length: f64,
     /// Share of rank that follows references backwards, to those that use a file.
@@ -55,6 +63,7 @@ impl Default for Weights {
             named: 1.0,
             graph: 0.4,
             changes: 1.0,
+            question_changes: 0.5,
             messages: 0.5,
             churn: 0.1,
             near: 0.3,
@@ -63,6 +72,9 @@ impl Default for Weights {
             question_files: 5,
             in_path: 6.0,
             in_name: 2.0,
+            aside: 0.4,
+            by_score: 0.5,
+            covered: 0.7,
             length: 0.5,
             backwards: 0.5,
             damping: 0.7,
@@ -76,6 +88,26 @@ impl Default for Weights {
 }
 
 impl Weights {
+    /// Returns weights that leave only the words of the question (BM25), to measure beside.
+    #[must_use]
+    pub fn words_only(&self) -> Self {
+        let (words, none) = (1.0, 0.0);
+        Self {
+            words,
+            named: none,
+            graph: none,
+            changes: none,
+            question_changes: none,
+            messages: none,
+            churn: none,
+            near: none,
+            covered: none,
+            aside: 1.0,
+            by_score: none,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn of_file(&self, language: Language, state: State) -> f64 {
         let of_state = match state {
             State::Generated => self.generated,
