@@ -10,7 +10,7 @@ use std::cell::Cell;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::lend::Lender;
+use super::lend::lend;
 use super::queue::{Burst, Deliver, Task, Waiting, Work};
 use super::{Caller, Engine, EngineError, Event, Reach};
 use crate::wording::counted;
@@ -119,13 +119,10 @@ pub(crate) async fn run(
     mut queue: mpsc::Receiver<Task>,
     mut publish: impl FnMut(&[Event], &Engine),
 ) {
-    let lender = Lender::start();
     let mut engine = Box::new(engine);
     let mut waiting = Waiting::default();
     let mut received = Vec::with_capacity(MAX_BURST);
-    while let Some(returned) =
-        next(engine, &lender, &mut queue, waiting.is_empty(), &mut received).await
-    {
+    while let Some(returned) = next(engine, &mut queue, waiting.is_empty(), &mut received).await {
         engine = returned;
         waiting.extend(received.drain(..));
         if waiting.is_empty() {
@@ -139,7 +136,7 @@ pub(crate) async fn run(
         let done = match is_quick {
             true => carry_out(&mut engine, works),
             false => {
-                let lent = lender.lend(engine, |engine| carry_out(engine, works)).await;
+                let lent = lend(engine, |engine| carry_out(engine, works)).await;
                 let Some((returned, done)) = lent else { return };
                 engine = returned;
                 done
@@ -162,7 +159,6 @@ pub(crate) async fn run(
 /// lost.
 async fn next(
     engine: Box<Engine>,
-    lender: &Lender,
     queue: &mut mpsc::Receiver<Task>,
     is_idle: bool,
     received: &mut Vec<Task>,
@@ -176,9 +172,7 @@ async fn next(
     let mut engine = engine;
     while engine.has_put_off() {
         match queue.try_recv() {
-            Err(TryRecvError::Empty) => {
-                (engine, ()) = lender.lend(engine, Engine::do_put_off).await?
-            }
+            Err(TryRecvError::Empty) => (engine, ()) = lend(engine, Engine::do_put_off).await?,
             Err(TryRecvError::Disconnected) => return Some(engine),
             Ok(task) => {
                 received.push(task);
@@ -189,7 +183,7 @@ async fn next(
     if !engine.store.is_settled() {
         match tokio::time::timeout(QUIET, queue.recv_many(received, MAX_BURST)).await {
             Ok(_) => return Some(engine),
-            Err(_) => (engine, ()) = lender.lend(engine, Engine::settle).await?,
+            Err(_) => (engine, ()) = lend(engine, Engine::settle).await?,
         }
     }
     queue.recv_many(received, MAX_BURST).await;

@@ -319,23 +319,19 @@ fn deepest(error: &dyn std::error::Error) -> String {
 impl Endpoint {
     fn client(&self, url: &str) -> Result<Client, ProviderError> {
         let wrong = |what: String| self.error(ErrorKind::Unconfigured, what);
-        // Only the first call in a process has an effect. All calls install the same cryptography.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let file = self.serving.ca_file.as_deref();
         let named = file.map_or(Ok(Vec::new()), |file| {
             let failed = |why| wrong(format!("ca-file {}: {why}", visible_path(file)));
             trusted::read(file).map_err(failed)
         })?;
-        let builder = match url.starts_with("https:") {
-            true => {
-                let config = trusted::config(named).map_err(|error| wrong(deepest(&error)))?;
-                Client::builder().tls_backend_preconfigured(config)
-            }
-            // A local server must not depend on the system's certificates, which may not exist.
-            false => Client::builder().tls_certs_only([]),
+        // A local server must not depend on the system's certificates, which may not exist.
+        let config = match url.starts_with("https:") {
+            true => trusted::config(named),
+            false => trusted::none(),
         };
+        let config = config.map_err(|error| wrong(deepest(&error)))?;
         let built = self
-            .with_proxy(builder, url)
+            .with_proxy(Client::builder().tls_backend_preconfigured(config), url)
             .map_err(wrong)?
             .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIME)

@@ -10,7 +10,10 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme, WantsVerifier,
+};
 use rustls_platform_verifier::Verifier;
 
 /// The variable that names a file of certificates to trust in place of the system's.
@@ -37,11 +40,20 @@ pub(super) fn read(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
 
 /// Returns how to connect if these certificates are trusted, too.
 pub(super) fn config(named: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(default_provider());
     let trusted = Arc::new(Trusted::new(named)?);
-    let config =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.dangerous().with_custom_certificate_verifier(trusted).with_no_client_auth())
+    Ok(builder()?.dangerous().with_custom_certificate_verifier(trusted).with_no_client_auth())
+}
+
+/// Returns how to connect to servers without certificates.
+pub(super) fn none() -> Result<ClientConfig, Error> {
+    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+/// Begins a configuration with this library's cryptography. The process may have another one as its
+/// default.
+fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
+    let provider = Arc::new(default_provider());
+    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
 }
 
 impl Trusted {

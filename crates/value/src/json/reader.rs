@@ -1,23 +1,15 @@
-//! Reads JSON text into a [`Value`], with serde_json.
+//! Reads JSON text into a [`Value`].
 //!
-//! Two properties of serde_json need care. It limits nesting to 128; this module measures the depth
-//! first and then lifts that limit. And with its feature `arbitrary_precision`, without which large
-//! integers would lose digits, serde_json shows every number as a map with one private key, which a
-//! client could also send.
+//! The reader is this crate's own, since serde_json loses the digits of large numbers unless its
+//! feature `arbitrary_precision` is on. That feature would change what `serde_json` does in every
+//! program that uses this crate.
 
 use std::collections::HashMap;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::writer::float_text;
 use super::{ENDED, JsonError, MAX_DEPTH};
-use crate::atoms::visit_atoms;
 use crate::sexp::column_of;
 use crate::{Key, MAX_DATA, Value, kebab};
-
-/// Key under which serde_json shows the digits of a number.
-const NUMBER: &str = "$serde_json::private::Number";
 
 /// Maximum number of keys that are compared one by one. With more, repeated keys are looked up in a
 /// table.
@@ -36,183 +28,267 @@ pub fn read(text: &[u8]) -> Result<Value, JsonError> {
         let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
         JsonError { column: valid.chars().count() + 1, message: "the text is not UTF-8".to_owned() }
     })?;
-    check_size(text)?;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    deserializer.disable_recursion_limit();
-    let value = Datum.deserialize(&mut deserializer);
-    let value = value.and_then(|value| deserializer.end().map(|()| value));
-    value.map_err(|error| explain(text, &error))
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, data: 0 };
+    let read = reader.value(0).and_then(|value| match reader.next() {
+        None => Ok(value),
+        Some(_) => Err(Fault::new("trailing characters")),
+    });
+    read.map_err(|Fault(what)| {
+        let message = match what {
+            Some(what) => what,
+            None if text.trim().is_empty() => "the text is empty".to_owned(),
+            None => format!("{ENDED} a JSON value"),
+        };
+        JsonError { column: column_of(text, reader.at.min(text.len())), message }
+    })
 }
 
-/// Fails when the text nests deeper than [`MAX_DEPTH`] or has more data than [`MAX_DATA`]. This is
-/// checked first, because parsing recurses and allocates.
-fn check_size(text: &str) -> Result<(), JsonError> {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth, mut data) = (0, 0_usize, 1_usize);
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'[' | b'{' => {
-                depth += 1;
-                data += 1;
+/// What is wrong at the reader's place; `None` if the text ends there.
+struct Fault(Option<String>);
+
+impl Fault {
+    const ENDED: Self = Self(None);
+
+    fn new(what: impl Into<String>) -> Self {
+        Self(Some(what.into()))
+    }
+}
+
+/// A JSON text, and the place of the next byte to read.
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Number of data so far.
+    data: usize,
+}
+
+impl Reader<'_> {
+    /// Skips blanks, and returns the next byte without reading it.
+    fn next(&mut self) -> Option<u8> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(*byte);
             }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b',' | b':' => data += 1,
-            b'"' => at = end_of_string(bytes, at + 1),
-            _ => {}
+            self.at += 1;
         }
-        if depth > MAX_DEPTH {
-            let column = column_of(text, at);
-            let message = format!("arrays and objects nest deeper than {MAX_DEPTH} levels");
-            return Err(JsonError { column, message });
-        }
-        if data > MAX_DATA {
-            let message = format!(
+        None
+    }
+
+    /// Reads a value within `depth` arrays and objects.
+    fn value(&mut self, depth: usize) -> Result<Value, Fault> {
+        self.data += 1;
+        if self.data > MAX_DATA {
+            return Err(Fault::new(format!(
                 "more than {MAX_DATA} values in one message; split it into smaller messages"
-            );
-            return Err(JsonError { column: column_of(text, at), message });
+            )));
         }
-        at += 1;
-    }
-    Ok(())
-}
-
-/// Returns the index of the closing quote of the string whose content begins at `at`; the length of
-/// the text if there is none.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at;
+        match self.next().ok_or(Fault::ENDED)? {
+            b'[' => self.array(self.deeper(depth)?),
+            b'{' => self.object(self.deeper(depth)?),
+            b'"' => self.string().map(Value::Str),
+            b't' => self.word("true", Value::Bool(true)),
+            b'f' => self.word("false", Value::Bool(false)),
+            b'n' => self.word("null", Value::Nil),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => Err(Fault::new("expected value")),
         }
-        at += 2;
     }
-    bytes.len()
-}
 
-/// Converts an error of serde_json. The place is counted in characters, and is no longer part of
-/// the message.
-fn explain(text: &str, error: &serde_json::Error) -> JsonError {
-    let line_start: usize =
-        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let byte = match error.is_eof() {
-        true => text.len(),
-        false => (line_start + error.column()).saturating_sub(1),
-    };
-    let column = column_of(text, byte);
-    let full = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let said = full.strip_suffix(&place).unwrap_or(&full);
-    let message = match said {
-        "EOF while parsing a string" => format!("{ENDED} a string"),
-        _ if error.is_eof() && text.trim().is_empty() => "the text is empty".to_owned(),
-        _ if error.is_eof() => format!("{ENDED} a JSON value"),
-        _ if said.contains("surrogate") || said.contains("hex escape") => {
-            format!("{said}: an escape from \\uD800 to \\uDFFF is valid only as one of a pair")
+    fn deeper(&self, depth: usize) -> Result<usize, Fault> {
+        match depth < MAX_DEPTH {
+            true => Ok(depth + 1),
+            false => {
+                let what = format!("arrays and objects nest deeper than {MAX_DEPTH} levels");
+                Err(Fault::new(what))
+            }
         }
-        _ if said.starts_with("control character") => {
-            "a control character inside a string: write a newline as \\n".to_owned()
+    }
+
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, Fault> {
+        for expected in word.bytes() {
+            match self.bytes.get(self.at) {
+                None => return Err(Fault::ENDED),
+                Some(byte) if *byte == expected => self.at += 1,
+                Some(_) => return Err(Fault::new(format!("expected {word}"))),
+            }
         }
-        _ => said.to_owned(),
-    };
-    JsonError { column, message }
-}
-
-/// The visitor, and also the seed, for any JSON datum.
-struct Datum;
-
-impl<'de> DeserializeSeed<'de> for Datum {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Datum {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+        Ok(value)
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Nil)
-    }
-
-    visit_atoms! {}
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+    fn array(&mut self, depth: usize) -> Result<Value, Fault> {
+        self.at += 1;
         let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Datum)? {
-            items.push(item);
+        while self.goes_on(b']', items.is_empty())? {
+            items.push(self.value(depth)?);
         }
         Ok(Value::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+    fn object(&mut self, depth: usize) -> Result<Value, Fault> {
+        self.at += 1;
         let mut entries = Builder::default();
-        while let Some(key) = access.next_key::<String>()? {
-            if key != NUMBER {
-                entries.put(key, access.next_value_seed(Datum)?);
-                continue;
+        while self.goes_on(b'}', entries.entries.is_empty())? {
+            match self.next().ok_or(Fault::ENDED)? {
+                b'"' => {}
+                _ => return Err(Fault::new("key must be a string")),
             }
-            match access.next_value_seed(UnderNumberKey)? {
-                Under::Digits(digits) => return number(&digits),
-                Under::Datum(value) => entries.put(key, value),
+            let key = self.string()?;
+            self.data += 1;
+            match self.next().ok_or(Fault::ENDED)? {
+                b':' => self.at += 1,
+                _ => return Err(Fault::new("expected `:`")),
             }
+            let value = self.value(depth)?;
+            entries.put(key, value);
         }
         Ok(Value::Map(entries.finish()))
     }
+
+    /// Returns whether another element follows, and reads what stands before it: a comma, unless it
+    /// `is_first`. Reads the `end` if no element follows.
+    fn goes_on(&mut self, end: u8, is_first: bool) -> Result<bool, Fault> {
+        match self.next().ok_or(Fault::ENDED)? {
+            byte if byte == end => self.at += 1,
+            _ if is_first => return Ok(true),
+            b',' => {
+                self.at += 1;
+                return match self.next() {
+                    Some(byte) if byte == end => Err(Fault::new("trailing comma")),
+                    _ => Ok(true),
+                };
+            }
+            _ => return Err(Fault::new(format!("expected `,` or `{}`", char::from(end)))),
+        }
+        Ok(false)
+    }
+
+    fn number(&mut self) -> Result<Value, Fault> {
+        let start = self.at;
+        self.at += usize::from(self.bytes[start] == b'-');
+        let whole = self.at;
+        self.digits()?;
+        if self.bytes[whole] == b'0' && self.at > whole + 1 {
+            self.at = whole + 1;
+            return Err(Fault::new("invalid number"));
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.at) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        number(&self.text[start..self.at]).ok_or_else(|| Fault::new("invalid number"))
+    }
+
+    /// Reads one or more digits.
+    fn digits(&mut self) -> Result<(), Fault> {
+        let rest = &self.bytes[self.at..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        match (digits, rest.is_empty()) {
+            (0, true) => Err(Fault::ENDED),
+            (0, false) => Err(Fault::new("invalid number")),
+            _ => {
+                self.at += digits;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a string, at whose opening quote the reader stands.
+    fn string(&mut self) -> Result<String, Fault> {
+        let mut read = String::new();
+        self.at += 1;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            if let Some(at) = rest[..length].iter().position(|byte| *byte < b' ') {
+                self.at += at;
+                let what = "a control character inside a string: write a newline as \\n";
+                return Err(Fault::new(what));
+            }
+            read.push_str(&self.text[self.at..self.at + length]);
+            self.at += length;
+            match rest.get(length) {
+                None => return Err(Fault::new(format!("{ENDED} a string"))),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(read);
+                }
+                Some(_) => read.push(self.escape()?),
+            }
+        }
+    }
+
+    /// Reads an escape, at whose backslash the reader stands.
+    fn escape(&mut self) -> Result<char, Fault> {
+        self.at += 1;
+        let ended = || Fault::new(format!("{ENDED} a string"));
+        let read = match self.bytes.get(self.at).ok_or_else(ended)? {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
+            b'u' => return self.coded(),
+            _ => return Err(Fault::new("invalid escape")),
+        };
+        self.at += 1;
+        Ok(read)
+    }
+
+    /// Reads the rest of an escape `\uXXXX`, at whose `u` the reader stands, or of a pair of them.
+    fn coded(&mut self) -> Result<char, Fault> {
+        let start = self.at - 1;
+        let first = self.unit()?;
+        if let Some(character) = char::from_u32(first) {
+            return Ok(character);
+        }
+        if first < 0xDC00 && self.bytes[self.at..].starts_with(b"\\u") {
+            self.at += 1;
+            let second = self.unit()?;
+            if (0xDC00..0xE000).contains(&second) {
+                let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+        }
+        self.at = start;
+        let what = "an escape from \\uD800 to \\uDFFF is valid only as one of a pair";
+        Err(Fault::new(what))
+    }
+
+    /// Reads `uXXXX`, and returns the number.
+    fn unit(&mut self) -> Result<u32, Fault> {
+        self.at += 1;
+        let Some(digits) = self.bytes.get(self.at..self.at + 4) else {
+            self.at = self.bytes.len();
+            return Err(Fault::new(format!("{ENDED} a string")));
+        };
+        let digit = |code: u32, byte: &u8| Some(code << 4 | char::from(*byte).to_digit(16)?);
+        let code = digits.iter().try_fold(0, digit);
+        let code = code.ok_or_else(|| Fault::new("invalid escape: \\u needs four hex digits"))?;
+        self.at += 4;
+        Ok(code)
+    }
 }
 
-fn number<E: serde::de::Error>(digits: &str) -> Result<Value, E> {
+/// Returns the number that digits stand for; `None` if they stand for none.
+fn number(digits: &str) -> Option<Value> {
     if let Ok(number) = digits.parse() {
-        return Ok(Value::Int(number));
+        return Some(Value::Int(number));
     }
     if digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-        return Ok(Value::BigInt(digits.into()));
+        return Some(Value::BigInt(digits.into()));
     }
-    let number: f64 = digits.parse().map_err(|_| E::custom("not a number"))?;
-    Ok(match float_text(number) == digits {
+    let number: f64 = digits.parse().ok()?;
+    Some(match float_text(number) == digits {
         true => Value::Float(number),
         false => Value::FloatText(number, digits.into()),
     })
-}
-
-/// The value under serde_json's private key: the digits of a number from serde_json itself, or a
-/// datum that a client wrote there.
-enum Under {
-    Digits(String),
-    Datum(Value),
-}
-
-/// The visitor that tells the digits of a number from a datum that a client wrote. It asks for a
-/// newtype. For a datum in the text, serde_json then calls the visitor with a newtype. For the
-/// digits, which it keeps in a plain `String`, it calls the visitor with a string.
-struct UnderNumberKey;
-
-impl<'de> DeserializeSeed<'de> for UnderNumberKey {
-    type Value = Under;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Under, D::Error> {
-        deserializer.deserialize_newtype_struct("Under", self)
-    }
-}
-
-impl<'de> Visitor<'de> for UnderNumberKey {
-    type Value = Under;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_str<E>(self, digits: &str) -> Result<Under, E> {
-        Ok(Under::Digits(digits.to_owned()))
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Under, D::Error> {
-        Datum.deserialize(inner).map(Under::Datum)
-    }
 }
 
 /// The entries of an object so far. A later value with an equal key takes the place of the earlier
