@@ -538,6 +538,24 @@ fn what_the_user_went_back_before_is_not_part_of_the_session_also_if_it_was_impo
 }
 
 #[test]
+fn turns_that_codex_undid_leave_a_session_that_was_imported() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let begun = rollout(r#""id":"c9""#, &["one", "two"]);
+    home.write("records/a.jsonl", &begun);
+    sessions_after_import(&mut client, &home);
+    let undo =
+        "{\"type\":\"event_msg\",\"payload\":{\"type\":\"thread_rolled_back\",\"num_turns\":1}}\n";
+    let more = rollout(r#""id":"c9""#, &["three"]);
+    let (_, more) = more.split_once('\n').unwrap();
+    home.write("records/a.jsonl", format!("{begun}{undo}{more}"));
+    sessions_after_import(&mut client, &home);
+    let expected = ["one", "answer to one", "three", "answer to three"];
+    assert_eq!(conversation(&mut client, "ses-1"), expected);
+    client.end();
+}
+
+#[test]
 fn sessions_of_subfolders_worktrees_and_moved_folders_belong_to_the_project() {
     let home = Home::new();
     let at = |name: &str| home.file(name).display().to_string();

@@ -223,8 +223,10 @@ fn finish(
 fn answers(result: &str) -> String {
     let mut said = String::new();
     for tag in ANSWERS {
-        let inner = result.split_once(&format!("<{tag}>"));
-        let inner = inner.and_then(|(_, rest)| rest.split_once(&format!("</{tag}>")));
+        let opening = format!("<{tag}>");
+        let begins = |at: &usize| result[..*at].is_empty() || result[..*at].ends_with('\n');
+        let at = result.match_indices(&opening).map(|(at, _)| at).find(begins);
+        let inner = at.and_then(|at| result[at + opening.len()..].split_once(&format!("</{tag}>")));
         join(&mut said, inner.map_or("", |(inner, _)| inner.trim()));
     }
     said

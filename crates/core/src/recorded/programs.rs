@@ -24,6 +24,8 @@ pub(super) const TAGS: &[&str] = &[
     "environment_details",
     "explicit_instructions",
     "external_links",
+    "file_content",
+    "folder_content",
     "git_status",
     "hook_context",
     "hook_prompt",
@@ -67,6 +69,7 @@ pub(super) const TAGS: &[&str] = &[
     "turn_aborted",
     "turn_meta",
     "uploaded_documents",
+    "url_content",
     "user-prompt-submit-hook",
     "user_action",
     "user_info",
@@ -103,6 +106,7 @@ const TEXTS: &[&str] = &[
 const NOTICES: &[&str] = &[
     "# TODO LIST UPDATE REQUIRED",
     "# task_progress",
+    "Files attached by the user:",
     "To send an image back, prefer the message tool",
 ];
 

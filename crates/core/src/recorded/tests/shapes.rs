@@ -39,7 +39,7 @@ fn results_that_come_before_their_calls_are_theirs() {
 
 #[test]
 fn cline_closes_calls_of_the_protocol_with_results_as_text() {
-    let text = r##"[{"role":"user","content":[{"type":"text","text":"<task>\nWhich port?\n</task>"},{"type":"text","text":"\n\n# task_progress RECOMMENDED\n\nInclude a list."}]},
+    let text = r##"[{"role":"user","content":[{"type":"text","text":"<task>\nWhich port?\n</task>"},{"type":"text","text":"Files attached by the user:\n\n<file_content path=\"a.md\">\nx\n</file_content>"},{"type":"text","text":"\n\n# task_progress RECOMMENDED\n\nInclude a list."}]},
 {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"read_file","input":{"path":"db.toml"}},{"type":"tool_use","id":"c2","name":"my-server__ping","input":{}}]},
 {"role":"user","content":[{"type":"text","text":"[my-server__ping for 'db'] Result:\npong"},{"type":"text","text":"[read_file for 'db.toml'] Result:"},{"type":"text","text":"port = 5433"},{"type":"text","text":"# TODO LIST UPDATE REQUIRED - You MUST include it\n\n- [ ] a"},{"type":"text","text":"<environment_details>\nx\n</environment_details>"}]},
 {"role":"assistant","content":[{"type":"tool_use","id":"c3","name":"attempt_completion","input":{"result":"Port 5433."}}]},
