@@ -51,6 +51,7 @@ pictures: setup-pictures build ## take the pictures and screens of the documenta
 	@scripts/screens-sessions
 	@scripts/screens-repl
 	@scripts/screens-day
+	@scripts/screens-review
 	@scripts/screens-slime
 	@scripts/screens-remote
 	@scripts/screens-tools

@@ -854,9 +854,12 @@ PLACES is as `contexture-remark--places' returns it."
           (when (and (buffer-live-p buffer) (contexture-remark--show buffer line text))
             (cl-incf shown))))
       (when (< 0 shown)
-        (contexture--message "%s at %s; `C-c C-c' on one rewrites the code, `C-c C-k' dismisses it"
+        (setq-local next-error-function #'contexture-remark--step)
+        (setq next-error-last-buffer (current-buffer))
+        (contexture--message "%s at %s, %s goes there; `C-c C-c' rewrites the code, `C-c C-k' dismisses it"
                              (contexture--count shown "remark")
-                             (if (= shown 1) "its line" "their lines"))))))
+                             (if (= shown 1) "its line" "their lines")
+                             (contexture--key 'next-error))))))
 
 (defun contexture-remark--read (answer)
   "Return the remarks in ANSWER, a list of (NAME LINE TEXT).
@@ -902,6 +905,21 @@ Return nil if BUFFER has no such line."
   (or (cl-find-if (lambda (it) (memq it (contexture-remark--open)))
                   (overlays-in (line-beginning-position) (1+ (line-beginning-position))))
       (user-error "No remark is about this line")))
+
+(defvar contexture-remark--visited nil
+  "The remark that `next-error' went to last.")
+
+(defun contexture-remark--step (count reset)
+  "Go COUNT remarks further, or if RESET is non-nil, from before the first.
+This is for `next-error', which works from any buffer."
+  (let* ((all (contexture-remark--open))
+         (at (or (and (not reset) (cl-position contexture-remark--visited all)) -1))
+         (to (+ at (or count 1)))
+         (remark (or (and (<= 0 to) (nth to all))
+                     (user-error "No review has more remarks"))))
+    (setq contexture-remark--visited remark)
+    (pop-to-buffer (overlay-buffer remark))
+    (goto-char (overlay-start remark))))
 
 (defun contexture-remark-dismiss ()
   "Dismiss the remark about this line."
