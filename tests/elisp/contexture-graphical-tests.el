@@ -256,9 +256,9 @@ Of the header line, LESS may be cut, a text at its end."
                               (number-sequence 1 300) "\n")))
   "The files of a project.")
 
-(defun contexture-graphical-test--day (theme)
-  "Play what a new user does with keys and mouse, in THEME, a pair."
-  (llm-ert-with-files contexture-graphical-test--files
+(defun contexture-graphical-test--with-files (files theme function)
+  "Call FUNCTION with a graphical Emacs in THEME, a project of FILES and a model."
+  (llm-ert-with-files files
     (llm-ert-with-model (lambda (_) "It is the *area* of a circle.\n\n```elisp\n(area-of 2)\n```")
       (make-directory "config/contexture" t)
       (llm-ert-write-file
@@ -266,15 +266,52 @@ Of the header line, LESS may be cut, a text at its end."
        (format "[[providers]]\nname = \"play\"\nkind = \"openai\"\nmodel = \"played\"\n\
 base-url = \"%s/v1\"\n" (llm-ert-url)))
       (contexture-graphical-test--with
-       (list "-l" (contexture-graphical-test--init (cdr theme)) "area.el")
+       (list "-l" (contexture-graphical-test--init theme) (caar files))
        (lambda (_)
          (llm-ert-wait-for (file-exists-p (concat llm-ert-directory "here")))
          (contexture-graphical-test--until '(frame-visible-p (selected-frame)))
-         (cl-flet ((keep (name) (contexture-graphical-test--screen
-                                 (format "%s-%s" (car theme) name))))
-           (contexture-graphical-test--mark #'keep)
-           (contexture-graphical-test--list #'keep)
-           (contexture-graphical-test--talk #'keep)))))))
+         (funcall function))))))
+
+(defun contexture-graphical-test--day (theme)
+  "Play what a new user does with keys and mouse, in THEME, a pair."
+  (contexture-graphical-test--with-files
+   contexture-graphical-test--files (cdr theme)
+   (lambda ()
+     (cl-flet ((keep (name) (contexture-graphical-test--screen
+                             (format "%s-%s" (car theme) name))))
+       (contexture-graphical-test--mark #'keep)
+       (contexture-graphical-test--list #'keep)
+       (contexture-graphical-test--talk #'keep)))))
+
+(ert-deftest contexture-graphical-pictures-of-a-question-are-shown-small ()
+  (contexture-graphical-test--with-files
+   contexture-graphical-test--files 'modus-operandi
+   (lambda ()
+     (let ((coding-system-for-write 'no-conversion)
+           (colour (unibyte-string 250 10 20)))
+       (with-temp-buffer
+         (set-buffer-multibyte nil)
+         (insert "P6\n400 300\n255\n")
+         (dotimes (_ (* 400 300)) (insert colour))
+         (should (eql 0 (call-process-region nil nil "pnmtopng" nil '((:file "shot.png") nil) nil
+                                             "-quiet"))))
+       (contexture-graphical-test--press "ctrl+c" "x" "shift+r")
+       (contexture-graphical-test--until '(derived-mode-p 'contexture-conversation-mode))
+       (contexture-graphical-test--press "ctrl+x" "1")
+       (let ((shown (lambda ()
+                      (string-search (mapconcat #'identity (make-list 100 colour) "")
+                                     (contexture-graphical-test--screen "picture")))))
+         (should-not (funcall shown))
+         (contexture-graphical-test--type "what is @shot.png ")
+         (llm-ert-wait-for (funcall shown))
+         (should (equal '(160 . 120)
+                        (contexture-graphical-test--ask
+                         '(image-size (get-text-property
+                                       1 'display
+                                       (overlay-get contexture-picture--shown 'after-string))
+                                      t))))
+         (contexture-graphical-test--press "ctrl+a" "ctrl+k")
+         (llm-ert-wait-for (not (funcall shown))))))))
 
 (defun contexture-graphical-test--mark (keep)
   "Mark a definition by keys, and see its mark; KEEP takes the screens."
