@@ -1866,15 +1866,23 @@ as it was."
               "\\[contexture-conversation-send] replaces the question and what followed; \
 \\[contexture-conversation-cancel] leaves them"))))
 
+;;;###autoload
 (defun contexture-conversation-branch (&optional name)
   "Start a conversation that continues from the message at point, or the last.
 If the message is a question, the new conversation ends before it, and has
 the question at the prompt for you to change.  With a prefix argument, ask
 for the NAME of the new conversation.  Its context has the items that the
-context had at that time."
+context had at that time.  In a file that `contexture-conversation-export'
+wrote, branch from the heading before point."
   (interactive
    (list (and current-prefix-arg (read-string "Name of the new conversation: " nil
                                               'contexture-conversation-names-history))))
+  (if (derived-mode-p 'contexture-conversation-mode) (contexture-conversation--branch name)
+    (contexture-saved--branch name)))
+
+(defun contexture-conversation--branch (name)
+  "Branch from the message at point, as `contexture-conversation-branch' does.
+NAME is that of the new conversation, or nil."
   (contexture-conversation--check-idle)
   (let* ((message (or (contexture-conversation--message-at (point))
                       (user-error "There is no message yet")))

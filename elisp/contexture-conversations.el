@@ -26,6 +26,14 @@
 (require 'contexture-list)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-conversation--buffer "contexture-conversation" (&optional session))
+(declare-function contexture-conversation--message-from "contexture-conversation-view" t t)
+(declare-function contexture-conversation--message-id "contexture-conversation-view" t t)
+(declare-function contexture-conversation--number "contexture-conversation-view" (id))
+(declare-function contexture-conversation-branch "contexture-conversation-turn" (&optional name))
+(defvar contexture-conversation--loaded)
+(defvar contexture-conversation--messages)
+(defvar contexture-conversation--once-loaded)
 (defvar contexture-conversation--tools)
 (defvar contexture-conversation--session)
 
@@ -863,8 +871,10 @@ The hit is at point, or where EVENT, a click, is."
 ;;;###autoload
 (defun contexture-conversation-export (conversation &optional format file)
   "Export all messages of a conversation, by default the current one.
-CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', a
-readable transcript, or `json', which `contexture-import-sessions' reads.
+CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', or
+`json', of which `contexture-import-sessions' makes an equal conversation.
+Markdown reads well, `contexture-import-sessions' opens it as the same
+conversation, and `contexture-conversation-branch' branches at its headings.
 Show the text in a buffer or, with a prefix argument, write it to FILE, as
 JSON if its name ends in \".json\"."
   (interactive
@@ -1553,20 +1563,26 @@ The request comes last."
                       (expand-file-name "sessions" codex)))))
 
 (defun contexture-import--read ()
-  "Ask for a file or folder to import, by default one with recorded sessions."
-  (let ((place (car (contexture-import--places))))
+  "Ask for a file or folder to import.
+By default, it is this buffer's if that has a saved conversation, else one with
+recorded sessions."
+  (let ((place (if (contexture-saved--p) buffer-file-name
+                 (car (contexture-import--places)))))
     (read-file-name "Import conversations from file or folder: "
-                    (and place (file-name-as-directory place))
+                    (and place (if (file-directory-p place) (file-name-as-directory place)
+                                 (file-name-directory place)))
                     (and place (contexture--abbreviate place)) t nil)))
 
 ;;;###autoload
 (defun contexture-import-sessions (file &optional name)
   "Import the conversation or conversations in FILE.
-FILE is JSON that `contexture-conversation-export' wrote, a session that Claude
-Code, Codex or SpecStory recorded, or a folder with such recordings.  You
-see what recordings contain before any of it is imported.  With a prefix
-argument, give a conversation from JSON the name NAME.  Nothing is replaced:
-a name that is taken gets a number."
+FILE is what `contexture-conversation-export' wrote, a session that Claude Code,
+Codex or SpecStory recorded, or a folder with such recordings.  What was
+exported as Markdown is opened as the same conversation; you are told which of
+its messages were edited in the file.  You see what recordings contain before
+any of it is imported.  With a prefix argument, make a new conversation of an
+export, with the name NAME.  Nothing is replaced: a name that is taken gets a
+number."
   (interactive
    (list (contexture-import--read)
          (and current-prefix-arg (read-string "Name of the conversation: " nil
@@ -1576,21 +1592,65 @@ a name that is taken gets a number."
     (unless (and (file-readable-p file)
                  (or (file-regular-p file) (file-directory-p file)))
       (contexture--user-error "Cannot read the file %s" (contexture--abbreviate file)))
-    (if (and (not (file-directory-p file)) (equal (file-name-extension file) "json"))
-        (contexture-conversations--call
-         'open-session
-         (contexture--plist
-          :text (with-temp-buffer
-                  (let ((coding-system-for-read 'utf-8-unix))
-                    (insert-file-contents file))
-                  (buffer-string))
-          :name (unless (string-blank-p (or name "")) name))
-         (lambda (entry)
-           (contexture-conversations--announce entry "import-session")
-           (contexture--message "Imported conversation %s (%s)"
-                                (plist-get entry :session)
-                                (contexture-conversations--size entry))))
-      (contexture-import--preview file))))
+    (let ((text (and (not (file-directory-p file))
+                     (member (file-name-extension file) '("json" "md" "markdown" "txt"))
+                     (with-temp-buffer
+                       (let ((coding-system-for-read 'utf-8-unix))
+                         (insert-file-contents file))
+                       (and (or (equal (file-name-extension file) "json") (contexture-saved--p))
+                            (buffer-string))))))
+      (if text (contexture-saved--open text (unless (string-blank-p (or name "")) name))
+        (contexture-import--preview file)))))
+
+;;;; Conversations in files
+
+(defun contexture-saved--p ()
+  "Return non-nil if this buffer has a conversation that was exported as Markdown."
+  (save-excursion
+    (goto-char (point-min))
+    (re-search-forward "\\`# .*\n+Conversation ses-[0-9]+, begun " nil t)))
+
+(defun contexture-saved--open (text name &optional then)
+  "Open the conversation that was exported as TEXT, or a new one called NAME.
+Then call THEN, if it is non-nil, in its buffer."
+  (contexture-conversations--call
+   'open-session (contexture--plist :text text :name name)
+   (lambda (entry)
+     (contexture-conversations--announce entry "import-session")
+     (unless (string-prefix-p "{" text)
+       (contexture-conversation (plist-get entry :session)))
+     (when then
+       (with-current-buffer (contexture-conversation--buffer (plist-get entry :session))
+         (if contexture-conversation--loaded (funcall then)
+           (push then contexture-conversation--once-loaded))))
+     (contexture--message
+      "%s conversation %s (%s)%s"
+      (if (plist-get entry :created-now) "Imported" "Opened")
+      (plist-get entry :session) (contexture-conversations--size entry)
+      (if-let* ((edited (plist-get entry :edited)))
+          (format "; it keeps its own text of %s, which the file has otherwise"
+                  (contexture--some-of edited))
+        "")))))
+
+(defun contexture-saved--branch (name)
+  "Branch from the heading at point, of an exported conversation, as NAME."
+  (let ((number (save-excursion
+                  (end-of-line)
+                  (if (and (contexture-saved--p)
+                           (re-search-backward "^## [[:alpha:]]+ (msg-\\([0-9]+\\), " nil t))
+                      (string-to-number (match-string 1))
+                    (user-error "Go to a message, in a conversation or in its file")))))
+    (contexture-saved--open
+     (buffer-substring-no-properties (point-min) (point-max)) nil
+     (lambda ()
+       (let ((message (cl-find-if (lambda (it)
+                                    (<= (or (contexture-conversation--number
+                                             (contexture-conversation--message-id it))
+                                            0)
+                                        number))
+                                  contexture-conversation--messages)))
+         (goto-char (if message (contexture-conversation--message-from message) (point-min)))
+         (contexture-conversation-branch name))))))
 
 ;;;; Recordings of other agents
 

@@ -112,6 +112,7 @@
                     contexture-conversation-search contexture-conversation-export
                     contexture-import-sessions contexture-conversation-mode-line-mode
                     contexture-conversation-notes)
+                   ("contexture-conversation-turn" contexture-conversation-branch)
                    ("contexture-sessions" contexture-sessions contexture-sync)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
@@ -175,7 +176,7 @@
                     contexture-point-subjects contexture-point-with
                     contexture-remark--places contexture-remark--watch)
                    ("contexture-lisp" contexture-lisp-connected-p)
-                   ("contexture-conversations" contexture-embark--offer)
+                   ("contexture-conversations" contexture-embark--offer contexture-saved--branch)
                    ("contexture-tools"
                     contexture-define-tool contexture-tools--changed)))
     (dolist (function (cdr entry))

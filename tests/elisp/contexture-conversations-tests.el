@@ -10,6 +10,7 @@
 ;;; Code:
 
 (require 'contexture-test-helper)
+(require 'contexture-conversation)
 (require 'contexture-conversations)
 (require 'contexture-menu)
 
@@ -552,6 +553,45 @@ An answer that is nil takes the default."
         (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
           (contexture-test-user-error "Nothing was written"
             (contexture-conversation-export nil 'json file)))))))
+
+(ert-deftest contexture-conversation-export-is-opened-again-and-branched ()
+  (contexture-conversations-tests--with
+   (contexture-conversations-tests--fill
+    "work" "Which port?" "Port 5433.\n\n## A heading\n\n```\n## User (msg-9, 7)\n```" "And the host?" "It is db.")
+   (llm-ert-with-files nil
+		       (let ((file (expand-file-name "work.md")))
+			 (contexture-test-message "^Wrote conversation work"
+						  (contexture-conversation-export nil 'markdown file))
+			 (contexture-request 'add-message '(:content "Said later."))
+			 (contexture-conversations-tests--fill "other" "Hello")
+			 (contexture-test-message "^Opened conversation work ([^;]*)$"
+						  (contexture-import-sessions file))
+			 (should (equal (plist-get (contexture-conversations-tests--current) :session) "work"))
+			 ;; Edited since, and opened where it is visited.
+			 (contexture-test-visiting file
+						   (search-forward "5433")
+						   (replace-match "1")
+						   (save-buffer)
+						   (should (equal (let ((insert-default-directory t))
+								    (cl-letf (((symbol-function 'read-file-name)
+									       (lambda (_ _ default &rest _) (expand-file-name default))))
+								      (contexture-import--read)))
+								  file))
+						   (contexture-test-message "^Opened conversation work.*its own text of msg-2, which"
+									    (contexture-import-sessions file))
+						   ;; At a heading of the answer, the branch has the conversation up to that answer.
+						   (goto-char (point-min))
+						   (search-forward "## A heading")
+						   (save-current-buffer (contexture-conversation-branch "branch"))
+						   (llm-ert-wait-for (cl-find "branch" (contexture-request 'list-sessions)
+									      :key (lambda (it) (plist-get it :session)) :test #'equal))
+						   (should (equal (mapcar (lambda (it) (plist-get it :content))
+									  (contexture-request 'get-messages '(:session "branch")))
+								  '("Which port?"
+								    "Port 5433.\n\n## A heading\n\n```\n## User (msg-9, 7)\n```")))
+						   (contexture-test-settle)
+						   (goto-char (point-min))
+						   (contexture-test-user-error "Go to a message" (contexture-conversation-branch)))))))
 
 (ert-deftest contexture-conversation-import-refuses-what-is-no-export ()
   (contexture-conversations-tests--with

@@ -505,7 +505,7 @@ Those that take their names from the one place are left out."
      (contexture-conversation-export file-exists-p write-region)
      (contexture-import--project expand-file-name)
      (contexture-import--places directory-file-name expand-file-name file-directory-p)
-     (contexture-import--read file-name-as-directory)
+     (contexture-import--read file-directory-p file-name-as-directory file-name-directory)
      (contexture-import-sessions expand-file-name file-directory-p file-readable-p file-regular-p insert-file-contents)
      (contexture-import--params directory-file-name expand-file-name)
      (contexture-sources--add-dired file-directory-p)

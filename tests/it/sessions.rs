@@ -202,7 +202,7 @@ fn a_session_is_exported_as_a_transcript_and_as_json_and_imported_equal() {
     say(&mut client, "assistant", "done");
     client.ok("pin-message", "(:id \"msg-5\")");
     let text = client.ok("export-session", "nil")["text"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("# # a <b>\n\nBegun "), "{text}");
+    assert!(text.starts_with("# # a <b>\n\nConversation ses-1, begun "), "{text}");
     for heading in ["## System (msg-1, ", "## User (msg-2, ", "## Assistant (msg-3, "] {
         assert_eq!(text.matches(heading).count(), 1, "{text}");
     }
@@ -221,6 +221,41 @@ fn a_session_is_exported_as_a_transcript_and_as_json_and_imported_equal() {
 }
 
 #[test]
+fn a_session_that_was_saved_as_markdown_is_opened_again_and_edits_are_told() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    client.ok("open-session", "(:name \"talk\" :project \"/srv/a\")");
+    for content in
+        ["Which port?", "Port 5433.\n\n## User (msg-3, 7)\n\nno message", "And the host?"]
+    {
+        say(&mut client, "user", content);
+    }
+    let text = client.ok("export-session", "nil")["text"].as_str().unwrap().to_owned();
+    say(&mut client, "user", "said later");
+    client.ok("open-session", "(:name \"other\")");
+    let mut import = |text: &str, more: &str| {
+        client.ok("open-session", &format!("(:text {} {more})", quoted(text)))
+    };
+    let same = import(&text, "");
+    assert_eq!((&same["id"], &same["messages"]), (&"ses-1".into(), &4.into()));
+    assert_eq!((&same["created_now"], &same["edited"]), (&Json::Null, &Json::Null));
+    let edited =
+        text.replace("Port 5433", "Port 1").replace("And the host?", "And the host, please?");
+    let same = import(&edited, "");
+    let told: Vec<Json> = vec!["msg-2".into(), "msg-3".into()];
+    assert_eq!((&same["id"], &same["edited"]), (&"ses-1".into(), &Json::Array(told)));
+    // With a name, it is another session, with the edits.
+    let copy = import(&edited, ":name \"copy\"");
+    assert_eq!((&copy["id"], &copy["created_now"]), (&"ses-3".into(), &true.into()));
+    assert_eq!(contents(&mut client, "nil")[2], "And the host, please?");
+    client.ok("delete-session", "(:session \"talk\")");
+    let new = client.ok("open-session", &format!("(:text {})", quoted(&text)));
+    assert_eq!((&new["session"], &new["project"]), (&"talk".into(), &"/srv/a".into()));
+    assert_eq!((&new["id"], &new["messages"]), (&"ses-4".into(), &3.into()));
+    client.end();
+}
+
+#[test]
 fn what_is_imported_is_checked() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
@@ -229,7 +264,7 @@ fn what_is_imported_is_checked() {
         assert_eq!(error.param(), "text");
         assert!(error.message.contains(expected), "{}", error.message);
     };
-    check("", "must be the JSON that export-session returns");
+    check("", "must be what export-session returns");
     check("{}", "contexture-session is required");
     check("{\"contexture_session\":9,\"name\":\"a\",\"messages\":[]}", "has format 9");
     check("{\"contexture_session\":1,\"name\":\"\",\"messages\":[]}", "must not be empty");

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod listed;
+mod markdown;
 pub(super) mod messages;
 pub(super) mod recordings;
 mod state;
@@ -15,14 +16,11 @@ pub(super) use self::table::{MAX_SESSIONS, METHODS};
 use super::call::Call;
 use super::connected::SessionState;
 use super::context::layers::layers_of;
-use super::error::{internal_error, param_error};
-use super::params::{
-    InSession, ManagerName, Name, Short, Switch, is_session_id, manager_names, new_name, yes,
-};
-use super::{Finish, Step, templates};
+use super::error::param_error;
+use super::params::{ManagerName, Name, Short, Switch, is_session_id, manager_names, yes};
+use super::{Step, templates};
 use crate::engine::{Engine, EngineError, Opened, SessionSettings};
-use crate::ids::{CheckpointId, SessionId};
-use crate::session::state::Revision;
+use crate::ids::{CheckpointId, MessageId, SessionId};
 use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
 
@@ -63,8 +61,9 @@ pub(super) struct Open {
     fork_of: Option<Name>,
     /// Id of the checkpoint of `:fork-of` to continue from, `chk-N`; defaults to its current state.
     checkpoint: Option<CheckpointId>,
-    /// The JSON of `export-session`, from which a new session is made. Nothing is replaced: if its
-    /// name or `:name` is taken, a number is added.
+    /// The text of `export-session`. Markdown opens the session that it was written from, whatever
+    /// was edited in it since. From JSON, with `:name`, and where that session is not, a new session
+    /// is made. Nothing is replaced: if its name is taken, a number is added.
     text: Option<String>,
 }
 
@@ -73,7 +72,7 @@ pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireErro
         return Err(param_error("name", "is required if create is nil"));
     }
     if let Some(text) = given.text {
-        return imported(call, text, given.name);
+        return transcript::open(call, text, given.name);
     }
     if let Some(of) = given.fork_of.take() {
         return checkpoints::fork(of, given.checkpoint, given.name, given.manager);
@@ -192,58 +191,6 @@ fn shown(engine: &mut Engine, row: SessionRow) -> SessionShown {
     SessionShown::new(row, current)
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Export {
-    session: Option<InSession>,
-    /// `:markdown` to read, or `:json` to import again; defaults to `:markdown`.
-    format: Option<transcript::Format>,
-}
-
-/// An exported session.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ExportedSession")]
-struct Exported {
-    /// Name of the session.
-    session: String,
-    /// Number of messages in the log.
-    messages: usize,
-    /// The log as text.
-    text: String,
-}
-
-pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> {
-    let format = given.format.unwrap_or(transcript::Format::Markdown);
-    Step::then(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let session = engine.session(row.id)?;
-        let (state, learned) = (session.state().clone(), session.learned());
-        let (log, revision) = (session.log().to_vec(), Revision { state, learned });
-        Ok(Finish::later(move || {
-            let text = transcript::write(format, &row, &log, &revision);
-            Ok(Exported { session: row.name, messages: log.len(), text })
-        }))
-    })
-}
-
-/// Creates a session from the JSON of `export-session`, and makes it current. The text is read on a
-/// thread that may block.
-fn imported(call: Call, text: String, name: Option<Name>) -> Result<Step, WireError> {
-    let name = name.map(new_name).transpose()?;
-    Ok(Step::Await(Box::pin(async move {
-        let read = move || transcript::read(&text, &call.counter());
-        let read = tokio::task::spawn_blocking(read).await;
-        let read = read.map_err(|_| internal_error("reading a session"))?;
-        let read = read.map_err(|message| param_error("text", &message))?;
-        let settings = NO_SETTINGS.to_owned();
-        Step::state(move |engine| {
-            let name = name.unwrap_or(read.name);
-            let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
-            let opened = engine.import_session(new, read.messages, read.view)?;
-            Ok(SessionShown::new(engine.row(opened.id)?, true))
-        })
-    })))
-}
-
 /// A session, as clients get it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
@@ -323,6 +270,10 @@ struct SessionShown {
     /// `delete-session` with `:deleted nil`.
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<bool>,
+    /// Ids of the messages that the Markdown in `:text` has in another form than the session:
+    /// edited, left out or added there; only in the result of `open-session`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited: Option<Vec<MessageId>>,
 }
 
 impl SessionShown {
@@ -358,6 +309,7 @@ impl SessionShown {
             since: None,
             created_now: None,
             restored: None,
+            edited: None,
         }
     }
 }

@@ -1,62 +1,129 @@
-//! Sessions as text: a transcript to read, and JSON, which can be imported again.
+//! Sessions as text: Markdown, which is opened again as the same session, and JSON, of which the
+//! import makes an equal one.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::markdown::{self, Read, Saved, fate, no_id};
 use super::messages::{MessageParam, counted};
-use crate::context::render::fence;
+use super::{NO_SETTINGS, SessionShown};
 use crate::curation::summary;
-use crate::engine::NewMessage;
-use crate::ids::MessageId;
-use crate::rpc::params::{Name, is_session_id};
+use crate::engine::{Engine, EngineError};
+use crate::ids::SessionId;
+use crate::rpc::call::Call;
+use crate::rpc::error::{internal_error, param_error};
+use crate::rpc::params::{InSession, Name, new_name};
 use crate::rpc::present::MessageShown;
-use crate::session::message::{Message, Role};
-use crate::session::state::{Revision, State};
-use crate::store::session::SessionRow;
+use crate::rpc::{Finish, Step};
+use crate::session::message::Message;
+use crate::session::state::Revision;
+use crate::store::session::{NewSession, SessionRow};
 use crate::tokens::Counter;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
-use crate::visible::visible;
+use crate::wire::message::WireError;
 
 /// Version of the JSON form. Raise it when older programs cannot read the new form.
 const VERSION: i64 = 1;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Export {
+    session: Option<InSession>,
+    /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
+    /// `:markdown`.
+    format: Option<Format>,
+}
+
+/// An exported session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedSession")]
+pub(super) struct Exported {
+    /// Name of the session.
+    session: String,
+    /// Number of messages in the log.
+    messages: usize,
+    /// The log as text.
+    text: String,
+}
+
+pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> {
+    let format = given.format.unwrap_or(Format::Markdown);
+    Step::then(move |engine| {
+        let row = engine.find_session(given.session.as_deref())?;
+        let session = engine.session(row.id)?;
+        let (state, learned) = (session.state().clone(), session.learned());
+        let (log, revision) = (session.log().to_vec(), Revision { state, learned });
+        Ok(Finish::later(move || {
+            let text = match format {
+                Format::Markdown => markdown::write(&row, &log, &revision.state),
+                Format::Json => json(&row, &log, &revision),
+            };
+            Ok(Exported { session: row.name, messages: log.len(), text })
+        }))
+    })
+}
+
+/// Opens the session that a text was exported from, or makes one of the text. The text is read on a
+/// thread that may block.
+pub(super) fn open(call: Call, text: String, name: Option<Name>) -> Result<Step, WireError> {
+    let name = name.map(new_name).transpose()?;
+    Ok(Step::Await(Box::pin(async move {
+        let read = move || {
+            let (saved, counter) = (markdown::read(&text), call.counter());
+            let read = match &saved {
+                Some(saved) => saved.read(&counter),
+                None => read(&text, &counter),
+            };
+            read.map(|read| (saved, read))
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.map_err(|_| internal_error("reading a session"))?;
+        let (saved, read) = read.map_err(|message| param_error("text", &message))?;
+        Step::state(move |engine| {
+            if name.is_none()
+                && let Some(saved) = saved
+                && let Some(shown) = opened(engine, &saved)?
+            {
+                return Ok(shown);
+            }
+            let (name, settings) = (name.unwrap_or(read.name), NO_SETTINGS.to_owned());
+            let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
+            let opened = engine.import_session(new, read.messages, read.view)?;
+            let shown = SessionShown::new(engine.row(opened.id)?, true);
+            Ok(SessionShown { created_now: Some(true), ..shown })
+        })
+    })))
+}
+
+/// Makes the session that a Markdown file tells of the current one; `None` if it is not here, or was
+/// deleted.
+fn opened(engine: &mut Engine, saved: &Saved) -> Result<Option<SessionShown>, EngineError> {
+    let id = SessionId(saved.session).to_string();
+    match engine.find_session(Some(&id)) {
+        Ok(row) if row.id == saved.session && row.created == saved.begun => {}
+        Ok(_) | Err(EngineError::NoSuchSession { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let row = engine.switch_session(&id)?;
+    let edited = Some(saved.edited(engine.session(row.id)?.log()));
+    Ok(Some(SessionShown { created_now: Some(false), edited, ..SessionShown::new(row, true) }))
+}
 
 /// Format of an exported session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExportFormat")]
 pub(super) enum Format {
-    /// A transcript in Markdown, to read.
+    /// Markdown to read, and to open as the same session with `open-session`.
     Markdown,
-    /// JSON for programs, which `open-session` reads.
+    /// JSON, of which `open-session` makes an equal session.
     Json,
 }
 
-/// A session read from text.
-pub(super) struct Read {
-    pub(super) name: String,
-    pub(super) project: Option<String>,
-    pub(super) messages: Vec<NewMessage>,
-    /// State of the view, if the text contains it.
-    pub(super) view: Option<Revision>,
-}
-
-pub(super) fn write(
-    format: Format,
-    row: &SessionRow,
-    log: &[Arc<Message>],
-    revision: &Revision,
-) -> String {
-    match format {
-        Format::Markdown => markdown(row, log, &revision.state),
-        Format::Json => json(row, log, revision),
-    }
-}
-
-/// Reads the JSON that [`write`] wrote. An error is a phrase that says what is wrong with the text.
-pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
+/// Reads the JSON that [`json`] wrote. An error is a phrase that says what is wrong with the text.
+fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
     struct File {
@@ -67,10 +134,9 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
         state: Option<String>,
     }
     let value = from_json(text.as_bytes())
-        .map_err(|error| format!("must be the JSON that export-session returns: {error}"))?;
-    let file: File = value
-        .decode()
-        .map_err(|error| format!("must be the JSON that export-session returns: {error}"))?;
+        .map_err(|error| format!("must be what export-session returns: {error}"))?;
+    let file: File =
+        value.decode().map_err(|error| format!("must be what export-session returns: {error}"))?;
     if file.contexture_session > VERSION {
         let found = file.contexture_session;
         return Err(format!(
@@ -80,10 +146,7 @@ pub(super) fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     let name: Name = Value::Str(file.name)
         .decode()
         .map_err(|error| format!("has an invalid session name, which {}", error.message))?;
-    let Name(name) = match is_session_id(&name) {
-        true => Name(format!("imported {}", name.0)),
-        false => name,
-    };
+    let name = no_id(name.0);
     let messages = counted(file.messages, counter)
         .map_err(|error| format!("has an invalid message: {}", error.message))?;
     let view = file.state.as_deref().map(view).transpose()?;
@@ -129,77 +192,4 @@ fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
         state: serde_json::to_string(&revision.clone().of_log(log.len() as u64)).ok(),
     };
     json_text(&Value::of(&session)) + "\n"
-}
-
-fn markdown(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
-    let mut text = format!("# {}\n\n", one_line(&row.name));
-    let project =
-        row.project.as_deref().map_or(String::new(), |p| format!(" Project: {}.", one_line(p)));
-    text += &format!("Begun {}.{project} Messages: {}.\n", time(row.created), log.len());
-    if let Some(summary) = &state.summary {
-        text +=
-            &format!("\n## Summary of messages no longer in view\n\n{}\n", summary.text.trim_end());
-    }
-    for message in log {
-        text += &heading(message, state);
-        text += &body(message);
-    }
-    text
-}
-
-fn heading(message: &Message, state: &State) -> String {
-    let role = match message.role {
-        Role::System => "System",
-        Role::User => "User",
-        Role::Assistant => "Assistant",
-        Role::Tool => "Tool",
-    };
-    let mut notes = vec![MessageId(message.number).to_string(), time(message.timestamp)];
-    notes.extend(message.phase.map(|phase| phase.name().to_owned()));
-    notes.extend(message.tool_call_id.as_ref().map(|id| format!("answers {}", one_line(id))));
-    notes.extend(fate(message, state).map(str::to_owned));
-    format!("\n## {role} ({})\n\n", notes.join(", "))
-}
-
-fn body(message: &Message) -> String {
-    let content = message.content.trim_end_matches('\n');
-    let mut text = match message.role {
-        Role::Tool => fenced("text", content),
-        _ if content.is_empty() => String::new(),
-        _ => format!("{content}\n"),
-    };
-    for call in &message.tool_calls {
-        text += &format!("Calls `{}` ({}):\n\n", one_line(&call.name), one_line(&call.id));
-        text += &fenced("json", &call.arguments);
-    }
-    text
-}
-
-fn fenced(language: &str, content: &str) -> String {
-    let fence = fence(content);
-    format!("{fence}{language}\n{content}\n{fence}\n")
-}
-
-/// Returns what happened to a message; `None` if it is in view and not pinned.
-fn fate(message: &Message, state: &State) -> Option<&'static str> {
-    let number = message.number;
-    let covered = || state.summary.as_ref().is_some_and(|s| s.covers.contains(number));
-    match () {
-        () if !state.is_active(number) => Some("rolled back"),
-        () if state.pinned.contains(number) => Some("pinned"),
-        () if covered() => Some("summarized"),
-        () if state.pruned.contains(number) => Some("pruned"),
-        () => None,
-    }
-}
-
-fn one_line(text: &str) -> String {
-    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
-}
-
-fn time(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map_or_else(
-        |_| seconds.to_string(),
-        |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-    )
 }
