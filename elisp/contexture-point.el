@@ -930,11 +930,18 @@ This is for `next-error', which works from any buffer."
 
 (defun contexture-remark-apply ()
   "Have a model rewrite the code that the remark about this line is about.
-The change is proposed as that of `contexture-rewrite' is."
+That is the definition around it, or else the lines around it.  The change is
+proposed as that of `contexture-rewrite' is."
   (interactive)
-  (let ((text (overlay-get (contexture-remark--here) 'contexture-remark)))
-    (contexture-rewrite (concat "A review says of line "
-                                (number-to-string (line-number-at-pos nil t)) ": " text))
+  (let ((text (overlay-get (contexture-remark--here) 'contexture-remark))
+        (line (line-number-at-pos nil t)))
+    (pcase-let ((`(,_ ,beg ,end)
+                 (contexture-point-code (list :place (cons (current-buffer) (point)))))
+                (transient-mark-mode t))
+      (save-mark-and-excursion
+        (goto-char beg)
+        (push-mark end t t)
+        (contexture-rewrite (format "A review says of line %d: %s" line text))))
     (contexture-remark-dismiss)))
 
 (defun contexture-remark-next (&optional back)
