@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::Services;
 use super::refresh::{GONE, current, now_ms};
 use crate::context::item::{ANCHOR, Item, Kind, Metadata, State};
-use crate::context::picture::{PICTURE, Picture, PictureKind};
+use crate::context::picture::{PICTURE, Picture, PictureKind, tokens_of_picture};
 use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
 use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
@@ -63,15 +63,14 @@ pub(crate) struct ItemShown<'a> {
 impl<'a> ItemShown<'a> {
     /// Creates the form of an item for clients and models, without the content if `brief` is true.
     pub(crate) fn new(view: &'a View, state: State, brief: bool) -> Self {
-        let Item { id, kind, content, metadata, timestamp, tokens, counted_by, live, .. } =
-            &*view.item;
+        let Item { id, kind, content, metadata, timestamp, counted_by, live, .. } = &*view.item;
         Self {
             id: *id,
             r#type: *kind,
             content: (!brief).then_some(&**content),
             metadata: without_own(metadata),
             timestamp: *timestamp,
-            tokens: *tokens,
+            tokens: Picture::shown_tokens(&view.item),
             token_counter: Keyword(counted_by),
             bytes: content.len(),
             pinned: view.pinned,
@@ -269,10 +268,11 @@ pub(crate) fn file_item(
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 
-/// Creates an item from a picture or PDF, whose content is to be kept by the hash; `None` if the
-/// content is not what it begins as.
+/// Creates an item from a picture or PDF, whose content is to be kept by the hash, with the tokens of
+/// a picture for `model`; `None` if the content is not what it begins as.
 pub(crate) fn picture_item(
     counter: &dyn Counter,
+    model: &str,
     path: PathBuf,
     content: &[u8],
     kind: Kind,
@@ -288,9 +288,12 @@ pub(crate) fn picture_item(
         height,
         pages: 0,
         has_text: false,
+        tokens: 0,
     };
     let mut text = String::new();
-    if of == PictureKind::Pdf {
+    if of != PictureKind::Pdf {
+        picture.tokens = tokens_of_picture(model, width, height);
+    } else {
         let pages = files::pages_of_pdf(content);
         picture.pages = pages.as_ref().map_or(1, |pages| pages.len() as u64);
         for (number, page) in (1..).zip(pages.iter().flatten()) {

@@ -62,7 +62,7 @@ pub(super) fn seen(
             ));
             return true;
         }
-        let tokens = picture.tokens(&model.name, &view.item);
+        let tokens = picture.tokens_for(&model.name, &view.item);
         if taken + tokens > room || seen.pictures.len() == MOST_PICTURES {
             let reason = match seen.pictures.len() {
                 MOST_PICTURES => format!("a request has at most {MOST_PICTURES} pictures"),
@@ -73,13 +73,15 @@ pub(super) fn seen(
             return false;
         }
         taken += tokens;
+        let media = picture.kind.media();
+        let mut shown = Shown::new(name.clone(), media, picture.hash.clone(), picture.bytes);
         if picture.has_text {
+            shown.text = Some(Arc::clone(&view.item.content));
             // The model reads it in the PDF itself.
             let content = picture.named(&name);
             let (tokens, content) = (counter.count(&content), content.into());
             view.item = Arc::new(Item { content, tokens, ..Item::clone(&view.item) });
         }
-        let shown = Shown::new(name, picture.kind.media(), picture.hash, picture.bytes);
         seen.pictures.push((view.item.id, tokens, shown));
         true
     });
@@ -136,7 +138,8 @@ mod tests {
 
     fn view(id: u64, kind: PictureKind, pages: u64, has_text: bool) -> View {
         let hash = format!("{id}");
-        let picture = Picture { kind, hash, bytes: 9, width: 750, height: 100, pages, has_text };
+        let picture =
+            Picture { kind, hash, bytes: 9, width: 750, height: 100, pages, has_text, tokens: 0 };
         let mut metadata = Metadata::default();
         metadata.set("filename", Value::Str(format!("/x/{id}")));
         metadata.set("picture", picture.told());

@@ -139,7 +139,7 @@ pub(crate) fn seen(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError
     let mut head = [0; 16];
     let read = file.read(&mut head);
     let count = read.map_err(|source| refused(path, source))?;
-    if !PictureKind::begins(&head[..count]) {
+    if PictureKind::begun(&head[..count]).is_none() {
         return Ok(None);
     }
     file.rewind().map_err(|source| refused(path, source))?;

@@ -19,6 +19,7 @@ const PICTURES: &[&str] = &[
     "/capabilities/supports/vision",
     "/supports_vision",
 ];
+const PDF: &[&str] = &["/capabilities/pdf_input/supported", "/supports_pdf_input"];
 const EFFORT: &[&str] = &[
     "/capabilities/effort/supported",
     "/capabilities/reasoning",
@@ -55,6 +56,7 @@ pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<Listed>> {
             limit: limit_of(entry),
             tools: ability(entry, TOOLS, &["tools", "tool_use"], &WORDS[..2]),
             pictures: is_vision.or(pictures),
+            pdf: ability(entry, PDF, &["file"], &[WORDS[2]]),
             effort: ability(entry, EFFORT, &["reasoning", "thinking"], &WORDS[..2]),
         })
     };
@@ -68,13 +70,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(family: Family, entry: Value, expected: (Option<u64>, [Option<bool>; 3])) {
+    fn check(family: Family, entry: Value, expected: (Option<u64>, [Option<bool>; 4])) {
         let name = if matches!(family, Family::Gemini | Family::Ollama) { "name" } else { "id" };
         let mut entry = entry;
         entry[name] = "m".into();
         let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap();
-        let Listed { name, limit, tools, pictures, effort } = &found[0];
-        assert_eq!((&**name, (*limit, [*tools, *pictures, *effort])), ("m", expected), "{entry}");
+        let Listed { name, limit, tools, pictures, pdf, effort } = &found[0];
+        let found = (*limit, [*tools, *pictures, *effort, *pdf]);
+        assert_eq!((&**name, found), ("m", expected), "{entry}");
     }
 
     #[test]
@@ -83,36 +86,37 @@ mod tests {
         check(
             Family::Openai,
             json!({"context_length": 9000, "supported_parameters": ["tools", "temperature"],
-                   "architecture": {"input_modalities": ["text", "image"]}}),
-            (Some(9000), [yes, yes, no]),
+                   "architecture": {"input_modalities": ["text", "image", "file"]}}),
+            (Some(9000), [yes, yes, no, yes]),
         );
         check(
             Family::Openai,
             json!({"max_context_length": 8000, "capabilities":
                    {"function_calling": true, "vision": false, "completion_chat": true}}),
-            (Some(8000), [yes, no, None]),
+            (Some(8000), [yes, no, None, None]),
         );
         check(
             Family::Openai,
             json!({"type": "vlm", "capabilities": ["tool_use"]}),
-            (None, [yes, yes, no]),
+            (None, [yes, yes, no, None]),
         );
         check(
             Family::Anthropic,
             json!({"max_input_tokens": 200_000, "capabilities":
-                   {"image_input": {"supported": true}, "effort": {"supported": false}}}),
-            (Some(200_000), [None, yes, no]),
+                   {"image_input": {"supported": true}, "pdf_input": {"supported": false},
+                    "effort": {"supported": false}}}),
+            (Some(200_000), [None, yes, no, no]),
         );
         check(
             Family::Gemini,
             json!({"inputTokenLimit": 1_048_576, "thinking": true}),
-            (Some(1_048_576), [None, None, yes]),
+            (Some(1_048_576), [None, None, yes, None]),
         );
-        check(Family::Responses, json!({"object": "model"}), (None, [None; 3]));
+        check(Family::Responses, json!({"object": "model"}), (None, [None; 4]));
         for odd in [json!(7), json!({"data": 7}), json!({"data": [{}]}), json!([])] {
             assert_eq!(listed(Family::Openai, &odd), None, "{odd}");
         }
         let odd = json!({"capabilities": 7, "supported_parameters": "tools", "thinking": "x"});
-        check(Family::Ollama, odd, (None, [None; 3]));
+        check(Family::Ollama, odd, (None, [None; 4]));
     }
 }

@@ -9,19 +9,18 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use self::change::Change;
+use self::change::{Change, as_text};
 use super::chat::Request;
 use super::error::ErrorKind;
-use super::family::{Family, INCLUDED, fill_in_reasoning, fit_budget, other_effort, sends_effort};
+use super::family::{Family, INCLUDED, fit_budget, other_effort, sends_effort};
 use super::normal::IDS;
 use super::plain::plain;
 use super::refusal::Refusal;
+use super::shown;
 use crate::session::message::Role;
 
 /// Maximum number of changes to one request.
 pub(super) const MOST_CHANGES: usize = 6;
-/// The text that Gemini accepts in place of the signature of a call that another model made.
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The two names for the maximum length of an answer.
 const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 /// The name of that length in the Responses API.
@@ -48,6 +47,9 @@ const EFFORT: &[&str] = &[
     "\"think\"",
     ".think ",
 ];
+/// Words of which a refusal has one if it is about a PDF.
+const PDF: [&str; 8] =
+    ["pdf", "file", "document", "content type", "content[", "part type", "mime", "image_url"];
 /// Maximum depth of a body and of a schema.
 const DEEPEST: usize = 32;
 
@@ -57,6 +59,8 @@ pub(super) struct Learned {
     changes: BTreeSet<Change>,
     /// Maximum length of an answer in tokens.
     most_tokens: Option<u64>,
+    /// Whether the server's list of models says that this one takes PDFs.
+    pub(super) pdf: Option<bool>,
 }
 
 /// Words with which servers refuse what they do not know.
@@ -195,6 +199,7 @@ impl Learned {
                     && says("reasoning_content")
                     && family == Family::Openai,
             ))
+            .or(is_new(C::PdfAsText, PDF.iter().any(|it| says(it)) && sends_pdf(body)))
             .or(is_new(C::WithoutSummary, has_summary && says("summar")))
             .or(is_new(C::OtherEffort, about_effort && has_other_effort))
             .or(is_new(C::WithoutEffort, about_effort))
@@ -223,6 +228,11 @@ impl Learned {
         !self.changes.contains(&Change::WithoutTools)
     }
 
+    /// Returns whether the model takes PDFs, as far as its server told.
+    pub(super) fn takes_pdf(&self) -> Option<bool> {
+        if self.changes.contains(&Change::PdfAsText) { Some(false) } else { self.pdf }
+    }
+
     /// Changes a request before it is brought into normal form.
     pub(super) fn change(&self, request: &mut Request) {
         for change in &self.changes {
@@ -234,6 +244,7 @@ impl Learned {
                         .iter_mut()
                         .for_each(|tool| tool.schema = plain(&tool.schema, DEEPEST));
                 }
+                Change::PdfAsText => request.messages.iter_mut().for_each(as_text),
                 Change::WithoutTemperature => request.temperature = None,
                 Change::WithoutTopP => request.top_p = None,
                 Change::WithoutEffort => request.effort = None,
@@ -306,7 +317,7 @@ impl Learned {
                 Change::TextForNull | Change::WithReasoning | Change::WithSignatures => {
                     let name = if family == Family::Gemini { "contents" } else { "messages" };
                     for said in body[name].as_array_mut().into_iter().flatten() {
-                        change_message(*change, said);
+                        change.change_message(said);
                     }
                 }
                 _ => {}
@@ -318,31 +329,12 @@ impl Learned {
     }
 }
 
-fn change_message(change: Change, said: &mut Value) {
-    let is_answer = said["role"] == "assistant" || said["role"] == "model";
-    match change {
-        Change::TextForNull if said["content"].is_null() => said["content"] = "".into(),
-        Change::WithReasoning => fill_in_reasoning(said),
-        // Of calls that were made together, only the first has a signature.
-        Change::WithSignatures if is_answer => {
-            let parts = said["parts"].as_array_mut().into_iter().flatten();
-            if let Some(part) = parts.into_iter().find(|part| !part["functionCall"].is_null())
-                && !part["thoughtSignature"].is_string()
-            {
-                part["thoughtSignature"] = NO_SIGNATURE.into();
-            }
-            if let Some(call) = said["tool_calls"].get_mut(0)
-                && !call["extra_content"]["google"]["thought_signature"].is_string()
-            {
-                call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
-            }
-        }
-        _ => {}
-    }
-}
-
 fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
     body["messages"].as_array().into_iter().flatten()
+}
+
+fn sends_pdf(body: &Value) -> bool {
+    body.to_string().contains(shown::PDF)
 }
 
 fn has_system(body: &Value) -> bool {

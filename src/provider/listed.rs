@@ -11,6 +11,8 @@ pub struct Listed {
     pub tools: Option<bool>,
     /// Whether it sees pictures.
     pub pictures: Option<bool>,
+    /// Whether it takes PDFs.
+    pub pdf: Option<bool>,
     /// Whether it can reason more or less.
     pub effort: Option<bool>,
 }

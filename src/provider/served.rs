@@ -48,9 +48,6 @@ struct Known {
     models: HashMap<String, Learned>,
 }
 
-/// Parts of the addresses of servers with `OpenAI`'s chat completions that take PDFs.
-const TAKE_PDF: [&str; 2] = ["://api.openai.com", "://openrouter.ai"];
-
 impl HttpProvider {
     /// Creates a provider. `name` is for messages; `url` is the address, such as
     /// [`Family::usual_url`].
@@ -102,9 +99,10 @@ impl Provider for HttpProvider {
     }
 
     fn takes_pdf(&self) -> bool {
+        let facts = self.family.facts();
         // Most servers that imitate OpenAI's do not.
-        let by_host = || TAKE_PDF.iter().any(|host| self.url.contains(host));
-        self.family.facts().takes_pdf.unwrap_or_else(by_host)
+        let by_kind = || facts.takes_pdf.unwrap_or(self.url == facts.usual_url);
+        self.learned().takes_pdf().unwrap_or_else(by_kind)
     }
 
     fn payload(&self, request: &Request) -> String {
@@ -231,6 +229,15 @@ impl HttpProvider {
         Ok(reply)
     }
 
+    /// Notes what a list of models says of this one.
+    fn note_abilities(&self, said: &Value) {
+        let models = listed(self.family, said).unwrap_or_default();
+        let own = models.into_iter().find(|listed| listed.name == self.endpoint.model());
+        if let Some(Listed { name, pdf: Some(takes), .. }) = own {
+            self.known().models.entry(name).or_default().pdf = Some(takes);
+        }
+    }
+
     /// Asks each address that may report a limit until one does.
     async fn find_limit(&self) -> Result<Option<Limit>, ProviderError> {
         let model = self.endpoint.model();
@@ -243,6 +250,7 @@ impl HttpProvider {
                 Err(_) => continue,
             };
             let said = serde_json::from_slice(&answer).unwrap_or_default();
+            self.note_abilities(&said);
             if let Some(limit) = read(&said, model) {
                 return Ok(Some(limit));
             }
@@ -262,6 +270,7 @@ impl HttpProvider {
         }
         let answer = self.endpoint.whole(asked?.0, MAX_MODEL_LIST_BYTES, until).await?;
         let said = serde_json::from_slice(&answer).unwrap_or_default();
+        self.note_abilities(&said);
         let listed = listed(self.family, &said).ok_or_else(|| {
             self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
         })?;

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+/// Media type of a PDF.
+#[cfg(feature = "providers")]
+pub(super) const PDF: &str = "application/pdf";
+
 /// A picture or PDF of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
@@ -13,12 +17,14 @@ pub struct Shown {
     pub hash: String,
     /// The content in base 64; its size in a request that is only looked at.
     pub data: Arc<str>,
+    /// The text of a PDF, for a server that refuses the PDF itself.
+    pub text: Option<Arc<str>>,
 }
 
 impl Shown {
     /// Creates a picture without its content.
     pub fn new(name: String, media: &'static str, hash: String, bytes: u64) -> Self {
-        Self { name, media, hash, data: format!("({bytes} bytes)").into() }
+        Self { name, media, hash, data: format!("({bytes} bytes)").into(), text: None }
     }
 
     /// Returns the content as an address, as several servers want it.
@@ -30,6 +36,6 @@ impl Shown {
     /// Returns whether it is a PDF.
     #[cfg(feature = "providers")]
     pub(super) fn is_pdf(&self) -> bool {
-        self.media == "application/pdf"
+        self.media == PDF
     }
 }

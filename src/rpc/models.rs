@@ -216,7 +216,7 @@ pub(super) struct ListedModel {
 
 impl ListedModel {
     fn of(listed: Listed, known: &Model) -> Self {
-        let Listed { name, limit, tools, pictures, effort } = listed;
+        let Listed { name, limit, tools, pictures, effort, .. } = listed;
         Self {
             name,
             limit: limit.or(known.known.then_some(known.limit)),

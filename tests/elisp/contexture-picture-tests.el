@@ -84,6 +84,9 @@
       (let* ((item (car (contexture-request 'list-items '(:manager "pictures"))))
              (picture (plist-get (plist-get item :metadata) :picture)))
         (should (equal "shot.png: png picture, 640 × 480 pixels, 33 bytes" (plist-get item :content)))
+        ;; Patches of 28 pixels, since no model is configured.
+        (should (equal 414 (plist-get item :tokens)))
+        (should (equal 414 (contexture--tokens-to-send (list item))))
         (should (equal '(640 480) (list (plist-get picture :width) (plist-get picture :height))))))))
 
 (provide 'contexture-picture-tests)

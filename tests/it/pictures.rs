@@ -3,8 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use contexture::internals::provider::Family;
+use serde_json::json;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Answer, Asked, Body, Endpoint};
 use crate::model;
 use crate::support::*;
 use crate::tiers::may_use;
@@ -113,11 +114,130 @@ fn a_pdf_is_sent_as_it_is_or_as_its_text_with_the_pages() {
     }
 }
 
+/// A server that lists `models`, refuses PDFs with `refusal` if it is not empty, and answers else.
+fn choosy(models: Json, refusal: Json) -> Endpoint {
+    let lists = !models.is_null();
+    let answer = move |asked: &Asked, _| match () {
+        () if asked.path.contains("/models") && asked.method == "GET" => {
+            Answer::new(200, models.to_string())
+        }
+        () if !refusal.is_null() && asked.body.to_string().contains("application/pdf") => {
+            Answer::new(400, refusal.to_string())
+        }
+        () => {
+            let path = asked.path.split('?').next().unwrap_or_default();
+            let words = model::words(path, model::ANSWER).into_bytes();
+            Answer::streaming(Body::Chunks(vec![words]))
+        }
+    };
+    if lists { Endpoint::listing(answer) } else { Endpoint::new(answer) }
+}
+
+#[test]
+fn a_pdf_that_a_server_refuses_goes_as_its_text_from_then_on() {
+    let works = std::process::Command::new("pdftotext").arg("-v").output().is_ok();
+    if !may_use("pdftotext", works) {
+        return;
+    }
+    for (family, model, refusal) in [
+        (
+            Family::Anthropic,
+            "claude-sonnet-4-5",
+            json!({"type": "error", "error": {"type": "invalid_request_error",
+                   "message": "messages.0.content.0: this model does not support PDF input"}}),
+        ),
+        (
+            Family::Responses,
+            "gpt-5.2",
+            json!({"error": {"message": "Unsupported content type 'input_file'",
+                   "type": "invalid_request_error"}}),
+        ),
+    ] {
+        let server = choosy(Json::Null, refusal);
+        let home = Home::new();
+        configure(&home, family, model, &server);
+        let mut client = home.stdio(&[]);
+        client.ok("open-session", "(:name \"s\" :manager \"m\")");
+        let content = pdf("The port is 5433");
+        add(&mut client, &home.write("notes.pdf", &content));
+        for refused in [1, 0] {
+            let before = server.asked().len();
+            client.ok("chat", "(:content \"Which port?\")");
+            let asked = server.asked()[before..].to_vec();
+            let asked: Vec<_> = asked.iter().filter(|asked| asked.method == "POST").collect();
+            assert_eq!(asked.len(), 1 + refused, "{model}");
+            let body = asked.last().unwrap().body.to_string();
+            assert!(!body.contains("application/pdf"), "{model}: {body}");
+            assert!(body.contains("The port is 5433"), "{model}: {body}");
+        }
+        client.end();
+    }
+}
+
+#[test]
+fn a_server_that_says_that_a_model_takes_pdfs_gets_them() {
+    for takes in [true, false] {
+        let words = if takes { vec!["text", "image", "file"] } else { vec!["text", "image"] };
+        let models = json!({"data": [{"id": "gpt-4o", "context_length": 90_000,
+                                      "architecture": {"input_modalities": words}}]});
+        let server = choosy(models, Json::Null);
+        let home = Home::new();
+        configure(&home, Family::Openai, "gpt-4o", &server);
+        let mut client = home.stdio(&[]);
+        client.ok("open-session", "(:name \"s\" :manager \"m\")");
+        let content = pdf("The port is 5433");
+        add(&mut client, &home.write("notes.pdf", &content));
+        client.ok("list-providers", "(:models t)");
+        client.ok("chat", "(:content \"Which port?\")");
+        let asked = server.asked();
+        let chat = asked.iter().rfind(|asked| asked.method == "POST").unwrap();
+        let body = chat.body.to_string();
+        assert_eq!(body.contains(&STANDARD.encode(&content)), takes, "{body}");
+        client.end();
+    }
+}
+
+#[test]
+fn a_sound_is_no_picture() {
+    let home = Home::new();
+    let mut client = home.ephemeral(&[]);
+    let sound = [b"RIFF\x24\0\0\0WAVEfmt ".as_slice(), &[0; 20]].concat();
+    let file = home.write("sound.wav", sound);
+    let refused = client.fails("add-file", &format!("(:manager \"m\" :path {file:?})")).message;
+    assert!(refused.contains("NUL") && !refused.contains("PNG"), "{refused}");
+    client.end();
+}
+
+#[test]
+fn a_picture_is_listed_with_its_own_tokens() {
+    let server = model::serve();
+    let home = Home::new();
+    configure(&home, Family::Anthropic, "claude-sonnet-4-5", &server);
+    let mut client = home.stdio(&[]);
+    let item = add(&mut client, &home.write("shot.png", png(640, 480)));
+    let listed = client.ok("list-items", "(:manager \"m\")");
+    let counted = client.ok("list-items", "(:manager \"m\" :count-only t)");
+    for told in [&item, &listed[0], &counted] {
+        assert_eq!(told["tokens"], 410, "{told}");
+    }
+    client.end();
+}
+
 #[test]
 fn what_cannot_be_sent_is_refused_with_the_reason() {
     let server = model::serve();
+    for (family, model, _) in KINDS {
+        refuse_all(&server, family, model);
+    }
+}
+
+fn refuse_all(server: &Endpoint, family: Family, model: &str) {
     let home = Home::new();
-    configure(&home, Family::Openai, "gpt-3.5-turbo", &server);
+    let provider = model::provider(family, server);
+    let usual = format!("model = \"m-{}\"", family.name());
+    let blind = format!("[[models]]\nprefix = {model:?}\npictures = false\n");
+    model::configure(&home, &(provider.replace(&usual, &format!("model = {model:?}")) + &blind));
+    let before = server.asked().len();
     let mut client = home.stdio(&[]);
     client.ok("open-session", "(:name \"s\" :manager \"m\")");
     let mut refused = |name: &str, content: Vec<u8>| {
@@ -136,10 +256,11 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
     let id = add(&mut client, &file)["id"].as_str().unwrap().to_owned();
     for method in ["chat", "count-window"] {
         let blind = client.fails(method, "(:content \"What is it?\")");
-        assert!(blind.message.contains("gpt-3.5-turbo sees no pictures"), "{}", blind.message);
+        assert!(blind.message.contains(&format!("{model} sees no pictures")), "{}", blind.message);
         assert!(blind.message.contains(&id), "{}", blind.message);
     }
-    assert!(server.asked().is_empty(), "nothing was sent");
+    let is_question = |asked: &Asked| asked.body.to_string().contains("What is it?");
+    assert!(!server.asked()[before..].iter().any(is_question), "nothing was sent");
     client.ok("remove-items", &format!("(:manager \"m\" :id {id:?})"));
     client.ok("chat", "(:content \"What is it?\")");
     client.end();

@@ -11,8 +11,10 @@ use super::*;
 use crate::context::change::Settings;
 use crate::context::item::{Item, Kind, Metadata};
 use crate::context::manager::Place;
+use crate::context::picture::PICTURE;
 use crate::engine::{NewItem, Revision, Selection};
 use crate::store::recovery;
+use crate::value::Value;
 
 fn open(folder: &Path) -> Engine {
     let store = recovery::open(folder, Box::new(|| Ok(()))).unwrap().store;
@@ -70,6 +72,32 @@ fn items(engine: &mut Engine, manager: &str) -> Vec<(ItemId, String, bool)> {
     let in_memory = read();
     assert_eq!(read(), in_memory, "as stored");
     in_memory
+}
+
+#[test]
+fn the_content_of_a_picture_stays_as_long_as_an_undo_brings_the_picture_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = open(folder.path());
+    let keep = |engine: &mut Engine, name: &str| {
+        engine.run_alone(|engine| engine.keep_picture(name, b"picture")).unwrap();
+    };
+    keep(&mut engine, "shown");
+    keep(&mut engine, "nowhere");
+    let id = add(&mut engine, "m", "shot.png");
+    let old = engine.view("m", id).unwrap().item;
+    let mut metadata = Metadata::default();
+    metadata.set(PICTURE, Value::Map(vec![("hash".into(), Value::Str("shown".into()))]));
+    let new = Arc::new(Item { metadata, ..Item::clone(&old) });
+    engine.run_alone(|engine| engine.follow([("m".to_owned(), old, new)])).unwrap();
+    engine.run_alone(|engine| engine.remove("m", &[id])).unwrap();
+    for number in 0..40 {
+        keep(&mut engine, &format!("other {number}"));
+    }
+    let kept = |engine: &mut Engine, name: &str| engine.read().picture(name).unwrap().is_some();
+    assert!(!kept(&mut engine, "nowhere") && !kept(&mut engine, "other 0"));
+    assert!(kept(&mut engine, "shown") && kept(&mut engine, "other 39"));
+    undo(&mut engine, "m").unwrap();
+    assert_eq!(items(&mut engine, "m").len(), 1);
 }
 
 #[track_caller]

@@ -133,6 +133,8 @@ fn blocks(said: &ChatMessage) -> Vec<Value> {
     pictures.chain(text_block(said)).chain(said.tool_calls.iter().map(call)).collect()
 }
 
+/// Builds a block with a picture or PDF. Checked with
+/// vercel.com/docs/ai-gateway/sdks-and-apis/anthropic-messages-api/images.
 fn picture(shown: &Shown) -> Value {
     let kind = if shown.is_pdf() { "document" } else { "image" };
     let media = shown.media;

@@ -99,6 +99,8 @@ fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
     let text = (!said.content.is_empty() || said.tool_calls.is_empty())
         .then(|| json!({"text": &*said.content}));
     let call = |call: &ToolCall| json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
+    // Checked with ai.google.dev/gemini-api/docs/document-processing, which names the media types,
+    // and hexdocs.pm/gemini_ex/Gemini.Types.Part.html, which has the parts of `generateContent`.
     let picture =
         |shown: &Shown| json!({"inlineData": {"mimeType": shown.media, "data": &*shown.data}});
     let pictures = said.pictures.iter().map(picture);

@@ -48,6 +48,7 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
 
 fn message(said: &ChatMessage, request: &Request) -> Value {
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
+    // Checked with hexdocs.pm/ollixir/multimodal.html: the contents alone, in base 64.
     let pictures: Vec<&str> = said.pictures.iter().map(|shown| &*shown.data).collect();
     set(&mut message, "images", (!pictures.is_empty()).then_some(pictures));
     if !said.tool_calls.is_empty() {

@@ -76,6 +76,8 @@ fn message(said: &ChatMessage) -> Value {
     let kept = said.kept(FAMILY);
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.pictures.is_empty() {
+        // Checked with OpenAI's guide to PDF files (developers.openai.com/docs/guides/pdf-files) and
+        // with vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions/images.
         let picture = |shown: &Shown| match shown.is_pdf() {
             true => json!({"type": "file",
                            "file": {"filename": shown.name, "file_data": shown.url()}}),

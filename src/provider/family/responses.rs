@@ -75,6 +75,7 @@ fn items(said: &ChatMessage) -> Vec<Value> {
         Role::Assistant => ("assistant", "output_text"),
         Role::System | Role::User | Role::Tool => ("user", "input_text"),
     };
+    // Checked with OpenAI's guide to PDF files (developers.openai.com/docs/guides/pdf-files).
     let picture = |shown: &Shown| match shown.is_pdf() {
         true => json!({"type": "input_file", "filename": shown.name, "file_data": shown.url()}),
         false => json!({"type": "input_image", "image_url": shown.url(), "detail": "auto"}),

@@ -1,5 +1,13 @@
 //! The changes of requests that servers teach.
 
+use serde_json::{Value, json};
+
+use crate::provider::chat::ChatMessage;
+use crate::provider::family::fill_in_reasoning;
+
+/// The text that Gemini accepts in place of the signature of a call that another model made.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
 /// A change of requests that a model's server needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
@@ -22,6 +30,7 @@ pub(super) enum Change {
     WithoutInclude,
     WithSignatures,
     WithoutMarks,
+    PdfAsText,
 }
 
 impl Change {
@@ -58,6 +67,42 @@ impl Change {
                 "it wants reasoning back for each answer; asking again with it"
             }
             Self::WithoutMarks => "it takes no marks for its cache; asking again without them",
+            Self::PdfAsText => "it takes no such PDF; asking again with the text of the PDF",
         }
     }
+
+    /// Changes a message of a body.
+    pub(super) fn change_message(self, said: &mut Value) {
+        let is_answer = said["role"] == "assistant" || said["role"] == "model";
+        match self {
+            Self::TextForNull if said["content"].is_null() => said["content"] = "".into(),
+            Self::WithReasoning => fill_in_reasoning(said),
+            // Of calls that were made together, only the first has a signature.
+            Self::WithSignatures if is_answer => {
+                let parts = said["parts"].as_array_mut().into_iter().flatten();
+                if let Some(part) = parts.into_iter().find(|part| !part["functionCall"].is_null())
+                    && !part["thoughtSignature"].is_string()
+                {
+                    part["thoughtSignature"] = NO_SIGNATURE.into();
+                }
+                if let Some(call) = said["tool_calls"].get_mut(0)
+                    && !call["extra_content"]["google"]["thought_signature"].is_string()
+                {
+                    call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Puts the text of a message's PDFs in their place.
+pub(super) fn as_text(said: &mut ChatMessage) {
+    said.pictures.retain(|shown| match &shown.text {
+        Some(text) if shown.is_pdf() => {
+            said.content = format!("{}\n\n{}:\n{text}", said.content, shown.name).into();
+            false
+        }
+        _ => true,
+    });
 }

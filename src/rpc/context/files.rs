@@ -89,7 +89,9 @@ fn add_picture(
 ) -> Result<Step, WireError> {
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let name = path.clone();
-    let made = picture_item(&call.counter(), path, &content, kind, metadata, taken_ms);
+    let asked = call.tools.providers.find(None, None);
+    let model = asked.as_ref().map_or("", |asked| asked.provider.model());
+    let made = picture_item(&call.counter(), model, path, &content, kind, metadata, taken_ms);
     let Some((item, picture)) = made else {
         return Err(param_error("path", "is no whole PNG, JPEG, GIF, WebP or PDF"));
     };

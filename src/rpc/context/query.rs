@@ -11,6 +11,7 @@ use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
 use crate::context::overlap::shortened;
+use crate::context::picture::Picture;
 use crate::context::place;
 use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
@@ -280,7 +281,7 @@ fn summarized(views: &[View], counter: &'static str) -> Summarized {
         count: views.len(),
         preview: preview(views.len(), &types),
         types,
-        tokens: views.iter().map(|view| view.item.tokens).sum(),
+        tokens: views.iter().map(|view| Picture::shown_tokens(&view.item)).sum(),
         token_counter: Keyword(counter),
     }
 }

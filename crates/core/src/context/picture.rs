@@ -42,6 +42,8 @@ pub struct Picture {
     pub pages: u64,
     /// True if the item has the text of a PDF.
     pub has_text: bool,
+    /// Tokens of a picture for the model that was configured when it was added; 0 for a PDF.
+    pub tokens: u64,
 }
 
 /// Maximum of each number that is told of a picture: its bytes, its width, its height and its pages.
@@ -67,6 +69,7 @@ impl Picture {
             width: number("width"),
             height: number("height"),
             pages: number("pages"),
+            tokens: number("tokens"),
             has_text: told
                 .get("has-text")
                 .is_some_and(|value| *value != Value::Nil && *value != Value::Bool(false)),
@@ -84,6 +87,7 @@ impl Picture {
             ("height".into(), number(self.height)),
             ("pages".into(), number(self.pages)),
             ("has-text".into(), Value::Bool(self.has_text)),
+            ("tokens".into(), number(self.tokens)),
         ])
     }
 
@@ -98,8 +102,17 @@ impl Picture {
         }
     }
 
+    /// Returns the tokens that an item is shown with: those of its picture, else those of its text.
+    /// A window counts by the rule of its own model.
+    pub fn shown_tokens(item: &Item) -> u64 {
+        match Self::of(&item.metadata) {
+            Some(picture) if picture.kind != PictureKind::Pdf => picture.tokens,
+            _ => item.tokens,
+        }
+    }
+
     /// Returns the tokens of the picture in an item for a model.
-    pub fn tokens(&self, model: &str, item: &Item) -> u64 {
+    pub fn tokens_for(&self, model: &str, item: &Item) -> u64 {
         match self.kind {
             PictureKind::Pdf => {
                 tokens_of_pdf(model, self.pages, if self.has_text { item.tokens } else { 0 })
@@ -124,41 +137,42 @@ impl PictureKind {
         }
     }
 
-    /// Returns whether a file begins as a picture or PDF.
-    pub fn begins(bytes: &[u8]) -> bool {
-        let starts: [&[u8]; 5] =
-            [b"\x89PNG\r\n\x1a\n", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"%PDF-"];
-        let is_webp = !bytes.starts_with(b"RIFF") || bytes.get(8..12) == Some(b"WEBP");
-        is_webp && starts.iter().any(|start| bytes.starts_with(start))
+    /// Returns the kind of a file by its first 12 bytes; `None` if it is none that models take.
+    pub fn begun(bytes: &[u8]) -> Option<Self> {
+        let starts: [(&[u8], Self); 6] = [
+            (b"\x89PNG\r\n\x1a\n", Self::Png),
+            (b"GIF87a", Self::Gif),
+            (b"GIF89a", Self::Gif),
+            (b"\xff\xd8\xff", Self::Jpeg),
+            (b"RIFF", Self::Webp),
+            (b"%PDF-", Self::Pdf),
+        ];
+        let (_, kind) = starts.into_iter().find(|(start, _)| bytes.starts_with(start))?;
+        // RIFF also holds sounds and films.
+        (kind != Self::Webp || bytes.get(8..12) == Some(b"WEBP")).then_some(kind)
     }
 
     /// Returns the kind of a file with its width and height in pixels, by its first bytes; `None`
-    /// if it is no picture that models take.
+    /// if it is no picture that models take, or ends before its size.
     pub fn of(bytes: &[u8]) -> Option<(Self, u64, u64)> {
         let big = |at| number(bytes, at, 4, true);
         let small = |at, count| number(bytes, at, count, false);
-        if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-            return Some((Self::Png, big(16)?, big(20)?));
-        }
-        if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-            return Some((Self::Gif, small(6, 2)?, small(8, 2)?));
-        }
-        if bytes.starts_with(b"\xff\xd8\xff") {
-            let (width, height) = size_of_jpeg(bytes)?;
-            return Some((Self::Jpeg, width, height));
-        }
-        if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-            let (width, height) = match bytes.get(12..16)? {
+        let kind = Self::begun(bytes)?;
+        let (width, height) = match kind {
+            Self::Png => (big(16)?, big(20)?),
+            Self::Gif => (small(6, 2)?, small(8, 2)?),
+            Self::Jpeg => size_of_jpeg(bytes)?,
+            Self::Webp => match bytes.get(12..16)? {
                 b"VP8X" => (small(24, 3)? + 1, small(27, 3)? + 1),
                 b"VP8L" => {
                     let both = small(21, 4)?;
                     ((both & 0x3fff) + 1, ((both >> 14) & 0x3fff) + 1)
                 }
                 _ => (small(26, 2)? & 0x3fff, small(28, 2)? & 0x3fff),
-            };
-            return Some((Self::Webp, width, height));
-        }
-        bytes.starts_with(b"%PDF-").then_some((Self::Pdf, 0, 0))
+            },
+            Self::Pdf => (0, 0),
+        };
+        Some((kind, width, height))
     }
 }
 
@@ -197,7 +211,7 @@ fn length(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Returns the tokens of a picture of this size for a model, by the rule that its vendor publishes.
 /// For other models, by patches of 28 pixels, which most open models have.
-fn tokens_of_picture(model: &str, width: u64, height: u64) -> u64 {
+pub fn tokens_of_picture(model: &str, width: u64, height: u64) -> u64 {
     let model = model.to_lowercase();
     let (width, height) = (width.max(1), height.max(1));
     if model.contains("claude") {
@@ -274,6 +288,7 @@ mod tests {
                 height: huge,
                 pages: huge,
                 has_text: true,
+                tokens: huge,
             };
             let mut metadata = Metadata::default();
             metadata.set(PICTURE, told.told());
@@ -310,7 +325,11 @@ mod tests {
                     .for_each(|end| assert_eq!(PictureKind::of(&bytes[..end]), None));
             }
         }
-        assert_eq!(PictureKind::of(b"<svg xmlns='http://www.w3.org/2000/svg'/>"), None);
+        let others: [&[u8]; 3] =
+            [b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"RIFF\x24\0\0\0WAVEfmt ", b"GIF8"];
+        for other in others {
+            assert_eq!((PictureKind::begun(other), PictureKind::of(other)), (None, None));
+        }
     }
 
     #[test]
