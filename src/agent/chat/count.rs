@@ -18,6 +18,7 @@ use crate::tokens::model::{LimitFrom, Model};
 /// The number of tokens that would be sent to the model now, and its limits.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct Count {
     /// Name of the session.
     pub session: String,
