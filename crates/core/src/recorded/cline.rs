@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::json::{self, Block, content, join};
 use super::parts::result_text;
-use super::records::{Record, parsed};
+use super::records::{Record, each, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 use crate::session::message::ToolCall;
 
@@ -23,7 +23,7 @@ struct Session<'a> {
     session_id: Option<String>,
     cwd: Option<String>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -100,7 +100,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     for record in records {
         into.line = record.0;
         let messages = if record.1.trim_start().starts_with('[') {
-            parsed::<Vec<Message<'_>>>(&[*record], into).pop().map(|(_, messages)| messages)
+            parsed::<Vec<&RawValue>>(&[*record], into).pop().map(|(_, messages)| messages)
         } else {
             parsed::<Session<'_>>(&[*record], into).pop().map(|(_, session)| {
                 Gathered::note_once(&mut into.mark.about.id, session.session_id.as_deref());
@@ -109,7 +109,8 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
             })
         };
         let mut open = Vec::new();
-        for message in messages.into_iter().flatten() {
+        let messages = messages.unwrap_or_default();
+        for message in each::<Message<'_>>(&messages, "message", into) {
             if tell(&message, &mut open, into).is_err() {
                 into.leave_out("message", UNEXPECTED);
             }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::gathered::Gathered;
 use super::json::arguments;
 use super::parts::{Content, result_text};
-use super::records::{Record, parsed};
+use super::records::{Record, each, parsed};
 use super::report::{NOTICE, REASONING, UNEXPECTED, WENT_BACK, clipped};
 
 /// A record: a message, facts about the session, or a change.
@@ -26,7 +26,7 @@ struct Entry<'a> {
     kind: Option<String>,
     directories: Option<Vec<String>>,
     #[serde(borrow)]
-    messages: Option<Vec<Entry<'a>>>,
+    messages: Option<Vec<&'a RawValue>>,
     #[serde(rename = "$set", borrow)]
     set: Option<Box<Entry<'a>>>,
     #[serde(rename = "$rewindTo")]
@@ -93,6 +93,7 @@ fn apply<'a>(mut entry: Entry<'a>, line: u64, kept: &mut Vec<Entry<'a>>, into: &
     into.mark.is_subagent |= entry.kind.as_deref() == Some("subagent");
     into.time(entry.start_time.as_deref());
     if let Some(messages) = entry.messages.take() {
+        let messages: Vec<Entry<'_>> = each(&messages, "message", into);
         *kept = messages.into_iter().map(|message| Entry { line, ..message }).collect();
     }
     if let Some(set) = entry.set.take() {

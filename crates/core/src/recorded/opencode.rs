@@ -10,14 +10,15 @@ use serde_json::value::RawValue;
 
 use super::gathered::{Gathered, Told};
 use super::json::{arguments, join};
-use super::records::{Record, parsed};
+use super::parts::result_text;
+use super::records::{Record, each, parsed};
 use super::report::{NO_PART, REASONING, WENT_BACK, clipped};
 
 #[derive(Deserialize)]
 struct Export<'a> {
     info: Session,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +49,7 @@ struct Times {
 struct Message<'a> {
     info: Info,
     #[serde(borrow)]
-    parts: Vec<Part<'a>>,
+    parts: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -90,8 +91,10 @@ struct Part<'a> {
 struct State<'a> {
     #[serde(borrow)]
     input: Option<&'a RawValue>,
-    output: Option<String>,
-    error: Option<String>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 /// Beginning of the title that OpenCode gives a session before it knows what the session is about.
@@ -115,6 +118,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         into.mark.is_subagent |= session.parent_id.is_some();
         into.milliseconds(session.time.and_then(|time| time.created));
         let reverted = session.revert.map(|revert| revert.message_id);
+        let messages: Vec<Message<'_>> = each(&messages, "message", into);
         let until = messages.iter().position(|it| it.info.id.is_some() && it.info.id == reverted);
         let until = until.unwrap_or(messages.len());
         for (at, message) in messages.into_iter().enumerate() {
@@ -139,7 +143,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
     }
     let is_user = info.role == "user";
     let mut answer = Answer::default();
-    for part in parts {
+    for part in each::<Part<'_>>(&parts, "part", into) {
         match &*part.kind {
             "text" if part.synthetic == Some(true) || part.ignored == Some(true) => {
                 into.leave_out("text in the user's turn", "text that a program added");
@@ -155,7 +159,7 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
                     part.state.unwrap_or(State { input: None, output: None, error: None });
                 let id = part.call_id.unwrap_or_default();
                 let call = into.call(&id, &part.tool.unwrap_or_default(), arguments(input));
-                answer.calls.push((call, id, output.or(error)));
+                answer.calls.push((call, id, output.or(error).map(result_text)));
             }
             "file" => {
                 let name = part.filename.or(part.mime).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! JSON values of a recording.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::report::UNEXPECTED;
@@ -25,6 +26,23 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(
                     into.leave_out("line", if is_json { UNEXPECTED } else { "not JSON" });
                 }
             }
+        }
+    }
+    read
+}
+
+/// Reads each of several JSON values by itself. Those that cannot be read are counted as left out, as
+/// `kind`.
+pub(super) fn each<'a, T: Deserialize<'a>>(
+    values: &[&'a RawValue],
+    kind: &str,
+    into: &mut Gathered,
+) -> Vec<T> {
+    let mut read = Vec::new();
+    for value in values {
+        match serde_json::from_str(value.get()) {
+            Ok(value) => read.push(value),
+            Err(_) => into.leave_out(kind, UNEXPECTED),
         }
     }
     read

@@ -314,3 +314,21 @@ fn events_that_the_user_undid_in_copilot_are_not_part_of_the_session() {
         assert_eq!(said, ["user: one", "assistant: yes", "user: three"]);
     }
 }
+
+#[test]
+fn one_message_in_an_unexpected_form_takes_no_other_away() {
+    let opencode = r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"go"},{"type":"text","text":7}]},
+{"info":{"role":"assistant"},"parts":[{"type":"tool","callID":"c1","tool":"read","state":{"input":{},"output":{"output":"five"}}}]},
+{"info":7,"parts":[]},{"info":{"role":"user"},"parts":[{"type":"text","text":"on"}]}]}"#;
+    let cline = r#"[{"role":"user","content":"go"},{"role":7},
+{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read","input":{}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"five"}]},{"role":"user","content":"on"}]"#;
+    let gemini = r#"{"sessionId":"g","projectHash":"a","messages":[{"id":"1","type":"user","content":"go"},{"id":7},
+{"id":"2","type":"gemini","content":"","toolCalls":[{"id":"c1","name":"read","args":{},"result":[{"functionResponse":{"id":"c1","response":{"output":"five"}}}]}]},
+{"id":"3","type":"user","content":"on"}]}"#;
+    for text in [opencode, cline, gemini] {
+        let (said, left_out) = shown(text.as_bytes());
+        assert_eq!(said, ["user: go", "assistant:  c1=read{}", "tool <c1>: five", "user: on"]);
+        assert!(left_out.iter().any(|it| it.starts_with("message x1")), "{left_out:?}");
+    }
+}
