@@ -2,7 +2,7 @@
 //! library alike.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -332,10 +332,14 @@ pub(crate) fn resolved_item(
 }
 
 /// Adds the file name, project and lines of `text` to the metadata, and `origin` if the client gave
-/// no origin. Keeps all other metadata from the client.
+/// no origin. Keeps all other metadata from the client, and its project if the file is inside: for
+/// an editor, a file of a submodule may belong to the project around it.
 pub(crate) fn file_metadata(mut metadata: Metadata, text: &FileText, origin: &str) -> Metadata {
     metadata.set("filename", files::path_value(&text.path));
-    if let Some(root) = &text.project {
+    let given = metadata.text("project").map(Path::new);
+    if let Some(root) = &text.project
+        && !given.is_some_and(|given| text.path.starts_with(given))
+    {
         metadata.set("project", files::path_value(root));
     }
     if let Some((start, end)) = text.lines {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Error from reading a file. Each variant has its own kind in the protocol. The messages say what
+/// Error from reading a file. Each variant has a kind in the protocol. The messages say what
 /// to do next; most name the path, quoted and escaped.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -32,6 +32,12 @@ pub enum FileError {
         sign: &'static str,
         /// Offset of the first byte that is not text, counted from 0.
         offset: u64,
+    },
+    /// The file begins like a picture or a PDF, but is not a whole one.
+    #[error("{path:?} is no whole PNG, JPEG, GIF, WebP or PDF")]
+    BrokenPicture {
+        /// Requested path.
+        path: PathBuf,
     },
     /// The file is larger than the limit.
     #[error(
@@ -137,7 +143,7 @@ impl FileError {
         match self {
             Self::Missing { .. } => "file-missing",
             Self::Unreadable { .. } => "file-unreadable",
-            Self::Binary { .. } => "file-binary",
+            Self::Binary { .. } | Self::BrokenPicture { .. } => "file-binary",
             Self::TooLarge { .. } => "file-too-large",
             Self::IsDirectory { .. } => "is-a-directory",
             Self::NotRegular { .. } => "not-a-regular-file",
@@ -157,6 +163,7 @@ impl FileError {
             Self::Missing { .. } => "it does not exist".to_owned(),
             Self::Unreadable { source, .. } => source.to_string(),
             Self::Binary { .. } => "it is not UTF-8 text".to_owned(),
+            Self::BrokenPicture { .. } => "it is no whole picture or PDF".to_owned(),
             Self::TooLarge { limit, .. } => format!("it has more than {limit} bytes"),
             Self::IsDirectory { .. } | Self::NotRegular { .. } => "it is not a regular file".into(),
             Self::Outside { folder, .. } => format!("it leads outside {folder:?}"),
@@ -193,8 +200,11 @@ fn instead(total_lines: u64) -> &'static str {
 }
 
 fn range(start: u64, end: Option<u64>) -> String {
-    let end = end.map_or_else(String::new, |end| end.to_string());
-    format!("{start}-{end}")
+    match end {
+        Some(end) if end == start => start.to_string(),
+        Some(end) => format!("{start}-{end}"),
+        None => format!("{start}-"),
+    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn the_annotation_needs_a_file_name_and_the_range_needs_both_lines() {
     heading(":filename \"a.lisp\"", " (from a.lisp)");
     heading(":filename \"a.lisp\" :start-line 3", " (from a.lisp)");
     heading(":filename \"a.lisp\" :end-line 3", " (from a.lisp)");
-    heading(":filename \"a.lisp\" :start-line 3 :end-line 3", " (from a.lisp:3-3)");
+    heading(":filename \"a.lisp\" :start-line 3 :end-line 3", " (from a.lisp:3)");
     heading(":filename nil :start-line 3 :end-line 3", "");
 }
 

@@ -12,6 +12,11 @@ pub fn counted(count: u64, noun: &str) -> String {
     }
 }
 
+/// Returns lines as they are named after a colon: `14`, or `14-20`.
+pub fn span(first: u64, last: u64) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
 /// Returns a message with its calls, each a name and arguments, on lines of their own below the
 /// content. This is what stands behind the id of a message that a window left out.
 pub fn in_full<'a>(content: &str, calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {

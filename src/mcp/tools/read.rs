@@ -9,7 +9,7 @@ use crate::mcp::answer::{Trouble, beginning};
 use crate::mcp::argument::{self, Lines, Named};
 use crate::mcp::project::Project;
 use crate::visible::visible_path;
-use crate::wording::{counted, in_full, lines};
+use crate::wording::{counted, in_full, lines, span};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -155,7 +155,7 @@ async fn file(
     };
     let name = project.relative(&text.path);
     let place = match (text.start_line, text.end_line) {
-        (Some(start), Some(end)) => format!("{name}:{start}-{end}"),
+        (Some(start), Some(end)) => format!("{name}:{}", span(start, end)),
         _ => name.into_owned(),
     };
     let source = match (text.unsaved, text.other_texts, text.late_editors) {
@@ -189,7 +189,7 @@ impl Text {
         let before = self.first_line - 1;
         let lines = lines(&self.content, first - before, Some(last - before));
         self.content = lines.unwrap_or_default().to_owned();
-        self.head = format!("{} · lines {first}-{last}", self.head);
+        self.head = format!("{} · lines {}", self.head, span(first, last));
         self.first_line = first;
         Ok(self)
     }

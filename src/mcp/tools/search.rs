@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Asked, sessions};
 use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::project::Project;
-use crate::wording::counted;
+use crate::wording::{counted, span};
 
 /// Default number of hits of each kind.
 const DEFAULT_HITS: usize = 8;
@@ -114,7 +114,7 @@ impl Search<'_> {
             let at = hit.metadata.unwrap_or_default();
             let place = match (at.filename.as_deref(), at.start_line, at.end_line) {
                 (Some(name), Some(start), Some(end)) => {
-                    format!(" · {}:{start}-{end}", self.project.relative(name))
+                    format!(" · {}:{}", self.project.relative(name), span(start, end))
                 }
                 (Some(name), ..) => format!(" · {}", self.project.relative(name)),
                 _ => String::new(),

@@ -93,7 +93,7 @@ fn add_picture(
     let model = asked.as_ref().map_or("", |asked| asked.provider.model());
     let made = picture_item(&call.counter(), model, path, &content, kind, metadata, taken_ms);
     let Some((item, picture)) = made else {
-        return Err(param_error("path", "is no whole PNG, JPEG, GIF, WebP or PDF"));
+        return Err(FileError::BrokenPicture { path: name }.into());
     };
     Secrets::check(given.secrets, name.to_str(), &item.content)?;
     let Picture { kind, hash, bytes, width, height, .. } = picture;

@@ -20,6 +20,7 @@ use super::item::Item;
 use super::language;
 use crate::names::names;
 use crate::visible::visible;
+use crate::wording::span;
 
 pub use self::markdown::fence;
 
@@ -97,14 +98,14 @@ struct Part<'a> {
     body: &'a str,
 }
 
-/// Appends ` (from FILE:START-END)`. Appends nothing without a file name, and no range without both
-/// lines.
+/// Appends ` (from FILE:START-END)`, or ` (from FILE:LINE)` for one line. Appends nothing without a
+/// file name, and no lines unless both are known.
 fn push_annotation(item: &Item, out: &mut String) {
     let Some(name) = item.metadata.display_name() else { return };
     out.push_str(" (from ");
     out.push_str(&visible(name));
     if let Some((first, last)) = item.metadata.lines() {
-        push_display(out, format_args!(":{first}-{last}"));
+        push_display(out, format_args!(":{}", span(first, last)));
     }
     out.push(')');
 }

@@ -2,6 +2,7 @@
 
 use super::{Part, date_of, end_line, push_display};
 use crate::visible::visible;
+use crate::wording::span;
 
 pub(super) const HEADER: &str = "<context>\n";
 pub(super) const FOOTER: &str = "</context>\n";
@@ -17,7 +18,7 @@ pub(super) fn section(part: &Part<'_>, out: &mut String) {
         push_attribute(if is_file { "file" } else { "buffer" }, &visible(name), out);
     }
     if let Some((first, last)) = part.item.metadata.lines() {
-        push_display(out, format_args!(" lines=\"{first}-{last}\""));
+        push_attribute("lines", &span(first, last), out);
     }
     if let Some(date) = date_of(part.item) {
         push_attribute("as-of", &date, out);
