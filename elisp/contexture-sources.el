@@ -570,8 +570,9 @@ METADATA is the value of `contexture-sources--error-metadata', if known."
   (pcase-let ((`(,file . ,line) (contexture-sources--error-place position)))
     (contexture-sources--params
      :error :compilation (contexture-sources--error-text position)
-     (append (contexture--plist :filename file
-                                :start-line line :end-line line)
+     ;; Without its file, the line would seem to be one of this buffer.
+     (append (and file (contexture--plist :filename file
+                                          :start-line line :end-line line))
              (or metadata (contexture-sources--error-metadata))))))
 
 (defun contexture-sources--error-metadata ()
@@ -642,6 +643,8 @@ FILE is nil if there is no such file."
                  (`(,name ,directory . ,_)
                   (compilation--file-struct->file-spec
                    (compilation--loc->file-struct loc)))
+                 ;; Some compilers colour the name.
+                 (name (contexture--plain-text name))
                  (file (contexture--outside-file name directory)))
       (cons (if (contexture--remote-p default-directory)
                 (contexture-sources--remote-error-file name directory)

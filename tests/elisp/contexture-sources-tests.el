@@ -617,6 +617,26 @@ line 3: note: c\n    (three)\n"))))))
           (should (equal (contexture-test-metadata item :origin :filename :start-line)
                          (list :compilation file 3))))))))
 
+(ert-deftest contexture-sources-knows-the-file-of-a-coloured-error ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "a.c" "x")))
+      (with-current-buffer
+          (contexture-test-compilation
+           #'compilation-mode "make" ""
+           "\e[01m\e[Ka.c:3:5:\e[m\e[K \e[01;31m\e[Kerror: \e[m\e[Kwrong"
+           "\e[01m\e[Kb.c:4:5:\e[m\e[K \e[01;31m\e[Kerror: \e[m\e[Kwrong")
+        (search-forward "a.c")
+        (contexture-test-message "^Added the error at .*a.c:3 to" (contexture-add-compilation))
+        (should (equal (contexture-test-metadata (contexture-test-only-item)
+                                                 :filename :start-line)
+                       (list file 3)))
+        ;; The line of a file that is not there is none of this buffer.
+        (search-forward "b.c")
+        (contexture-test-message "^Added the errors of [^:]* to" (contexture-add-compilation))
+        (should (equal (contexture-test-metadata (cadr (contexture-test-items))
+                                                 :filename :start-line :buffer)
+                       '(nil nil "*compilation*")))))))
+
 (ert-deftest contexture-sources-adds-all-errors ()
   (contexture-test-with-server
     (with-current-buffer
