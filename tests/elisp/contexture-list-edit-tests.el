@@ -77,9 +77,12 @@
       (contexture-list-edit-finish))
     (should-not (get-buffer "*contexture: edit a.el:2-3*"))
     (should (equal (car (contexture-list-tests--order)) "two\nthree\nfüür"))
-    (should (equal (contexture-test-metadata (car (contexture-test-items "m"))
-                                             :start-line :origin)
-                   '(2 :region)))))
+    (let ((item (car (contexture-test-items "m"))))
+      (should (equal (contexture-test-metadata item :start-line :origin) '(2 :region)))
+      ;; It is not what its file has.
+      (should (equal (contexture-list--state item) "copy")))
+    (should (string-match-p "(from .*a\\.el:2-3) \\[as of [-0-9: ]+UTC\\]\n"
+                            (contexture-request 'context-to-string '(:manager "m"))))))
 
 (ert-deftest contexture-list-edits-are-given-up ()
   (contexture-list-tests--editing

@@ -37,7 +37,7 @@ pub(super) struct UpdateItems {
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
     /// Follow the file: bring the items up to date whenever they are shown. With `nil`, make the
-    /// items copies, dated unless they get a new `:content`.
+    /// items copies, with the date of their text.
     #[serde(default)]
     live: Switch,
     /// Pin the items, which exempts them from eviction. With `nil`, unpin them.
@@ -99,9 +99,8 @@ fn name_of(revision: &Revision) -> &'static str {
     }
 }
 
-/// Returns the change to one item. A copy without new content gets the date of its text. New
-/// metadata for the same place keep what the server has noted about the place. Fails if the item
-/// cannot follow a file.
+/// Returns the change to one item. A copy gets the date of its text. New metadata for the same place
+/// keep what the server has noted about the place. Fails if the item cannot follow a file.
 fn revised(item: &Item, revision: Revision) -> Result<Revision, WireError> {
     if revision.metadata.is_none() && revision.live.is_none() {
         return Ok(revision);
@@ -116,20 +115,22 @@ fn revised(item: &Item, revision: Revision) -> Result<Revision, WireError> {
     if revision.live == Some(true) {
         check_live(&metadata)?;
     }
+    let taken_ms = revision.content.as_ref().map_or(item.taken_ms, |(.., taken_ms)| *taken_ms);
+    // What the user wrote has no source, so its date would say nothing.
     if let Some(live) = revision.live
-        && revision.content.is_none()
+        && (revision.content.is_none() || metadata.display_name().is_some())
     {
-        date(&mut metadata, item, live);
+        date(&mut metadata, taken_ms, live);
     }
     Ok(Revision { metadata: Some(metadata), ..revision })
 }
 
 /// Changes the metadata of an item that becomes a copy, or follows its file again.
-fn date(metadata: &mut Metadata, item: &Item, live: bool) {
+fn date(metadata: &mut Metadata, taken_ms: i64, live: bool) {
     metadata.remove(STALE);
     // The text of a buffer without a file is dated even while an editor follows it.
     if !live || metadata.copied_buffer().is_some() {
-        metadata.set(AS_OF, Value::Int(item.taken_ms.div_euclid(1000)));
+        metadata.set(AS_OF, Value::Int(taken_ms.div_euclid(1000)));
     } else {
         metadata.remove(AS_OF);
     }
