@@ -1237,6 +1237,9 @@ Return the contexts to send, or nil if nothing is mentioned."
        (car (with-demoted-errors "Contexture: %S" (contexture-conversation--read-mentions text)))))
     (and contexture-conversation--mentioned (contexture-conversation--managers))))
 
+(defvar-local contexture-conversation--mentions-told nil
+  "What the user was told of the mentions of the last question, or nil.")
+
 (defun contexture-conversation--take-mentions (text)
   "Have the server hold what TEXT, about to be sent, mentions, and tell the user.
 Return it as a `contexture-conversation--mentioned', or nil if that is
@@ -1244,6 +1247,7 @@ nothing."
   (pcase-let ((`(,calls ,unknown ,remarks)
                (with-demoted-errors "Contexture: %S" (contexture-conversation--read-mentions text))))
     (contexture-conversation--hold-mentions calls)
+    (setq contexture-conversation--mentions-told nil)
     (let ((mentioned contexture-conversation--mentioned)
           (remarks (contexture-mention--remarks unknown remarks)))
       (cond ((and mentioned (eq (contexture-conversation--mentioned-outcomes mentioned) 'asked))
@@ -1251,20 +1255,23 @@ nothing."
                    (lambda (outcomes) (contexture-conversation--tell-mentioned outcomes remarks))))
             (mentioned (contexture-conversation--tell-mentioned
                         (contexture-conversation--mentioned-outcomes mentioned) remarks))
-            (remarks (contexture--message "Contexture: %s" (string-join remarks "; "))))
+            (remarks
+             (setq contexture-conversation--mentions-told (string-join remarks "; "))
+             (contexture--message "Contexture: %s" contexture-conversation--mentions-told)))
       mentioned)))
 
 (defun contexture-conversation--tell-mentioned (outcomes remarks)
   "Say what OUTCOMES, of calls for a question's mentions, send; then say REMARKS."
   (let ((items (delq nil (contexture--pluck :result outcomes)))
         (errors (delq nil (contexture--pluck :error outcomes))))
-    (contexture--message
-     "%s" (string-join
+    (setq contexture-conversation--mentions-told
+          (string-join
            `(,@(and items
                     (list (concat "With this question only: "
                                   (mapconcat #'contexture-conversation--mentioned-text items ", "))))
              ,@(mapcar #'contexture--error-text errors) ,@remarks)
-           "; "))))
+           "; "))
+    (contexture--message "%s" contexture-conversation--mentions-told)))
 
 (defun contexture-conversation--mentioned-text (item)
   "Return a phrase for ITEM, which a question mentions, with its tokens."

@@ -1732,12 +1732,18 @@ are now, with edits that the server did not know yet."
        :success
        (lambda (items)
          (contexture--message
-          "Asked in conversation %s, with %s%s" where
+          "Asked in conversation %s, with %s%s%s" where
           (if items
               (concat (contexture--size (length items) (contexture--tokens-to-send items))
                       (if (string-empty-p whose) "" (concat " of " whose)))
             "no items")
-          history))))))
+          history
+          ;; This message takes the place of that one.
+          (if-let* ((told (and (buffer-live-p buffer)
+                               (buffer-local-value 'contexture-conversation--mentions-told
+                                                   buffer))))
+              (concat "; " told)
+            "")))))))
 
 (defun contexture-conversation-code--show (buffer)
   "Show and select BUFFER, of a conversation; something was just asked there."

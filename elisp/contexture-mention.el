@@ -238,7 +238,8 @@ Type more of the name to see others."
   :group 'contexture)
 
 (defvar contexture-mention--patience 0.03
-  "Maximum number of seconds that the first completion waits for names.")
+  "Maximum number of seconds that the first completion waits for names.
+It waits three times as long if the user asked for completion.")
 
 (defconst contexture-mention--symbols-fresh 5
   "Number of seconds for which the symbols of a buffer are cached.")
@@ -491,7 +492,8 @@ Completion then no longer waits for what it asked for."
 
 (defun contexture-mention--wait (done)
   "Wait a moment for DONE to return non-nil, or until a key is pressed."
-  (let ((end (+ (float-time) contexture-mention--patience)))
+  (let ((end (+ (float-time) (* contexture-mention--patience
+                                (if (contexture-mention--asked-p) 3 1)))))
     (contexture-mention--giving-way
       (while (not (or (funcall done) (> (float-time) end)))
         (accept-process-output nil 0.002)))))
