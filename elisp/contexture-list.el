@@ -418,7 +418,7 @@ A buffer without a file must exist, and is followed as a whole."
   "Return non-nil if the state of ITEM is shown with a date."
   (and (plist-get item :as-of)
        (or (contexture-list--copy-p item)
-           (member (contexture-list--state item) '("changed" "gone" "copy")))))
+           (member (contexture-list--state item) '("changed" "gone" "copy" "remote")))))
 
 (defun contexture-list--kind (item)
   "Return a phrase for ITEM's type and origin."

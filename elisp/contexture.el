@@ -1439,8 +1439,8 @@ server moves the items to the layer of the file."
          (root (contexture--project-root))
          (folder (expand-file-name (if file (file-name-directory file)
                                      default-directory))))
-    `(,@(if root (list :root root)
-          (list :directory (or (contexture--remote-root) folder)))
+    `(,@(if-let* ((root (or root (contexture--remote-root)))) (list :root root)
+          (list :directory folder))
       ,@(and file (list :filename file))
       ,@(when (or (not file) contexture--buffer-number)
           (pcase-let ((`(,name . ,number) (contexture--numbered-buffer)))
@@ -1924,7 +1924,8 @@ METADATA is the item's, and TIMESTAMP the time when it was added.  The word
 is not the server's STATE for text that was never saved, which cannot match
 its file, for a file that changed under unsaved edits, and for files on other
 machines, at which the server cannot look."
-  (cond ((contexture--remote-p (or (plist-get metadata :filename) "")) "remote")
+  (cond ((contexture--remote-p (or (plist-get metadata :filename) ""))
+         (if (plist-get metadata :stale) "changed" "remote"))
         ((contexture--conflict-p metadata) "changed")
         ;; The server also reports stale for a file that was written just before.
         ((if (plist-get metadata :unsaved) ; a live item

@@ -223,6 +223,18 @@
     (contexture-test-visiting (contexture-test-file "b.txt" "two")
       (should (equal (contexture-layers-test-contents) '("one\n"))))))
 
+(ert-deftest contexture-layers-of-projects-on-other-machines-are-those-of-projects ()
+  (contexture-layers-test
+    (contexture-test-with-mock-method
+      (let ((root (file-name-as-directory (expand-file-name "far" llm-ert-directory))))
+        (make-directory (concat root ".git") t)
+        (make-directory (concat root "src"))
+        (write-region "one\n" nil (concat root "src/a.txt") nil 'quiet)
+        (contexture-test-visiting (concat "/mock::" root "src/a.txt")
+          (should (string-match-p "\\`project:/mock:.*far/\\'" (contexture-adding-context)))
+          (should (string-match-p "^Added src/a.txt:1 to project far "
+                                  (contexture-layers-test-mark))))))))
+
 (ert-deftest contexture-layers-of-other-machines-need-no-search ()
   (contexture-layers-test
     (cl-letf (((symbol-function 'project-current)

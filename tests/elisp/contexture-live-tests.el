@@ -703,7 +703,7 @@ The last form of EDITS is what follows them."
             (should (equal (butlast (cadr items)) '(8 8 "seventh\n")))
             (should (equal (car items) '(3 4 "third\nfourth\n" :stale)))))
         (should (equal (mapcar #'contexture-list--state (contexture-test-items "a.txt"))
-                       '("remote" "remote")))
+                       '("changed" "remote")))
         (set-buffer-modified-p nil)))))
 
 (ert-deftest contexture-live-items-that-others-add-follow-unsaved-edits ()
