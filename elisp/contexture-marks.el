@@ -690,10 +690,15 @@ of `contexture-live--state', and SAVED the last state that was saved."
 (defvar-local contexture-live--true nil
   "Pair of `contexture-live--file' and the name by which the server knows it.")
 
+(defvar-local contexture-live--before nil
+  "Text that this buffer had before it was reverted, or nil.
+After the revert, it is (TICK . TEXT), with the modification count from then.")
+
 (dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
-                    contexture-live--file contexture-live--true))
+                    contexture-live--file contexture-live--true contexture-live--before))
   (put variable 'permanent-local t))
-(dolist (hook '(contexture-live--reverted contexture-live--written contexture-live--killed
+(dolist (hook '(contexture-live--about-to-revert
+                contexture-live--reverted contexture-live--written contexture-live--killed
                 contexture-live--renamed))
   (put hook 'permanent-local-hook t))
 
@@ -924,9 +929,12 @@ Tell about new ones, since what is sent is not what the file has."
         (setq contexture--conflicts conflicts)
         (force-mode-line-update t)
         (when new
-          (contexture--message
-           "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
-           (contexture--last-name (car new)) (contexture--key 'contexture-ediff)))))))
+          (if (file-exists-p (car new))
+              (contexture--message
+               "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
+               (contexture--last-name (car new)) (contexture--key 'contexture-ediff))
+            (contexture--message "%s is gone from the disk; your unsaved edits are what is sent"
+                                 (contexture--last-name (car new)))))))))
 
 (defun contexture-live--conflicts-here ()
   "Return the names of this buffer's file, the first with its items' contexts."
@@ -998,8 +1006,7 @@ HELD is the value of `contexture-live--held-p'."
                                     ;; What never had a place here is only in the file.
                                     (and (nth 3 state) (null held) told (null (car told))))
                           (setf (contexture-live--item-told item) state)
-                          (unless (or (nth 2 state) (nth 3 state))
-                            (setf (contexture-live--item-saved item) state))
+                          (contexture-live--note-saved item)
                           (contexture-live--update
                            item state
                            (or (eq held 'conflict)
@@ -1010,6 +1017,13 @@ HELD is the value of `contexture-live--held-p'."
                                 contexture-live--file
                                 (contexture-live--known-file))))))
                     (contexture-live--in-order items))))))
+
+(defun contexture-live--note-saved (item)
+  "Note the state of ITEM that the server knows if its file has the same text.
+The file may have it in another form."
+  (pcase-let ((`(,text ,lines ,held ,lost) (contexture-live--item-told item)))
+    (unless (or (null text) lost (contexture-live--modified-p held))
+      (setf (contexture-live--item-saved item) (list text lines nil nil)))))
 
 (defun contexture-live--known-file ()
   "Return the name by which the server knows this buffer's file."
@@ -1042,7 +1056,10 @@ FILE is the name of its file if that is new."
                  :unsaved ,(and held t) :modified ,(contexture-live--modified-p held)
                  ,@(cond (lost (list :stale lost))
                          ((eq held 'conflict)
-                          '(:stale "its file changed on disk under unsaved edits")))
+                          (list :stale
+                                (if (file-exists-p buffer-file-name)
+                                    "its file changed on disk under unsaved edits"
+                                  "its file is gone; this text was not saved"))))
                  ,@(and file (list :filename file))))))
 
 ;;;; Buffers with items
@@ -1057,8 +1074,7 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
                  (contexture-live--make-item :id id))))
     (setf (contexture-live--item-manager item) manager
           (contexture-live--item-told item) told)
-    (when (and (car told) (not (nth 2 told)) (not (nth 3 told)))
-      (setf (contexture-live--item-saved item) told))
+    (contexture-live--note-saved item)
     ;; Keep an existing overlay, which may be a mark, too.
     (pcase-let ((overlay (contexture-live--item-overlay item))
                 (`(,beg ,end ,partial) place))
@@ -1083,6 +1099,7 @@ whose BEG is nil if the place is uncertain, or nil for a whole buffer."
   "Make the items of this buffer follow your edits."
   (unless (memq (current-buffer) contexture-live--buffers)
     (push (current-buffer) contexture-live--buffers)
+    (add-hook 'before-revert-hook #'contexture-live--about-to-revert nil t)
     (add-hook 'after-revert-hook #'contexture-live--reverted nil t)
     (add-hook 'after-save-hook #'contexture-live--written nil t)
     (add-hook 'kill-buffer-hook #'contexture-live--killed nil t)
@@ -1115,7 +1132,8 @@ Meanwhile, other programs may write the files."
     (remhash (contexture-live--item-id item) contexture-live--places))
   (mapc #'kill-local-variable
         '(contexture-live--items contexture-live--seen contexture-live--new
-          contexture-live--file contexture-live--true))
+          contexture-live--file contexture-live--true contexture-live--before))
+  (remove-hook 'before-revert-hook #'contexture-live--about-to-revert t)
   (remove-hook 'after-revert-hook #'contexture-live--reverted t)
   (remove-hook 'after-save-hook #'contexture-live--written t)
   (remove-hook 'kill-buffer-hook #'contexture-live--killed t)
@@ -1332,7 +1350,8 @@ that the server moved by itself."
   (let ((ids (contexture--pluck :id items)))
     (pcase-dolist (`(,_ . ,item) (hash-table-values contexture-live--places))
       (when (and (equal (contexture-live--item-manager item) manager)
-                 (not (member (contexture-live--item-id item) ids)))
+                 (not (member (contexture-live--item-id item) ids))
+                 (not (contexture-live--gone-p item)))
         (contexture-live--forget-item (contexture-live--item-id item))))
     (when-let* ((new (cl-loop for item in items
                               unless (contexture-live--known-p manager item)
@@ -1345,12 +1364,23 @@ that the server moved by itself."
                            items)))
        :error #'ignore))))
 
+(defun contexture-live--gone-p (item)
+  "Return non-nil if the file of ITEM's buffer is gone.
+The server may follow it under another name.  The buffer keeps the item, which
+it may have to give to the server again: once it is edited, for example."
+  (pcase-let* ((`(,buffer . ,_) (contexture-live--find-item (contexture-live--item-id item)))
+               (file (and buffer (buffer-local-value 'contexture-live--file buffer))))
+    (and file (not (contexture-outside--taken-p file)) (not (file-exists-p file)))))
+
 (defun contexture-live--known-p (manager item)
-  "Return non-nil if ITEM of MANAGER is known here, and on the same lines."
-  (when-let* ((known (cdr (contexture-live--find-item (plist-get item :id)))))
-    (setf (contexture-live--item-manager known) manager)
-    (equal (nth 1 (contexture-live--item-told known))
-           (contexture-live--item-lines (plist-get item :metadata)))))
+  "Return non-nil if ITEM of MANAGER is known here, in its file and on its lines."
+  (pcase-let ((`(,buffer . ,known) (contexture-live--find-item (plist-get item :id)))
+              (metadata (plist-get item :metadata)))
+    (when known
+      (setf (contexture-live--item-manager known) manager)
+      (and (member (plist-get metadata :filename) (contexture-live--names buffer))
+           (equal (nth 1 (contexture-live--item-told known))
+                  (contexture-live--item-lines metadata))))))
 
 (defun contexture-live--edited-names ()
   "Return the names of the files whose buffers have unsaved edits."
@@ -1372,7 +1402,8 @@ Then send the unsaved texts of these buffers to the server."
   "Let ITEMS, which have their texts and managers, follow their buffers."
   (dolist (buffer (buffer-list))
     (when-let* ((names (contexture-live--names buffer)))
-      (let ((difference (thunk-delay (contexture-live--difference))))
+      (let ((difference (thunk-delay (contexture-live--difference
+                                      (contexture-live--text-before)))))
         (dolist (item items)
           (when (and (plist-get item :live)
                      (member (plist-get (plist-get item :metadata) :filename) names))
@@ -1380,24 +1411,37 @@ Then send the unsaved texts of these buffers to the server."
               (contexture--widened
                 (contexture-live--adopt item difference)))))))))
 
+(defun contexture-live--text-before ()
+  "Return the text of this buffer before it was reverted, or nil.
+It counts until the buffer is edited."
+  (pcase contexture-live--before
+    (`(,tick . ,text) (and (eql tick (buffer-chars-modified-tick)) text))))
+
 (defun contexture-live--adopt (item difference)
   "Let ITEM follow this buffer, which is widened, if its text is there.
 If the buffer has unsaved edits, the text may be edited, too; DIFFERENCE is
 a thunk for the value of `contexture-live--difference'.  If the place of
 ITEM among these edits is uncertain, mark it as stale.  If the buffer has no
-edits, ITEM becomes stale once it has some."
+edits, ITEM becomes stale once it has some.  What the server does not find in
+the file is not looked for in a buffer with the same text: the server knows
+what was around ITEM, so that it takes no copy for it."
   (let* ((metadata (plist-get item :metadata))
          (text (string-replace "\r\n" "\n" (plist-get item :content)))
          (lines (contexture-live--item-lines metadata))
          (held (contexture-live--item-held metadata))
          (known (contexture-live--known-here (plist-get item :id)))
          (placed (and known (contexture-live--placed-p known)))
-         (edited (and lines (not placed) (buffer-modified-p)))
+         (reverted (and (contexture-live--text-before) t))
+         (edited (and lines (not placed) (or (buffer-modified-p) reverted)))
+         (doubtful (and (eq (plist-get item :state) :stale)
+                        (null (contexture-live--held-p))))
          (bounds (cond ((null lines) (cons (point-min) (point-max)))
+                       (doubtful nil)
                        (edited (contexture-live--bounds-edited
                                 text metadata (thunk-force difference)))
-                       ((and placed (buffer-modified-p))
-                        ;; A copy elsewhere is not the text, which was edited.
+                       ((and placed reverted) nil) ; found already
+                       (placed
+                        ;; A copy elsewhere is not the text, which was edited or deleted.
                         (let ((found (contexture-live--bounds text metadata)))
                           (and found (= (line-number-at-pos (car found)) (car lines))
                                found)))
@@ -1406,7 +1450,13 @@ edits, ITEM becomes stale once it has some."
                     (and lines (list (car bounds) (cdr bounds)
                                      (plist-get metadata :partial)))
                   (list nil nil (plist-get metadata :partial)))))
+    (when (and reverted placed (not (consp bounds)))
+      ;; The server is told again what became of it.
+      (setf (contexture-live--item-told known)
+            (list text lines held (plist-get metadata :stale)))
+      (cl-pushnew known contexture-live--new))
     (when (or (consp bounds)
+              (and reverted edited)
               ;; Another editor may have the text in its buffer.
               (and (not known)
                    (or (eq (plist-get item :state) :stale)
@@ -1422,7 +1472,8 @@ edits, ITEM becomes stale once it has some."
        place)
       (when (and lines (not placed))
         (contexture-live--note-copies (contexture-live--known-here (plist-get item :id))
-                                      text (and edited (thunk-force difference)))))))
+                                      text (and edited (thunk-force difference))
+                                      (or doubtful (and reverted (not (consp bounds)))))))))
 
 (defun contexture-live--known-here (id)
   "Return the structure of the item ID if it follows this buffer, or nil."
@@ -1435,13 +1486,15 @@ edits, ITEM becomes stale once it has some."
     (and (overlayp overlay) (overlay-buffer overlay)
          (not (overlay-get overlay 'contexture-swallowed)))))
 
-(defun contexture-live--note-copies (item text difference)
+(defun contexture-live--note-copies (item text difference doubtful)
   "Note on the overlay of ITEM whether the file has TEXT more than once.
-If it has, a copy that is found later may be another one.  DIFFERENCE is the
-value of `contexture-live--difference'."
+If it has, a copy that is found later may be another one; so it may be if the
+place of ITEM is DOUBTFUL.  DIFFERENCE is the value of
+`contexture-live--difference'."
   (when-let* ((overlay (contexture-live--item-overlay item)))
     (overlay-put overlay 'contexture-copied
-                 (and difference (contexture-live--copied-p text (car difference))))))
+                 (or doubtful
+                     (and difference (contexture-live--copied-p text (car difference)))))))
 
 (defun contexture-live--bounds (text metadata)
   "Return the bounds of TEXT on the lines that METADATA names.
@@ -1479,13 +1532,13 @@ value of `contexture-live--difference'."
           ((not (contexture-live--copied-p text file-text))
            (contexture-live--find text (point-max) (plist-get metadata :partial))))))
 
-(defun contexture-live--difference ()
+(defun contexture-live--difference (&optional before)
   "Return how this buffer, which is widened, differs from its file, or nil.
-The value is a list (TEXT OLD NEW MATCHES): the text of the file, vectors
+With BEFORE, a text, return how it differs from that.  The value is a list (TEXT OLD NEW MATCHES): the text of the file, vectors
 of the lines of file and buffer, and a vector that has, for each line of
 the file, the number of the same line of the buffer, or nil.  Files are
 not read if that takes a handler, as on other machines."
-  (when-let* ((text (contexture-live--file-text)))
+  (when-let* ((text (or before (contexture-live--file-text))))
     (let ((old (vconcat (split-string text "\n")))
           (new (vconcat (split-string (buffer-substring-no-properties (point-min) (point-max))
                                       "\n"))))
@@ -1676,10 +1729,7 @@ PAIRS are sorted by their cars."
   (contexture-live--tell
    (cl-loop for item in contexture-live--items
             for told = (contexture-live--item-told item)
-            for saved = (or (contexture-live--item-saved item)
-                            ;; The file has the same text, in another form.
-                            (and (eq (nth 2 told) 'form) (car told) (not (nth 3 told))
-                                 (list (car told) (nth 1 told) nil nil)))
+            for saved = (contexture-live--item-saved item)
             when (or (nth 2 told) (nth 3 told))
             collect (if saved (contexture-live--update item saved t)
                       `(:id ,(contexture-live--item-id item)
@@ -1689,8 +1739,19 @@ PAIRS are sorted by their cars."
                                    :stale ,(and (contexture--remote-p contexture-live--file)
                                                 "its text was not saved")))))))
 
+(defun contexture-live--about-to-revert ()
+  "Keep the text of this buffer if the server cannot read it from its file.
+It shows which of several copies of an item's text are left after the revert."
+  (setq contexture-live--before
+        (when (eq (contexture-live--held-p) 'form)
+          (contexture--widened
+            (buffer-substring-no-properties (point-min) (point-max))))))
+
 (defun contexture-live--reverted ()
   "Find the items of this buffer again, since its text was replaced."
+  (when contexture-live--before
+    (setq contexture-live--before
+          (cons (buffer-chars-modified-tick) contexture-live--before)))
   (contexture-live--give-back)
   (dolist (item contexture-live--items)
     (contexture-live--drop-overlay item)
@@ -1766,22 +1827,25 @@ Subscribe to the server's changes the first time.  Do nothing while
 (defun contexture-live--changed (method params)
   "Handle the server's notification METHOD with PARAMS.
 If a context changed, ask for its live items, unless they only followed
-their sources, which are known here or are files.  If the server wants the
+the files that they had before.  If the server wants the
 text of a file, send the unsaved text, if there is any."
   (pcase method
     ('context-changed
-     (let ((method (contexture--name (plist-get params :method))))
-       (unless (equal method "refresh")
-         (contexture-live--news (plist-get params :manager) (plist-get params :version)
-                                (and (plist-get params :own)
-                                     (equal method "add-item"))))))
+     (unless (plist-get params :followed)
+       (contexture-live--news (plist-get params :manager) (plist-get params :version)
+                              (and (plist-get params :own)
+                                   (equal (contexture--name (plist-get params :method))
+                                          "add-item")))))
     ('text-wanted
      (let ((path (plist-get params :path)))
        (contexture-live--push)
        (let ((contexture--own-call t))
          (contexture-request-async
-          'give-result (list :question (plist-get params :question)
-                             :content (and path (contexture-live--unsaved path)))))))))
+          'give-result
+          (append (list :question (plist-get params :question))
+                  (when (and path (member path (contexture-live--edited-names)))
+                    (if-let* ((text (contexture-live--unsaved path))) (list :content text)
+                      '(:error "the file has changed since")))))))))
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.

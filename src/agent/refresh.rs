@@ -1,12 +1,12 @@
 //! Updates items from their files. The functions here read the disk, so call them on a thread that
 //! may block.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Services;
-use crate::context::item::{ANCHOR, Item, STALE, UNSAVED};
+use crate::context::item::{ANCHOR, AS_OF, Item, STALE, UNSAVED};
 use crate::engine::{Caller, ELSEWHERE, View};
 use crate::files::{self, Followed, Found, ReadOptions, Reader, Refreshed};
 use crate::ids::ItemId;
@@ -50,6 +50,9 @@ pub(crate) const GONE: &str = "its file is gone";
 const FORMER: &str = "former-names";
 /// Maximum number of former names that are kept.
 const FORMER_NAMES: usize = 8;
+/// Reason why a live item is stale in one answer: an editor, which is told of the new name only now,
+/// has unsaved text under it.
+const RENAMED: &str = "its file was renamed, and an editor has unsaved edits under the new name";
 /// Reason why a live item is stale: its text was never saved.
 const NEVER_SAVED: &str = "its text was not saved";
 
@@ -217,11 +220,35 @@ pub(crate) fn current(
     mut views: Vec<View>,
 ) -> Vec<View> {
     let found = look(services, counter, &views);
+    let name = |item: &Item| item.metadata.filename().map(str::to_owned);
+    let renamed: HashMap<ItemId, String> = found
+        .iter()
+        .filter(|(old, new)| name(old) != name(new))
+        .filter_map(|(_, new)| Some((new.id, name(new)?)))
+        .collect();
     if !found.is_empty() {
         keep(services, caller, found, &mut views);
     }
     show(services, counter, caller, &mut views);
+    if !renamed.is_empty() {
+        doubt(services, &renamed, &mut views);
+    }
     views
+}
+
+/// Marks the views of items whose files have just got these names, if an editor has unsaved text of
+/// such a file.
+fn doubt(services: &Services, renamed: &HashMap<ItemId, String>, views: &mut [View]) {
+    let Some(is_unsaved) = services.unsaved.get() else { return };
+    let names: HashSet<&String> = renamed.values().collect();
+    let edited: HashSet<&String> =
+        names.into_iter().filter(|name| is_unsaved(Path::new(name))).collect();
+    let is_edited = |view: &&mut View| {
+        !view.is_held() && renamed.get(&view.item.id).is_some_and(|name| edited.contains(name))
+    };
+    for view in views.iter_mut().filter(is_edited) {
+        view.item = marked(&view.item, Some(RENAMED));
+    }
 }
 
 /// Stores the versions that were found, and gives them to the views.
@@ -253,18 +280,21 @@ fn keep(
 }
 
 /// Gives the views of items that editors have in unsaved buffers the texts that the caller is shown:
-/// an editor its own text or that of the file, anybody else the newest text.
+/// an editor its own text or that of the file, anybody else the newest text. What no editor has of a
+/// file on another machine gets its date, since nobody looks at the file.
 fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut [View]) {
     let (options, mut reader) = (services.read_options(), Reader::default());
     for view in views.iter_mut() {
-        let (held, item) = (!view.held.is_empty(), &view.item);
-        if !held
-            && item.live
-            && item.is_unsaved()
-            && item.metadata.is_set("modified")
-            && is_far(item)
-        {
-            view.item = marked(&view.item, Some(NEVER_SAVED));
+        let item = &view.item;
+        if !view.held.is_empty() || !item.live || !is_far(item) {
+            continue;
+        }
+        if item.is_unsaved() && item.metadata.is_set("modified") {
+            view.item = marked(item, Some(NEVER_SAVED));
+        } else {
+            let mut dated = Item::clone(item);
+            dated.metadata.set(AS_OF, Value::Int(item.taken_ms.div_euclid(1000)));
+            view.item = Arc::new(dated);
         }
     }
     for view in views.iter_mut().filter(|view| !view.held.is_empty()) {

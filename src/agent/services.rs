@@ -2,8 +2,8 @@
 //! turns.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,6 +15,9 @@ use crate::files::templates::TemplateFolders;
 use crate::files::{Looks, ReadOptions, Trust};
 use crate::tokens::Counter;
 
+/// Asks editors about a file.
+pub(crate) type AskEditors = dyn Fn(&Path) -> bool + Send + Sync;
+
 /// The services that all turns with models share.
 pub struct Services {
     /// Handle to the engine.
@@ -23,6 +26,9 @@ pub struct Services {
     pub(crate) looks: Looks,
     /// Connections of editors, which have buffers of their own.
     pub(crate) editors: Mutex<HashSet<Caller>>,
+    /// Asks the connected editors whether one has unsaved text of a file. For threads that may
+    /// block.
+    pub(crate) unsaved: OnceLock<Box<AskEditors>>,
     /// Counts the tokens of items and renderings.
     pub counter: Arc<dyn Counter>,
     /// Limits from the configuration.
@@ -77,6 +83,7 @@ impl Services {
             counter,
             looks: Looks::default(),
             editors: Mutex::default(),
+            unsaved: OnceLock::new(),
             limits,
             embedding: None,
             providers: Providers::default(),

@@ -298,10 +298,19 @@ impl Engine {
         self.store.refusal()
     }
 
-    /// Forgets a connection that has ended.
+    /// Forgets a connection that has ended. If it had items in unsaved buffers, these have other
+    /// texts now, so others are told that they changed.
     pub(crate) fn forget_caller(&mut self, caller: Caller) {
         self.sessions.forget(caller);
-        self.held.forget(caller);
+        let released = self.held.forget(caller);
+        let changed = self
+            .managers
+            .iter()
+            .filter(|(_, manager)| released.iter().any(|id| manager.slot(*id).is_some()));
+        let change = Change::by("update-items");
+        let events =
+            changed.map(|(name, manager)| Event::changed(name, manager, &change, None, caller));
+        self.events.extend(events);
     }
 
     /// Returns the time in Unix seconds.

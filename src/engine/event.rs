@@ -36,6 +36,8 @@ pub enum Event {
         entered: u64,
         /// Number of items removed.
         left: u64,
+        /// True if items only got the current texts and lines of the same files.
+        followed: bool,
         /// Caller whose request made the change.
         by: Caller,
     },
@@ -268,6 +270,19 @@ impl Event {
         discriminant(self) == discriminant(other) && self.subject() == other.subject()
     }
 
+    /// Returns the event as one that is told in place of an earlier one like it, too.
+    #[must_use]
+    pub fn covering(mut self, earlier: &Self) -> Self {
+        if let (
+            Self::ContextChanged { followed, .. },
+            Self::ContextChanged { followed: before, .. },
+        ) = (&mut self, earlier)
+        {
+            *followed &= *before;
+        }
+        self
+    }
+
     /// Returns whether the event counts in the statistics.
     pub fn is_counted(&self) -> bool {
         let mut sums = Statistics::default();
@@ -302,9 +317,20 @@ impl Event {
             version: manager.version(),
             entered: count(true),
             left: count(false),
+            followed: way.is_none() && change.is_following() && !renames(change),
             by,
         }
     }
+}
+
+/// Returns whether an item is in a file with another name after the change.
+fn renames(change: &Change) -> bool {
+    change.slots.iter().any(|slot| match (&slot.before, &slot.after) {
+        (Some(before), Some(after)) => {
+            before.item.metadata.filename() != after.item.metadata.filename()
+        }
+        _ => false,
+    })
 }
 
 impl Statistics {

@@ -49,12 +49,17 @@ impl Held {
         }
     }
 
-    /// Forgets a connection that has ended.
-    pub(super) fn forget(&mut self, caller: Caller) {
-        self.0.retain(|_, versions| {
+    /// Forgets a connection that has ended. Returns the items that it had in unsaved buffers.
+    pub(super) fn forget(&mut self, caller: Caller) -> Vec<ItemId> {
+        let mut released = Vec::new();
+        self.0.retain(|id, versions| {
+            if versions.iter().any(|it| it.caller == caller) {
+                released.push(*id);
+            }
             versions.retain(|it| it.caller != caller);
             !versions.is_empty()
         });
+        released
     }
 
     /// Returns the versions of an item in unsaved buffers, the newest last.

@@ -1,7 +1,7 @@
 //! Everything that a method may use: the engine, the services, the settings, and the calling
 //! client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
@@ -84,6 +84,18 @@ impl Tools {
     /// Creates the tools of a server without state or configuration.
     pub fn new(engine: Handle, counter: Arc<dyn Counter>, limits: Limits) -> Self {
         Self::with(Services::new(engine, counter, limits))
+    }
+
+    /// Lets the services ask the editors. Panics outside of a tokio runtime.
+    pub(crate) fn connect_editors(self: &Arc<Self>) {
+        let (tools, runtime) = (Arc::downgrade(self), tokio::runtime::Handle::current());
+        let ask = move |path: &Path| {
+            let Some(tools) = tools.upgrade() else { return false };
+            let heard = runtime.block_on(tools.editors.ask(&tools.engine, None, Some(path)));
+            heard.is_ok_and(|heard| heard.is_edited)
+        };
+        // The services of a server are connected once.
+        let _ = self.services.unsaved.set(Box::new(ask));
     }
 
     /// Creates the tools of a server without state, with these services.

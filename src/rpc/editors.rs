@@ -32,7 +32,15 @@ struct Known {
 struct Question {
     /// Editors that have not answered yet.
     asked: Vec<Weak<Client>>,
-    answers: UnboundedSender<Option<String>>,
+    answers: UnboundedSender<EditorText>,
+}
+
+/// The answer of an editor: its text of the file, if that is newer than the file, and whether the
+/// file is in a buffer with unsaved changes.
+#[derive(Debug, Default)]
+pub(super) struct EditorText {
+    pub(super) text: Option<String>,
+    pub(super) is_edited: bool,
 }
 
 /// The answers of the editors to a question.
@@ -40,6 +48,8 @@ struct Question {
 pub(super) struct Heard {
     /// First text that an editor gave.
     pub(super) text: Option<String>,
+    /// True if an editor has unsaved changes of the file, even if it gave no text.
+    pub(super) is_edited: bool,
     /// Number of other texts that editors gave.
     pub(super) others: usize,
     /// Number of editors that were asked.
@@ -73,7 +83,7 @@ impl Editors {
     pub(super) async fn ask(
         &self,
         engine: &Handle,
-        asking: &Arc<Client>,
+        asking: Option<&Arc<Client>>,
         path: Option<&Path>,
     ) -> Result<Heard, EngineError> {
         let Some((number, asked, mut answers)) = self.begin(asking) else {
@@ -86,21 +96,22 @@ impl Editors {
             Ok(())
         };
         engine.ask(tell).await?;
-        let mut texts: Vec<String> = Vec::new();
+        let (mut texts, mut is_edited): (Vec<String>, bool) = Default::default();
         let all = async {
             while let Some(answer) = answers.recv().await {
-                texts.extend(answer.filter(|answer| !texts.contains(answer)));
+                is_edited |= answer.is_edited;
+                texts.extend(answer.text.filter(|text| !texts.contains(text)));
             }
         };
         // Late editors are counted below.
         let _ = timeout(PATIENCE, all).await;
         let late = locked(&self.0).questions.get(&number).map_or(0, |it| it.asked.len());
         let others = texts.len().saturating_sub(1);
-        Ok(Heard { text: texts.into_iter().next(), others, asked, late })
+        Ok(Heard { text: texts.into_iter().next(), is_edited, others, asked, late })
     }
 
     /// Answers a question. Returns whether the question was waiting for this editor.
-    pub(super) fn answer(&self, client: &Arc<Client>, number: u64, text: Option<String>) -> bool {
+    pub(super) fn answer(&self, client: &Arc<Client>, number: u64, given: EditorText) -> bool {
         let client = Arc::downgrade(client);
         let mut known = locked(&self.0);
         let Some(question) = known.questions.get_mut(&number) else { return false };
@@ -108,7 +119,7 @@ impl Editors {
             return false;
         };
         question.asked.swap_remove(place);
-        let is_heard = question.answers.send(text).is_ok();
+        let is_heard = question.answers.send(given).is_ok();
         if question.asked.is_empty() {
             known.questions.remove(&number);
         }
@@ -119,16 +130,17 @@ impl Editors {
     /// these editors, and the receiver of their answers; `None` if there is no editor at all.
     fn begin(
         &self,
-        asking: &Arc<Client>,
-    ) -> Option<(u64, usize, UnboundedReceiver<Option<String>>)> {
+        asking: Option<&Arc<Client>>,
+    ) -> Option<(u64, usize, UnboundedReceiver<EditorText>)> {
         let mut known = locked(&self.0);
         known.editors.retain(|editor| editor.strong_count() > 0);
         if known.editors.is_empty() {
             return None;
         }
-        let asking = Arc::downgrade(asking);
-        let asked: Vec<_> =
-            known.editors.iter().filter(|editor| !editor.ptr_eq(&asking)).cloned().collect();
+        let asking = asking.map(Arc::downgrade);
+        let is_other =
+            |editor: &&Weak<Client>| !asking.as_ref().is_some_and(|it| it.ptr_eq(editor));
+        let asked: Vec<_> = known.editors.iter().filter(is_other).cloned().collect();
         let (number, count) = (known.last + 1, asked.len());
         known.last = number;
         let (answers, receiver) = mpsc::unbounded_channel();

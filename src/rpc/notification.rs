@@ -71,11 +71,20 @@ pub(crate) fn topic(event: &Event) -> Option<Topic> {
 pub(crate) fn params(event: &Event, is_own: bool) -> Option<Value> {
     Some(match event {
         Event::ContextChanged {
-            manager, method, undone, redone, count, tokens, version, ..
+            manager,
+            method,
+            undone,
+            redone,
+            count,
+            tokens,
+            version,
+            followed,
+            ..
         } => {
             let (undone, redone) = (undone.as_deref(), redone.as_deref());
             let (count, tokens) = (*count, *tokens);
             let (version, own) = (*version, is_own.then_some(true));
+            let followed = followed.then_some(true);
             Value::of(&ContextChanged {
                 manager,
                 method,
@@ -84,6 +93,7 @@ pub(crate) fn params(event: &Event, is_own: bool) -> Option<Value> {
                 count,
                 tokens,
                 version,
+                followed,
                 own,
             })
         }
@@ -196,6 +206,10 @@ pub(crate) struct ContextChanged<'a> {
     pub(crate) tokens: u64,
     /// Version of the manager now.
     pub(crate) version: u64,
+    /// True if items only got the current texts and lines of the same files, and this notification
+    /// covers no other change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) followed: Option<bool>,
     /// True if a call of the notified connection made the change, and this notification covers no
     /// other change.
     #[serde(skip_serializing_if = "Option::is_none")]

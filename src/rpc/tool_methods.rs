@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Step;
 use super::call::Call;
 use super::client_tools::{self, Description, Owner, announce, checked};
+use super::editors::EditorText;
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
 use super::params::Short;
@@ -87,7 +88,8 @@ pub(super) struct GiveResult {
     /// Result for the model, or text of the file that the question names, if the file is in a buffer
     /// with unsaved changes.
     content: Option<String>,
-    /// Reason why the call failed, as a phrase for the model; either this or `:content`.
+    /// Reason why the call failed, as a phrase for the model, or why the text of a buffer with
+    /// unsaved changes is not given; either this or `:content`.
     error: Option<String>,
 }
 
@@ -102,14 +104,17 @@ pub(super) struct Taken {
 pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireError> {
     let GiveResult { call: number, question, content, error } = given;
     let result = match (number, question, content, error) {
-        (None, Some(question), content, None) => Given::Text(question, content),
+        (None, Some(question), text, error) if text.is_none() || error.is_none() => {
+            let is_edited = text.is_some() || error.is_some();
+            Given::Text(question, EditorText { text, is_edited })
+        }
         (Some(number), None, Some(content), None) => Given::Result(number, Ok(content)),
         (Some(number), None, None, Some(error)) => Given::Result(number, Err(error)),
         (Some(_), None, ..) => {
             return Err(param_error("content", "or error must be given, but not both"));
         }
         (None, Some(_), ..) => {
-            return Err(param_error("error", "cannot be combined with the parameter question"));
+            return Err(param_error("error", "cannot be combined with the parameter content"));
         }
         _ => return Err(param_error("call", "or question must be given, but not both")),
     };
@@ -127,6 +132,6 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
 
 /// What a client answers: the text of a file, or the result of a tool.
 enum Given {
-    Text(u64, Option<String>),
+    Text(u64, EditorText),
     Result(u64, Result<String, String>),
 }

@@ -99,6 +99,7 @@ impl Server {
         let connections = Arc::default();
         let over = CancellationToken::new();
         let (tools, guests) = (Arc::new(tools), Guests::default());
+        tools.connect_editors();
         Self { tools, events, ending, over, tasks, connections, guests, secret: None }
     }
 

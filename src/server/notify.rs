@@ -1,5 +1,6 @@
 //! Turns events into notifications.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -43,7 +44,7 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
     let mut told = Vec::new();
     let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));
     for (event, is_alone) in latest(events().filter(|event| event.is_state())) {
-        told.extend(notification(event, is_alone && is_own(event, wanted)));
+        told.extend(notification(&event, is_alone && is_own(&event, wanted)));
     }
     let others = events().filter(|event| !event.is_state());
     told.extend(others.filter_map(|event| notification(event, false)));
@@ -58,15 +59,19 @@ pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoin
 /// appeared. Returns with each event whether it was the only event of its pair.
 fn latest<'a>(
     events: impl IntoIterator<Item = &'a Event>,
-) -> impl Iterator<Item = (&'a Event, bool)> {
-    let mut newest: Vec<(&Event, bool)> = Vec::new();
+) -> impl Iterator<Item = (Cow<'a, Event>, bool)> {
+    let mut newest: Vec<(Cow<'a, Event>, bool)> = Vec::new();
     let mut places: HashMap<(Option<Topic>, &str), usize> = HashMap::new();
     for event in events {
         match places.entry((topic(event), event.subject())) {
-            Entry::Occupied(place) => newest[*place.get()] = (event, false),
+            Entry::Occupied(place) => {
+                let (newest, is_alone) = &mut newest[*place.get()];
+                *newest = Cow::Owned(event.clone().covering(newest));
+                *is_alone = false;
+            }
             Entry::Vacant(place) => {
                 place.insert(newest.len());
-                newest.push((event, true));
+                newest.push((Cow::Borrowed(event), true));
             }
         }
     }

@@ -264,8 +264,13 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     /// Holds events back, keeping only the latest of each kind and subject.
     fn miss(&mut self, burst: &Burst) {
         for event in burst.events.iter().filter(|event| is_wanted(event, &self.wanted)) {
-            self.missed.retain(|known| !known.is_like(event));
-            self.missed.push(event.clone());
+            let place = self.missed.iter().position(|known| known.is_like(event));
+            let known = place.map(|place| self.missed.remove(place));
+            let event = event.clone();
+            self.missed.push(match known {
+                Some(known) => event.covering(&known),
+                None => event,
+            });
         }
     }
 

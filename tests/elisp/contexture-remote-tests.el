@@ -145,6 +145,36 @@ The variable `local' is the folder's name on the other machine."
             (should (equal (contexture-test-metadata item :stale)
                            '("its text was not saved")))))))))
 
+(ert-deftest contexture-remote-text-without-its-buffer-is-what-was-saved-with-its-date ()
+  (contexture-remote-tests--with-project
+    (setq contexture-add-to 'project)
+    (let ((file (concat root "src/m.py"))
+          (save-silently t)
+          context saved)
+      (contexture-test-visiting file
+        (contexture-test-message "^Added" (contexture-add-file file))
+        (setq context (contexture-adding-context))
+        (insert "# not saved\n")
+        (contexture-test-settle)
+        (revert-buffer t t)
+        (contexture-test-settle)
+        (goto-char (point-max))
+        (insert "# end\n")
+        (save-buffer)
+        (setq saved (buffer-string))
+        (should-not (plist-get (contexture-test-only-item context) :as-of)))
+      (kill-buffer (find-buffer-visiting file))
+      (contexture-test-settle)
+      ;; Nobody looks at the file any more.
+      (let ((item (contexture-test-only-item context)))
+        (should (equal (plist-get item :content) saved))
+        (should (eq (plist-get item :state) :fresh))
+        (should (plist-get item :as-of))
+        (should (contexture-list--dated-p item)))
+      (contexture-test-visiting file
+        (contexture-test-settle)
+        (should-not (plist-get (contexture-test-only-item context) :as-of))))))
+
 (ert-deftest contexture-remote-items-outlive-the-connection ()
   (contexture-remote-tests--with-project
     (setq contexture-add-to 'project)

@@ -267,6 +267,7 @@
   (when contexture-truth-tests--theirs
     (setq contexture-truth-tests--theirs nil)
     (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect))
+    (contexture-test-settle)
     "they go"))
 
 (defun contexture-truth-tests--remote ()
@@ -389,7 +390,8 @@ Each is a list of the name of its file, its number and its text."
     (with-temp-buffer
       (insert text)
       (goto-char (point-min))
-      (while (re-search-forward "^### .*(from \\(.*\\):\\([0-9]+\\)-[0-9]+)\n```.*\n" nil t)
+      (while (re-search-forward "^### .*(from \\(.*\\):\\([0-9]+\\)\\(?:-[0-9]+\\)?)\
+\\(?: \\[as of [^];]+\\]\\)?\n```.*\n" nil t)
         (let ((name (match-string 1))
               (line (string-to-number (match-string 2))))
           (while (not (looking-at-p "```"))
@@ -438,6 +440,94 @@ Lines that two items share are shown once.  SENT is the value of
               unless (or (plist-get item :covered-by)
                          (contexture-truth-tests--sent-p item text sent))
               collect (list 'rendered item)))))
+
+;;;; Copies
+
+(defun contexture-truth-tests--placed ()
+  "Return the state of the only item, with its lines and text if it is certain."
+  (pcase-let* ((`(,item) (contexture-request 'list-items '(:manager "*shared*")))
+               (metadata (plist-get item :metadata)))
+    (cons (plist-get item :state)
+          (and (eq (plist-get item :state) :fresh)
+               (list (plist-get metadata :start-line) (plist-get metadata :end-line)
+                     (plist-get item :content))))))
+
+(defun contexture-truth-tests--scene (visited before lines after &optional far)
+  "Mark LINES of a file with the text BEFORE, then let another program write AFTER.
+Return the item's states, if VISITED before and after the buffer is reverted.
+If FAR, the file is visited as one on another machine."
+  (let* ((name (expand-file-name "s.py" (contexture-truth-tests--root)))
+         (file (if far (concat "/mock::" name) name))
+         states)
+    (contexture-truth-tests--clear)
+    (contexture-truth-tests--write name before)
+    (with-current-buffer (find-file-noselect file t)
+      (contexture-add-region (contexture--line-position (car lines))
+                             (contexture--line-position (1+ (cdr lines))))
+      (contexture-test-settle)
+      (unless visited
+        (kill-buffer)
+        (contexture-test-settle)))
+    (contexture-truth-tests--placed)
+    (contexture-truth-tests--write name after)
+    (push (contexture-truth-tests--placed) states)
+    (when visited
+      (with-current-buffer (find-buffer-visiting file)
+        (revert-buffer t t)
+        (contexture-test-settle)
+        (push (contexture-truth-tests--placed) states)
+        (kill-buffer)))
+    states))
+
+(ert-deftest contexture-truth-no-buffer-is-certain-of-what-the-server-doubts ()
+  (let ((contexture-truth-tests--dice 7) (contexture-truth-tests--word 0)
+        (contexture-truth-tests--theirs nil)
+        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil)
+        (doubts 0) wrong)
+    (contexture-test-with-state
+      (setq contexture-add-to 'shared)
+      (make-directory (contexture-truth-tests--root))
+      (dotimes (_ (/ contexture-truth-tests--steps 10))
+        (let* ((before (contexture-truth-tests--text))
+               (count (max 1 (1- (length (split-string before "\n")))))
+               (first (1+ (contexture-truth-tests--roll count)))
+               (lines (cons first (min count (+ first (contexture-truth-tests--roll 4)))))
+               (after before))
+          (dotimes (_ (1+ (contexture-truth-tests--roll 3)))
+            (setq after (contexture-truth-tests--edited after)))
+          (let ((alone (contexture-truth-tests--scene nil before lines after))
+                (visited (contexture-truth-tests--scene t before lines after)))
+            (when (eq (caar alone) :stale) (cl-incf doubts))
+            (unless (equal visited (append alone alone))
+              (push (list before lines after alone visited) wrong))))))
+    (should-not wrong)
+    (should (> doubts 0))))
+
+(defconst contexture-truth-tests--block "try:\n    run()\nexcept E:\n    pass\n"
+  "Lines of which a file may have several copies.")
+
+(ert-deftest contexture-truth-a-copy-on-another-machine-is-taken-for-no-other ()
+  (let ((block contexture-truth-tests--block)
+        (contexture-truth-tests--theirs nil)
+        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil))
+    (contexture-test-with-mock-method
+      (contexture-test-with-state
+        (setq contexture-add-to 'shared)
+        (make-directory (contexture-truth-tests--root))
+        (pcase-dolist
+            (`(,before ,lines ,after ,expected)
+             `((,(concat "# A\n" block "# B\n" block "# C\n") (7 . 10)
+                ,(concat "# A\n# B\n" block "# C\n") (:fresh 3 6 ,block))
+               (,(concat "# A\n" block "# B\n" block "# C\n") (7 . 10)
+                ,(concat "# A\n" block "# B\n# C\n") (:stale))
+               (,(concat "# A\n" block "# C\n") (2 . 5)
+                ,(concat "# Z\n" block "# A\n" block "# C\n") (:fresh 7 10 ,block))
+               ("f() {\n  a\n}\ng() {\n  b\n}\nh() {\n  c\n}\n" (6 . 6)
+                "f() {\n  a\n}\nh() {\n  c\n}\n" (:stale))
+               ("a = 1\nb = 2\nc = 3\n" (2 . 2) "a = 1\nb = 22\nc = 3\n"
+                (:fresh 2 2 "b = 22\n"))))
+          (should (equal (car (contexture-truth-tests--scene t before lines after t))
+                         expected)))))))
 
 ;;;; The test
 

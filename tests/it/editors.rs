@@ -118,3 +118,43 @@ fn what_an_editor_sends_before_its_answer_is_seen() {
     assert_eq!(reader.reply(asked).unwrap()["late_editors"], 0);
     assert_eq!(reader.contents("m"), ["fn typed() {}\n"]);
 }
+
+#[test]
+fn a_file_with_a_new_name_is_in_doubt_once_if_an_editor_has_unsaved_text_of_it() {
+    let mut desk = Desk::new();
+    let (old, new) = (desk.root.join("a.rs"), desk.root.join("b.rs"));
+    let mut reader = desk.server.unix(Dialect::Native);
+    reader.ok("add-file", &format!("(:path {old:?} :manager \"m\" :live t)"));
+    reader.ok("list-items", "(:manager \"m\")");
+    desk.emacs.ok("subscribe", "(:topics (:text-wanted :context-changed))");
+    std::fs::rename(&old, &new).unwrap();
+    let list = reader.send("list-items", "(:manager \"m\")");
+    // The editor has to look whether it has the file in a buffer.
+    assert!(is_nil(&desk.emacs.notification("context-changed")["followed"]));
+    let wanted = desk.emacs.notification("text-wanted");
+    assert_eq!(wanted["path"].as_str().unwrap(), new.to_str().unwrap());
+    // What the editor has may be older than the file, and then is not given.
+    desk.give(&wanted["question"], "nil :error \"it is older\"");
+    assert_eq!(reader.reply(list).unwrap()[0]["state"], "stale");
+    assert_eq!(reader.ok("list-items", "(:manager \"m\")")[0]["state"], "fresh");
+    // An item that only follows its file asks nothing of the editor.
+    std::fs::write(&new, "fn other() {}\n").unwrap();
+    assert_eq!(reader.contents("m"), ["fn other() {}\n"]);
+    assert_eq!(desk.emacs.notification("context-changed")["followed"], true);
+}
+
+#[test]
+fn others_are_told_when_an_editor_leaves_with_unsaved_text() {
+    let mut desk = Desk::new();
+    let mut other = desk.server.unix(Dialect::Native);
+    let add = format!("(:path {:?} :manager \"m\" :live t)", desk.root.join("a.rs"));
+    let id = other.ok("add-file", &add)["id"].as_str().unwrap().to_owned();
+    let item = format!("(:id {id:?} :content \"fn typed() {{}}\\n\" :metadata (:unsaved t))");
+    desk.emacs.ok("update-items", &format!("(:manager \"m\" :items ({item}))"));
+    assert_eq!(other.contents("m"), ["fn typed() {}\n"]);
+    other.ok("subscribe", "(:topics (:context-changed))");
+    desk.emacs.close();
+    let told = other.notification("context-changed");
+    assert_eq!((&told["manager"], is_nil(&told["followed"])), (&"m".into(), true));
+    assert_eq!(other.contents("m"), ["fn saved() {}\n"]);
+}

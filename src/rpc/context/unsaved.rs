@@ -9,5 +9,5 @@ use crate::wire::message::WireError;
 /// Asks all editors but the caller for their changes and, if `path` is given, for the unsaved text
 /// of that file.
 pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
-    Ok(call.tools.editors.ask(&call.tools.engine, &call.client, path).await?)
+    Ok(call.tools.editors.ask(&call.tools.engine, Some(&call.client), path).await?)
 }
