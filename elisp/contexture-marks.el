@@ -1534,7 +1534,9 @@ value of `contexture-live--difference'."
 
 (defun contexture-live--difference (&optional before)
   "Return how this buffer, which is widened, differs from its file, or nil.
-With BEFORE, a text, return how it differs from that.  The value is a list (TEXT OLD NEW MATCHES): the text of the file, vectors
+With BEFORE, a text, return how it differs from that.
+
+The value is a list (TEXT OLD NEW MATCHES): the text of the file, vectors
 of the lines of file and buffer, and a vector that has, for each line of
 the file, the number of the same line of the buffer, or nil.  Files are
 not read if that takes a handler, as on other machines."
