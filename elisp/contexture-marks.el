@@ -929,12 +929,12 @@ Tell about new ones, since what is sent is not what the file has."
         (setq contexture--conflicts conflicts)
         (force-mode-line-update t)
         (when new
-          (if (file-exists-p (car new))
-              (contexture--message
-               "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
-               (contexture--last-name (car new)) (contexture--key 'contexture-ediff))
-            (contexture--message "%s is gone from the disk; your unsaved edits are what is sent"
-                                 (contexture--last-name (car new)))))))))
+          (if (contexture-live--gone-p (car new))
+              (contexture--message "%s is gone from the disk; your unsaved edits are what is sent"
+                                   (contexture--last-name (car new)))
+            (contexture--message
+             "%s changed on disk under your unsaved edits, which are what is sent; %s compares them"
+             (contexture--last-name (car new)) (contexture--key 'contexture-ediff))))))))
 
 (defun contexture-live--conflicts-here ()
   "Return the names of this buffer's file, the first with its items' contexts."
@@ -1057,9 +1057,9 @@ FILE is the name of its file if that is new."
                  ,@(cond (lost (list :stale lost))
                          ((eq held 'conflict)
                           (list :stale
-                                (if (file-exists-p buffer-file-name)
-                                    "its file changed on disk under unsaved edits"
-                                  "its file is gone; this text was not saved"))))
+                                (if (contexture-live--gone-p buffer-file-name)
+                                    "its file is gone; this text was not saved"
+                                  "its file changed on disk under unsaved edits"))))
                  ,@(and file (list :filename file))))))
 
 ;;;; Buffers with items
@@ -1351,7 +1351,9 @@ that the server moved by itself."
     (pcase-dolist (`(,_ . ,item) (hash-table-values contexture-live--places))
       (when (and (equal (contexture-live--item-manager item) manager)
                  (not (member (contexture-live--item-id item) ids))
-                 (not (contexture-live--gone-p item)))
+                 ;; The server may follow the file under another name.  The buffer
+                 ;; may have to give the item to it again: once it is edited.
+                 (not (contexture-live--without-file-p item)))
         (contexture-live--forget-item (contexture-live--item-id item))))
     (when-let* ((new (cl-loop for item in items
                               unless (contexture-live--known-p manager item)
@@ -1364,13 +1366,15 @@ that the server moved by itself."
                            items)))
        :error #'ignore))))
 
-(defun contexture-live--gone-p (item)
-  "Return non-nil if the file of ITEM's buffer is gone.
-The server may follow it under another name.  The buffer keeps the item, which
-it may have to give to the server again: once it is edited, for example."
-  (pcase-let* ((`(,buffer . ,_) (contexture-live--find-item (contexture-live--item-id item)))
-               (file (and buffer (buffer-local-value 'contexture-live--file buffer))))
-    (and file (not (contexture-outside--taken-p file)) (not (file-exists-p file)))))
+(defun contexture-live--without-file-p (item)
+  "Return non-nil if the file of ITEM's buffer is gone."
+  (when-let* ((buffer (car (contexture-live--find-item (contexture-live--item-id item))))
+              (file (buffer-local-value 'contexture-live--file buffer)))
+    (contexture-live--gone-p file)))
+
+(defun contexture-live--gone-p (file)
+  "Return non-nil if there is no FILE, which a buffer visits, on this machine."
+  (not (or (contexture-outside--taken-p file) (file-exists-p file))))
 
 (defun contexture-live--known-p (manager item)
   "Return non-nil if ITEM of MANAGER is known here, in its file and on its lines."
@@ -1782,7 +1786,7 @@ If the text was only written to another file, they stay with the first."
   (let ((old contexture-live--file)
         (new (and buffer-file-name (expand-file-name buffer-file-name))))
     (cond ((equal old new))
-          ((and new (not (contexture-outside--taken-p old)) (not (file-exists-p old)))
+          ((and new (contexture-live--gone-p old))
            (setq contexture-live--file new
                  contexture-live--seen nil)
            (dolist (item contexture-live--items)
