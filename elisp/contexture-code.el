@@ -244,11 +244,16 @@ A cell begins with a line such as \"# %% NAME\" and ends before the next one."
               ((looking-at contexture-defun--call-head)
                (contexture-defun--call-found)))))))
 
+(defconst contexture-defun--heads-seconds 0.08
+  "Maximum number of seconds in which to look for heads of definitions.")
+
 (defun contexture-defun--heads ()
-  "Return an alist from the names defined in this buffer to their positions."
+  "Return an alist from the names defined in this buffer to their positions.
+In a very large buffer, the last ones are missing."
   (save-excursion
     (goto-char (point-min))
-    (cl-loop until (eobp)
+    (cl-loop with end = (+ (float-time) contexture-defun--heads-seconds)
+             until (or (eobp) (> (float-time) end))
              for name = (car (contexture-defun--head-here))
              when name collect (cons name (copy-marker (point)))
              do (forward-line))))

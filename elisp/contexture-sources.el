@@ -1367,16 +1367,22 @@ because a server of a language, or a table of tags, names it."
                (xref-location-marker location)))
       (error nil))))
 
+(defconst contexture-symbol--most-indexed 100000
+  "Maximum size, in characters, of a buffer of which imenu makes an index.
+Modes such as that for Java take a tenth of a second for so much.")
+
 (defun contexture-symbol--imenu ()
   "Return an alist from the names of definitions in this buffer to markers.
-They come from imenu's index or, if the major mode has none, from the lines
-that look like heads of definitions."
+They come from imenu's index or, if the major mode has none or the buffer is
+large, from the lines that look like heads of definitions."
   (require 'imenu)
   (require 'contexture-code)
   (let ((imenu-auto-rescan t))
     (condition-case nil
         ;; Where a Lisp mode finds no definition, its index has nil.
-        (contexture-symbol--flatten (remq nil (imenu--make-index-alist t)))
+        (if (> (buffer-size) contexture-symbol--most-indexed)
+            (error "Too large")
+          (contexture-symbol--flatten (remq nil (imenu--make-index-alist t))))
       (error (when (contexture-symbol--code-p (current-buffer))
                (contexture-defun--heads))))))
 
@@ -1426,7 +1432,9 @@ That is a function, a variable or a face."
 (defun contexture-symbol--by-buffers (name)
   "Return a marker where this buffer, or another of the project, defines NAME.
 Return nil if none does."
-  (or (cdr (assoc name (contexture-symbol--imenu)))
+  (or (when-let* ((found (save-excursion
+                           (contexture--widened (contexture-symbol--positions name)))))
+        (copy-marker (car found)))
       (when-let* ((found (contexture-symbol--in-buffers name)))
         (contexture-symbol--marker (contexture-symbol--choose found)))))
 
@@ -1441,6 +1449,7 @@ Those are the buffers of `contexture-symbol--code-buffers'."
 
 (defun contexture-symbol--positions (name)
   "Return the positions of the definitions of NAME in this buffer."
+  (require 'contexture-code)
   (goto-char (point-min))
   (when (search-forward name nil t)     ; an index of names takes longer
     (or (mapcar #'car (contexture-defun--named name))
