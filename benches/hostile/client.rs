@@ -63,11 +63,24 @@ impl Client {
     }
 }
 
-/// An answer's beginning, or what an error says.
-pub(crate) fn brief(answer: &str) -> String {
-    if answer.starts_with("(:id 0 :result") {
-        return "an answer".to_owned();
+/// How a call ended.
+pub(crate) enum Ended {
+    /// With an answer, or because the client left.
+    Well(String),
+    /// With a refusal, which says why.
+    Refused(String),
+}
+
+/// How an answer ends its call.
+pub(crate) fn ended(answer: &str) -> Ended {
+    match answer.starts_with("(:id 0 :result") {
+        true => Ended::Well("an answer".to_owned()),
+        false => Ended::Refused(brief(answer)),
     }
+}
+
+/// The beginning of what an error says.
+fn brief(answer: &str) -> String {
     let message = answer.split_once(":message \"").map_or(answer, |(_, message)| message);
     message.chars().take_while(|c| *c != '"').take(90).collect()
 }

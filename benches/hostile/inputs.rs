@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::client::{Client, brief};
+use anyhow::Context;
+
+use crate::client::{Client, Ended, ended};
 use crate::provider::{Endless, endless};
 use crate::{Attack, LARGEST_MESSAGE, Prepared};
 
@@ -15,6 +17,8 @@ pub(crate) struct Input {
     /// What is there before; not measured.
     pub(crate) prepare: fn(&mut Client) -> anyhow::Result<Prepared>,
     pub(crate) attack: Attack,
+    /// True if the server refuses the input, as it should. Otherwise a refusal fails the measurement.
+    pub(crate) is_refused: bool,
 }
 
 /// What a message may have beside the content that it is about.
@@ -43,7 +47,14 @@ macro_rules! input {
             configuration: || Ok(String::new()),
             prepare: $prepare,
             attack: $attack,
+            is_refused: false,
         }
+    };
+}
+
+macro_rules! refused {
+    ($($input:tt)*) => {
+        Input { is_refused: true, ..input!($($input)*) }
     };
 }
 
@@ -54,14 +65,15 @@ macro_rules! provider {
             configuration: || endless(Endless::$kind),
             prepare: short_session,
             attack: |client, _| ask(client, "chat", "(:content \"go on\")"),
+            is_refused: true,
         }
     };
 }
 
 pub(crate) const ALL: &[Input] = &[
-    input!("nothing", |_, _| Ok("–".to_owned())),
+    input!("nothing", |_, _| Ok(Ended::Well("–".to_owned()))),
     // Files.
-    input!("a sparse file of 100 GB with a raised limit", sparse_file, |client, prepared| {
+    refused!("a sparse file of 100 GB with a raised limit", sparse_file, |client, prepared| {
         let path = path_of(&prepared);
         ask(client, "add-file", &format!("(:path {path:?} :max-file-bytes 1000000000000)"))
     }),
@@ -69,26 +81,26 @@ pub(crate) const ALL: &[Input] = &[
         let path = path_of(&prepared);
         client.send("add-file", &format!("(:path {path:?} :max-file-bytes 1000000000000)"))?;
         std::thread::sleep(LEAVES_AFTER);
-        Ok("the client left".to_owned())
+        left()
     }),
     input!("a file of one word of 60 MiB", word_file, |client, prepared| {
         let path = path_of(&prepared);
         ask(client, "add-file", &format!("(:path {path:?} :max-file-bytes 64000000)"))
     }),
-    input!("a listing of /usr", |client, _| {
+    refused!("a listing of /usr", |client, _| {
         ask(client, "add-tree", "(:path \"/usr\" :mode :listing)")
     }),
-    input!("the files of /usr", |client, _| ask(client, "add-tree", "(:path \"/usr\")")),
+    refused!("the files of /usr", |client, _| ask(client, "add-tree", "(:path \"/usr\")")),
     // Names, and connections.
-    input!("an unknown method of 8 MB", |client, _| ask(
+    refused!("an unknown method of 8 MB", |client, _| ask(
         client,
         &"x-".repeat(LONG_NAME / 2),
         "nil"
     )),
-    input!("an unknown parameter of 8 MB", |client, _| {
+    refused!("an unknown parameter of 8 MB", |client, _| {
         ask(client, "ping", &format!("(:{} 1)", "x-".repeat(LONG_NAME / 2)))
     }),
-    input!("a manager with a name of 8 MB", |client, _| {
+    refused!("a manager with a name of 8 MB", |client, _| {
         let name = "x-".repeat(LONG_NAME / 2);
         ask(client, "get-context", &format!("(:manager {name:?})"))
     }),
@@ -106,42 +118,42 @@ pub(crate) const ALL: &[Input] = &[
     input!("content of one run of digits and marks, 64 MiB", |client, _| {
         ask(client, "add-context", &content(&"-=".repeat(LARGEST / 2)))
     }),
-    input!("metadata of 60 MiB in one text", |client, _| {
+    refused!("metadata of 60 MiB in one text", |client, _| {
         let text = "x".repeat(60 << 20);
         ask(client, "add-context", &format!("(:content \"x\" :metadata (:note {text:?}))"))
     }),
-    input!("metadata of 30 M small data", |client, _| {
+    refused!("metadata of 30 M small data", |client, _| {
         let list = "1 ".repeat(30 << 20);
         ask(client, "add-context", &format!("(:content \"x\" :metadata (:note ({list})))"))
     }),
-    input!("30 M letters as a parameter", |client, _| {
+    refused!("30 M letters as a parameter", |client, _| {
         ask(client, "get-context", &format!("(:ids ({}))", "a ".repeat(30 << 20)))
     }),
-    input!("30 M keywords as parameters", |client, _| {
+    refused!("30 M keywords as parameters", |client, _| {
         ask(client, "ping", &format!("({})", ":a ".repeat(20 << 20)))
     }),
-    input!("12 M lists of one", |client, _| {
+    refused!("12 M lists of one", |client, _| {
         ask(client, "get-context", &format!("(:ids ({}))", "(a) ".repeat(15 << 20)))
     }),
-    input!("30 M numbers in JSON", |client, _| {
+    refused!("30 M numbers in JSON", |client, _| {
         let list = "1,".repeat(30 << 20);
         let line = format!("{{\"id\":0,\"method\":\"ping\",\"params\":{{\"a\":[{list}1]}}}}\n");
         client.write(line.as_bytes())?;
-        Ok("sent as JSON in an s-expression's connection: ".to_owned() + &brief(&client.answer()?))
+        Ok(ended(&client.answer()?))
     }),
-    input!("a cancel with 30 M letters", |client, _| {
+    refused!("a cancel with 30 M letters", |client, _| {
         ask(client, "cancel", &format!("(:id ({}))", "a ".repeat(30 << 20)))
     }),
-    input!("an unknown method with 30 M letters", |client, _| {
+    refused!("an unknown method with 30 M letters", |client, _| {
         ask(client, "nothing", &format!("(:ids ({}))", "a ".repeat(30 << 20)))
     }),
-    input!("a path of 60 MiB", |client, _| {
+    refused!("a path of 60 MiB", |client, _| {
         ask(client, "add-file", &format!("(:path \"/{}\")", "x/".repeat(30 << 20)))
     }),
-    input!("an unfinished list of 64 MiB", |client, _| {
+    refused!("an unfinished list of 64 MiB", |client, _| {
         client
             .write(&[&b"("[..], &b"(a ".repeat(500), &b"a ".repeat(LARGEST / 2), b"\n"].concat())?;
-        Ok(brief(&client.answer()?))
+        Ok(ended(&client.answer()?))
     }),
     // Sessions.
     input!("a message of one word, 60 MiB", |client, _| {
@@ -278,6 +290,7 @@ pub(crate) const ALL: &[Input] = &[
         configuration: || endless(Endless::Models),
         prepare: nothing,
         attack: |client, _| ask(client, "list-providers", "(:models t)"),
+        is_refused: true,
     },
     Input {
         name: "a provider: endless pieces, and the client leaves",
@@ -286,8 +299,9 @@ pub(crate) const ALL: &[Input] = &[
         attack: |client, _| {
             client.send("chat", "(:content \"go on\")")?;
             std::thread::sleep(LEAVES_AFTER);
-            Ok("the client left".to_owned())
+            left()
         },
+        is_refused: false,
     },
 ];
 
@@ -295,8 +309,12 @@ fn nothing(_: &mut Client) -> anyhow::Result<Prepared> {
     Ok(None)
 }
 
-fn ask(client: &mut Client, method: &str, params: &str) -> anyhow::Result<String> {
-    Ok(brief(&client.ask(method, params)?))
+fn ask(client: &mut Client, method: &str, params: &str) -> anyhow::Result<Ended> {
+    Ok(ended(&client.ask(method, params)?))
+}
+
+fn left() -> anyhow::Result<Ended> {
+    Ok(Ended::Well("the client left".to_owned()))
 }
 
 fn content(text: &str) -> String {
@@ -341,8 +359,15 @@ fn short_session(client: &mut Client) -> anyhow::Result<Prepared> {
 fn exported(client: &mut Client) -> anyhow::Result<Prepared> {
     long_session(client)?;
     let answer = client.call("export-session", "(:session \"s\" :format :json)")?;
-    let text = answer.split_once(":text ").map_or("", |(_, text)| text);
-    Ok(Some(Box::new(text.trim_end().trim_end_matches("))").to_owned())))
+    let (_, text) = answer.split_once(":text \"").context("no text")?;
+    let mut is_escaped = false;
+    let end = text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    let end = end.context("a text without an end")?;
+    Ok(Some(Box::new(format!("\"{}\"", &text[..end]))))
 }
 
 fn full_manager(client: &mut Client) -> anyhow::Result<Prepared> {
@@ -393,7 +418,7 @@ fn path_of(prepared: &Prepared) -> String {
 }
 
 /// Opens many connections over TCP, and sends half a message on each.
-fn half_open(client: &Client) -> anyhow::Result<String> {
+fn half_open(client: &Client) -> anyhow::Result<Ended> {
     let mut held = std::collections::VecDeque::new();
     for _ in 0..HALF_OPEN {
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", client.port))?;
@@ -404,5 +429,5 @@ fn half_open(client: &Client) -> anyhow::Result<String> {
             held.pop_front();
         }
     }
-    Ok(format!("{} are still open here", held.len()))
+    Ok(Ended::Well(format!("{} are still open here", held.len())))
 }

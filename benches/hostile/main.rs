@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use client::Client;
+use client::{Client, Ended};
 use inputs::Input;
 use server::Server;
 
@@ -74,7 +74,11 @@ fn measure(input: &Input) -> anyhow::Result<String> {
     let broke = |_| anyhow::anyhow!("a watching client panicked");
     let (pings, adds) = (pings.map_err(broke)??, adds.map_err(broke)??);
     let memory = server.peak_bytes()? / LARGEST_MESSAGE as f64;
-    let ended = ended.unwrap_or_else(|error| format!("{error:#}"));
+    let ended = match (ended?, input.is_refused) {
+        (Ended::Well(ended), false) | (Ended::Refused(ended), true) => ended,
+        (Ended::Well(_), true) => anyhow::bail!("it was not refused"),
+        (Ended::Refused(why), false) => anyhow::bail!("it was refused: {why}"),
+    };
     let mut ended: String = ended.replace('|', "/").chars().take(90).collect();
     ended = ended.trim().to_owned();
     Ok(format!(
@@ -127,4 +131,4 @@ fn time(time: Duration) -> String {
 pub(crate) type Prepared = Option<Box<dyn std::any::Any>>;
 
 /// What a client does.
-pub(crate) type Attack = fn(&mut Client, Prepared) -> anyhow::Result<String>;
+pub(crate) type Attack = fn(&mut Client, Prepared) -> anyhow::Result<Ended>;

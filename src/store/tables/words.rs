@@ -10,14 +10,11 @@ use super::super::StoreError;
 use super::Reading;
 use crate::retrieval;
 use crate::retrieval::stop::is_stop_word;
-pub(crate) use crate::retrieval::words::LONGEST_RUN;
+pub(crate) use crate::retrieval::words::{LONGEST_RUN, MOST_READ};
 use crate::retrieval::words::{each_word, ends};
 
 /// Maximum number of distinct query words: half from the beginning, half from the end.
 pub(crate) const MOST_WORDS: usize = 128;
-
-/// Maximum number of query bytes that are read: half from the beginning, half from the end.
-pub(crate) const MOST_READ: usize = 64 << 10;
 
 /// Maximum number of bytes of a text that are indexed, from its beginning.
 pub(crate) const MOST_INDEXED: usize = 256 << 10;

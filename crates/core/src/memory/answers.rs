@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::grounding::LONGEST;
 use crate::retrieval::stop::is_stop_word;
-use crate::retrieval::words::stems_where;
+use crate::retrieval::words::{MOST_READ, ends, stems_where};
 
 /// Words that people use to ask, and that add nothing to the subject of a question.
 const ASKING: &[&str] = &[
@@ -68,7 +68,7 @@ struct Said {
 /// text that says the same as a chosen one is left out. At most one text that only repeats the
 /// query is returned, as the last.
 pub fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
-    let asked = terms(query);
+    let asked: BTreeSet<String> = ends(query, MOST_READ).into_iter().flat_map(terms).collect();
     let said: Vec<Said> = ranked.iter().map(|text| Said::of(text, &asked)).collect();
     let best = said.iter().map(|said| said.shared).max().unwrap_or(0);
     let mut order: Vec<(Worth, &Said)> = said.iter().map(|said| (said.worth(best), said)).collect();

@@ -82,6 +82,9 @@ pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Maximum number of bytes of a query that are read: half from the beginning, half from the end.
+pub const MOST_READ: usize = 64 << 10;
+
 /// Returns the beginning and the end of a text, at most half of `most` bytes each. If the whole text
 /// has at most `most` bytes, returns it and an empty text.
 pub fn ends(text: &str, most: usize) -> [&str; 2] {
