@@ -798,19 +798,35 @@ of very long lines, and of the rest once it takes too long."
           (when (< (- (point) from) (* 4 contexture--drawing-step))
             (save-excursion (font-lock-fontify-region from (point)))))))))
 
+(defconst contexture--git-settings
+  '("core.fsmonitor=false"
+    "core.hooksPath=/dev/null"
+    "core.pager=cat"
+    "core.sshCommand=false"
+    "core.askPass=false"
+    "core.alternateRefsCommand=true"
+    "core.attributesFile=/dev/null"
+    "credential.helper="
+    "diff.orderFile=/dev/null"
+    "gpg.program=false"
+    "log.showSignature=false"
+    "log.mailmap=false"
+    "mailmap.file=/dev/null"
+    "mailmap.blob="
+    "protocol.allow=never"
+    "submodule.recurse=false"
+    "uploadpack.packObjectsHook=")
+  "Settings with which Git runs no program that a repository names.
+Nor does it read a file such as /dev/zero that one names.  Git cannot search in
+submodules and in new files at once.  The server has the same list.")
+
 (defun contexture--git (root)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
-Git then runs no program that the repository names, reads no file such as
-/dev/zero that it names, and takes ROOT for the folder of its files, which the
-repository could say is another.  ROOT is a name on the machine where Git runs."
-  (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root))
-        "-c" "core.fsmonitor=" "-c" "core.hooksPath=/dev/null"
-        "-c" "core.attributesFile=/dev/null" "-c" "diff.orderFile=/dev/null"
-        "-c" "mailmap.file=/dev/null" "-c" "mailmap.blob=" "-c" "log.mailmap=false"
-        ;; Git would run the program that checks signatures.
-        "-c" "log.showSignature=false"
-        ;; Git cannot search in submodules and in new files at once.
-        "-c" "submodule.recurse=false"))
+Git then runs and reads nothing that the repository names, and takes ROOT for
+the folder of its files, which the repository could say is another.  ROOT is a
+name on the machine where Git runs."
+  (append (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root)))
+          (mapcan (lambda (setting) (list "-c" setting)) contexture--git-settings)))
 
 (defconst contexture--git-variables
   '("GIT_ALLOW_PROTOCOL=none" "GIT_NO_LAZY_FETCH=1" "GIT_TERMINAL_PROMPT=0" "GIT_OPTIONAL_LOCKS=0")

@@ -290,7 +290,7 @@ pub(crate) fn picture_item(
         has_text: false,
         tokens: 0,
     };
-    let mut text = String::new();
+    let (mut text, mut why) = (String::new(), None);
     if of != PictureKind::Pdf {
         picture.tokens = tokens_of_picture(model, width, height);
     } else {
@@ -300,9 +300,11 @@ pub(crate) fn picture_item(
             picture.has_text |= !page.trim().is_empty();
             text += &format!("[page {number}]\n{}\n", page.trim_end());
         }
+        why = pages.err();
     }
     if !picture.has_text {
         text = picture.named(&path.file_name().unwrap_or_default().to_string_lossy());
+        text.extend(why.map(|why| format!(" (its text was not read: {why})")));
     }
     let project = files::project_root(&path);
     let text = FileText { path, content: text, lines: None, total_lines: 0, project };

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
 use serde_json::{Value as Json, json};
 
 use crate::store::ownership::Owner;
-use crate::system::is_stopped;
+use crate::system::state_of;
 use crate::visible::{visible, visible_path};
 
 /// Maximum time within which a running server must answer.
@@ -69,7 +69,7 @@ fn mute(owner: &Owner, path: &Path) -> String {
             "the server does not answer on {path} within {} s; end it",
             ANSWERS_WITHIN.as_secs()
         ),
-        _ if is_stopped(pid) => format!(
+        _ if matches!(state_of(pid), Some('T' | 't')) => format!(
             "the server{process} is stopped, so it does not answer on {path}; resume it with \
              `kill -CONT {pid}`"
         ),

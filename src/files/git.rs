@@ -4,17 +4,18 @@
 //! configuration says. Callers read only the history and the index: reading the work tree could run
 //! filters that the project configures.
 
-use std::io::{Read, Write};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::system::{end_of, limit_memory};
+use super::program::{Failure, Limits, printed};
+use crate::visible::visible_path;
 
 /// Settings that override those of the project, each of which could run a program, or name a file
 /// such as `/dev/zero` for Git to read. Filters and conversions of texts cannot be named here; `git`
-/// passes options against the latter, and nothing reads the work tree.
+/// passes options against the latter, and nothing reads the work tree. Emacs has the same list.
 const INERT: &[&str] = &[
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -34,20 +35,35 @@ const INERT: &[&str] = &[
     "submodule.recurse=false",
     "uploadpack.packObjectsHook=",
 ];
-/// Maximum memory for the data of Git, in bytes. A repository can make Git read an endless file.
-const MAX_MEMORY: u64 = 2 << 30;
-/// Maximum length of what Git may print. More is no answer.
-const MAX_OUTPUT: u64 = 256 << 20;
+/// Limits of a call of Git. A repository can make it read an endless file, or wait for a pipe.
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(30),
+    silence: Duration::from_secs(3),
+    memory: 2 << 30,
+    output: 256 << 20,
+};
+/// Time for which a work tree is remembered in which Git waited for something. Git is not asked there
+/// meanwhile, so that this is waited for only once.
+const REMEMBERED: Duration = Duration::from_secs(300);
+/// Maximum number of work trees that are remembered; then all are forgotten.
+const MOST_REMEMBERED: usize = 256;
+
+/// Work trees in which Git waited for something, with the times of that.
+static SILENT: Mutex<BTreeMap<PathBuf, Instant>> = Mutex::new(BTreeMap::new());
 
 /// Runs Git in a folder of a work tree, with `input`, and returns what it prints; `None` if it fails, or
-/// takes longer than `patience`, or the folder is in no work tree.
+/// takes too long, or the folder is in no work tree, or Git waited in this work tree before.
+/// `left` is the time that this call and those after it may take together.
 pub(super) fn run(
     folder: &Path,
     arguments: &[&str],
     input: &[u8],
-    patience: Duration,
+    left: &mut Duration,
 ) -> Option<Vec<u8>> {
     let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
+    if left.is_zero() || silent_since(root).is_some() {
+        return None;
+    }
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).arg("--work-tree").arg(root);
     command.args(["--no-pager", "--literal-pathspecs"]);
@@ -60,32 +76,36 @@ pub(super) fn run(
     }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
-    printed(command, input, patience, MAX_OUTPUT)
+    let begun = Instant::now();
+    let answer = printed(command, input, &Limits { time: LIMITS.time.min(*left), ..LIMITS });
+    *left = left.saturating_sub(begun.elapsed());
+    if answer == Err(Failure::Waited) {
+        let mut silent = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent.len() >= MOST_REMEMBERED {
+            silent.clear();
+        }
+        silent.insert(root.to_owned(), Instant::now());
+        tracing::warn!("Git waits for something in {}, such as a pipe", visible_path(root));
+    }
+    answer.ok()
 }
 
-/// Runs a program with `input`, and returns what it prints; `None` if it fails, takes longer than
-/// `patience`, or prints more than `most` bytes.
-pub(super) fn printed(
-    mut command: Command,
-    input: &[u8],
-    patience: Duration,
-    most: u64,
-) -> Option<Vec<u8>> {
-    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    command.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    limit_memory(&child, MAX_MEMORY);
-    let output = child.stdout.take()?;
-    let reader = thread::spawn(move || {
-        let mut text = Vec::new();
-        output.take(most).read_to_end(&mut text).map(|_| text)
-    });
-    if let Some(mut stdin) = child.stdin.take() {
-        let input = input.to_vec();
-        // The program may end before it has read everything, which is no failure by itself.
-        thread::spawn(move || stdin.write_all(&input));
+/// Returns when Git waited in a work tree, if that is remembered.
+pub(super) fn silent_since(root: &Path) -> Option<Instant> {
+    let silent = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    silent.get(root).copied().filter(|at| at.elapsed() < REMEMBERED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emacs_has_the_same_settings() {
+        let emacs = include_str!("../../elisp/contexture.el");
+        let (_, rest) = emacs.split_once("(defconst contexture--git-settings\n  '(").unwrap();
+        let (theirs, _) = rest.split_once(')').unwrap();
+        let theirs: Vec<_> = theirs.split('"').skip(1).step_by(2).collect();
+        assert_eq!(theirs, INERT);
     }
-    let status = end_of(&mut child, patience).ok()??;
-    let text = reader.join().ok()?.ok()?;
-    status.success().then_some(text)
 }

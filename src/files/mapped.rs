@@ -96,7 +96,7 @@ impl Source for Mapped<'_> {
     }
 
     fn git(&self, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
-        git::run(&self.root, arguments, input, PATIENCE)
+        git::run(&self.root, arguments, input, &mut PATIENCE.clone())
     }
 
     fn is_cancelled(&self) -> bool {

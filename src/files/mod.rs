@@ -23,6 +23,7 @@ mod moved;
 mod path;
 mod pdf;
 mod places;
+mod program;
 mod project;
 mod read;
 mod recording;
@@ -55,8 +56,8 @@ pub(crate) use places::{Kept, claude_folder, codex_folder, named_or, places};
 pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read, seen};
 pub(crate) use recording::{
-    AIDER, LARGEST_RECORDING, MOST_RECORDINGS, Recording, opencode_session, project_of_history,
-    recordings, whole_recording,
+    AIDER, LARGEST_RECORDING, LARGEST_WHOLE, MOST_RECORDINGS, Recording, opencode_session,
+    project_of_history, recordings, whole_recording,
 };
 pub(crate) use refresh::{
     Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,

@@ -4,21 +4,39 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::git::printed;
+use super::program::{Failure, Limits, printed};
 
-/// Maximum time that the program may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Maximum size of a PDF's text in bytes, and of its pages. A small file can have far more.
-const MOST_TEXT: u64 = 4 << 20;
+/// What the program may take. A small file can have far more text than its size.
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(20),
+    silence: Duration::from_secs(20),
+    memory: 1 << 30,
+    output: 4 << 20,
+};
+/// Maximum number of pages.
 const MOST_PAGES: usize = 2_000;
 
-/// Returns the text of each page; `None` if there is no such program, if it cannot read the PDF, or if
-/// there is more text than the limits allow.
-pub(crate) fn pages_of_pdf(content: &[u8]) -> Option<Vec<String>> {
+/// Returns the text of each page.
+///
+/// # Errors
+/// The reason why the text is not known: there is no such program, it cannot read the PDF, or it
+/// would take more than the limits allow.
+pub(crate) fn pages_of_pdf(content: &[u8]) -> Result<Vec<String>, String> {
     let mut command = Command::new("pdftotext");
     command.args(["-q", "-layout", "-enc", "UTF-8", "-", "-"]);
-    let text = String::from_utf8(printed(command, content, PATIENCE, MOST_TEXT)?).ok()?;
+    let text = printed(command, content, &LIMITS).map_err(|failure| match failure {
+        Failure::NotStarted => "pdftotext is not installed".to_owned(),
+        Failure::TooLong | Failure::Waited => {
+            format!("pdftotext took longer than {} s", LIMITS.time.as_secs())
+        }
+        Failure::TooMuch => format!("it is longer than {} bytes", LIMITS.output),
+        Failure::Failed => "pdftotext cannot read the file, or needs too much memory".to_owned(),
+    })?;
+    let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
     // Each page ends with a form feed.
     let pages = text.strip_suffix('\x0c').unwrap_or(&text).split('\x0c');
-    (pages.clone().nth(MOST_PAGES).is_none()).then(|| pages.map(str::to_owned).collect())
+    match pages.clone().nth(MOST_PAGES) {
+        None => Ok(pages.map(str::to_owned).collect()),
+        Some(_) => Err(format!("it has more than {MOST_PAGES} pages")),
+    }
 }

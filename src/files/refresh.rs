@@ -9,7 +9,7 @@ use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settl
 use super::lines::{self, Cover, Found};
 use super::moved::{Inode, moved};
 use super::read::{load, read};
-use super::renamed::renamed;
+use super::renamed::Renamings;
 use super::{Beneath, FileError, FileText, ReadOptions};
 use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
 use crate::context::language;
@@ -64,12 +64,13 @@ pub(crate) struct Followed {
 }
 
 /// A reader of files. It keeps the text of the last file, both as it is and prepared for searches,
-/// and the last answer about a renamed file.
+/// the last answer about a renamed file, and what Git said of renamings.
 #[derive(Default)]
 pub(crate) struct Reader {
     last: Option<(PathBuf, String)>,
     searched: Option<Searched>,
     renamed: Option<(PathBuf, Vec<PathBuf>)>,
+    renamings: Renamings,
     /// Inode that the file of the next item had, if known.
     pub(crate) inode: Option<Inode>,
 }
@@ -106,7 +107,7 @@ impl Reader {
     /// the one with its inode, those in `former`, which it had before, and those that Git knows.
     pub(crate) fn renamed(&mut self, item: &Item, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
         if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
-            self.renamed = Some((path.to_owned(), renamed(path)));
+            self.renamed = Some((path.to_owned(), self.renamings.of(path)));
         }
         let of_git = self.renamed.iter().flat_map(|(_, names)| names);
         let is_there = |name: &&PathBuf| *name != path && name.is_file();

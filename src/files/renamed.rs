@@ -3,50 +3,71 @@
 //!
 //! Git reads only the history and the index here.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::git::run;
 
-/// Maximum time for one call of Git.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum time that Git may take for one refresh of items, however many files are gone.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// Maximum number of commits that are read, counting only those that rename a file.
 const COMMITS: &str = "500";
 /// Maximum number of names of one file that are tried.
 const NAMES: usize = 16;
+/// The command that lists renamings in commits.
+const LOG: &[&str] = &["log", "--format=", "--diff-filter=R", "-n", COMMITS];
 
-/// Returns the names of existing files that a file that is gone may have now, the likeliest first.
-/// They are its names in the index and in the last commits of its Git work tree, of the current
-/// branch before the others.
-pub(crate) fn renamed(path: &Path) -> Vec<PathBuf> {
-    names(path).unwrap_or_default()
+/// What Git says of renamings, asked once for each work tree.
+pub(super) struct Renamings {
+    left: Duration,
+    /// Those of the index and the current branch, and those of all commits if they were wanted.
+    known: HashMap<PathBuf, (String, Option<String>)>,
 }
 
-fn names(path: &Path) -> Option<Vec<PathBuf>> {
-    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
-    let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
-    let name = path.strip_prefix(root).ok()?.to_str()?;
-    let log = ["log", "--format=", "--diff-filter=R", "-n", COMMITS];
-    let index = git(root, &["diff", "--cached", "--diff-filter=R", "HEAD"]).unwrap_or_default();
-    let own = git(root, &log).unwrap_or_default();
-    let existing = |renamings: &str| -> Vec<PathBuf> {
-        let names = other_names(renamings, name).into_iter().map(|name| root.join(name));
-        names.filter(|name| name.is_file()).collect()
-    };
-    let mut found = existing(&(index + &own));
-    if found.is_empty() {
-        // A commit that is on no branch any more is in the log of what was checked out.
-        found = existing(&git(root, &[&log[..], &["--all", "--reflog"]].concat())?);
+impl Default for Renamings {
+    fn default() -> Self {
+        Self { left: PATIENCE, known: HashMap::new() }
     }
-    Some(found)
+}
+
+impl Renamings {
+    /// Returns the names of existing files that a file that is gone may have now, the likeliest first.
+    /// They are its names in the index and in the last commits of its Git work tree, of the current
+    /// branch before the others.
+    pub(super) fn of(&mut self, path: &Path) -> Vec<PathBuf> {
+        self.names(path).unwrap_or_default()
+    }
+
+    fn names(&mut self, path: &Path) -> Option<Vec<PathBuf>> {
+        let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
+        let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
+        let name = path.strip_prefix(root).ok()?.to_str()?;
+        let existing = |renamings: &str| -> Vec<PathBuf> {
+            let names = other_names(renamings, name).into_iter().map(|name| root.join(name));
+            names.filter(|name| name.is_file()).collect()
+        };
+        let left = &mut self.left;
+        let (own, all) = self.known.entry(root.to_owned()).or_insert_with(|| {
+            let index = git(root, &["diff", "--cached", "--diff-filter=R", "HEAD"], left);
+            (index.unwrap_or_default() + &git(root, LOG, left).unwrap_or_default(), None)
+        });
+        let found = existing(own);
+        if !found.is_empty() {
+            return Some(found);
+        }
+        // A commit that is on no branch any more is in the log of what was checked out.
+        let everywhere = [LOG, &["--all", "--reflog"]].concat();
+        Some(existing(all.get_or_insert_with(|| git(root, &everywhere, left).unwrap_or_default())))
+    }
 }
 
 /// Returns the renamings that a command of Git reports.
-fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+fn git(root: &Path, arguments: &[&str], left: &mut Duration) -> Option<String> {
     let (subcommand, arguments) = arguments.split_first()?;
     let shown = ["--no-ext-diff", "--no-textconv", "-M", "--name-status", "-z"];
     let all = [&[*subcommand], &shown[..], arguments].concat();
-    let text = run(root, &all, b"", PATIENCE)?;
+    let text = run(root, &all, b"", left)?;
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -79,6 +100,10 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    fn renamed(path: &Path) -> Vec<PathBuf> {
+        Renamings::default().of(path)
+    }
 
     fn run(root: &Path, arguments: &[&str]) {
         let mut git = Command::new("git");
@@ -177,5 +202,84 @@ mod tests {
     fn without_git_nothing_is_known() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(renamed(&temp.path().join("gone")), Vec::<PathBuf>::new());
+    }
+
+    /// A pipe in place of each file that Git may read, and in places that other files lead to. Git
+    /// may wait for each only once, however many items and calls want it.
+    #[test]
+    fn a_pipe_in_a_repository_is_waited_for_once() {
+        let places = [
+            "config",
+            "HEAD",
+            "index",
+            "packed-refs",
+            "commondir",
+            "shallow",
+            "info/grafts",
+            "info/exclude",
+            "info/attributes",
+            "logs/HEAD",
+            "objects/info/alternates",
+            "objects/info/commit-graph",
+            "objects/pack/a.idx",
+            "refs/heads/main",
+            "refs/heads/x",
+            "refs/stash",
+            "refs/replace/x",
+            "config.worktree",
+            "included",
+            "OBJECT",
+            "WHOLE",
+        ];
+        let check = |place: &str| {
+            let temp = tempfile::tempdir().unwrap();
+            let root = temp.path().join("r");
+            std::fs::create_dir(&root).unwrap();
+            run(&root, &["init", "-q", "-b", "main"]);
+            std::fs::write(root.join("a.txt"), "some text\n").unwrap();
+            run(&root, &["add", "."]);
+            run(&root, &["commit", "-qm", "one"]);
+            let git = root.join(".git");
+            let pipe = match place {
+                "WHOLE" => git.clone(),
+                "OBJECT" => {
+                    let folders = std::fs::read_dir(git.join("objects")).unwrap();
+                    let folder = folders
+                        .map(|folder| folder.unwrap().path())
+                        .find(|it| it.file_name().is_some_and(|name| name.len() == 2));
+                    let objects = std::fs::read_dir(folder.unwrap()).unwrap();
+                    objects.map(|object| object.unwrap().path()).next().unwrap()
+                }
+                _ => git.join(place),
+            };
+            if place == "WHOLE" {
+                std::fs::remove_dir_all(&pipe).unwrap();
+            }
+            std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+            let _ = std::fs::remove_file(&pipe);
+            if place == "included" {
+                let config = git.join("config");
+                let text = std::fs::read_to_string(&config).unwrap();
+                std::fs::write(&config, text + "[include]\n\tpath = included\n").unwrap();
+            }
+            crate::system::make_fifo(&pipe);
+            let mut asked = Renamings::default();
+            for name in ["b.txt", "c.txt", "d/e.txt"] {
+                assert_eq!(asked.of(&root.join(name)), Vec::<PathBuf>::new(), "{place}");
+            }
+            let silent = super::super::git::silent_since(&root);
+            // What was spent, and so the number of times that Git was waited for.
+            let spent = PATIENCE - asked.left;
+            assert!(silent.is_some() || spent < Duration::from_secs(3), "{place}: {spent:?}");
+            assert_eq!(renamed(&root.join("f.txt")), Vec::<PathBuf>::new(), "{place}");
+            assert_eq!(super::super::git::silent_since(&root), silent, "{place}: asked again");
+            silent.is_some()
+        };
+        let held: usize = std::thread::scope(|scope| {
+            let running: Vec<_> =
+                places.iter().map(|place| scope.spawn(move || check(place))).collect();
+            running.into_iter().map(|it| usize::from(it.join().unwrap())).sum()
+        });
+        assert!(held >= 4, "only {held} pipes were waited for");
     }
 }

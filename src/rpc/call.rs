@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -142,6 +143,9 @@ pub struct Call {
     pub hung_up: CancellationToken,
     /// Parameters for a method that changes its session in several steps.
     pub(crate) in_steps: InSteps,
+    /// Set by a method that finds out that it has long work. The connection's later calls then do not
+    /// wait for the call, and it takes effect when the work is done.
+    pub(crate) is_beside: Arc<AtomicBool>,
     /// Set once the call has taken effect, so that later calls may change the same manager or
     /// session. The server sets it at the end of the call, unless the call did so earlier.
     pub effective: CancellationToken,

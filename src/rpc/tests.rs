@@ -34,6 +34,7 @@ fn call() -> Call {
         cancelled,
         hung_up: CancellationToken::new(),
         in_steps: Default::default(),
+        is_beside: Arc::default(),
         effective: CancellationToken::new(),
     }
 }

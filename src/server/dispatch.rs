@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -196,6 +197,7 @@ impl Dispatcher {
             cancelled,
             hung_up: self.beside.gone.clone(),
             in_steps: Default::default(),
+            is_beside: Arc::default(),
             effective: place.as_ref().map(|place| place.effective.clone()).unwrap_or_default(),
         };
         self.begin(place, Begun { method, call, params, reply }).await;
@@ -208,13 +210,17 @@ impl Dispatcher {
         }
         let server = &self.beside.server;
         let Begun { method, call, params, reply } = begun;
+        let is_beside = Arc::clone(&call.is_beside);
         let step = if pace == Pace::Prompt && reply.bytes <= LARGE_MESSAGE {
             begin(method, call, params)
         } else {
             let sent_to = SentTo::read(server, self.caller, &method, &params).await;
             begin_aside(method, call, params, sent_to, &reply).await
         };
-        settle(server, step, reply).await;
+        match is_beside.load(Ordering::Relaxed) {
+            true => self.beside.settle(step, reply),
+            false => settle(server, step, reply).await,
+        }
     }
 }
 
@@ -235,12 +241,23 @@ struct Beside {
 }
 
 impl Beside {
+    /// Settles a call that turned out to have long work.
+    fn settle(&self, step: Result<Step, WireError>, reply: Reply) {
+        let (server, aside) = (self.server.clone(), self.aside.clone());
+        tokio::spawn(async move {
+            let room = room_in(&aside, &reply).await;
+            let step = room.as_ref().map_err(Clone::clone).and(step);
+            settle(&server, step, reply).await;
+        });
+    }
+
     /// Starts a call. A call that must wait for its turn begins when its turn comes. However, a
     /// call with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk
     /// behind other walks, begins at once, and takes effect in its turn. Tokio polls tasks in the
     /// order in which they are spawned, so these calls take their permits of `aside` in that order.
     async fn run(&self, place: Option<Place>, begun: Begun) {
         let Begun { method, mut call, params, mut reply } = begun;
+        let is_beside = Arc::clone(&call.is_beside);
         let (server, gone) = (self.server.clone(), self.gone.clone());
         let (aside, elsewhere) = (self.aside.clone(), self.elsewhere.clone());
         let waits = place.as_ref().is_some_and(|place| !place.begins_at_once);
@@ -273,7 +290,9 @@ impl Beside {
             if let (Ok(_), Some(place)) = (&step, &place) {
                 step = reply.unless_given_up(place.wait()).await.and(step);
             }
-            if matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
+            let is_beside = is_beside.load(Ordering::Relaxed);
+            let place = place.filter(|_| !is_beside);
+            if !is_beside && matches!(step, Ok(Step::Await(_) | Step::AwaitEnd(_))) {
                 // The room is freed first, so that a waiting call does not keep other calls from
                 // working.
                 drop(room);

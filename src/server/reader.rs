@@ -293,6 +293,7 @@ impl Reader {
             cancelled: Arc::new(CancellationToken::new()),
             hung_up: self.gone.clone(),
             in_steps: Default::default(),
+            is_beside: Arc::default(),
             effective: CancellationToken::new(),
         };
         let found = rpc::find(&method, &mut params);

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{Dir, Mode, OFlags};
 
@@ -25,11 +25,9 @@ use linux as here;
 use portable as here;
 
 pub(crate) use here::held::{Held, keeps_inside};
-#[cfg(feature = "cli")]
-pub(crate) use here::is_stopped;
-pub(crate) use here::limit_memory;
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
+pub(crate) use here::{limit_memory, spawn_bound, state_of};
 
 /// Opens a file for reading without waiting. The file may just have been replaced by a FIFO:
 /// `O_NONBLOCK` keeps the opening of a FIFO from waiting for a writer, and has no effect on
@@ -46,13 +44,15 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
 /// Time between two checks of whether a program has ended.
 const STEP: Duration = Duration::from_millis(2);
 
-/// Waits until a program ends, and returns how it did; `None` if it takes longer than `patience`. It is
-/// killed then.
-pub(crate) fn end_of(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
-    let begun = Instant::now();
+/// Waits until a program ends, and returns how it did; `None` if it is killed, since `goes_on` returned
+/// false.
+pub(crate) fn end_of(
+    child: &mut Child,
+    goes_on: impl Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait()? {
-            None if begun.elapsed() > patience => {
+            None if !goes_on() => {
                 // Both calls fail only if it has just ended.
                 let _ = child.kill();
                 let _ = child.wait();

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use jsonc_parser::ast::{ObjectProp, Value};
@@ -103,7 +103,8 @@ impl Asked {
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("it cannot be started")?;
-        let Some(status) = end_of(&mut child, LONGEST)? else {
+        let begun = Instant::now();
+        let Some(status) = end_of(&mut child, || begun.elapsed() < LONGEST)? else {
             bail!("it did not end within {} s", LONGEST.as_secs());
         };
         ensure!(status.success(), "it failed ({status})");

@@ -1,6 +1,7 @@
 //! The method that adds a file, or some lines of it.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use crate::engine::NewItem;
 use crate::files::{self, FileError, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
-use crate::rpc::error::param_error;
+use crate::rpc::error::{internal_error, param_error};
 use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative, yes};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -51,6 +52,8 @@ pub(super) struct AddFile {
     brief: Option<bool>,
 }
 
+/// First bytes of a PDF.
+const PDF: &[u8] = b"%PDF-";
 /// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
 pub(in crate::rpc) const MAX_PICTURE_BYTES: u64 = 3_750_000;
 /// Maximum size of a PDF in bytes, so that a request has at most 16 MB of it.
@@ -66,7 +69,16 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     if range.is_none()
         && let Some(content) = files::seen(&path, MAX_PDF_BYTES)?
     {
-        return add_picture(&call, given, path, content, taken_ms);
+        if !content.starts_with(PDF) {
+            return add_picture(&call, given, path, content, taken_ms);
+        }
+        // A program reads the text, for which the connection's later calls must not wait.
+        call.is_beside.store(true, Ordering::Relaxed);
+        return Ok(Step::Await(Box::pin(async move {
+            let adding = move || add_picture(&call, given, path, content, taken_ms);
+            let added = tokio::task::spawn_blocking(adding).await;
+            added.unwrap_or_else(|_| Err(internal_error("the reading of a PDF")))
+        })));
     }
     let text = files::read(&path, range, &options)?;
     Secrets::check(given.secrets, path.to_str(), &text.content)?;

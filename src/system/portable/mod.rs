@@ -4,13 +4,18 @@ pub(super) mod held;
 #[cfg(feature = "server")]
 pub(super) mod peers;
 
-use std::process::Child;
+use std::io;
+use std::process::{Child, Command};
+
+/// Starts a program. There is no portable way to end it with this one.
+pub(crate) fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    command.spawn()
+}
 
 /// Would limit the memory that a program may take, for which there is no portable way.
 pub(crate) const fn limit_memory(_child: &Child, _bytes: u64) {}
 
-/// Returns whether a process is stopped. Always false: there is no portable way to find out.
-#[cfg(feature = "cli")]
-pub(crate) const fn is_stopped(_pid: u32) -> bool {
-    false
+/// Would return the state of a process, for which there is no portable way.
+pub(crate) const fn state_of(_pid: u32) -> Option<char> {
+    None
 }

@@ -1,0 +1,90 @@
+//! Runs programs that read what others wrote, within limits.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::system::{end_of, limit_memory, spawn_bound, state_of};
+
+/// What a program may take.
+pub(super) struct Limits {
+    /// Maximum time in all.
+    pub(super) time: Duration,
+    /// Maximum time without any output while it does nothing.
+    pub(super) silence: Duration,
+    /// Maximum memory for data, in bytes.
+    pub(super) memory: u64,
+    /// Maximum length of what it may print. More is no answer.
+    pub(super) output: u64,
+}
+
+/// The reason why a program has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It cannot be started.
+    NotStarted,
+    /// It waited for something that did not come.
+    Waited,
+    /// It took too long in all.
+    TooLong,
+    /// It printed more than it may.
+    TooMuch,
+    /// It failed.
+    Failed,
+}
+
+/// Runs a program with `input`, and returns what it prints. The program ends with this one.
+pub(super) fn printed(
+    mut command: Command,
+    input: &[u8],
+    limits: &Limits,
+) -> Result<Vec<u8>, Failure> {
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = spawn_bound(&mut command).map_err(|_| Failure::NotStarted)?;
+    limit_memory(&child, limits.memory);
+    let output = child.stdout.take().ok_or(Failure::NotStarted)?;
+    let begun = Instant::now();
+    let (last, most) = (Arc::new(Mutex::new(begun)), limits.output);
+    let heard = Arc::clone(&last);
+    let reader = thread::spawn(move || {
+        let (mut text, mut output) = (Vec::new(), BufReader::new(output));
+        loop {
+            let part = output.fill_buf()?;
+            if part.is_empty() || text.len() as u64 > most {
+                return Ok::<_, io::Error>(text);
+            }
+            text.extend_from_slice(part);
+            let read = part.len();
+            output.consume(read);
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    });
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_vec();
+        // The program may end before it has read everything, which is no failure by itself.
+        thread::spawn(move || stdin.write_all(&input));
+    }
+    let pid = child.id();
+    let waits = || {
+        let heard = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.elapsed() > limits.silence && matches!(state_of(pid), None | Some('S'))
+    };
+    let waited = Cell::new(false);
+    let goes_on = || {
+        waited.set(waits());
+        !waited.get() && begun.elapsed() <= limits.time
+    };
+    let Some(status) = end_of(&mut child, goes_on).map_err(|_| Failure::Failed)? else {
+        return Err(if waited.get() { Failure::Waited } else { Failure::TooLong });
+    };
+    let text = reader.join().ok().and_then(Result::ok).ok_or(Failure::Failed)?;
+    match status.success() {
+        _ if text.len() as u64 > most => Err(Failure::TooMuch),
+        true => Ok(text),
+        false => Err(Failure::Failed),
+    }
+}
