@@ -1,11 +1,18 @@
 //! Answers for models: texts with their sizes, and errors that say what to do.
 
+use std::borrow::Cow;
+
+use rmcp::model::{ErrorCode, ErrorData};
+
 use crate::tokens::{Counter, Estimate};
-use crate::visible::visible;
+use crate::visible::{shortened, visible};
 use crate::wording::counted;
 
 /// Maximum size of a text that one answer shows, in tokens.
 pub(super) const MAX_SHOWN: u64 = 8_000;
+
+/// Maximum length of a reason, in bytes. It may quote a name from the request.
+const MAX_REASON_BYTES: usize = 4 << 10;
 
 /// The reason why a tool has no answer, in words for a model.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +46,11 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// Returns the reason in words for a model, without its middle if it is long.
+    pub(super) fn reason(&self) -> String {
+        shortened(&self.to_string(), MAX_REASON_BYTES).into_owned()
+    }
+
     /// Returns the reason in words for a person, without advice that only a model can follow.
     pub(super) fn for_person(&self) -> String {
         match self {
@@ -53,6 +65,11 @@ impl Trouble {
             Self::Refused(why) | Self::Wrong(why) => why.clone(),
         }
     }
+}
+
+/// Refuses a request of an agent.
+pub(super) fn refused(code: ErrorCode, trouble: &Trouble) -> ErrorData {
+    ErrorData::new(code, Cow::Owned(trouble.reason()), None)
 }
 
 /// Returns one line with all that hides in it made visible, for what a client, a model or a file named

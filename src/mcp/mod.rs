@@ -21,11 +21,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext,
@@ -41,7 +41,7 @@ pub(crate) use self::project::Projects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
 use self::agent::Agent;
-use self::answer::{Trouble, shown};
+use self::answer::{Trouble, refused, shown};
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
 
@@ -143,8 +143,7 @@ impl ServerHandler for Bridge {
             called
         };
         let failed = |trouble: Trouble| {
-            let why = shown(&trouble.to_string());
-            CallToolResult::error(vec![ContentBlock::text(why)])
+            CallToolResult::error(vec![ContentBlock::text(shown(&trouble.reason()))])
         };
         Ok(result.unwrap_or_else(failed).into())
     }
@@ -187,6 +186,15 @@ impl ServerHandler for Bridge {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         prompts::get(&self.asked(&context), request).await.map(Into::into)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let unknown = Trouble::Wrong(format!("no method {:?}", request.method));
+        Err(refused(ErrorCode::METHOD_NOT_FOUND, &unknown))
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -237,5 +245,5 @@ async fn check_name(asked: &Asked<'_>, name: &str) -> Result<(), ErrorData> {
     let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
     let known: Vec<_> = known.chain(brought.into_iter().map(|tool| tool.name)).collect();
     let message = format!("no tool {name:?}; the tools are {}", known.join(", "));
-    Err(ErrorData::invalid_params(Cow::Owned(message), None))
+    Err(refused(ErrorCode::INVALID_PARAMS, &Trouble::Wrong(message)))
 }

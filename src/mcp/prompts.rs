@@ -1,11 +1,11 @@
 //! Prompts: the marked items and the facts of a session, as messages that the user can insert.
 
 use rmcp::model::{
-    ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument,
-    PromptMessage, Role,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, Prompt,
+    PromptArgument, PromptMessage, Role,
 };
 
-use super::answer::Trouble;
+use super::answer::{Trouble, refused};
 use super::tools::{Asked, context, handoff};
 
 pub(super) fn list() -> ListPromptsResult {
@@ -35,6 +35,6 @@ pub(super) async fn get(
             Err(Trouble::Wrong(format!("no prompt {other:?}; the prompts are context and handoff")))
         }
     };
-    let text = text.map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;
+    let text = text.map_err(|trouble| refused(ErrorCode::INVALID_PARAMS, &trouble))?;
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

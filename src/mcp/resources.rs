@@ -3,11 +3,11 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{
-    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
+    ErrorCode, ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate,
 };
 
-use super::answer::Trouble;
+use super::answer::{Trouble, refused};
 use super::tools::{Asked, context, handoff, read as item};
 
 const SCHEME: &str = "contexture://";
@@ -55,12 +55,12 @@ async fn text_of(asked: &Asked<'_>, uri: &str) -> Result<String, Trouble> {
     let project = asked.projects.choose(Some(&name), asked.context).await?;
     match rest {
         ["context"] => context::answer(asked, context::Arguments::of(&name)).await,
-        ["item", id] => Ok(item::item(asked, &project, id).await?.content),
+        ["item", id] => Ok(item::item(asked, &project, id).await?.cut()),
         ["session", id, "ledger"] => handoff::of(asked, &project, Some(id)).await,
         _ => Err(unknown()),
     }
 }
 
 fn not_found(trouble: Trouble) -> ErrorData {
-    ErrorData::resource_not_found(trouble.to_string(), None)
+    refused(ErrorCode::RESOURCE_NOT_FOUND, &trouble)
 }

@@ -11,6 +11,7 @@ use super::error::param_error;
 use crate::context::filter::{TypeName, valid_names};
 use crate::context::item::{Metadata, Origin};
 use crate::context::manager::MAX_CAPACITY;
+use crate::context::picture::PICTURE;
 use crate::engine::{SHARED_MANAGER, Selection};
 use crate::ids::{ItemId, SessionId};
 use crate::value::{Key, Value};
@@ -94,7 +95,7 @@ texts! {
     InSession: 1..=MAX_NAME_BYTES;
     /// Model whose limit and token counts apply; defaults to the session's model, else to the
     /// server's.
-    ModelName: 0..=usize::MAX;
+    ModelName: 0..=MAX_NAME_BYTES;
     /// Key that identifies this call, at most 1,024 bytes. A repeated call with the same key gets
     /// the first answer and changes nothing.
     RequestKey: 1..=MAX_NAME_BYTES;
@@ -364,6 +365,11 @@ fn check_metadata(metadata: &Metadata) -> Result<(), WireError> {
                 "must be an integer of 1 or more",
             ));
         }
+    }
+    // Whoever could set it would get the content that another item has.
+    if !matches!(metadata.get(PICTURE), None | Some(Value::Nil)) {
+        let why = "is set by the server; add the picture with add-file";
+        return Err(param_error("metadata.picture", why));
     }
     if let Some((start, end)) = metadata.lines().filter(|(start, end)| start > end) {
         let message = format!("must not be before start-line {start}, got {end}");

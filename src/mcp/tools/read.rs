@@ -63,7 +63,7 @@ struct FileText {
 /// A text to show. `head` is a line about the text, and `first_line` the number of its first line.
 pub(in crate::mcp) struct Text {
     head: String,
-    pub(in crate::mcp) content: String,
+    content: String,
     first_line: u64,
     /// Number of the first character in the first line.
     first_character: u64,
@@ -213,12 +213,16 @@ impl Text {
         Ok(self)
     }
 
-    /// Formats the text, cut to the maximum size of an answer. Says how to read on: after the last
+    /// Formats the text, cut to the maximum size of an answer.
+    fn shown(self) -> String {
+        let head = format!("{}\n\n", self.head);
+        head + &self.cut()
+    }
+
+    /// Returns the content, cut to the maximum size of an answer. Says how to read on: after the last
     /// whole line, or within a line that does not fit.
-    fn shown(&self) -> String {
-        let Some((shown, lines)) = beginning(&self.content) else {
-            return format!("{}\n\n{}", self.head, self.content);
-        };
+    pub(in crate::mcp) fn cut(self) -> String {
+        let Some((shown, lines)) = beginning(&self.content) else { return self.content };
         let advice = match shown.ends_with('\n') {
             true => format!("`lines` \"{}-\"", self.first_line + lines),
             false => format!(
@@ -227,7 +231,7 @@ impl Text {
                 self.first_character + shown.chars().count() as u64
             ),
         };
-        format!("{}\n\n{shown}\nCut here; read on with {advice}.\n", self.head)
+        format!("{shown}\nCut here; read on with {advice}.\n")
     }
 }
 

@@ -12,7 +12,7 @@ use super::Step;
 use super::call::Call;
 use super::embedding::embedded;
 use super::error::{engine_error, param_error};
-use super::params::{InSession, Name, Switch, check_bytes, not_negative, yes};
+use super::params::{InSession, Name, Short, Switch, check_bytes, not_negative, yes};
 use crate::agent::found::{GroundedShown, MemoryShown, Scope};
 use crate::engine::{Engine, EngineError, Query, memories_for};
 use crate::files;
@@ -48,7 +48,7 @@ pub(super) struct Remember {
     /// Name or id of the session.
     session: Option<InSession>,
     /// Folder of the project; defaults to the session's.
-    project: Option<String>,
+    project: Option<Short>,
 }
 
 pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
@@ -68,6 +68,7 @@ pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
     embedded(&call, given.content.clone(), move |embedded| {
         Step::state(move |engine| {
             let Remember { content, session, project, .. } = given;
+            let project = project.map(|project| project.0);
             let scope = memory_scope(engine, scope, project, session.as_deref())?;
             let vector = embedded.vector.as_ref().map(|(model, vector)| (&**model, &**vector));
             let id = engine.remember(scope, &content, vector)?;
@@ -107,7 +108,7 @@ pub(super) struct Ground {
     #[schemars(description = OF_SESSION)]
     session: Option<Name>,
     #[schemars(description = OF_PROJECT)]
-    project: Option<String>,
+    project: Option<Short>,
     #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_FOUND}."))]
     limit: Option<i64>,
     /// Make the memories that are found stronger; defaults to `t`.
@@ -159,7 +160,7 @@ pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError>
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
     embedded(&call, given.query.clone(), move |embedded| {
         Step::state(move |engine| {
-            let filter = filter(engine, given.session.as_deref(), given.project)?;
+            let filter = filter(engine, given.session.as_deref(), given.project.map(|it| it.0))?;
             let (outcome, vector) = (embedded.outcome(), embedded.vector);
             let Ground { query: text, strengthen, .. } = given;
             let query = Query { text, vector, filter, limit, in_view: None, strengthen };
@@ -193,13 +194,13 @@ pub(super) struct UpdateMemory {
     /// Write the memory into a file of its project.
     write: Option<bool>,
     /// Folder of the project to write to; defaults to the memory's.
-    project: Option<String>,
+    project: Option<Short>,
 }
 
 pub(super) fn update_memory(call: Call, given: UpdateMemory) -> Result<Step, WireError> {
     let id = given.id.0;
     let write = given.write.unwrap_or(false);
-    let path = write.then(|| written(&call, id, given.project)).transpose()?;
+    let path = write.then(|| written(&call, id, given.project.map(|it| it.0))).transpose()?;
     Step::state(move |engine| {
         if let Some(forgotten) = given.forgotten.0 {
             engine.forget(id, forgotten)?;
@@ -213,7 +214,7 @@ pub(super) struct ListMemories {
     #[schemars(description = OF_SESSION)]
     session: Option<Name>,
     #[schemars(description = OF_PROJECT)]
-    project: Option<String>,
+    project: Option<Short>,
     /// Include forgotten memories.
     forgotten: Option<bool>,
     #[schemars(description = format!("Maximum number of memories; defaults to {DEFAULT_LISTED}."))]
@@ -224,7 +225,7 @@ pub(super) fn list_memories(call: Call, given: ListMemories) -> Result<Step, Wir
     read_repository(&call, given.session.as_deref(), given.project.as_deref())?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
     Step::state(move |engine| {
-        let mut filter = filter(engine, given.session.as_deref(), given.project)?;
+        let mut filter = filter(engine, given.session.as_deref(), given.project.map(|it| it.0))?;
         filter.except = None;
         filter.with_forgotten = given.forgotten.unwrap_or(false);
         let rows = engine.list_memories(&filter, limit)?;
