@@ -17,6 +17,7 @@ use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
 use crate::store::recovery::backup::BACKUPS_KEPT;
 use crate::tokens::TokenizerName;
+use crate::whole_file::read_text;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub(crate) use self::embeddings::{EmbeddingSettings, Embeddings};
@@ -234,8 +235,11 @@ impl Sources<'_> {
     }
 }
 
+/// Maximum size of the file of settings in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
+
 fn read(path: &Path) -> Result<Settings, ConfigError> {
-    match std::fs::read_to_string(path) {
+    match read_text(path, LARGEST_FILE) {
         Ok(text) => toml::from_str(&text).map_err(|error| {
             // The error does not quote the line, since it may contain a key.
             let start = error.span().map_or(0, |span| span.start.min(text.len()));

@@ -1,10 +1,40 @@
-//! Writes files atomically, so that nobody ever sees a half-written file. This module knows nothing
-//! of the content.
+//! Reads and writes whole files: reading waits for nothing and has an end, and nobody ever sees a
+//! half-written file. This module knows nothing of the content.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::system::open_at_once;
+
+/// Opens a regular file of at most `most` bytes. Refuses anything else at once, in words: a pipe would
+/// be waited for, and a device may have no end.
+pub(crate) fn open(path: &Path, most: u64) -> io::Result<File> {
+    let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let file = open_at_once(path)?;
+    let status = file.metadata()?;
+    match status.len() {
+        _ if status.is_dir() => Err(refused("it is a folder, not a regular file".to_owned())),
+        _ if !status.is_file() => Err(refused("it is not a regular file".to_owned())),
+        bytes if bytes > most => Err(refused(format!("it has more than {most} bytes"))),
+        _ => Ok(file),
+    }
+}
+
+/// Reads a regular file of at most `most` bytes, as [`open`] does. It may grow meanwhile; what is more
+/// is not read.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, most)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads the text of a regular file, as [`read`] does.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
 
 /// Replaces or creates a file that is private to the user. `write` gets an empty draft and its
 /// path, and fills the draft, which then takes the place of the file. If anything fails, the file
@@ -113,5 +143,21 @@ mod tests {
         assert!(failed.is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_a_regular_file_within_its_limit_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "four").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), "four");
+        let why = |path: &Path| read(path, 3).unwrap_err().to_string();
+        assert_eq!(why(&path), "it has more than 3 bytes");
+        let pipe = dir.path().join("p");
+        crate::system::make_fifo(&pipe);
+        for path in [&*pipe, Path::new("/dev/zero")] {
+            assert_eq!(why(path), "it is not a regular file", "{path:?}");
+        }
+        assert_eq!(why(dir.path()), "it is a folder, not a regular file");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use super::call::Call;
 use super::serve::log_to_stderr;
@@ -42,12 +42,7 @@ impl Backup {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         log_to_stderr();
-        if std::fs::symlink_metadata(&self.file).is_ok() && !self.force {
-            bail!(
-                "{} already exists; choose another name or pass --force",
-                visible_path(&self.file)
-            );
-        }
+        self.check(setup.state.as_deref())?;
         let made = Call::of("backup").result(&setup, Value::Nil)?;
         let Some(Value::Str(path)) = made.get("path") else {
             bail!("the server did not return the path of the backup");
@@ -64,6 +59,25 @@ impl Backup {
             "wrote the state to {} ({bytes} bytes) and checked it\n",
             visible_path(&self.file)
         ))
+    }
+}
+
+impl Backup {
+    /// Fails if the file must not be written: it would replace another file that was not meant, a
+    /// device or pipe, or a part of the state itself.
+    fn check(&self, state: Option<&Path>) -> anyhow::Result<()> {
+        let name = visible_path(&self.file);
+        if let Ok(there) = std::fs::symlink_metadata(&self.file) {
+            ensure!(self.force, "{name} already exists; choose another name or pass --force");
+            let is_file = there.is_file() || there.is_symlink();
+            ensure!(is_file, "{name} is not a regular file; choose another name");
+        }
+        let folder =
+            std::path::absolute(&self.file)?.parent().and_then(|it| it.canonicalize().ok());
+        let state = state.and_then(|state| state.canonicalize().ok());
+        let is_inside = folder.zip(state).is_some_and(|(folder, state)| folder.starts_with(state));
+        ensure!(!is_inside, "{name} is in the state folder itself; choose another folder");
+        Ok(())
     }
 }
 

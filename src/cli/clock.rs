@@ -8,6 +8,10 @@ use anyhow::Context;
 
 use crate::engine::Clock;
 use crate::visible::visible_path;
+use crate::whole_file::read_text;
+
+/// Maximum length of a file with a time, in bytes.
+const LONGEST_TIME: u64 = 64;
 
 /// The time that the clock of a test's server shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +53,7 @@ pub(super) fn clock(fixed: Option<&FixedTime>) -> anyhow::Result<Clock> {
 }
 
 fn read(file: &Path) -> anyhow::Result<i64> {
-    let text = std::fs::read_to_string(file)
+    let text = read_text(file, LONGEST_TIME)
         .with_context(|| format!("cannot read the time from {}", visible_path(file)))?;
     text.trim()
         .parse()

@@ -2,8 +2,7 @@
 //! out. Needs no server, and stores nothing.
 
 use std::fmt::Write;
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -16,11 +15,13 @@ use crate::curation::section::Sections;
 use crate::curation::strategy::{ALL, Fate};
 use crate::curation::unit::History;
 use crate::curation::window::{Part, Request, Window, build};
+use crate::files::LARGEST_WHOLE;
 use crate::ids::MessageId;
 use crate::recorded::{self, RecordedMessage};
 use crate::session::message::{Message, Signals, ToolCall};
 use crate::tokens::{Counter, Measure, TokenizerName};
 use crate::visible::{visible_lines, visible_path};
+use crate::whole_file::open;
 use crate::wording::{self, counted, in_full};
 
 /// Default size of the compacted session, in tokens.
@@ -53,9 +54,10 @@ pub(super) struct Compact {
 impl Compact {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let name = visible_path(&self.file);
-        let file = File::open(&self.file).with_context(|| format!("cannot open {name}"))?;
-        let read =
-            recorded::read(BufReader::new(file)).with_context(|| format!("cannot read {name}"))?;
+        let file = open(&self.file, LARGEST_WHOLE);
+        let file = file.with_context(|| format!("cannot open {name}"))?;
+        let read = recorded::read(BufReader::new(file.take(LARGEST_WHOLE)))
+            .with_context(|| format!("cannot read {name}"))?;
         let counter = TokenizerName::default().counter();
         let messages: Vec<Message> =
             (1..).zip(&read.messages).map(|(at, said)| message(at, said, &*counter)).collect();

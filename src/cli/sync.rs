@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -16,7 +16,7 @@ use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8, write_out};
 use crate::sync::{Given, PROTOCOL, Request, Seen, Taken, talk};
 use crate::value::Value;
-use crate::visible::visible_lines;
+use crate::visible::{shortened, visible, visible_lines};
 use crate::whole_file;
 use crate::wording::counted;
 
@@ -24,7 +24,7 @@ use crate::wording::counted;
 const LONGEST_LINE: u64 = 64 << 20;
 /// Maximum size of what the other machine may print before it answers, in bytes.
 const LONGEST_GREETING: usize = 64 << 10;
-/// Maximum size of what an error of the other machine may say, in characters.
+/// Maximum size of what an error of the other machine may say, in bytes.
 const LONGEST_ERROR: usize = 500;
 /// Maximum time that the other machine may say nothing. Somebody may have to type a passphrase.
 const LONGEST_SILENCE: Duration = Duration::from_secs(300);
@@ -69,7 +69,8 @@ enum Answer {
 struct There {
     host: String,
     child: Child,
-    input: ChildStdin,
+    /// Lines for its input, which another thread writes: it may take no more.
+    input: Sender<String>,
     /// Lines that came; `None` is the end.
     lines: Receiver<anyhow::Result<Option<String>>>,
     has_answered: bool,
@@ -110,7 +111,8 @@ impl Sync {
         let (out, back) = there.bytes;
         say(&visible_lines(&format!(
             "{}: took {taken}; gave {given} ({out} bytes there, {back} back, round trips: {}).\n",
-            run.name, run.rounds
+            visible(&shortened(&run.name, LONGEST_ERROR)),
+            run.rounds
         )))?;
         remembered.insert(host, run.known);
         let text = serde_json::to_string(&remembered)?;
@@ -162,7 +164,7 @@ impl There {
         let mut child = command.spawn().context("cannot run ssh")?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else { bail!("ssh has no pipes") };
-        let host = host.to_owned();
+        let (host, input) = (host.to_owned(), written_to(input));
         let (has_answered, has_ended, broken, bytes) = (false, false, None, (0, 0));
         let lines = lines_of(output);
         Ok(Self { host, child, input, lines, has_answered, has_ended, broken, bytes })
@@ -176,7 +178,7 @@ impl There {
         match self.answer(request) {
             Ok(Answer::Given(given)) => Ok(given),
             Ok(Answer::Error(why)) => {
-                let why: String = why.chars().take(LONGEST_ERROR).collect();
+                let why = shortened(&why, LONGEST_ERROR);
                 Err(format!("{} refused: {why}", self.host).into())
             }
             Err(error) => {
@@ -191,7 +193,7 @@ impl There {
         let line = line(request)?;
         self.bytes.0 += line.len() as u64;
         // A program that takes no more has ended, or says why.
-        let _ = self.input.write_all(line.as_bytes()).and_then(|()| self.input.flush());
+        let _ = self.input.send(line);
         let mut skipped = 0;
         loop {
             let text = match self.lines.recv_timeout(LONGEST_SILENCE) {
@@ -254,6 +256,16 @@ fn serve(setup: &Setup, mut input: impl BufRead) -> anyhow::Result<()> {
         write_out(&line(&answer)?)?;
     }
     Ok(())
+}
+
+/// Writes lines on a thread of their own, until the program takes no more or nothing more comes.
+fn written_to(mut input: ChildStdin) -> Sender<String> {
+    let (send, lines) = mpsc::channel::<String>();
+    std::thread::spawn(move || {
+        let write = |line: String| input.write_all(line.as_bytes()).and_then(|()| input.flush());
+        lines.into_iter().map(write).take_while(Result::is_ok).for_each(drop);
+    });
+    send
 }
 
 /// Reads lines on a thread of their own, one ahead, until the output ends or nobody wants more.

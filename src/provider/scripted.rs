@@ -37,14 +37,10 @@
 //! without `when` fits everything, but an answer whose `when` matches takes precedence.
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use super::chat::{ChatMessage, Provider, Reply, Request, Stop, StreamEvent, Usage};
@@ -53,6 +49,7 @@ use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
 use crate::visible::visible_path;
+use crate::whole_file::read_text;
 
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
@@ -253,20 +250,8 @@ fn changed(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Reads a regular file. Opens it with `O_NONBLOCK`, so that a FIFO cannot block.
 fn text_of(path: &Path) -> Result<String, String> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| error.to_string())?;
-    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    file.take(LONGEST_SCRIPT + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LONGEST_SCRIPT {
-        return Err(format!("it has more than {LONGEST_SCRIPT} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+    read_text(path, LONGEST_SCRIPT).map_err(|error| error.to_string())
 }
 
 impl Provider for Scripted {

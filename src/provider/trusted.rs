@@ -18,6 +18,8 @@ use rustls_platform_verifier::Verifier;
 
 /// The variable that names a file of certificates to trust in place of the system's.
 const FILE: &str = "SSL_CERT_FILE";
+/// Maximum size of a file of certificates in bytes.
+const LARGEST_FILE: u64 = 4 << 20;
 
 /// Checks the certificate that a server shows. A server may show a certificate that the user names,
 /// although it is made as that of an authority: this is what `openssl req -x509` makes.
@@ -29,7 +31,7 @@ struct Trusted {
 
 /// Reads a file of certificates in PEM.
 pub(super) fn read(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = std::fs::read(file).map_err(|error| error.to_string())?;
+    let text = crate::whole_file::read(file, LARGEST_FILE).map_err(|error| error.to_string())?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match read {
         Err(error) => Err(error.to_string()),

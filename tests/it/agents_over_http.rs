@@ -30,7 +30,7 @@ impl Site {
     }
 
     /// Posts a message with these headers. Returns the status, and the whole answer.
-    fn post(&self, query: &str, headers: &str, message: &Json) -> (u16, String) {
+    pub(crate) fn post(&self, query: &str, headers: &str, message: &Json) -> (u16, String) {
         self.send(&posted(query, headers, message))
     }
 

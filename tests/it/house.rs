@@ -51,7 +51,20 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "store", "tokens", "value", "visible",
         ],
     ),
-    ("config", &["agent", "context", "files", "provider", "store", "tokens", "wire", "visible"]),
+    (
+        "config",
+        &[
+            "agent",
+            "context",
+            "files",
+            "provider",
+            "store",
+            "tokens",
+            "wire",
+            "visible",
+            "whole_file",
+        ],
+    ),
     (
         "server",
         &[
@@ -113,7 +126,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // Metadata are stored as the s-expressions that clients send.
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
     ("files", &["context", "names", "system", "template", "value", "visible", "whole_file"]),
-    ("provider", &["names", "session", "tokens", "visible"]),
+    ("provider", &["names", "session", "tokens", "visible", "whole_file"]),
     ("wire", &["value", "visible", "wording"]),
     // The modules of the pure crate. They have no other: the compiler sees to that.
     ("context", &["ids", "names", "tokens", "visible", "wording"]),
@@ -129,7 +142,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("names", &[]),
     ("visible", &[]),
-    ("whole_file", &[]),
+    ("whole_file", &["system"]),
     ("wording", &[]),
     ("tokens", &["names"]),
 ];
@@ -259,9 +272,9 @@ fn no_path_is_shown_as_it_is() {
     assert!(wrong.is_empty(), "use visible_path in {wrong:?}");
 }
 
-/// Modules that open files of the program or of the user, not files that others name: their own state
-/// and configuration, and what the user names on the command line.
-const OPENERS: [&str; 7] = ["cli", "config", "provider", "store", "sync", "system", "whole_file"];
+/// Modules that open files of the program, not files that others name: their own state. Files that the
+/// user names on the command line or in the configuration are opened by `whole_file`.
+const OPENERS: [&str; 5] = ["cli", "store", "sync", "system", "whole_file"];
 
 /// A file that others name may be a pipe, a device or endless. One function opens it, which waits for
 /// nothing and reads no more than it was told to.

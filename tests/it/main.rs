@@ -12,6 +12,7 @@ mod agreed;
 mod answering;
 mod batch;
 mod bench_check;
+mod bounds;
 mod browser;
 mod chat;
 mod circles;

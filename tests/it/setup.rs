@@ -385,9 +385,9 @@ fn the_doctor_says_what_does_not_work() {
     let report = String::from_utf8(output.stdout).unwrap();
     for line in [
         "BAD Claude Code: set up without the hook PreCompact; run contexture setup claude again",
-        "BAD Codex: the set-up does not work: its server: it cannot be started",
-        "BAD Gemini CLI: the set-up does not work: its hook SessionStart: it failed",
-        "BAD OpenCode: the set-up does not work: its server: its output is not JSON: add-item",
+        "BAD Codex: the set-up does not work: /nowhere/contexture is not there; run contexture",
+        "ok  Gemini CLI is set up with a different command, which was not run",
+        "ok  OpenCode is set up with a different command, which was not run",
     ] {
         assert!(report.contains(line), "{line}\n{report}");
     }
@@ -395,9 +395,10 @@ fn the_doctor_says_what_does_not_work() {
 }
 
 #[test]
-fn the_doctor_starts_the_server_as_the_agent_would() {
+fn the_doctor_runs_no_program_but_its_own() {
     let home = Home::new();
-    let script = home.write("contexture", "#!/bin/sh\necho \"not JSON: $SAID\"\n");
+    let ran = home.file("ran");
+    let script = home.write("contexture", format!("#!/bin/sh\ntouch {ran:?}\n"));
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
     for agent in AGENTS {
         home.succeed(&["setup", agent]);
@@ -407,44 +408,26 @@ fn the_doctor_starts_the_server_as_the_agent_would() {
         let path = home.path(name);
         std::fs::write(&path, change(read(path.clone()))).unwrap();
     };
-    // Of two entries, the last counts; variables are set; what is turned off is not started.
+    // Of two entries, the last counts. Variables can make our program run another.
     changed("home/.claude.json", &|text| {
         let end = text.rfind('}').unwrap();
-        let entry = format!(r#"{{"command": {script:?}, "args": [], "env": {{"SAID": "last"}}}}"#);
+        let entry = format!(r#"{{"command": {script:?}, "args": []}}"#);
         format!("{}, \"mcpServers\": {{\"contexture\": {entry}}}}}", text[..end].trim_end())
     });
-    changed("home/.codex/config.toml", &|text| {
-        text.replace(program, &script) + "env = { SAID = \"of Codex\" }\n"
+    changed("home/.codex/config.toml", &|text| text + "env = { LD_PRELOAD = \"x.so\" }\n");
+    changed("home/.gemini/settings.json", &|text| {
+        text.replace(&format!("{program} hook"), &format!("{script} hook"))
     });
     changed("config/opencode/opencode.json", &|text| {
         text.replace("\"type\": \"local\",", "\"type\": \"local\", \"enabled\": false,")
     });
-    let report = String::from_utf8(home.run(&["doctor"]).stdout).unwrap();
-    for line in [
-        "Claude Code: the set-up does not work: its server: its output is not JSON: not JSON: last",
-        "Codex: the set-up does not work: its server: its output is not JSON: not JSON: of Codex",
-        "ok  OpenCode is set up, but told not to start the server",
-    ] {
-        assert!(report.contains(line), "{line}\n{report}");
+    let report = home.succeed(&["doctor"]);
+    for agent in ["Claude Code", "Codex", "Gemini CLI"] {
+        let line = format!("ok  {agent} is set up with a different command, which was not run");
+        assert!(report.contains(&line), "{line}\n{report}");
     }
-}
-
-#[test]
-fn the_doctor_reads_all_that_a_hook_reports() {
-    let home = Home::new();
-    home.succeed(&["setup", "gemini"]);
-    // This is more than a pipe holds.
-    let much = "head -c 200000 /dev/zero >&2; echo >&2; echo last words >&2; exit 7";
-    let script = home.write("contexture", format!("#!/bin/sh\n{much}\n"));
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
-    let settings = home.path("home/.gemini/settings.json");
-    let program = env!("CARGO_BIN_EXE_contexture");
-    let hook = |program: &str| format!("{program} hook");
-    let text = read(settings.clone()).replace(&hook(program), &hook(&script));
-    std::fs::write(settings, text).unwrap();
-    let report = String::from_utf8(home.run(&["doctor"]).stdout).unwrap();
-    let failed = "its hook SessionStart: it failed (exit status: 7): last words";
-    assert!(report.contains(failed), "{report}");
+    assert!(report.contains("ok  OpenCode is set up, but told not to start"), "{report}");
+    assert!(!ran.exists());
 }
 
 #[test]

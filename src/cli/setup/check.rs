@@ -1,5 +1,6 @@
-//! Runs the commands that agents are configured to start, to check that they work. Uses a separate
-//! state folder, so that nothing is left behind.
+//! Runs the commands that agents are configured to start, to check that they work. Runs only this
+//! program, and no other that has our name in a configuration. Uses a separate state folder, so that
+//! nothing is left behind.
 
 use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -75,14 +76,18 @@ fn check_place(
         Place::User => (String::new(), ""),
         Place::Project(root) => (format!(" in {}", visible_path(root)), " --project"),
     };
-    // The author of the project may have entered any program.
-    if matches!(place, Place::Project(_)) && !entries.are_of(agent, program) {
+    // Whoever can write the configuration may have entered any program.
+    let again = format!("run contexture setup {}{option} again", agent.name());
+    if !entries.are_of(agent, program) {
         let title = agent.title();
+        let named = entries.server.first().map(Path::new).filter(|named| named.is_absolute());
+        if let Some(named) = named.filter(|named| !named.exists()) {
+            bail!("the set-up{at} does not work: {} is not there; {again}", visible_path(named));
+        }
         return Ok(Some(format!(
             "{title} is set up{at} with a different command, which was not run"
         )));
     }
-    let again = format!("run contexture setup {}{option} again", agent.name());
     if let Some(missing) = entries.missing(agent) {
         bail!("set up{at} without {missing}; {again}");
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 
 use crate::visible::visible_path;
+use crate::whole_file::{read, read_text};
 
 /// Maximum size of a configuration file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -40,8 +41,7 @@ impl Found {
         }
         let meta = path.metadata()?;
         check(&meta)?;
-        let text = std::fs::read(&path)?;
-        let text = String::from_utf8(text).ok().context("it is not UTF-8")?;
+        let text = read_text(&path, LARGEST)?;
         Ok(Self { path, text: Some(text), mode: meta.permissions().mode() & 0o7777 })
     }
 
@@ -77,7 +77,7 @@ impl Found {
     }
 
     fn check_unchanged(&self) -> anyhow::Result<()> {
-        let is_same = match (&self.text, std::fs::read(&self.path)) {
+        let is_same = match (&self.text, read(&self.path, LARGEST)) {
             (Some(text), Ok(now)) => text.as_bytes() == now,
             (None, Err(error)) => error.kind() == ErrorKind::NotFound,
             _ => false,

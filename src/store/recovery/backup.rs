@@ -14,7 +14,7 @@ use super::super::folder::Files;
 use super::super::folder::aside::{private_folder, stamp};
 use super::super::sqlite::{Image, copy_file};
 use crate::visible::visible_path;
-use crate::whole_file::{remove, replace};
+use crate::whole_file::{open, remove, replace};
 
 /// Default number of automatic backups to keep.
 pub(crate) const BACKUPS_KEPT: usize = 7;
@@ -164,7 +164,7 @@ fn days(files: &Files) -> Vec<Backup> {
 /// problem that SQLite finds.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let failed = StoreError::with_backup(path);
-    let mut file = File::open(path).map_err(&failed)?;
+    let mut file = open(path, u64::MAX).map_err(&failed)?;
     let has_trailer = trailer(&mut file).map_err(&failed)?.is_some();
     let odd = file.metadata().map_err(&failed)?.len() % 512 != 0;
     if has_trailer || odd {
@@ -186,7 +186,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
 /// Fails when the backup is damaged or `to` cannot be written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     replace(to, |file, draft| {
-        io::copy(&mut File::open(from)?, file)?;
+        io::copy(&mut open(from, u64::MAX)?, file)?;
         check(draft).map_err(bad_copy)
     })
 }
@@ -204,7 +204,7 @@ fn bad_copy(error: StoreError) -> io::Error {
 
 /// Copies the database in a backup, without what follows it, to the file `to`.
 pub(super) fn copy_database(backup: &Path, to: &Path) -> io::Result<()> {
-    let mut file = File::open(backup)?;
+    let mut file = open(backup, u64::MAX)?;
     let (length, _) = parts(&mut file)?;
     file.seek(SeekFrom::Start(0))?;
     replace(to, |to, _| io::copy(&mut file.take(length), to).map(drop))
@@ -213,7 +213,7 @@ pub(super) fn copy_database(backup: &Path, to: &Path) -> io::Result<()> {
 /// Replaces the list of trusted projects with that of a backup. A plain database has no list, so the
 /// list stays.
 pub(super) fn put_trust_back(backup: &Path, files: &Files) -> io::Result<()> {
-    let mut file = File::open(backup)?;
+    let mut file = open(backup, u64::MAX)?;
     let (start, Some(length)) = parts(&mut file)? else { return Ok(()) };
     if length == 0 {
         return remove(&files.trust());
