@@ -136,6 +136,20 @@ fn an_item_as_a_resource_is_cut_as_by_the_tool() {
 }
 
 #[test]
+fn memories_that_an_agent_finds_are_short() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    layer(&mut emacs, &home);
+    for number in 0..20 {
+        let content = format!("port {number} {}", "of the database ".repeat(3_000));
+        emacs.ok("remember", &format!("(:content {content:?})"));
+    }
+    let found = Agent::with(&home, &[]).tool("search", json!({ "query": "port database" }));
+    assert!(found.contains(" memories") && found.len() < MOST, "{} bytes", found.len());
+}
+
+#[test]
 fn only_the_server_says_what_is_a_picture() {
     let home = Home::new();
     let mut client = home.stdio(&[]);

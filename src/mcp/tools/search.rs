@@ -9,10 +9,13 @@ use serde_json::json;
 use super::{Asked, sessions};
 use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::project::Project;
+use crate::visible::shortened;
 use crate::wording::{counted, span};
 
 /// Default number of hits of each kind.
 const DEFAULT_HITS: usize = 8;
+/// Maximum length of a memory in an answer, in bytes. A longer one is shown without its middle.
+const LONGEST_MEMORY: usize = 2 << 10;
 /// Maximum number of hits of each kind.
 const MAX_HITS: usize = 50;
 /// Number of hits in sessions to ask for. The number is large because hits in sessions of other
@@ -149,7 +152,8 @@ impl Search<'_> {
         });
         let found: Grounding = self.asked.link.call("ground_query", params).await?;
         let line = |memory: Memory| {
-            format!("- {} · {}: {}", memory.id, shown(&memory.kind), shown(&memory.content))
+            let content = shortened(&memory.content, LONGEST_MEMORY);
+            format!("- {} · {}: {}", memory.id, shown(&memory.kind), shown(&content))
         };
         Ok(found.memories.into_iter().flatten().map(line).collect())
     }
