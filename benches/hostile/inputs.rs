@@ -87,7 +87,7 @@ pub(crate) const ALL: &[Input] = &[
         let path = path_of(&prepared);
         ask(client, "add-file", &format!("(:path {path:?} :max-file-bytes 64000000)"))
     }),
-    refused!("a listing of /usr", |client, _| {
+    input!("a listing of /usr", |client, _| {
         ask(client, "add-tree", "(:path \"/usr\" :mode :listing)")
     }),
     refused!("the files of /usr", |client, _| ask(client, "add-tree", "(:path \"/usr\")")),
@@ -243,7 +243,7 @@ pub(crate) const ALL: &[Input] = &[
         let query: String = (0..6_000_000).map(|number| format!("w{number} ")).collect();
         ask(client, "ground-query", &format!("(:query {query:?})"))
     }),
-    input!("remember of 60 MiB", |client, _| {
+    refused!("remember of 60 MiB", |client, _| {
         ask(client, "remember", &content(&"x".repeat(60 << 20)))
     }),
     // Items.
