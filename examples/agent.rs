@@ -5,11 +5,12 @@
 //! message, older turns are summarized without a model, and checkpoints are taken. When the quality
 //! falls, the program goes back to the last checkpoint.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contexture::{Conversation, Error, Provider, Tool, TurnConfig, TurnEvent};
+use contexture::{Conversation, Error, Provider, Tool, ToolContext, TurnConfig, TurnEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -52,9 +53,12 @@ struct Part {
 }
 
 impl Tool for RunTests {
-    const NAME: &'static str = "run_tests";
     type Args = Part;
     type Error = std::io::Error;
+
+    fn name(&self) -> Cow<'_, str> {
+        "run_tests".into()
+    }
 
     fn description(&self) -> String {
         "Runs the tests of a part of the program.".to_owned()
@@ -68,7 +72,7 @@ impl Tool for RunTests {
         })
     }
 
-    async fn call(&self, Part { part }: Part) -> std::io::Result<String> {
+    async fn call(&self, Part { part }: Part, _: ToolContext) -> std::io::Result<String> {
         let run = self.0.fetch_add(1, Ordering::Relaxed);
         Ok(format!("src/part_{part}.rs: {} tests passed", 100 + run))
     }

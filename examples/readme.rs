@@ -1,9 +1,10 @@
 //! The program that the README shows, with a script in place of a model:
 //! `cargo run --example readme`.
 
+use std::borrow::Cow;
 use std::io::Write;
 
-use contexture::{Conversation, Item, Provider, Tool, TurnEvent};
+use contexture::{Conversation, Item, Provider, Tool, ToolContext, TurnEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,9 +17,12 @@ struct Args {
 }
 
 impl Tool for RunTests {
-    const NAME: &'static str = "run_tests";
     type Args = Args;
     type Error = std::io::Error;
+
+    fn name(&self) -> Cow<'_, str> {
+        "run_tests".into()
+    }
 
     fn description(&self) -> String {
         "Runs the tests of a file.".into()
@@ -28,7 +32,7 @@ impl Tool for RunTests {
         json!({ "type": "object", "properties": { "file": { "type": "string" } } })
     }
 
-    async fn call(&self, Args { file }: Args) -> std::io::Result<String> {
+    async fn call(&self, Args { file }: Args, _: ToolContext) -> std::io::Result<String> {
         Ok(format!("all tests of {file} pass"))
     }
 }

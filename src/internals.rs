@@ -57,8 +57,8 @@ pub mod provider {
     pub use crate::provider::{ErrorKind, Family, HttpProvider, ProviderError, Serving, Times};
     pub mod chat {
         pub use crate::provider::chat::{
-            ChatMessage, Effort, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool,
-            Usage,
+            ChatMessage, ChatProvider, Effort, OnWait, OutputSchema, Request, Response, Stop,
+            StreamEvent, ToolChoice, ToolDefinition, Usage,
         };
     }
     pub mod embed {

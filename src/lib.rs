@@ -8,27 +8,78 @@
 #![doc = include_str!("../examples/readme.rs")]
 //! ```
 //!
-//! # Where to go from here
+//! # A first agent
 //!
-//! - [`Conversation`] has all operations on one conversation; [`Builder`] opens a conversation.
-//! - [`Conversation::chat`] creates a [`Turn`]: await the turn for its [`Reply`], or
-//!   [stream](Turn::stream) its [events](TurnEvent).
-//! - [`Tool`] is a function that a model can call; calls that need the user's permission wait for
-//!   [`Conversation::approve`].
-//! - [`Provider`] is a model to talk to: a script, your own [`ChatProvider`], or, with the feature
-//!   `providers`, a `Server`.
-//! - [`window`] has the windows that models see, with their reports; [`outcome`] has the
-//!   results of turns, summaries and rollbacks.
-//! - [`Message`] is one message; it can be read from and written as JSON for chat completions.
-//! - [`curate`] chooses messages from a history that your program keeps itself, and stores nothing.
-//! - [`Error`] says what failed, and what can be done about it.
+//! [`Conversation::builder`] takes the models and the tools, and [`Builder::open`] opens the
+//! conversation. [`Conversation::chat`] creates a [`Turn`]: await the turn for its [`Reply`], or
+//! [stream](Turn::stream) its [events](TurnEvent). A turn carries out the model's tool calls, and asks
+//! the model again until an answer contains no calls.
+//!
+//! A model is a [`Provider`]: with the feature `providers`, a `Server` of OpenAI, Anthropic, Google or
+//! Ollama, or one that speaks like them. Without it, a model is a [script](Provider::scripted) or
+//! [your own](Provider::custom) implementation of [`ChatProvider`].
+//!
+//! A tool is a type with the trait [`Tool`], or a [function](Builder::function). Calls of the tools
+//! named by [`Builder::ask_before`] wait until [`Conversation::approve`] allows them:
+//!
+//! ```
+#![doc = include_str!("../examples/approval.rs")]
+//! ```
+//!
+//! # What a model sees
+//!
+//! - [`Conversation::add_file`] and [`Conversation::add`] show files and texts; a file is shown as it
+//!   is when the model is asked.
+//! - [`Conversation::remember`] keeps a text for the turns that it matches.
+//! - [`Builder::max_tokens`] sets the budget. Older turns are summarized when it is full.
+//! - [`Conversation::window`] is for a program that asks the model itself, and
+//!   [`Conversation::report`] tells what the last window had, and why.
+//! - [`Conversation::checkpoint`], [`rollback`](Conversation::rollback),
+//!   [`retry`](Conversation::retry), [`fork`](Conversation::fork) and
+//!   [`remove_message`](Conversation::remove_message) change what was said.
+//! - [`Builder::state_folder`] keeps all of this in a folder. When a method returns, its changes are
+//!   stored durably. Several conversations share a folder by [`Builder::beside`].
+//!
+//! # A history of your own
+//!
+//! A program that keeps its messages itself needs no conversation. [`curate`] chooses which of them
+//! fit, for messages of any type, and stores nothing. It is a crate of its own, `contexture-curate`,
+//! for programs that need nothing else. [`Message`] can be read from and written as JSON for chat
+//! completions, and can be curated, too:
+//!
+//! ```
+//! use contexture::Message;
+//! use contexture::curate::{Part, curate};
+//!
+//! # fn main() -> Result<(), contexture::curate::BudgetTooSmall> {
+//! let mut history = vec![Message::system("Answer in one word.")];
+//! for number in 1..200 {
+//!     history.push(Message::user(format!("What is {number} plus {number}?")));
+//!     history.push(Message::assistant(format!("{}", 2 * number)));
+//! }
+//! let window = curate(&history, 500).window()?;
+//! assert!(window.tokens <= 500 && window.parts[0] == Part::Message(0));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When something fails
+//!
+//! [`Error`] says what failed, and what can be done about it. The conversation still has everything
+//! that it had before the call. A turn that is cancelled or fails keeps the part of the answer that
+//! came. Turns of one conversation wait for each other, whatever the handles.
+//!
+//! # What the library does to your program
+//!
+//! It sets no default of the process, and turns on no feature of another crate that changes the types
+//! of your program. It runs on your tokio runtime: a conversation is owned by a task, and long work
+//! runs on the runtime's blocking threads. It links SQLite, which a program can do only once.
 //!
 //! # Features
 //!
 //! - `providers`: models and embeddings over HTTP.
-//! - `server`: the server's methods, message formats and sockets. Includes `providers`.
-//! - `mcp`: the server for agents that speak the Model Context Protocol. Includes `server`.
-//! - `cli`, the default: the program `contexture`. Includes `mcp`.
+//!
+//! The program `contexture` has further features: `server`, `mcp`, and `cli`, its default.
 
 #![allow(
     rustdoc::private_intra_doc_links,
@@ -88,25 +139,27 @@ pub use self::context::item::{Kind, State};
 #[cfg(feature = "providers")]
 pub use self::conversation::Server;
 pub use self::conversation::{
-    Builder, Conversation, Curate, Curated, Error, Item, ItemView, Message, Provider, Tool, Turn,
-    TurnStream, WindowRequest, curate, strategies,
+    Builder, Conversation, ConversationInfo, Error, Item, ItemView, Message, PartialReply,
+    Provider, Refusal, StoreErrorKind, Tool, ToolContext, Turn, TurnStream, WindowRequest,
+    strategies,
 };
 pub use self::curation::config::TurnConfig;
-pub use self::curation::summary::{Extractive, Source as SummarySource, Summarizer, SummaryError};
+pub use self::curation::summary::{Extractive, Summarizer, SummaryError};
+pub use self::files::FileError;
 pub use self::ids::ItemId;
-pub use self::provider::chat::Provider as ChatProvider;
+pub use self::provider::chat::{ChatProvider, OutputSchema, ToolChoice};
 pub use self::provider::{ErrorKind, ProviderError};
 pub use self::session::message::{Phase, Role, ToolCall};
-pub use self::store::ownership::{FolderError, Owner};
 pub use self::tokens::TokenizerName as Tokenizer;
 pub use self::tokens::model::Override;
+pub use contexture_curate as curate;
 
 /// Windows and their reports, which list the parts that a model saw or that were left out, with the
 /// reasons.
 pub mod window {
     pub use crate::context::render::report::{ItemFate, ItemVerdict};
     pub use crate::curation::budget::Irreducible;
-    pub use crate::curation::report::{Entry, Report, SectionTokens, Stable, What};
+    pub use crate::curation::report::{Entry, Report, SectionTokens, Sent, Stable, What};
     pub use crate::curation::section::Section;
     pub use crate::curation::strategy::{Fate, Score};
     pub use crate::curation::window::{Part, Window, WindowUsage};
@@ -116,11 +169,26 @@ pub mod window {
 /// Results of operations on conversations: turns, summaries, rollbacks, memories.
 pub mod outcome {
     pub use crate::agent::Embedded;
+    pub use crate::agent::notes::TurnNotes;
     pub use crate::curation::prune::HistoryStats;
     pub use crate::curation::quality::{Quality, QualityPart};
     pub use crate::engine::{Grounded, PrunedView, RolledBack, Summarized, TurnDone, TurnsMoved};
     pub use crate::memory::grounding::Grounding;
     pub use crate::provider::chat::{Stop, Usage};
-    pub use crate::store::memory::MemoryRow;
-    pub use crate::store::session::CheckpointRow;
+    pub use crate::store::memory::{MemoryOrigin, MemoryRow, MemoryScope, NewMemory};
+    pub use crate::store::notes::NewNotes;
+    pub use crate::store::session::{CheckpointRow, NewCheckpoint};
+}
+
+/// Summaries of older turns: what a [`Summarizer`] is given, and what comes of it.
+pub mod summary {
+    pub use crate::curation::ledger::Ledger;
+    pub use crate::curation::summary::{Source, Summarizer, Summary, SummaryError};
+    pub use crate::session::message::Message as SummarizedMessage;
+    pub use crate::tokens::Measure;
+}
+
+/// The settings for processing turns, with their ranges.
+pub mod settings {
+    pub use crate::curation::config::{ConfigError, Range, Setting, TurnConfig, Value};
 }

@@ -35,6 +35,7 @@ struct Open {
 
 /// A question to the user: may this tool be called?
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Approval {
     /// Number of the question; the answer must name the same number.
     pub number: u64,

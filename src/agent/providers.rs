@@ -6,7 +6,7 @@ use super::AgentError;
 use super::rooms::{LIMIT_TIME, Rooms};
 use crate::engine::{Costs, Engine, EngineError, SessionContext, SessionSettings};
 use crate::provider::Origin;
-use crate::provider::chat::{Provider, Usage};
+use crate::provider::chat::{ChatProvider, Usage};
 #[cfg(feature = "providers")]
 use crate::provider::settings::{self, BadSetting};
 use crate::store::session::SessionRow;
@@ -20,7 +20,7 @@ pub struct Configured {
     /// Name of the provider.
     pub name: String,
     /// The model itself.
-    pub provider: Arc<dyn Provider>,
+    pub provider: Arc<dyn ChatProvider>,
     /// Maximum length of an answer, in tokens.
     pub max_tokens: Option<u64>,
     /// Price of a million tokens of input and of output, if known.

@@ -2,7 +2,7 @@
 
 use super::Job;
 use crate::provider::ProviderError;
-use crate::provider::chat::{Provider, Request, Response, Stop};
+use crate::provider::chat::{ChatProvider, Request, Response, Stop};
 
 /// The reason why there is no whole answer.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Wanted {
 /// [`Unheard`].
 pub(super) async fn hear(
     job: &Job,
-    provider: &dyn Provider,
+    provider: &dyn ChatProvider,
     request: &Request,
     wanted: &Wanted,
     whole: &mut Response,
@@ -55,7 +55,7 @@ pub(super) async fn hear(
 
 /// Returns the reason why a finished answer is not complete; `None` if it is complete. `what` is
 /// the noun for the text in the returned reason, in the plural.
-fn flaw(whole: &Response, provider: &dyn Provider, what: &str) -> Option<String> {
+fn flaw(whole: &Response, provider: &dyn ChatProvider, what: &str) -> Option<String> {
     let name = provider.model();
     match whole.stop {
         _ if whole.text.trim().is_empty() => Some(format!("{name} returned no {what}")),

@@ -2,25 +2,26 @@
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::state::State;
-use super::tool::{Offered, Tool};
+use super::error::check_range;
+use super::state::{Kept, State};
+use super::tool::{Offered, Offering, Tool, ToolContext};
 use super::{Conversation, Error, Inner, Provider, tool};
-use crate::agent::tools::{OfferedTool, context};
+use crate::agent::tools::context;
 use crate::agent::{Configured, Limits, Providers, Services};
 use crate::context::change::Settings;
-use crate::context::manager::DEFAULT_CAPACITY;
-use crate::curation::config::TurnConfig;
+use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
+use crate::curation::config::{Range, TurnConfig, Value};
 use crate::curation::section::{Counted, Sections};
 use crate::curation::strategy;
 use crate::curation::summary::{Extractive, Summarizer};
 use crate::engine::{Clock, Engine, EngineError, Models, SessionSettings};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
-use crate::provider::chat;
-use crate::store::session::{NewSession, SessionRow};
+use crate::provider::chat::ToolDefinition;
+use crate::store::session::NewSession;
 use crate::tokens::model::Override;
 use crate::tokens::{Counter, TokenizerName};
 
@@ -32,12 +33,14 @@ pub struct Builder {
     beside: Option<Conversation>,
     project: Option<PathBuf>,
     providers: Vec<Provider>,
-    tools: Result<Vec<Arc<dyn OfferedTool>>, Error>,
+    tools: Result<Vec<Offering>, Error>,
     allowed: Vec<String>,
+    asked: Vec<String>,
     system_prompt: Option<String>,
     model: Option<String>,
     overrides: Vec<Override>,
     tokenizer: TokenizerName,
+    max_tokens: Option<u64>,
     config: TurnConfig,
     versioning: bool,
     strategy: Option<String>,
@@ -63,10 +66,12 @@ impl Builder {
             providers: Vec::new(),
             tools: Ok(Vec::new()),
             allowed: Vec::new(),
+            asked: Vec::new(),
             system_prompt: None,
             model: None,
             overrides: Vec::new(),
             tokenizer: TokenizerName::default(),
+            max_tokens: None,
             config: TurnConfig::default(),
             versioning: true,
             strategy: None,
@@ -85,6 +90,9 @@ impl Builder {
     /// Shares the state of another open conversation, since a state folder has only one owner. The
     /// folder, the tokenizer, the clock, the maximum number of items and the properties of models
     /// are those of the other conversation.
+    ///
+    /// Several handles of one conversation can be open in a state. Their turns run one after
+    /// another. All of them have the same settings, and each has its own tools and providers.
     pub fn beside(self, other: &Conversation) -> Self {
         Self { beside: Some(other.clone()), ..self }
     }
@@ -119,7 +127,7 @@ impl Builder {
     ///     "double",
     ///     "Doubles a number.",
     ///     number,
-    ///     |args: Value| async move {
+    ///     |args: Value, _| async move {
     ///         let number = args["number"].as_i64().ok_or("number must be an integer")?;
     ///         Ok::<_, &str>((2 * number).to_string())
     ///     },
@@ -131,7 +139,7 @@ impl Builder {
         name: impl Into<String>,
         description: impl Into<String>,
         parameters: serde_json::Value,
-        call: impl Fn(A) -> F + Send + Sync + 'static,
+        call: impl Fn(A, ToolContext) -> F + Send + Sync + 'static,
     ) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -139,17 +147,17 @@ impl Builder {
         F: Future<Output = Result<String, E>> + Send + 'static,
     {
         let (name, description) = (name.into(), description.into());
-        let definition = chat::Tool { name, description, schema: parameters };
+        let definition = ToolDefinition { name, description, schema: parameters };
         self.offering(Offered::function(definition, call).checked().map(|tool| vec![tool]))
     }
 
     /// Adds the tools with which a model can list, change and search its context. Calls of these
     /// tools need the user's permission, unless [`Self::allow`] names the tool.
     pub fn context_tools(self) -> Self {
-        self.offering(Ok(context::toolbox()))
+        self.offering(Ok(context::toolbox().into_iter().map(Offering::Context).collect()))
     }
 
-    fn offering(mut self, more: Result<Vec<Arc<dyn OfferedTool>>, Error>) -> Self {
+    fn offering(mut self, more: Result<Vec<Offering>, Error>) -> Self {
         self.tools = self.tools.and_then(|mut tools| {
             tools.extend(more?);
             Ok(tools)
@@ -161,6 +169,13 @@ impl Builder {
     /// outside the project.
     pub fn allow<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.allowed.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Asks the user before each call of the tools with these names, whatever
+    /// [`Tool::needs_approval`] says.
+    pub fn ask_before<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.asked.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -185,13 +200,13 @@ impl Builder {
         Self { tokenizer, ..self }
     }
 
-    /// Sets the maximum number of tokens in a window, without changing other settings of turns.
-    pub fn max_tokens(mut self, max_tokens: u64) -> Self {
-        self.config.max_tokens = Some(max_tokens);
-        self
+    /// Sets the maximum number of tokens in a window. This takes precedence over the maximum in
+    /// [`config`](Self::config).
+    pub fn max_tokens(self, max_tokens: u64) -> Self {
+        Self { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Sets all settings for processing turns, including the maximum number of tokens in a window.
+    /// Sets the settings for processing turns.
     pub fn config(self, config: TurnConfig) -> Self {
         Self { config, ..self }
     }
@@ -213,9 +228,8 @@ impl Builder {
         Self { summarizer: Arc::new(summarizer), ..self }
     }
 
-    /// Raises the maximum number of items in the context above 1,000, the default; a smaller number
-    /// has no effect. When the context is full, each new item evicts the oldest item that is not
-    /// pinned.
+    /// Sets the maximum number of items in the context, from 1 to 1,000; 50 by default. When the
+    /// context is full, each new item evicts the oldest item that is not pinned.
     pub fn max_items(self, max_items: usize) -> Self {
         Self { max_items, ..self }
     }
@@ -231,12 +245,17 @@ impl Builder {
     /// the future is dropped before it is ready, the state folder becomes free a moment later.
     ///
     /// # Errors
-    /// [`Error::Setting`], [`Error::Tool`], [`Error::Folder`], [`Error::Store`].
+    /// [`Error::Setting`], [`Error::Tool`], [`Error::FolderTaken`], [`Error::Folder`],
+    /// [`Error::Store`]; [`Error::AlreadyOpen`] if a handle of the conversation is open with other
+    /// settings.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime with time enabled.
     pub async fn open(self) -> Result<Conversation, Error> {
-        self.config.check()?;
+        let turn =
+            TurnConfig { max_tokens: self.max_tokens.or(self.config.max_tokens), ..self.config };
+        turn.check()?;
+        check_range("max-items", Some(Value::Count(self.max_items as u64)), ITEMS)?;
         if let Some(name) = self.strategy.as_deref().filter(|name| strategy::find(name).is_none()) {
             let known = strategy::names().join(", ");
             return Err(Error::Setting(format!(
@@ -244,12 +263,21 @@ impl Builder {
             )));
         }
         let tools = self.tools?;
-        check_names(&tools)?;
+        tool::check_names(&tools)?;
+        tool::check_exist(&self.allowed, &tools)?;
+        tool::check_exist(&self.asked, &tools)?;
+        if let Some(name) = self.asked.iter().find(|name| self.allowed.contains(name)) {
+            let what = "is both allowed and asked for; choose one of them".to_owned();
+            return Err(Error::Tool { name: name.clone(), what });
+        }
+        if self.beside.is_some() && self.folder.is_some() {
+            let what = "a conversation beside another one is kept where the other one is";
+            return Err(Error::Setting(format!("{what}; leave state_folder out")));
+        }
         let mut providers = Vec::with_capacity(self.providers.len());
         for provider in self.providers {
             providers.push(provider.open()?);
         }
-        tool::check_exist(&self.allowed, &tools)?;
         let project = self.project.as_deref().map(absolute_project).transpose()?;
         let (counter, state, max_items) = match self.beside {
             Some(beside) => {
@@ -268,21 +296,37 @@ impl Builder {
                 (counter, State::open(folder.transpose()?, engine).await?, self.max_items)
             }
         };
+        let new = NewSession { name: self.name, project, ..NewSession::default() };
+        let open = move |engine: &mut Engine| {
+            let opened = engine.open_session(new)?;
+            engine.row(opened.id)
+        };
+        let row = state.engine.ask(open).await?;
+        let (model, versioning) = (self.model.clone(), self.versioning);
+        let kept = Kept {
+            model: model.clone(),
+            strategy: self.strategy.clone(),
+            versioning,
+            turn,
+            system_prompt: self.system_prompt.clone(),
+        };
+        let shared =
+            state.shared(row.id, kept).ok_or_else(|| Error::AlreadyOpen(row.name.clone()))?;
         let settings = SessionSettings {
-            model: self.model.clone(),
+            model,
             strategy: self.strategy,
-            versioning: self.versioning,
-            turn: self.config,
+            versioning,
+            turn,
             ..SessionSettings::default()
         };
-        let new = NewSession { name: self.name, project, ..NewSession::default() };
-        let row = state.engine.ask(move |engine| open_session(engine, new, settings)).await?;
+        let id = row.id;
+        state.engine.ask(move |engine| set_settings(engine, id, settings)).await?;
         let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
         let inner = Inner {
             services: Arc::new(services(&state, counter, providers, max_items)),
             state,
             runtime: tokio::runtime::Handle::current(),
-            turns: tokio::sync::Mutex::default(),
+            shared,
             id: row.id,
             manager: row.manager_name(),
             name: row.name,
@@ -290,13 +334,16 @@ impl Builder {
             model: self.model,
             tools,
             allowed: self.allowed,
+            asked: self.asked,
             sections: Sections { system_prompt, ..Sections::default() },
             summarizer: self.summarizer,
-            grounding: Mutex::default(),
         };
         Ok(Conversation { inner: Arc::new(inner) })
     }
 }
+
+/// Possible maximum numbers of items.
+const ITEMS: Range = Range::Count(1, MAX_CAPACITY as u64);
 
 fn services(
     state: &State,
@@ -314,17 +361,6 @@ fn services(
     }
 }
 
-/// Refuses two tools with the same name.
-fn check_names(tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
-    for (at, tool) in tools.iter().enumerate() {
-        if tools[..at].iter().any(|other| other.name() == tool.name()) {
-            let what = "is defined twice; give each tool its own name".to_owned();
-            return Err(Error::Tool { name: tool.name().to_owned(), what });
-        }
-    }
-    Ok(())
-}
-
 /// Returns a folder's absolute path, which stays valid if the working directory changes.
 fn absolute(what: &str, folder: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(folder).map_err(|error| Error::Setting(format!("{what}: {error}")))
@@ -337,19 +373,17 @@ fn absolute_project(project: &Path) -> Result<String, Error> {
     })
 }
 
-/// Opens the session and applies the builder's settings. The session's other settings, which only a
-/// server sets, stay the same.
-fn open_session(
+/// Applies the builder's settings to a session. The session's other settings, which only a server
+/// sets, stay the same.
+fn set_settings(
     engine: &mut Engine,
-    new: NewSession,
+    id: u64,
     settings: SessionSettings,
-) -> Result<SessionRow, EngineError> {
-    let opened = engine.open_session(new)?;
-    let before = SessionSettings::parse(&engine.row(opened.id)?.settings)?;
+) -> Result<(), EngineError> {
+    let before = SessionSettings::parse(&engine.row(id)?.settings)?;
     let SessionSettings { model, strategy, versioning, turn, .. } = settings;
     let settings = SessionSettings { model, strategy, versioning, turn, ..before };
-    engine.set_session_settings(opened.id, &settings.print()?)?;
-    engine.row(opened.id)
+    engine.set_session_settings(id, &settings.print()?)
 }
 
 #[cfg(test)]

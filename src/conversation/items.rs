@@ -11,7 +11,7 @@ use crate::agent::items::{new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata, Origin, State};
 use crate::engine::{Caller, Engine, NewItem, Selection};
-use crate::files;
+use crate::files::{self, FileError};
 use crate::ids::ItemId;
 use crate::value::{Keyword, Value};
 
@@ -27,34 +27,34 @@ use crate::value::{Keyword, Value};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     content: String,
-    kind: Kind,
+    kind: Option<Kind>,
     metadata: Metadata,
+    lines: Option<(u64, u64)>,
     pinned: bool,
 }
 
 impl Item {
     /// Creates an item from a text.
     pub fn new(content: impl Into<String>) -> Self {
-        let (kind, metadata) = (Kind::Text, Metadata::default());
-        Self { content: content.into(), kind, metadata, pinned: false }
+        let metadata = Metadata::default();
+        Self { content: content.into(), kind: None, metadata, lines: None, pinned: false }
     }
 
-    /// Sets the type of the content.
+    /// Sets the type of the content. By default, this is code for a region of a file, and text for
+    /// all else.
     #[must_use]
     pub fn kind(self, kind: Kind) -> Self {
-        Self { kind, ..self }
+        Self { kind: Some(kind), ..self }
     }
 
     /// Sets the file and the lines, counted from 1, from which the content comes. A range without
-    /// an end names only its first line. The type of the item becomes code.
+    /// an end names only its first line.
     #[must_use]
     pub fn region(mut self, file: impl AsRef<Path>, lines: impl RangeBounds<u64>) -> Self {
         self.metadata.set("filename", files::path_value(file.as_ref()));
         self.metadata.set("origin", Value::of(&Keyword(Origin::Region.name())));
-        if let Some((start, end)) = bounds(&lines) {
-            self.metadata.set_lines(start, end.unwrap_or(start));
-        }
-        self.kind(Kind::Code)
+        self.lines = bounds(&lines).map(|(start, end)| (start, end.unwrap_or(start)));
+        self
     }
 
     /// Adds an entry to the metadata, which is stored with the item. Windows show only entries that
@@ -80,6 +80,7 @@ impl<T: Into<String>> From<T> for Item {
 
 /// An item in the context of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ItemView {
     /// Id of the item.
     pub id: ItemId,
@@ -124,9 +125,18 @@ impl Conversation {
     /// Adds a text, or an [`Item`] with more details. Returns the id of the item.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the context is full of pinned items.
+    /// [`Error::Refused`] if the context is full of pinned items; [`Error::File`] if the lines of a
+    /// region are none.
     pub async fn add(&self, item: impl Into<Item>) -> Result<ItemId, Error> {
-        let Item { content, kind, metadata, pinned } = item.into();
+        let Item { content, kind, mut metadata, lines, pinned } = item.into();
+        if let Some((start, end)) = lines {
+            if start == 0 || end < start {
+                return Err(FileError::BadRange { start, end: Some(end) }.into());
+            }
+            metadata.set_lines(start, end);
+        }
+        let of_file = metadata.filename().map_or(Kind::Text, |_| Kind::Code);
+        let kind = kind.unwrap_or(of_file);
         let count = move |job: &Job| NewItem {
             pinned,
             ..new_item(&job.counter(), content, kind, metadata, now_ms())

@@ -1,5 +1,7 @@
 //! Messages in the form of the library and in the form of chat completions.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::curation::window::Part;
@@ -25,6 +27,7 @@ use crate::tokens::Counter;
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Message {
     /// Author of the message.
     #[serde(with = "Author")]
@@ -151,6 +154,30 @@ impl From<Message> for ChatMessage {
             tool_call_id: message.tool_call_id,
             ..Self::new(message.role, &message.content)
         }
+    }
+}
+
+/// A history of these messages can be curated; see [`curate`](crate::curate).
+impl contexture_curate::Message for Message {
+    fn role(&self) -> Role {
+        self.role
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        (&self.content).into()
+    }
+
+    fn calls(&self) -> Vec<contexture_curate::Call<'_>> {
+        let calls = self.tool_calls.iter();
+        calls.map(|it| contexture_curate::Call::new(&it.id, &it.name, &it.arguments)).collect()
+    }
+
+    fn answers(&self) -> Vec<Cow<'_, str>> {
+        self.tool_call_id.iter().map(Cow::from).collect()
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.pinned
     }
 }
 

@@ -5,10 +5,10 @@
 //! server uses too. When a method returns, its changes are stored durably.
 
 mod builder;
-mod curate;
 mod error;
 mod items;
 mod message;
+mod others;
 mod provider;
 mod state;
 mod tool;
@@ -16,23 +16,23 @@ mod turn;
 mod window;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::Builder;
-pub use self::curate::{Curate, Curated, curate};
-pub use self::error::Error;
+pub use self::error::{Error, Refusal, StoreErrorKind};
 pub use self::items::{Item, ItemView};
 pub use self::message::Message;
+pub use self::others::ConversationInfo;
 pub use self::provider::Provider;
 #[cfg(feature = "providers")]
 pub use self::provider::Server;
-use self::state::State;
-pub use self::tool::Tool;
-pub use self::turn::{Turn, TurnStream};
+use self::state::{Shared, State};
+use self::tool::Offering;
+pub use self::tool::{Tool, ToolContext};
+pub use self::turn::{PartialReply, Turn, TurnStream};
 pub use self::window::WindowRequest;
-use crate::agent::tools::OfferedTool;
 use crate::agent::{Decision, Job, Services};
 use crate::curation::prune::HistoryStats;
 use crate::curation::quality::Quality;
@@ -40,7 +40,7 @@ use crate::curation::section::Sections;
 use crate::curation::strategy;
 use crate::curation::summary::Summarizer;
 use crate::engine::{
-    self, Caller, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RolledBack,
+    self, Caller, Costs, Engine, EngineError, Grounded, Keep, Noted, PrunedView, Query, RolledBack,
     SessionContext, Summarized, TurnDone, TurnsMoved, memories_for,
 };
 use crate::store::memory::MemoryScope;
@@ -48,8 +48,8 @@ use crate::store::session::CheckpointRow;
 
 /// A conversation with a model, including everything that manages its context.
 ///
-/// Clones share the conversation. Every method can be called from any task; turns of one
-/// conversation run one after another. After [`close`](Self::close), methods return
+/// Clones share the conversation, and [`Builder::open`] can open further handles. Every method can
+/// be called from any task; turns of one conversation run one after another. After [`close`](Self::close), methods return
 /// [`Error::Closed`].
 #[derive(Clone)]
 pub struct Conversation {
@@ -60,19 +60,18 @@ struct Inner {
     services: Arc<Services>,
     state: State,
     runtime: tokio::runtime::Handle,
-    /// Locked during a turn.
-    turns: tokio::sync::Mutex<()>,
+    shared: Arc<Shared>,
     id: u64,
     name: String,
     manager: String,
     project: Option<String>,
     model: Option<String>,
-    tools: Vec<Arc<dyn OfferedTool>>,
+    tools: Vec<Offering>,
     allowed: Vec<String>,
+    /// Names of the tools before whose calls the user is asked.
+    asked: Vec<String>,
     sections: Sections,
     summarizer: Arc<dyn Summarizer + Send + Sync>,
-    /// Text of the memories that the last processed turn found; empty if it found none.
-    grounding: Mutex<String>,
 }
 
 impl fmt::Debug for Conversation {
@@ -88,10 +87,6 @@ impl Inner {
     fn job(&self) -> Job {
         let cancelled = Arc::new(CancellationToken::new());
         Job { services: Arc::clone(&self.services), caller: Caller::Nobody, cancelled }
-    }
-
-    fn grounding(&self) -> MutexGuard<'_, String> {
-        self.grounding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +105,17 @@ impl Conversation {
     /// events are streamed. The turn shows the model a window within the budget, with the message,
     /// and carries out the model's tool calls until an answer contains no calls.
     pub fn chat(&self, message: impl Into<Message>) -> Turn {
-        Turn::new(self.clone(), message.into())
+        Turn::new(self.clone(), Some(message.into()))
+    }
+
+    /// Creates a turn that asks the last question again. When the turn begins, the question and
+    /// everything after it leave the conversation; [`undo_view`](Self::undo_view) brings them back.
+    /// A question whose turn failed is asked again, too.
+    ///
+    /// # Errors
+    /// The turn fails with [`Error::Refused`] if there is no question.
+    pub fn retry(&self) -> Turn {
+        Turn::new(self.clone(), None)
     }
 
     /// Answers a turn's question of whether a tool may be called. `number` is the number of the
@@ -147,10 +152,11 @@ impl Conversation {
             job.aside("a turn", move |job| message.counted(&*job.services.counter)).await?;
         let turn = engine::NewTurn { method: "process-turn", message, coherence, vector };
         let summarizer = Arc::clone(&self.inner.summarizer);
-        let process =
-            move |engine: &mut Engine, context| engine.process_turn(&context, turn, &*summarizer);
+        let process = move |engine: &mut Engine, context: SessionContext| {
+            engine.process_turn(&context, turn, &*summarizer)
+        };
         let done = self.ask_in_context(process).await?;
-        self.inner.grounding().clone_from(&done.grounding);
+        self.inner.shared.grounding().clone_from(&done.grounding);
         Ok(done)
     }
 
@@ -210,13 +216,16 @@ impl Conversation {
         self.ask(move |engine| Ok(engine.windows(id).into_iter().next())).await
     }
 
-    /// Returns how much of the model's limit the messages and the summary in view fill.
+    /// Returns how much the messages and the summary in view fill of what a window may have: the
+    /// maximum that the conversation was opened with, or the model's limit if that is smaller.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub async fn stats(&self) -> Result<HistoryStats, Error> {
-        self.ask_in_context(|engine, context| engine.session_stats(context.row.id, &context.costs))
-            .await
+        let stats = |engine: &mut Engine, context: SessionContext| {
+            engine.session_stats(context.row.id, &limited(context))
+        };
+        self.ask_in_context(stats).await
     }
 
     /// Returns the quality of the context, from 0 to 1, with its four parts.
@@ -243,13 +252,13 @@ impl Conversation {
     }
 
     /// Takes the least important messages out of view until the rest costs at most `max_tokens`; by
-    /// default, the target share of the model's limit.
+    /// default, the target share of the limit that [`stats`](Self::stats) returns.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`] if the messages that cannot be left out cost more.
     pub async fn prune(&self, max_tokens: Option<u64>) -> Result<PrunedView, Error> {
         self.ask_in_context(move |engine, context| {
-            engine.prune_session(context.row.id, max_tokens, &context.costs)
+            engine.prune_session(context.row.id, max_tokens, &limited(context))
         })
         .await
     }
@@ -358,4 +367,12 @@ impl Conversation {
         })
         .await
     }
+}
+
+/// Returns the costs of a session with the smaller one of its budget and the model's limit.
+fn limited(context: SessionContext) -> Costs {
+    let budget = context.settings.turn.max_tokens.unwrap_or(u64::MAX);
+    let mut costs = context.costs;
+    costs.model.limit = costs.model.limit.min(budget);
+    costs
 }

@@ -1,15 +1,23 @@
 //! Models for conversations.
 
 use std::fmt;
+#[cfg(feature = "providers")]
+use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "providers")]
+use std::time::Duration;
 
 use super::Error;
 use crate::agent::{Configured, Rooms};
 use crate::provider::Origin;
-use crate::provider::chat::Provider as ChatProvider;
+use crate::provider::chat::ChatProvider;
 use crate::provider::scripted::Scripted;
 #[cfg(feature = "providers")]
-use crate::provider::{chat::Effort, secret::Secret, settings::ProviderSettings};
+use crate::provider::{
+    chat::Effort,
+    secret::Secret,
+    settings::{Header, ProviderSettings},
+};
 
 /// Default name and model of a script.
 const SCRIPTED: &str = "scripted";
@@ -34,7 +42,7 @@ enum Source {
     Script(String),
     Program(Arc<dyn ChatProvider>),
     #[cfg(feature = "providers")]
-    Server(Box<ProviderSettings>),
+    Server(Box<Server>),
 }
 
 impl Provider {
@@ -80,22 +88,33 @@ impl Provider {
     pub(super) fn open(self) -> Result<Configured, Error> {
         let Self { source, name, max_tokens, price } = self;
         let wrong = |what: String| Error::Setting(format!("provider {name:?}: {what}"));
+        if max_tokens == Some(0) {
+            return Err(wrong("max_tokens must be 1 or more, got 0".to_owned()));
+        }
+        let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
+        if price.is_some_and(|(input, output)| !is_price(&input) || !is_price(&output)) {
+            return Err(wrong("prices must be 0 or more".to_owned()));
+        }
         let (provider, from): (Arc<dyn ChatProvider>, _) = match source {
             Source::Script(script) => {
                 (Arc::new(Scripted::new(&script, SCRIPTED).map_err(wrong)?), Origin::Program)
             }
             Source::Program(provider) => (provider, Origin::Program),
             #[cfg(feature = "providers")]
-            Source::Server(settings) => {
+            Source::Server(server) => {
+                let Server { settings, retries, asks_limit } = *server;
                 let (price_input, price_output) = price.unzip();
                 let settings = ProviderSettings {
                     name: name.clone(),
                     answer_tokens: max_tokens,
                     price_input,
                     price_output,
-                    ..*settings
+                    ..settings
                 };
-                let checked = settings.checked().map_err(|error| wrong(error.to_string()))?;
+                let mut checked = settings.checked().map_err(|error| wrong(error.to_string()))?;
+                if let Origin::Server { serving, .. } = &mut checked.from {
+                    (serving.retries, serving.keeps_limit) = (retries, !asks_limit);
+                }
                 let opened =
                     Configured::open(&checked).map_err(|error| wrong(error.to_string()))?;
                 (opened.provider, opened.from)
@@ -117,7 +136,11 @@ impl Provider {
 /// ```
 #[cfg(feature = "providers")]
 #[derive(Debug, Clone)]
-pub struct Server(ProviderSettings);
+pub struct Server {
+    settings: ProviderSettings,
+    retries: Option<u32>,
+    asks_limit: bool,
+}
 
 #[cfg(feature = "providers")]
 impl Server {
@@ -153,40 +176,125 @@ impl Server {
     }
 
     fn of(kind: &str, model: impl Into<String>) -> Self {
-        Self(ProviderSettings {
+        let settings = ProviderSettings {
             name: kind.to_owned(),
             kind: kind.to_owned(),
             model: model.into(),
             ..ProviderSettings::default()
-        })
+        };
+        Self { settings, retries: None, asks_limit: true }
     }
 
     /// Sets the address, such as `http://localhost:8080/v1`. With an address, no key is read from
     /// the environment unless [`api_key_env`](Self::api_key_env) names a variable.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.0.base_url = Some(url.into());
+        self.settings.base_url = Some(url.into());
         self
     }
 
     /// Sets the key itself. The key is kept only in memory and is never printed.
     #[must_use]
     pub fn api_key(mut self, key: &str) -> Self {
-        self.0.api_key = Secret::new(key);
+        self.settings.api_key = Secret::new(key);
         self
     }
 
     /// Sets the environment variable that contains the key.
     #[must_use]
     pub fn api_key_env(mut self, variable: impl Into<String>) -> Self {
-        self.0.api_key_env = Some(variable.into());
+        self.settings.api_key_env = Some(variable.into());
         self
     }
 
     /// Sets how much the model reasons before it answers.
     #[must_use]
     pub fn effort(mut self, effort: Effort) -> Self {
-        self.0.effort = Some(effort);
+        self.settings.effort = Some(effort);
+        self
+    }
+
+    /// Sets the command that prints the key. It runs when the key is needed, and once more after the
+    /// server refused the key.
+    #[must_use]
+    pub fn api_key_command(mut self, command: impl Into<String>) -> Self {
+        self.settings.api_key_command = Some(command.into());
+        self
+    }
+
+    /// Sets the header that carries the key, in place of the usual one.
+    #[must_use]
+    pub fn key_header(mut self, name: impl Into<String>) -> Self {
+        self.settings.key_header = Some(name.into());
+        self
+    }
+
+    /// Adds a header to each request. Its value is never printed.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: &str) -> Self {
+        let headers = self.settings.headers.get_or_insert_default();
+        headers.push(Header::given(name.into(), Secret::new(value)));
+        self
+    }
+
+    /// Adds members to the body of each request. An object is added member by member.
+    #[must_use]
+    pub fn extra(mut self, members: &serde_json::Map<String, serde_json::Value>) -> Self {
+        self.settings.extra = serde_json::to_string(members).ok();
+        self
+    }
+
+    /// Sets the maximum time for an answer to begin, over all attempts, from 1 second to a day; ten
+    /// minutes by default. Parts of a second do not count.
+    #[must_use]
+    pub fn first_byte(mut self, time: Duration) -> Self {
+        self.settings.first_byte = Some(time.as_secs());
+        self
+    }
+
+    /// Sets the maximum time between two parts of an answer, from 1 second to a day; two minutes by
+    /// default. Parts of a second do not count.
+    #[must_use]
+    pub fn silence(mut self, time: Duration) -> Self {
+        self.settings.silence = Some(time.as_secs());
+        self
+    }
+
+    /// Sets how often a request is sent again while the server is busy or fails; by default, twice,
+    /// and a server that says when to try again as often as the time allows.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
+    /// Says whether the server may be asked for the limit of its model, before the first request;
+    /// true by default. Without asking, the limit is that of [`context`](Self::context), or the one
+    /// that is known for a model of this name.
+    #[must_use]
+    pub fn asks_limit(mut self, asks: bool) -> Self {
+        self.asks_limit = asks;
+        self
+    }
+
+    /// Sets the share of the likeliest tokens from which the model picks, above 0 and at most 1.
+    #[must_use]
+    pub fn top_p(mut self, share: f64) -> Self {
+        self.settings.top_p = Some(share);
+        self
+    }
+
+    /// Trusts the certificates in this file, as PEM, besides those that the system trusts.
+    #[must_use]
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.settings.ca_file = Some(file.into());
+        self
+    }
+
+    /// Sets the address of a proxy, or `none` for no proxy. By default, the environment says it.
+    #[must_use]
+    pub fn proxy(mut self, address: impl Into<String>) -> Self {
+        self.settings.proxy = Some(address.into());
         self
     }
 
@@ -194,14 +302,14 @@ impl Server {
     /// for a window of this size.
     #[must_use]
     pub fn context(mut self, tokens: u64) -> Self {
-        self.0.context = Some(tokens);
+        self.settings.context = Some(tokens);
         self
     }
 }
 
 #[cfg(feature = "providers")]
 impl From<Server> for Provider {
-    fn from(Server(settings): Server) -> Self {
-        Self::of(&settings.name.clone(), Source::Server(Box::new(settings)))
+    fn from(server: Server) -> Self {
+        Self::of(&server.settings.name.clone(), Source::Server(Box::new(server)))
     }
 }

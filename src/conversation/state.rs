@@ -1,12 +1,16 @@
 //! The state that conversations share: the task that owns it, and the lock of its folder.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Error;
+use super::Message;
 use crate::agent::AgentError;
+use crate::curation::config::TurnConfig;
 use crate::engine::{Engine, EngineError, Handle, run};
 use crate::store::Store;
 use crate::store::ownership::Owned;
@@ -23,6 +27,39 @@ pub(super) struct State {
     pub(super) ending: CancellationToken,
     /// The task that owns the state.
     owner: TaskTracker,
+    /// The open conversations, by their numbers.
+    open: Arc<Mutex<HashMap<u64, Weak<Shared>>>>,
+}
+
+/// The settings that all handles of a conversation have.
+#[derive(Debug, PartialEq)]
+pub(super) struct Kept {
+    pub(super) model: Option<String>,
+    pub(super) strategy: Option<String>,
+    pub(super) versioning: bool,
+    pub(super) turn: TurnConfig,
+    pub(super) system_prompt: Option<String>,
+}
+
+/// What all handles of a conversation share.
+pub(super) struct Shared {
+    /// Locked during a turn.
+    pub(super) turns: tokio::sync::Mutex<()>,
+    /// Text of the memories that the last processed turn found; empty if it found none.
+    grounding: Mutex<String>,
+    /// The question of the last turn, if the turn failed.
+    failed: Mutex<Option<Message>>,
+    kept: Kept,
+}
+
+impl Shared {
+    pub(super) fn grounding(&self) -> MutexGuard<'_, String> {
+        self.grounding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn failed(&self) -> MutexGuard<'_, Option<Message>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl State {
@@ -48,7 +85,21 @@ impl State {
         });
         owner.close();
         let (turns, ending) = (TaskTracker::new(), CancellationToken::new());
-        Ok(Self { engine: handle, turns, ending, owner })
+        Ok(Self { engine: handle, turns, ending, owner, open: Arc::default() })
+    }
+
+    /// Returns what the handles of a conversation share. Returns `None` if another handle is open
+    /// with other settings.
+    pub(super) fn shared(&self, id: u64, kept: Kept) -> Option<Arc<Shared>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = open.get(&id).and_then(Weak::upgrade) {
+            return (shared.kept == kept).then_some(shared);
+        }
+        open.retain(|_, shared| shared.strong_count() > 0);
+        let (turns, grounding, failed) = Default::default();
+        let shared = Arc::new(Shared { turns, grounding, failed, kept });
+        open.insert(id, Arc::downgrade(&shared));
+        Some(shared)
     }
 
     /// Cancels the turns in progress, and ends the task that owns the state.

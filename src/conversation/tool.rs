@@ -1,15 +1,17 @@
 //! Tools that your program offers to models.
 
-use std::fmt::Display;
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use super::Error;
+use super::{Conversation, Error};
 use crate::agent::tools::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
-use crate::provider::chat;
+use crate::provider::chat::ToolDefinition;
+use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
 use crate::visible::visible;
 
@@ -19,7 +21,9 @@ const MAX_NAME_BYTES: usize = 64;
 /// A tool that a model can call.
 ///
 /// ```
-/// use contexture::Tool;
+/// use std::borrow::Cow;
+///
+/// use contexture::{Tool, ToolContext};
 /// use serde::Deserialize;
 /// use serde_json::{Value, json};
 ///
@@ -32,9 +36,12 @@ const MAX_NAME_BYTES: usize = 64;
 /// }
 ///
 /// impl Tool for Add {
-///     const NAME: &'static str = "add";
 ///     type Args = Numbers;
 ///     type Error = &'static str;
+///
+///     fn name(&self) -> Cow<'_, str> {
+///         "add".into()
+///     }
 ///
 ///     fn description(&self) -> String {
 ///         "Adds two numbers.".into()
@@ -48,20 +55,22 @@ const MAX_NAME_BYTES: usize = 64;
 ///         })
 ///     }
 ///
-///     async fn call(&self, Numbers { a, b }: Numbers) -> Result<String, &'static str> {
+///     async fn call(&self, numbers: Numbers, _: ToolContext) -> Result<String, &'static str> {
+///         let Numbers { a, b } = numbers;
 ///         a.checked_add(b).map(|sum| sum.to_string()).ok_or("the sum is too large")
 ///     }
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// Name for the model: 1 to 64 ASCII letters, digits, `_` and `-`.
-    const NAME: &'static str;
-
     /// Arguments of a call.
     type Args: DeserializeOwned + Send + 'static;
 
     /// Reason why a call failed. The model reads the reason, and can try again.
     type Error: Display;
+
+    /// Returns the name for the model: 1 to 64 ASCII letters, digits, `_` and `-`. The name is read
+    /// once, when the tool is added.
+    fn name(&self) -> Cow<'_, str>;
 
     /// Describes the tool to the model.
     fn description(&self) -> String;
@@ -78,15 +87,90 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Carries out a call. Returns the text for the model. The future is dropped when the turn is
     /// cancelled.
-    fn call(&self, args: Self::Args) -> impl Future<Output = Result<String, Self::Error>> + Send;
+    fn call(
+        &self,
+        args: Self::Args,
+        context: ToolContext,
+    ) -> impl Future<Output = Result<String, Self::Error>> + Send;
 }
 
-/// A function that begins a call if the arguments are valid. The error is a text for the model.
-type Begin = dyn Fn(&str) -> Result<Later<'static, Result<String, String>>, String> + Send + Sync;
+/// Where a tool is called.
+#[derive(Clone)]
+pub struct ToolContext {
+    conversation: Conversation,
+    call: String,
+}
+
+impl ToolContext {
+    /// Returns the conversation whose model calls the tool. The tool can add items to it, and read
+    /// its messages. Turns of it are refused with [`Error::Busy`] until the call ends.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Returns the id of the call, which the [events](crate::TurnEvent) of the turn have, too.
+    pub fn call_id(&self) -> &str {
+        &self.call
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ToolContext").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+tokio::task_local! {
+    /// The conversations whose turns wait for this task.
+    static WAITING: Waiting;
+}
+
+/// Conversations whose turns wait for a tool, by the addresses of what their handles share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waiting(Vec<usize>);
+
+impl Waiting {
+    /// Returns the conversations whose turns wait for the current task.
+    pub(super) fn here() -> Self {
+        WAITING.try_with(Self::clone).unwrap_or_default()
+    }
+
+    /// Returns whether a turn of the conversation is among them.
+    pub(super) fn has(&self, conversation: &Conversation) -> bool {
+        self.0.contains(&place(conversation))
+    }
+
+    fn and(mut self, conversation: &Conversation) -> Self {
+        self.0.push(place(conversation));
+        self
+    }
+}
+
+fn place(conversation: &Conversation) -> usize {
+    Arc::as_ptr(&conversation.inner.shared).addr()
+}
+
+/// Checks the arguments of a call. The error is a text for the model.
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+/// Begins a call. The error is a text for the model.
+type Begin = dyn Fn(&str, ToolContext) -> Result<Later<'static, Result<String, String>>, String>
+    + Send
+    + Sync;
+
+/// Refuses two tools with the same name.
+pub(super) fn check_names(tools: &[Offering]) -> Result<(), Error> {
+    for (at, tool) in tools.iter().enumerate() {
+        if tools[..at].iter().any(|other| other.name() == tool.name()) {
+            let what = "is defined twice; give each tool its own name".to_owned();
+            return Err(Error::Tool { name: tool.name().to_owned(), what });
+        }
+    }
+    Ok(())
+}
 
 /// Refuses a name that none of the tools has.
-pub(super) fn check_exist(names: &[String], tools: &[Arc<dyn OfferedTool>]) -> Result<(), Error> {
-    let known: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+pub(super) fn check_exist(names: &[String], tools: &[Offering]) -> Result<(), Error> {
+    let known: Vec<&str> = tools.iter().map(Offering::name).collect();
     let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
     let Some(name) = unknown.cloned() else { return Ok(()) };
     let what = match &known[..] {
@@ -97,11 +181,54 @@ pub(super) fn check_exist(names: &[String], tools: &[Arc<dyn OfferedTool>]) -> R
     Err(Error::Tool { name, what })
 }
 
-/// A tool in the form in which it is offered to models.
+/// A tool that a conversation offers.
+#[derive(Clone)]
+pub(super) enum Offering {
+    /// A tool of the program.
+    Own(Arc<Offered>),
+    /// A tool of the library.
+    Context(Arc<dyn OfferedTool>),
+}
+
+impl Offering {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Own(tool) => &tool.definition.name,
+            Self::Context(tool) => tool.name(),
+        }
+    }
+
+    /// Returns the tool for a turn of a conversation. `waiting` are the conversations whose turns
+    /// wait for this one.
+    pub(super) fn for_turn(
+        &self,
+        conversation: &Conversation,
+        waiting: &Waiting,
+    ) -> Arc<dyn OfferedTool> {
+        match self {
+            Self::Own(tool) => Arc::new(Bound {
+                tool: Arc::clone(tool),
+                conversation: conversation.clone(),
+                waiting: waiting.clone().and(conversation),
+            }),
+            Self::Context(tool) => Arc::clone(tool),
+        }
+    }
+}
+
+/// A tool of the program in the form in which it is offered to models.
 pub(super) struct Offered {
-    definition: chat::Tool,
+    definition: ToolDefinition,
     needs_approval: bool,
+    check: Arc<Check>,
     begin: Arc<Begin>,
+}
+
+/// A tool of the program in a turn.
+struct Bound {
+    tool: Arc<Offered>,
+    conversation: Conversation,
+    waiting: Waiting,
 }
 
 /// A call with valid arguments.
@@ -109,6 +236,8 @@ struct Call {
     name: String,
     arguments: String,
     begin: Arc<Begin>,
+    context: ToolContext,
+    waiting: Waiting,
 }
 
 /// Reads the arguments of a call. The error is a text for the model.
@@ -122,19 +251,19 @@ impl Offered {
     /// Creates the offered form of a tool.
     pub(super) fn tool<T: Tool>(tool: T) -> Self {
         let (description, schema) = (tool.description(), tool.parameters());
-        let definition = chat::Tool { name: T::NAME.to_owned(), description, schema };
+        let definition = ToolDefinition { name: tool.name().into_owned(), description, schema };
         let (needs_approval, tool) = (tool.needs_approval(), Arc::new(tool));
-        let call = move |args| {
+        let call = move |args, context| {
             let tool = Arc::clone(&tool);
-            async move { tool.call(args).await }
+            async move { tool.call(args, context).await }
         };
         Self { needs_approval, ..Self::function(definition, call) }
     }
 
     /// Creates the offered form of a function.
     pub(super) fn function<A, E, F>(
-        definition: chat::Tool,
-        call: impl Fn(A) -> F + Send + Sync + 'static,
+        definition: ToolDefinition,
+        call: impl Fn(A, ToolContext) -> F + Send + Sync + 'static,
     ) -> Self
     where
         A: DeserializeOwned + Send + 'static,
@@ -142,19 +271,21 @@ impl Offered {
         F: Future<Output = Result<String, E>> + Send + 'static,
     {
         let call = Arc::new(call);
-        let begin = move |arguments: &str| {
+        let begin = move |arguments: &str, context: ToolContext| {
             let (args, call) = (read(arguments)?, Arc::clone(&call));
-            let result = async move { call(args).await.map_err(|error| error.to_string()) };
+            let result =
+                async move { call(args, context).await.map_err(|error| error.to_string()) };
             Ok(Box::pin(result) as Later<'static, _>)
         };
-        Self { definition, needs_approval: false, begin: Arc::new(begin) }
+        let check = |arguments: &str| read::<A>(arguments).map(drop);
+        Self { definition, needs_approval: false, check: Arc::new(check), begin: Arc::new(begin) }
     }
 
-    /// Converts the tool to the form that turns use.
+    /// Converts the tool to the form that conversations keep.
     ///
     /// # Errors
     /// [`Error::Tool`] for a name that providers refuse.
-    pub(super) fn checked(self) -> Result<Arc<dyn OfferedTool>, Error> {
+    pub(super) fn checked(self) -> Result<Offering, Error> {
         let name = &self.definition.name;
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_allowed) {
@@ -164,33 +295,40 @@ impl Offered {
             );
             return Err(Error::Tool { name: name.clone(), what });
         }
-        Ok(Arc::new(self))
+        Ok(Offering::Own(Arc::new(self)))
     }
 }
 
-impl OfferedTool for Offered {
+impl OfferedTool for Bound {
     fn name(&self) -> &str {
-        &self.definition.name
+        &self.tool.definition.name
     }
 
-    fn offered(&self) -> chat::Tool {
-        self.definition.clone()
+    fn offered(&self) -> ToolDefinition {
+        self.tool.definition.clone()
     }
 
     fn needs_approval(&self) -> bool {
-        self.needs_approval
+        let asked = &self.conversation.inner.asked;
+        self.tool.needs_approval || asked.iter().any(|name| name == self.name())
     }
 
     fn understand<'a>(
         &'a self,
-        arguments: &'a str,
+        called: &'a ToolCall,
         _: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
         Box::pin(async move {
-            // The call itself begins once it is allowed: only its arguments are checked here.
-            drop((self.begin)(arguments)?);
-            let (name, arguments) = (self.definition.name.clone(), arguments.to_owned());
-            let call = Call { name, arguments, begin: Arc::clone(&self.begin) };
+            // The call itself begins once it is allowed.
+            (self.tool.check)(&called.arguments)?;
+            let (conversation, call) = (self.conversation.clone(), called.id.clone());
+            let call = Call {
+                name: called.name.clone(),
+                arguments: called.arguments.clone(),
+                begin: Arc::clone(&self.tool.begin),
+                context: ToolContext { conversation, call },
+                waiting: self.waiting.clone(),
+            };
             Ok(Box::new(call) as Box<dyn ToolRequest>)
         })
     }
@@ -208,8 +346,9 @@ impl ToolRequest for Call {
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             // The call has its own task, which ends with the turn. A panic only fails the call.
+            let call = (self.begin)(&self.arguments, self.context.clone())?;
             let mut calls = JoinSet::new();
-            calls.spawn((self.begin)(&self.arguments)?);
+            calls.spawn(WAITING.scope(self.waiting.clone(), call));
             match job.cancelled.run_until_cancelled(calls.join_next()).await {
                 Some(Some(Ok(result))) => result,
                 Some(_) => Err(format!("the tool {} failed with a panic", self.name)),

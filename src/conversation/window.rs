@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Conversation, Error};
 use crate::agent::Later;
 use crate::agent::window::{Built, Purpose, build_aside};
+use crate::curation::config::TurnConfig;
 use crate::curation::section::Counted;
 use crate::curation::window::Window;
 use crate::engine::Engine;
@@ -51,10 +52,11 @@ impl WindowRequest {
 
     async fn build(self) -> Result<Window, Error> {
         let Self { conversation, mut purpose } = self;
+        TurnConfig { max_tokens: purpose.max_tokens, ..TurnConfig::default() }.check()?;
         let (job, id) = (conversation.inner.job(), conversation.inner.id);
         let read = |engine: &mut Engine, context| engine.material(context);
         let material = conversation.ask_in_context(read).await?;
-        let grounding = conversation.inner.grounding().clone();
+        let grounding = conversation.inner.shared.grounding().clone();
         if !grounding.is_empty() {
             purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
         }

@@ -11,6 +11,7 @@ pub(crate) const REPORTS_KEPT: usize = 64;
 
 /// Record of a built window, without its content.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Noted {
     /// Number of the window's session.
     pub session: u64,

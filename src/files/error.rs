@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// Error from reading a file. Each variant has a kind in the protocol. The messages say what
 /// to do next; most name the path, quoted and escaped.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// There is nothing at this path.
     #[error("{path:?} does not exist; check the name")]

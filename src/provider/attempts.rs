@@ -56,12 +56,15 @@ pub(super) struct Attempts {
     last: Instant,
     /// The failure of the last attempt, for the message of the next.
     before: String,
+    /// Maximum number of attempts, if the user set one.
+    most: Option<u32>,
 }
 
 impl Attempts {
-    pub(super) fn new(until: Instant) -> Self {
+    pub(super) fn new(until: Instant, retries: Option<u32>) -> Self {
         let last = until.min(Instant::now() + RETRY_TIME);
-        Self { wait: FIRST_WAIT, made: 0, may_reopen: true, last, before: String::new() }
+        let (before, most) = (String::new(), retries.map(|retries| retries.saturating_add(1)));
+        Self { wait: FIRST_WAIT, made: 0, may_reopen: true, last, before, most }
     }
 
     /// Waits until the next attempt may be made.
@@ -82,10 +85,11 @@ impl Attempts {
             return Ok(());
         }
         self.made += 1;
-        let goes_on = match again {
-            Again::Never => false,
-            Again::Soon => self.made < ATTEMPTS,
-            Again::UntilReady => true,
+        let goes_on = match (again, self.most) {
+            (Again::Never, _) => false,
+            (_, Some(most)) => self.made < most,
+            (Again::Soon, None) => self.made < ATTEMPTS,
+            (Again::UntilReady, None) => true,
         };
         let pause = error.retry_after.map_or(self.wait, |pause| pause.max(FIRST_WAIT));
         // The sum of now and the server's pause could overflow.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use super::choice::{OutputSchema, ToolChoice};
 pub use super::listed::Listed;
 pub use super::shown::Shown;
 pub use super::waiting::OnWait;
@@ -26,7 +27,7 @@ pub struct Limit {
 }
 
 /// A chat model that a service offers.
-pub trait Provider: Send + Sync {
+pub trait ChatProvider: Send + Sync {
     /// Returns the name of the provider to show to the user: its configured name or its address.
     fn name(&self) -> &str;
 
@@ -34,7 +35,7 @@ pub trait Provider: Send + Sync {
     fn model(&self) -> &str;
 
     /// Returns the same provider with another model, sharing connections and key.
-    fn with_model(&self, model: &str) -> Arc<dyn Provider>;
+    fn with_model(&self, model: &str) -> Arc<dyn ChatProvider>;
 
     /// Returns whether the server takes PDFs as they are.
     fn takes_pdf(&self) -> bool {
@@ -59,11 +60,11 @@ pub trait Provider: Send + Sync {
     /// Sends the request and waits for the answer to begin. Retries while the provider is busy, but
     /// never after the answer has begun. Dropping the future or the reply closes the connection, so
     /// that the provider stops generating.
-    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>>;
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn AnswerStream>>;
 }
 
 /// An answer in progress.
-pub trait Reply: Send {
+pub trait AnswerStream: Send {
     /// Returns the next piece, or `None` after [`StreamEvent::Stopped`], which ends every complete
     /// answer.
     ///
@@ -74,6 +75,7 @@ pub trait Reply: Send {
 
 /// A part of an answer.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum StreamEvent {
     /// More of the text.
     Text(String),
@@ -118,6 +120,7 @@ pub struct Usage {
 
 /// The reason why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// The model finished its answer.
     Finished,
@@ -183,9 +186,11 @@ pub struct Request {
     /// on request is asked to cache them.
     pub stable: usize,
     /// Tools that the model may call.
-    pub tools: Vec<Tool>,
-    /// True if tool calls are forbidden in the answer.
-    pub without_calls: bool,
+    pub tools: Vec<ToolDefinition>,
+    /// Whether the model has to call a tool.
+    pub choice: ToolChoice,
+    /// The form of the answer; `None` for text.
+    pub output: Option<OutputSchema>,
     /// Maximum number of tokens in the answer; `None` means the provider's default.
     pub max_tokens: Option<u64>,
     /// Sampling temperature: 0 picks the likeliest tokens, and higher values give more varied
@@ -220,7 +225,7 @@ pub struct ChatMessage {
 
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
+pub struct ToolDefinition {
     /// Name of the tool.
     pub name: String,
     /// Description of the tool for the model.
@@ -339,7 +344,7 @@ impl Response {
     ///
     /// # Errors
     /// The reply's error.
-    pub async fn read(&mut self, reply: &mut dyn Reply) -> Result<(), ProviderError> {
+    pub async fn read(&mut self, reply: &mut dyn AnswerStream) -> Result<(), ProviderError> {
         while let Some(piece) = reply.next().await? {
             self.add(piece);
         }
@@ -348,13 +353,13 @@ impl Response {
 }
 
 /// Returns the error of a request that was cancelled.
-pub fn cancelled(provider: &dyn Provider) -> ProviderError {
+pub fn cancelled(provider: &dyn ChatProvider) -> ProviderError {
     let what = "the request was cancelled";
     ProviderError::new(ErrorKind::Cancelled, provider.name(), provider.model(), what)
 }
 
 /// Returns the error of an answer that violates the protocol.
-pub fn malformed(provider: &dyn Provider, what: &str) -> ProviderError {
+pub fn malformed(provider: &dyn ChatProvider, what: &str) -> ProviderError {
     ProviderError { kind: ErrorKind::Malformed, what: what.to_owned(), ..cancelled(provider) }
 }
 

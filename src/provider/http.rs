@@ -132,7 +132,7 @@ impl Endpoint {
         until: Instant,
         on_wait: &OnWait,
     ) -> Result<(Response, Secrets), ProviderError> {
-        let mut attempts = Attempts::new(until);
+        let mut attempts = Attempts::new(until, self.serving.retries);
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
             match asked.unwrap_or_else(|_| Err(self.late().into())) {

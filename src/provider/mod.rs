@@ -10,6 +10,7 @@ mod address;
 #[cfg(feature = "providers")]
 mod attempts;
 pub mod chat;
+mod choice;
 pub(crate) mod embed;
 mod error;
 #[cfg(feature = "providers")]

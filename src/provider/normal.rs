@@ -20,7 +20,7 @@ use std::sync::Arc;
 use self::call::{Ids, name, object};
 use super::chat::{ChatMessage, Request};
 use crate::session::message::Role;
-use crate::session::normal::{NO_RESULT, result_without_call, system_note};
+use crate::session::normal::{Answered, Calls, NO_RESULT, Place, result_without_call, system_note};
 
 /// Name under which the ids of calls that the server gave are kept.
 pub(super) const IDS: &str = "ids";
@@ -42,6 +42,19 @@ pub(super) struct Form {
     pub(super) joins_results: bool,
     /// False if the model takes no messages with calls and results, which then become texts.
     pub(super) takes_calls: bool,
+}
+
+/// The form that the strictest servers want.
+pub(super) const STRICT: Form = Form { family: "", joins_results: false, takes_calls: true };
+
+impl Request {
+    /// Returns the request in the form that even the strictest servers accept: at most one system
+    /// message, which comes first; then user and assistant in turn, each call directly followed by
+    /// its result. No text is lost. The library's own servers get this form anyway.
+    #[must_use]
+    pub fn normalized(&self) -> Self {
+        normal(self, STRICT)
+    }
 }
 
 /// Converts a request to normal form.
@@ -66,9 +79,6 @@ pub(super) fn normal(request: &Request, form: Form) -> Request {
     Request { messages: system.into_iter().chain(turns).collect(), stable, ..request.clone() }
 }
 
-/// The position of a call: index of its message, and index within the message.
-type Place = (usize, usize);
-
 /// The assignment of result messages to calls, both by position.
 struct Results {
     of_calls: HashMap<Place, Vec<usize>>,
@@ -78,31 +88,22 @@ struct Results {
 
 impl Results {
     fn of(said: &[ChatMessage]) -> Self {
-        let mut calls: HashMap<&str, Vec<Place>> = HashMap::new();
+        let mut calls = Calls::default();
         let mut found = Self { of_calls: HashMap::new(), placed: vec![false; said.len()] };
         for (at, said) in said.iter().enumerate() {
             if said.role == Role::Assistant {
                 for (place, call) in said.tool_calls.iter().enumerate() {
-                    calls.entry(&*call.id).or_default().push((at, place));
+                    calls.add(&*call.id, (at, place));
                 }
             }
             let id = said.tool_call_id.as_deref().filter(|_| said.role == Role::Tool);
-            let of_id = id.and_then(|id| calls.get(id));
-            if let Some(call) = of_id.and_then(|of_id| found.caller(of_id)) {
+            let answered = id.and_then(|id| calls.answer(&id, None));
+            if let Some(Answered::Open(call) | Answered::Again(call)) = answered {
                 found.of_calls.entry(call).or_default().push(at);
                 found.placed[at] = true;
             }
         }
         found
-    }
-
-    /// Finds the call that a result answers, among the earlier calls with its id. In the latest
-    /// message with such calls, takes the first call without a result, else the last call.
-    fn caller(&self, of_id: &[Place]) -> Option<Place> {
-        let last = of_id.last()?;
-        let before = of_id.iter().rposition(|call| call.0 != last.0);
-        let mut of_last = of_id[before.map_or(0, |before| before + 1)..].iter();
-        of_last.find(|call| !self.of_calls.contains_key(call)).or(Some(last)).copied()
     }
 
     fn of_call(&self, call: Place) -> &[usize] {

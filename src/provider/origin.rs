@@ -49,6 +49,10 @@ pub struct Serving {
     pub silence: Option<u64>,
     /// True if answers begin within reasoning.
     pub thinks: bool,
+    /// Maximum number of further attempts; `None` for as many as make sense.
+    pub retries: Option<u32>,
+    /// True if the server is not asked for the limit of its model.
+    pub keeps_limit: bool,
 }
 
 /// The settings that are not the usual ones, without any secret.
@@ -129,7 +133,9 @@ impl Origin {
     pub fn has_to_tell_limit(&self, _model: &str) -> bool {
         match self {
             #[cfg(feature = "providers")]
-            Self::Server { family, url, serving, .. } if serving.context.is_none() => {
+            Self::Server { family, url, serving, .. }
+                if serving.context.is_none() && !serving.keeps_limit =>
+            {
                 url != family.usual_url() || !Model::named(_model, &[]).known
             }
             _ => false,

@@ -8,7 +8,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::attempts::Failed;
-use super::chat::{Reply, Stop, StreamEvent};
+use super::chat::{AnswerStream, Stop, StreamEvent};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Broken, Reader};
 use super::http::Endpoint;
@@ -70,7 +70,7 @@ pub(super) struct HttpReply {
     stopped: bool,
 }
 
-impl Reply for HttpReply {
+impl AnswerStream for HttpReply {
     fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
         Box::pin(async move {
             loop {

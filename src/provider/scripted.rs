@@ -43,8 +43,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 
-use super::chat::{ChatMessage, Provider, Reply, Request, Stop, StreamEvent, Usage};
-use super::normal::{Form, normal};
+use super::chat::{
+    AnswerStream, ChatMessage, ChatProvider, Request, Stop, StreamEvent, ToolChoice, Usage,
+};
+use super::normal::{Form, STRICT, normal};
 use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
@@ -54,7 +56,7 @@ use crate::whole_file::read_text;
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Message form of the strictest servers.
-const FORM: Form = Form { family: SCRIPTED, joins_results: false, takes_calls: true };
+const FORM: Form = Form { family: SCRIPTED, ..STRICT };
 /// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
@@ -254,7 +256,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     read_text(path, LONGEST_SCRIPT).map_err(|error| error.to_string())
 }
 
-impl Provider for Scripted {
+impl ChatProvider for Scripted {
     fn name(&self) -> &str {
         SCRIPTED
     }
@@ -263,7 +265,7 @@ impl Provider for Scripted {
         &self.model
     }
 
-    fn with_model(&self, model: &str) -> Arc<dyn Provider> {
+    fn with_model(&self, model: &str) -> Arc<dyn ChatProvider> {
         Arc::new(Self { model: model.to_owned(), ..self.clone() })
     }
 
@@ -281,13 +283,13 @@ impl Provider for Scripted {
         if !tools.is_empty() {
             payload["tools"] = tools.into();
         }
-        if request.without_calls {
+        if request.choice == ToolChoice::None {
             payload["without-calls"] = true.into();
         }
         payload.to_string()
     }
 
-    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn AnswerStream>> {
         Box::pin(async move {
             let (line, before) = self.next_line(request).await?;
             if let Some(kind) = line.error {
@@ -297,12 +299,12 @@ impl Provider for Scripted {
             }
             let cut = "the answer broke off in the middle, as the script says";
             let mut pieces = line.pieces(before, || self.payload(request));
-            if request.without_calls {
+            if request.choice == ToolChoice::None {
                 pieces.retain(|piece| {
                     !matches!(piece, StreamEvent::Call(_) | StreamEvent::Opaque(_))
                 });
             }
-            let reply: Box<dyn Reply> = Box::new(Playing {
+            let reply: Box<dyn AnswerStream> = Box::new(Playing {
                 pieces: pieces.into(),
                 delay: Duration::from_secs_f64(line.delay),
                 cut: line.cut.then(|| self.error(ErrorKind::Unavailable, cut)),
@@ -354,7 +356,7 @@ struct Playing {
     hang: bool,
 }
 
-impl Reply for Playing {
+impl AnswerStream for Playing {
     fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
         Box::pin(async move {
             let waits = matches!(

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::abilities::listed;
 use super::address::{Address, key_header};
 use super::attempts::{Attempts, Failed};
-use super::chat::{Limit, OnWait, Provider, Reply, Request};
+use super::chat::{AnswerStream, ChatProvider, Limit, OnWait, Request};
 use super::error::{ErrorKind, ProviderError};
 use super::family::{Family, Reader};
 use super::http::Endpoint;
@@ -85,7 +85,7 @@ impl HttpProvider {
     }
 }
 
-impl Provider for HttpProvider {
+impl ChatProvider for HttpProvider {
     fn name(&self) -> &str {
         self.endpoint.provider()
     }
@@ -94,7 +94,7 @@ impl Provider for HttpProvider {
         self.endpoint.model()
     }
 
-    fn with_model(&self, model: &str) -> Arc<dyn Provider> {
+    fn with_model(&self, model: &str) -> Arc<dyn ChatProvider> {
         Arc::new(Self { endpoint: Arc::new(self.endpoint.with_model(model)), ..self.clone() })
     }
 
@@ -117,13 +117,13 @@ impl Provider for HttpProvider {
         Box::pin(self.find_limit())
     }
 
-    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn Reply>> {
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn AnswerStream>> {
         Box::pin(async move {
             let until = Instant::now() + self.times.begin;
-            let mut attempts = Attempts::new(until);
+            let mut attempts = Attempts::new(until, self.serving.retries);
             loop {
                 match self.begin(request, until).await {
-                    Ok(reply) => return Ok(Box::new(reply) as Box<dyn Reply>),
+                    Ok(reply) => return Ok(Box::new(reply) as Box<dyn AnswerStream>),
                     Err(failed) => attempts.wait(failed, &request.on_wait).await?,
                 }
             }

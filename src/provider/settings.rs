@@ -9,8 +9,8 @@ use std::sync::Arc;
 use reqwest::Url;
 use serde::Deserialize;
 
-pub(crate) use self::asking::Headers;
-use super::chat::{Effort, Provider};
+pub(crate) use self::asking::{Header, Headers};
+use super::chat::{ChatProvider, Effort};
 use super::origin::{Origin, SCRIPTED, Serving};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
@@ -207,7 +207,7 @@ impl Configured {
     ///
     /// # Errors
     /// [`BadSetting`] if the script cannot be used, or if the program itself gives the answers.
-    pub fn open(&self) -> Result<Arc<dyn Provider>, BadSetting> {
+    pub fn open(&self) -> Result<Arc<dyn ChatProvider>, BadSetting> {
         match &self.from {
             Origin::Server { family, url, key, serving } => {
                 let (name, model, key) = (&self.name, &self.model, key.clone());

@@ -22,7 +22,6 @@ pub(crate) struct Owned {
 
 /// Error from taking or preparing a folder.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FolderError {
     /// A running server, or this process itself, owns the folder.
     #[error("the state folder {} belongs to {owner}", crate::visible::visible_path(path))]

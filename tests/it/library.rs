@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture::{
-    Conversation, Decision, Error, ErrorKind, FolderError, Item, Kind, Message, Outcome, Provider,
-    Reply, Role, Tokenizer, Tool, Turn, TurnConfig, TurnEvent, TurnStream, curate,
+    Conversation, Decision, Error, ErrorKind, Item, Kind, Message, Outcome, Provider, Refusal,
+    Reply, Role, Tokenizer, Tool, ToolContext, Turn, TurnConfig, TurnEvent, TurnStream,
 };
 use futures_util::StreamExt;
 use serde::Deserialize;
@@ -21,13 +21,21 @@ use crate::support::Home;
 )]
 mod agent;
 
-#[path = "../../examples/curate.rs"]
+#[path = "../../examples/approval.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
     reason = "it is a program of its own, whose main nobody calls here"
 )]
-mod curating;
+mod approval;
+
+#[path = "../../examples/provider.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "it is a program of its own, whose main nobody calls here"
+)]
+mod own_provider;
 
 #[path = "../../examples/readme.rs"]
 #[allow(
@@ -54,6 +62,18 @@ async fn the_program_on_the_library_page_does_what_it_says() {
 }
 
 #[tokio::test]
+async fn the_examples_do_what_they_say() {
+    let mut told = Vec::new();
+    own_provider::run(&mut told).await.unwrap();
+    assert_eq!(String::from_utf8(told).unwrap(), "abacus: 5 words\n");
+    let mut told = Vec::new();
+    approval::run(&mut told).await.unwrap();
+    let expected = "May it call delete_file {\"path\": \"old.txt\"}? Yes.\nold.txt is gone\n\
+                    It is deleted.\nOnce upon a time…\n";
+    assert_eq!(String::from_utf8(told).unwrap(), expected);
+}
+
+#[tokio::test]
 async fn the_example_summarizes_takes_checkpoints_and_goes_back() {
     let mut told = Vec::new();
     let tally = agent::run(&mut told).await.unwrap();
@@ -66,22 +86,6 @@ async fn the_example_summarizes_takes_checkpoints_and_goes_back() {
     assert_eq!(tally.runs, 40, "{told}");
 }
 
-#[test]
-fn the_example_that_curates_keeps_calls_with_their_results() {
-    let history = curating::history();
-    assert_eq!(history.len(), 241);
-    let shown = curating::shown(&history, 2_000).unwrap();
-    assert!(shown.len() < history.len());
-    assert_eq!((&shown[0], shown.last()), (&history[0], history.last()));
-    for (at, message) in shown.iter().enumerate() {
-        for call in &message.tool_calls {
-            assert_eq!(shown[at + 1].tool_call_id.as_ref(), Some(&call.id));
-        }
-    }
-    let smallest = curating::shown(&history, 10).unwrap();
-    assert!(smallest.contains(&history[0]));
-}
-
 #[tokio::test]
 async fn a_conversation_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,8 +96,8 @@ async fn a_conversation_goes_on_where_it_was() {
     conversation.checkpoint("here").await.unwrap();
     let taken = open().await.err().unwrap();
     assert!(taken.to_string().contains("belongs to this process"));
-    let Error::Folder(FolderError::Taken { path, owner }) = taken else { panic!("{taken}") };
-    assert_eq!((&*path, owner.pid), (folder.path(), std::process::id()));
+    let Error::FolderTaken { path, pid, .. } = taken else { panic!("{taken}") };
+    assert_eq!((&*path, pid), (folder.path(), Some(std::process::id())));
     let clone = conversation.clone();
     conversation.close().await;
     assert!(matches!(clone.messages().await, Err(Error::Closed)));
@@ -164,9 +168,12 @@ struct Numbers {
 }
 
 impl Tool for Add {
-    const NAME: &'static str = "add";
     type Args = Numbers;
     type Error = &'static str;
+
+    fn name(&self) -> std::borrow::Cow<'_, str> {
+        "add".into()
+    }
 
     fn description(&self) -> String {
         "Adds two numbers.".to_owned()
@@ -181,7 +188,8 @@ impl Tool for Add {
         self.asks
     }
 
-    async fn call(&self, Numbers { a, b }: Numbers) -> Result<String, &'static str> {
+    async fn call(&self, args: Numbers, _: ToolContext) -> Result<String, &'static str> {
+        let Numbers { a, b } = args;
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.hangs {
             std::future::pending::<()>().await;
@@ -419,7 +427,10 @@ async fn items_are_in_the_windows_and_can_be_removed() {
     assert_eq!((left.len(), left[0].kind, left[0].lines), (1, Kind::Code, Some((3, 3))));
     conversation.undo().await.unwrap();
     assert_eq!(conversation.items().await.unwrap().len(), 3);
-    assert!(matches!(conversation.remove([contexture::ItemId(99)]).await, Err(Error::Refused(_))));
+    assert!(matches!(
+        conversation.remove([contexture::ItemId(99)]).await,
+        Err(Error::Refused { why: Refusal::NoSuchItem, .. })
+    ));
     assert!(matches!(conversation.add_file("missing.rs", ..).await, Err(Error::File(_))));
 }
 
@@ -456,7 +467,7 @@ async fn conversations_share_a_state_and_functions_are_tools() {
     let script = "[[answer]]\ncalls = [{ name = 'double', arguments = '{\"number\": 4}' }]\n\
                   [[answer]]\ntext = 'ok'\n";
     let open = |name: &str| {
-        let double = |args: serde_json::Value| async move {
+        let double = |args: serde_json::Value, _| async move {
             let number = args["number"].as_i64().ok_or("no number")?;
             Ok::<_, &str>((2 * number).to_string())
         };
@@ -474,7 +485,7 @@ async fn conversations_share_a_state_and_functions_are_tools() {
     assert_eq!(one.messages().await.unwrap().len(), 4);
     let twice = open("one")
         .beside(&one)
-        .function("a b", "x", json!({}), |_: ()| async { Ok::<_, &str>(String::new()) });
+        .function("a b", "x", json!({}), |_: (), _| async { Ok::<_, &str>(String::new()) });
     assert!(matches!(twice.open().await, Err(Error::Tool { .. })));
 }
 
@@ -505,24 +516,12 @@ async fn models_can_be_given_the_tools_of_the_context() {
 }
 
 #[test]
-fn a_history_is_curated_within_its_budget() {
+fn a_history_of_messages_is_curated() {
     let mut history = vec![Message::system("Be brief.")];
     history.extend((0..300).map(|number| Message::user(format!("The number {number} is odd."))));
-    for strategy in contexture::strategies() {
-        let window = curate(&history).max_tokens(400).strategy(strategy).window().unwrap();
-        assert!(window.tokens <= 400 && window.report.tokens_before > 400, "{strategy}");
-        assert_eq!(window.messages.last(), history.last(), "{strategy}");
-        let speaks_of_ids =
-            |it: &Message| it.content.contains("msg-") || it.content.contains("`read`");
-        assert!(!window.messages.iter().any(speaks_of_ids), "{strategy}");
-    }
-    let error = curate(&history).strategy("best").window().unwrap_err();
-    assert!(matches!(error, Error::Setting(_)));
-    let error = curate(&history).max_tokens(3).window().unwrap_err();
-    assert!(matches!(error, Error::BudgetTooSmall { .. }));
-    let summarized = curate(&history).summarized(5).unwrap();
-    assert_eq!((&summarized[0], summarized.last()), (&history[0], history.last()));
-    assert!(summarized.len() < 10 && summarized[1].role == Role::System, "{summarized:?}");
+    let window = contexture::curate::curate(&history, 400).window().unwrap();
+    assert!(window.tokens <= 400 && window.parts.len() < history.len());
+    assert_eq!(window.parts.first(), Some(&contexture::curate::Part::Message(0)));
 }
 
 #[tokio::test]

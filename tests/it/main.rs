@@ -38,6 +38,7 @@ mod files;
 mod framed;
 mod given;
 mod growth;
+mod handles;
 mod hidden;
 mod hook;
 mod house;

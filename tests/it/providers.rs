@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use contexture::internals::provider::chat::{
-    ChatMessage, OnWait, Provider, Request, Response, Stop, StreamEvent, Tool, Usage,
+    ChatMessage, ChatProvider, OnWait, OutputSchema, Request, Response, Stop, StreamEvent,
+    ToolChoice, ToolDefinition, Usage,
 };
 use contexture::internals::provider::secret::KeySource;
 use contexture::internals::provider::{
@@ -60,7 +61,7 @@ fn request() -> Request {
             ChatMessage::new(Role::User, "Go on."),
         ],
         stable: 2,
-        tools: vec![Tool {
+        tools: vec![ToolDefinition {
             name: "read_file".to_owned(),
             description: "Reads a file".to_owned(),
             schema: serde_json::json!({"type": "object"}),
@@ -76,7 +77,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// What came, and the error with which it ended.
-async fn asked(provider: &dyn Provider) -> (Response, Option<ProviderError>) {
+async fn asked(provider: &dyn ChatProvider) -> (Response, Option<ProviderError>) {
     let mut whole = Response::default();
     let failure = async {
         let request = request();
@@ -275,7 +276,7 @@ fn a_model_that_may_call_nothing_is_told_so_and_still_knows_the_tools() {
     for kind in FAMILIES {
         let server =
             Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
-        let request = Request { without_calls: true, ..request() };
+        let request = Request { choice: ToolChoice::None, ..request() };
         let body: Json = serde_json::from_str(&provider(kind, &server).payload(&request)).unwrap();
         let (choice, none) = match kind.family {
             Family::Openai | Family::Responses => (&body["tool_choice"], serde_json::json!("none")),
@@ -287,6 +288,49 @@ fn a_model_that_may_call_nothing_is_told_so_and_still_knows_the_tools() {
         };
         assert_eq!(*choice, none, "{body}");
         assert_eq!(body["tools"].is_array(), kind.family != Family::Ollama);
+    }
+}
+
+#[test]
+fn each_kind_of_server_is_told_the_tool_and_the_form_that_are_wanted() {
+    let form = serde_json::json!({"type": "object"});
+    for kind in FAMILIES {
+        let server = Endpoint::new(|_, _| Answer::new(500, ""));
+        let provider = provider(kind, &server);
+        let asked = |choice: ToolChoice| -> Json {
+            let output = Some(OutputSchema::new("answer", form.clone()));
+            let request = Request { choice, output, ..request() };
+            serde_json::from_str(&provider.payload(&request)).unwrap()
+        };
+        let any = asked(ToolChoice::Any);
+        let one = asked(ToolChoice::Tool("read_file".to_owned()));
+        match kind.family {
+            Family::Openai => {
+                assert_eq!(any["tool_choice"], "required");
+                assert_eq!(one["tool_choice"]["function"]["name"], "read_file");
+                assert_eq!(one["response_format"]["json_schema"]["schema"], form);
+            }
+            Family::Responses => {
+                assert_eq!(any["tool_choice"], "required");
+                assert_eq!(one["tool_choice"]["name"], "read_file");
+                assert_eq!(one["text"]["format"]["schema"], form);
+            }
+            Family::Anthropic => {
+                assert_eq!(any["tool_choice"]["type"], "any");
+                assert_eq!(one["tool_choice"]["name"], "read_file");
+                assert_eq!(one["output_config"]["format"]["schema"], form);
+            }
+            Family::Gemini => {
+                let config = |body: &Json| body["toolConfig"]["functionCallingConfig"].clone();
+                assert_eq!(config(&any)["mode"], "ANY");
+                assert_eq!(config(&one)["allowedFunctionNames"][0], "read_file");
+                assert_eq!(one["generationConfig"]["responseJsonSchema"], form);
+            }
+            Family::Ollama => {
+                assert_eq!(one["tools"][0]["function"]["name"], "read_file");
+                assert_eq!(one["format"], form);
+            }
+        }
     }
 }
 

@@ -4,10 +4,11 @@
 //! normal form, results directly follow their calls, and each call has a result.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use contexture_core::session::message::{Message as Logged, Role, Signals};
-use contexture_core::session::normal::{NO_RESULT, result_without_call, system_note};
+use contexture_core::session::normal::{
+    Answered, Calls, NO_RESULT, Place, result_without_call, system_note,
+};
 
 use crate::message::{self, Message};
 
@@ -30,9 +31,6 @@ pub(crate) enum Origin {
     NoResult(String),
 }
 
-/// A call: the index of its message, and its place among the calls of the message.
-type Place = (usize, usize);
-
 /// The calls and results of a history.
 struct Matched {
     /// For each message, the calls that it answers, all from one message.
@@ -44,19 +42,18 @@ struct Matched {
 }
 
 impl Matched {
-    /// Finds the call of each result: the newest open one with its id. The further results of a
-    /// message belong to the same message as its first.
+    /// Finds the call of each result. The further results of a message belong to the same message as
+    /// its first.
     fn of<M: Message>(history: &[M]) -> Self {
-        let mut open: HashMap<String, Vec<Place>> = HashMap::new();
+        let mut calls: Calls<String> = Calls::default();
         let mut answers = vec![Vec::new(); history.len()];
         let mut answered_by = vec![Vec::new(); history.len()];
         for (at, message) in history.iter().enumerate() {
             let mut caller = None;
             for id in message.answers() {
-                let Some(calls) = open.get_mut(&*id) else { continue };
-                let is_its = |call: &Place| caller.is_none_or(|caller| caller == call.0);
-                let Some(newest) = calls.iter().rposition(is_its) else { continue };
-                let call = calls.remove(newest);
+                let Some(Answered::Open(call)) = calls.answer(&id.into_owned(), caller) else {
+                    continue;
+                };
                 caller = Some(call.0);
                 answers[at].push(call);
             }
@@ -65,13 +62,11 @@ impl Matched {
                 continue;
             }
             for (place, call) in message.calls().into_iter().enumerate() {
-                open.entry(call.id.into_owned()).or_default().push((at, place));
+                calls.add(call.id.into_owned(), (at, place));
             }
         }
         let mut of_messages = vec![Vec::new(); history.len()];
-        for (id, calls) in open {
-            calls.into_iter().for_each(|call| of_messages[call.0].push((call, id.clone())));
-        }
+        calls.open().for_each(|(id, call)| of_messages[call.0].push((call, id)));
         of_messages.iter_mut().for_each(|calls| calls.sort());
         Self { answers, answered_by, open: of_messages }
     }

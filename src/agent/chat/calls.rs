@@ -120,7 +120,7 @@ impl Chat {
             };
             return (Outcome::Failed, format!("there is no tool {}; {known}", called.name));
         };
-        let asked = match tool.understand(&called.arguments, &self.row).await {
+        let asked = match tool.understand(called, &self.row).await {
             Ok(asked) => asked,
             Err(text) => return (Outcome::Failed, text),
         };

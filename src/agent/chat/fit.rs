@@ -11,7 +11,7 @@ use crate::agent::{AgentError, TurnEvent};
 use crate::curation::budget::usable;
 use crate::curation::window::Window;
 use crate::engine::EngineError;
-use crate::provider::chat::{Request, Response};
+use crate::provider::chat::{Request, Response, ToolChoice};
 use crate::provider::{ErrorKind, Overflow, ProviderError};
 use crate::session::message::{Message, Role};
 
@@ -48,10 +48,15 @@ impl Chat {
                     }
                 })?;
             let mut whole = Response::default();
-            let without_calls = self.is_last_word(begun);
+            let choice = match (self.is_last_word(begun), begun.rounds) {
+                (true, _) => ToolChoice::None,
+                // A model that always has to call a tool would never end.
+                (false, 1) => self.request.choice.clone(),
+                (false, _) => ToolChoice::Auto,
+            };
             let request = self.request(&window, &begun.pictures);
             let request = with_contents(&self.job, request).await?;
-            let request = Request { without_calls, ..request };
+            let request = Request { choice, ..request };
             let outcome = self.stream(&request, &mut whole).await;
             let nothing_came = whole == Response::default();
             if outcome.is_ok() || !nothing_came {

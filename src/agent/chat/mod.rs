@@ -29,6 +29,7 @@ use crate::curation::notes::{NotesOptions, directive};
 use crate::curation::section::Sections;
 use crate::curation::summary::Summarizer;
 use crate::engine::{Engine, NewMessage, SessionSettings};
+use crate::provider::chat::{OutputSchema, ToolChoice};
 use crate::session::message::Phase;
 use crate::store::session::SessionRow;
 
@@ -68,6 +69,10 @@ pub(crate) struct ChatRequest {
     /// Names of the tools that the model may call; by default, the tools in the session's settings,
     /// and the tools that every turn offers.
     pub tools: Option<Vec<String>>,
+    /// Whether the model has to call a tool in its first answer.
+    pub choice: ToolChoice,
+    /// The form of the answer; `None` for text.
+    pub output: Option<OutputSchema>,
     /// Names of the tools that the model may call without permission each time, besides those in
     /// the session's settings.
     pub allow: Vec<String>,

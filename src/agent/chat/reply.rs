@@ -122,6 +122,7 @@ impl Chat {
             tools,
             max_tokens,
             temperature,
+            output: self.request.output.clone(),
             on_wait,
             ..Request::default()
         };

@@ -52,6 +52,8 @@ async fn a_turn_that_panics_says_which_question_is_in_the_log() {
         template: None,
         toolbox: Vec::new(),
         tools: None,
+        choice: ToolChoice::default(),
+        output: None,
         allow: Vec::new(),
         managers: None,
         restored: Vec::new(),

@@ -12,6 +12,7 @@ pub(crate) use self::table::ALL;
 use super::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
 use crate::provider::chat;
+use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::value::json::{from_json, json_text};
@@ -62,7 +63,7 @@ impl OfferedTool for ContextTool {
         self.name
     }
 
-    fn offered(&self) -> chat::Tool {
+    fn offered(&self) -> chat::ToolDefinition {
         let property = |argument: &Argument| {
             let mut property = json!({ "type": argument.kind, "description": argument.meaning });
             if argument.kind == "array" {
@@ -74,7 +75,7 @@ impl OfferedTool for ContextTool {
             self.arguments.iter().map(property).collect();
         let required = self.arguments.iter().filter(|argument| argument.required);
         let required: Vec<&str> = required.map(|argument| argument.name).collect();
-        chat::Tool {
+        chat::ToolDefinition {
             name: self.name.to_owned(),
             description: self.description.to_owned(),
             schema: json!({
@@ -85,11 +86,11 @@ impl OfferedTool for ContextTool {
 
     fn understand<'a>(
         &'a self,
-        arguments: &'a str,
+        called: &'a ToolCall,
         session: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
         Box::pin(async move {
-            let mut call = self.called(arguments)?;
+            let mut call = self.called(&called.arguments)?;
             call.request.resolve(session).await?;
             Ok(Box::new(call) as Box<dyn ToolRequest>)
         })

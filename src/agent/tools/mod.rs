@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Job, Later};
 use crate::names::names;
 use crate::provider::chat;
+use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
 
 /// Maximum length of a result that a model sees, in bytes.
@@ -18,7 +19,7 @@ pub(crate) trait OfferedTool: Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns the description of the tool for a provider.
-    fn offered(&self) -> chat::Tool;
+    fn offered(&self) -> chat::ToolDefinition;
 
     /// Returns whether the user must allow calls of the tool.
     fn needs_approval(&self) -> bool {
@@ -48,13 +49,13 @@ pub(crate) trait OfferedTool: Send + Sync {
         Some(self.name().to_owned())
     }
 
-    /// Parses the arguments of a call, without side effects.
+    /// Parses a call, without side effects.
     ///
     /// # Errors
     /// The reason, as text for the model.
     fn understand<'a>(
         &'a self,
-        arguments: &'a str,
+        called: &'a ToolCall,
         session: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>>;
 }
@@ -104,6 +105,7 @@ names! {
 /// A tool call with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CalledTool {
     /// Id of the call; its result has the same id. Not serialized.
     #[serde(skip)]

@@ -58,6 +58,7 @@ pub struct Summarized {
 
 /// Result of a pruning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PrunedView {
     /// Tokens in view before.
     pub original: u64,

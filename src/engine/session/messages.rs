@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::super::clock::not_ahead;
 use super::super::{Engine, EngineError};
+use super::curate::references;
+use crate::curation::unit::History;
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
-use crate::tokens::Counter;
+use crate::tokens::{Counter, Measure};
 
 /// A message to append. It gets its number, and its time if it has none, when it is appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,56 @@ impl Engine {
             }
         })?;
         self.session_changed(id, "pin-message")
+    }
+
+    /// Takes the last question out of the conversation, with all that follows it, and returns it;
+    /// `None` if there is none. If `content` is given, only a question with this text is taken.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub fn take_back_question(
+        &mut self,
+        id: u64,
+        content: Option<&str>,
+    ) -> Result<Option<Arc<Message>>, EngineError> {
+        let session = self.session(id)?;
+        let is_question = |said: &&Arc<Message>| said.role == Role::User && !said.is_notice();
+        let last = session.active().rfind(is_question).cloned();
+        let is_meant = |last: &Arc<Message>| content.is_none_or(|text| *text == *last.content);
+        let Some(last) = last.filter(is_meant) else { return Ok(None) };
+        let numbers = session.active().map(|said| said.number);
+        let gone: Vec<u64> = numbers.filter(|number| *number >= last.number).collect();
+        self.take_away(id, &gone)?;
+        Ok(Some(last))
+    }
+
+    /// Takes a message out of the conversation, with the calls and results that belong to it.
+    /// Returns the numbers of all of them.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchMessage`] if the message is not in the conversation.
+    pub fn remove_message(&mut self, id: u64, number: u64) -> Result<Vec<u64>, EngineError> {
+        let measure = Measure::plain(self.counter());
+        let session = self.session(id)?;
+        let length = session.length();
+        let messages: Vec<Arc<Message>> = session.active().cloned().collect();
+        let history = History::new(references(&messages), &measure);
+        let mut units = history.units.iter().map(|unit| history.numbers(unit));
+        let gone = units.find(|numbers| numbers.contains(&number));
+        let gone = gone.ok_or(EngineError::NoSuchMessage { number, length })?;
+        self.take_away(id, &gone)?;
+        Ok(gone)
+    }
+
+    /// Takes messages out of the conversation, which is a pruning that can be undone.
+    fn take_away(&mut self, id: u64, gone: &[u64]) -> Result<(), EngineError> {
+        self.operate(id, "prune-session", |state| {
+            for number in gone {
+                state.active.remove(*number);
+                state.pruned.remove(*number);
+            }
+        })?;
+        self.session_changed(id, "prune-session")
     }
 
     /// Appends messages without an event.

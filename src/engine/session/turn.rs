@@ -44,6 +44,7 @@ pub struct NewTurn {
 
 /// Result of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TurnDone {
     /// Number of the user's message.
     pub message: u64,

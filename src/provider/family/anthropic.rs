@@ -9,7 +9,7 @@ use super::shape::{Read, figure, has_one, index, kind, list, mended_value, objec
 use super::{
     Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
 };
-use crate::provider::chat::{ChatMessage, Request, Shown, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, ToolChoice, ToolDefinition, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Version of the interface that this file uses.
@@ -72,15 +72,23 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     set(&mut body, "system", (!system.is_empty()).then_some(system));
     set(&mut body, "temperature", request.temperature);
     set(&mut body, "top_p", request.top_p);
-    let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": schema(tool)});
+    let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "input_schema": schema(tool)});
     let tools: Vec<Value> = request.tools.iter().map(tool).collect();
     match tools.is_empty() {
         false => {
             body["tools"] = tools.into();
-            let none = request.without_calls.then(|| json!({"type": "none"}));
-            set(&mut body, "tool_choice", none);
+            let choice = match &request.choice {
+                ToolChoice::Auto => None,
+                ToolChoice::Any => Some(json!({"type": "any"})),
+                ToolChoice::Tool(name) => Some(json!({"type": "tool", "name": name})),
+                ToolChoice::None => Some(json!({"type": "none"})),
+            };
+            set(&mut body, "tool_choice", choice);
         }
         true => forbid_what_was_called(&mut body, rest),
+    }
+    if let Some(form) = &request.output {
+        body["output_config"]["format"] = json!({"type": "json_schema", "schema": form.schema});
     }
     body
 }

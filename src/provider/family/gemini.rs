@@ -9,7 +9,7 @@ use super::shape::{
 use super::{
     Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
 };
-use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
+use crate::provider::chat::{ChatMessage, Request, Shown, Stop, ToolChoice, ToolDefinition, Usage};
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's parts are kept.
@@ -71,16 +71,26 @@ pub(super) fn body(request: &Request) -> Value {
     set(&mut config, "maxOutputTokens", request.max_tokens);
     set(&mut config, "temperature", request.temperature);
     set(&mut config, "topP", request.top_p);
+    if let Some(form) = &request.output {
+        config["responseMimeType"] = "application/json".into();
+        config["responseJsonSchema"] = form.schema.clone();
+    }
     set(&mut body, "generationConfig", (config != json!({})).then_some(config));
     if !request.tools.is_empty() {
-        let tool = |tool: &Tool| {
+        let tool = |tool: &ToolDefinition| {
             json!({"name": tool.name, "description": tool.description,
                    "parametersJsonSchema": schema(tool)})
         };
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
-        let none = json!({"functionCallingConfig": {"mode": "NONE"}});
-        set(&mut body, "toolConfig", request.without_calls.then_some(none));
+        let config = match &request.choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Any => Some(json!({"mode": "ANY"})),
+            ToolChoice::Tool(name) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+            ToolChoice::None => Some(json!({"mode": "NONE"})),
+        };
+        let config = config.map(|config| json!({ "functionCallingConfig": config }));
+        set(&mut body, "toolConfig", config);
     }
     body
 }

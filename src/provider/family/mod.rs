@@ -22,7 +22,7 @@ pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
 use self::think::Think;
-use super::chat::{Request, Stop, StreamEvent, Tool, Usage};
+use super::chat::{Request, Stop, StreamEvent, ToolDefinition, Usage};
 use super::error::ErrorKind;
 use super::normal::{Form, IDS, arguments};
 use super::refusal::Refusal;
@@ -350,8 +350,8 @@ fn append(text: &mut Value, more: &Value) {
 }
 
 /// Builds the list of tools as functions, in the form of `OpenAI` and Ollama.
-fn functions(tools: &[Tool]) -> Value {
-    let function = |tool: &Tool| {
+fn functions(tools: &[ToolDefinition]) -> Value {
+    let function = |tool: &ToolDefinition| {
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": schema(tool),
         }})
@@ -360,7 +360,7 @@ fn functions(tools: &[Tool]) -> Value {
 }
 
 /// Returns the schema of a tool. `OpenAI` refuses an object without properties.
-fn schema(tool: &Tool) -> Value {
+fn schema(tool: &ToolDefinition) -> Value {
     let mut schema = tool.schema.clone();
     if schema["type"] == "object" && !schema["properties"].is_object() {
         schema["properties"] = json!({});

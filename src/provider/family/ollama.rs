@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::calls::piece;
 use super::shape::{figure, first, flag, list, mended, object, text};
 use super::{Broken, Decoder, Facts, Gathered, LimitsIn, arguments, effort, functions, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Stop, Usage};
+use crate::provider::chat::{ChatMessage, Request, Stop, ToolChoice, ToolDefinition, Usage};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::{Again, Refusal};
 use crate::session::message::ToolCall;
@@ -39,10 +39,18 @@ pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Valu
     set(&mut options, "temperature", request.temperature);
     set(&mut options, "top_p", request.top_p);
     set(&mut body, "options", (options != json!({})).then_some(options));
-    // Leaving the tools out is the only way to prevent calls.
-    if !request.tools.is_empty() && !request.without_calls {
-        body["tools"] = functions(&request.tools);
+    // Leaving the other tools out is the only way to prevent calls of them.
+    let offered: Vec<ToolDefinition> = match &request.choice {
+        ToolChoice::None => Vec::new(),
+        ToolChoice::Tool(only) => {
+            request.tools.iter().filter(|tool| tool.name == *only).cloned().collect()
+        }
+        ToolChoice::Auto | ToolChoice::Any => request.tools.clone(),
+    };
+    if !offered.is_empty() {
+        body["tools"] = functions(&offered);
     }
+    set(&mut body, "format", request.output.as_ref().map(|form| form.schema.clone()));
     body
 }
 

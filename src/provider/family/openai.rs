@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shape::{Read, figure, first, has_one, list, mended_value, object, said, text, word};
 use super::{Broken, Decoder, Facts, Gathered, LimitsIn, append, effort, functions, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Shown, Usage};
+use crate::provider::chat::{ChatMessage, OutputSchema, Request, Shown, Usage};
 use crate::provider::refusal::Refusal;
 use crate::session::message::ToolCall;
 
@@ -60,8 +60,15 @@ pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
     set(&mut body, "top_p", request.top_p);
     if !request.tools.is_empty() {
         body["tools"] = functions(&request.tools);
-        set(&mut body, "tool_choice", request.without_calls.then_some("none"));
+        let of_tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+        set(&mut body, "tool_choice", request.choice.word(of_tool));
     }
+    let form = |form: &OutputSchema| {
+        let OutputSchema { name, schema } = form;
+        json!({"type": "json_schema",
+               "json_schema": {"name": name, "schema": schema, "strict": true}})
+    };
+    set(&mut body, "response_format", request.output.as_ref().map(form));
     body
 }
 

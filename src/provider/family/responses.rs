@@ -8,7 +8,9 @@ use super::shape::{
     Read, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
 use super::{Broken, Decoder, Facts, Gathered, effort, openai, schema, set, stop};
-use crate::provider::chat::{ChatMessage, Request, Shown, Stop, Tool, Usage};
+use crate::provider::chat::{
+    ChatMessage, OutputSchema, Request, Shown, Stop, ToolDefinition, Usage,
+};
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::Refusal;
 use crate::session::message::{Role, ToolCall};
@@ -43,13 +45,19 @@ pub(super) fn body(model: &str, request: &Request) -> Value {
     set(&mut body, "top_p", request.top_p);
     if !request.tools.is_empty() {
         // Without this member, each schema would have to list all of its properties as required.
-        let tool = |tool: &Tool| {
+        let tool = |tool: &ToolDefinition| {
             json!({"type": "function", "name": tool.name, "description": tool.description,
                    "parameters": schema(tool), "strict": false})
         };
         body["tools"] = request.tools.iter().map(tool).collect();
-        set(&mut body, "tool_choice", request.without_calls.then_some("none"));
+        let of_tool = |name: &str| json!({"type": "function", "name": name});
+        set(&mut body, "tool_choice", request.choice.word(of_tool));
     }
+    let form = |form: &OutputSchema| {
+        let OutputSchema { name, schema } = form;
+        json!({"format": {"type": "json_schema", "name": name, "schema": schema, "strict": true}})
+    };
+    set(&mut body, "text", request.output.as_ref().map(form));
     body
 }
 

@@ -9,7 +9,7 @@ fn request(text: &str) -> Request {
 }
 
 /// Returns the answer, and the error that ended it.
-fn played(provider: &dyn Provider, text: &str) -> (Response, Option<ProviderError>) {
+fn played(provider: &dyn ChatProvider, text: &str) -> (Response, Option<ProviderError>) {
     let mut whole = Response::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let failure = runtime.block_on(async {

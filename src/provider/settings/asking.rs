@@ -81,7 +81,19 @@ impl<'de> Deserialize<'de> for Headers {
     }
 }
 
+impl Header {
+    /// Creates a header with this value.
+    pub(crate) fn given(name: String, value: Option<Secret>) -> Self {
+        Self { name, value, env: None, command: None }
+    }
+}
+
 impl Headers {
+    /// Adds a header.
+    pub(crate) fn push(&mut self, header: Header) {
+        self.0.push(header);
+    }
+
     /// Returns whether a value comes from the environment or a command.
     pub(super) fn has_outside_values(&self) -> bool {
         self.0.iter().any(|header| header.env.is_some() || header.command.is_some())
@@ -186,6 +198,7 @@ impl ProviderSettings {
             first_byte: self.first_byte,
             silence: self.silence,
             thinks: self.thinks.unwrap_or(false),
+            ..Serving::default()
         })
     }
 

@@ -24,6 +24,7 @@ use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, Tu
 use crate::curation::summary::Extractive;
 use crate::ids::MessageId;
 use crate::names::names;
+use crate::provider::chat;
 use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::{Id, WireError};
@@ -108,6 +109,8 @@ pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, Wir
         template: given.template.map(|Name(name)| name),
         toolbox: call.tools.client_tools.toolbox(&call.client),
         tools: given.tools.offered(call, "tools")?,
+        choice: chat::ToolChoice::default(),
+        output: None,
         allow: given.allow.stored(call, "allow")?.unwrap_or_default(),
         managers: given.managers.map(manager_names).transpose()?,
         restored: numbers(given.restore),

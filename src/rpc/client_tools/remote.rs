@@ -14,6 +14,7 @@ use crate::agent::tools::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
 use crate::ids::SessionId;
 use crate::provider::chat;
+use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
 use crate::value::Value;
 use crate::visible::visible;
@@ -68,9 +69,9 @@ impl OfferedTool for Remote {
         &self.brought.tool.name
     }
 
-    fn offered(&self) -> chat::Tool {
+    fn offered(&self) -> chat::ToolDefinition {
         let tool = &self.brought.tool;
-        chat::Tool {
+        chat::ToolDefinition {
             name: tool.name.clone(),
             description: tool.text.clone(),
             schema: tool.schema.clone(),
@@ -100,10 +101,12 @@ impl OfferedTool for Remote {
 
     fn understand<'a>(
         &'a self,
-        arguments: &'a str,
+        called: &'a ToolCall,
         _: &'a SessionRow,
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>> {
-        Box::pin(async move { Ok(Box::new(self.request(arguments)?) as Box<dyn ToolRequest>) })
+        Box::pin(
+            async move { Ok(Box::new(self.request(&called.arguments)?) as Box<dyn ToolRequest>) },
+        )
     }
 }
 

@@ -12,7 +12,8 @@ use crate::endpoint::{Answer, Body, Endpoint};
 fn sent(kind: &'static Kind, model: &str, serving: Serving) -> Json {
     let server = Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
     let provider = provider(kind, &server).serving(serving);
-    let provider = contexture::internals::provider::chat::Provider::with_model(&provider, model);
+    let provider =
+        contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
     runtime().block_on(async {
         let request = Request { temperature: None, ..request() };
         let mut reply = provider.chat(&request).await.unwrap();
@@ -183,7 +184,7 @@ fn a_model_without_an_effort_is_asked_without_and_that_is_told_once() {
         let serving = Serving { effort: Some(Effort::Off), ..Serving::default() };
         let provider = provider(kind, &server).serving(serving);
         let provider =
-            contexture::internals::provider::chat::Provider::with_model(&provider, model);
+            contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
         runtime().block_on(async {
             assert_eq!(asked(&*provider).await.1, None, "{family:?}");
             assert_eq!(asked(&*provider).await.1, None, "{family:?}");
@@ -221,7 +222,7 @@ fn claude_is_asked_in_the_form_that_the_model_takes() {
         let serving = Serving { effort: Some(Effort::High), ..Serving::default() };
         let provider = provider(kind, &server).serving(serving);
         let provider =
-            contexture::internals::provider::chat::Provider::with_model(&provider, model);
+            contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
         let request = Request { temperature: None, ..request() };
         runtime().block_on(async {
             let mut reply = provider.chat(&request).await.unwrap();
@@ -304,7 +305,7 @@ fn azure_is_asked_for_the_deployment_and_the_version() {
         let api_version = Some("2024-10-21".to_owned());
         let provider = provider.serving(Serving { api_version, ..Serving::default() });
         runtime().block_on(async {
-            use contexture::internals::provider::chat::Provider;
+            use contexture::internals::provider::chat::ChatProvider;
             assert_eq!(asked(&provider).await.1, None);
             let listed = provider.models().await.unwrap();
             assert_eq!((listed.len(), &*listed[0].name), (1, "mine"));

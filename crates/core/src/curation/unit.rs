@@ -3,12 +3,12 @@
 //! Models refuse a tool call without its result and a result without its call. An assistant's
 //! message and the results of its calls are therefore one unit, however far apart they are.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::reading::Readings;
 use crate::retrieval::index::Index;
 use crate::session::message::{Message, Role};
+use crate::session::normal::{Answered, Calls};
 use crate::tokens::Measure;
 
 /// What was read of messages, kept by message number for the next windows.
@@ -159,24 +159,22 @@ impl Kept {
 
 fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::with_capacity(messages.len());
-    // The units of calls without a result so far, by id. Ids may repeat: a result answers the newest
-    // open call with its id.
-    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut calls = Calls::default();
     for (index, message) in messages.iter().enumerate() {
         let cost = measure.message(message.tokens);
         let answered = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool);
-        if let Some(at) = answered.and_then(|id| open.get_mut(id)?.pop()) {
+        if let Some(Answered::Open((at, _))) = answered.and_then(|id| calls.answer(&id, None)) {
             units[at].members.push(index);
             units[at].tokens += cost;
             continue;
         }
-        for call in &message.tool_calls {
-            open.entry(&call.id).or_default().push(units.len());
+        for (place, call) in message.tool_calls.iter().enumerate() {
+            calls.add(&*call.id, (units.len(), place));
         }
         let orphan = message.role == Role::Tool;
         units.push(Unit { members: vec![index], tokens: cost, kept: None, orphan });
     }
-    open.into_values().flatten().for_each(|at| units[at].kept = Some(Kept::InFlight));
+    calls.open().for_each(|(_, (at, _))| units[at].kept = Some(Kept::InFlight));
     mark_mandatory(messages, &mut units);
     units
 }
