@@ -185,6 +185,10 @@ fn sources_in(folder: &str) -> Vec<Source> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_symlink() {
+                // The package of the library has the same sources by a link.
+                continue;
+            }
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -392,6 +396,28 @@ fn locked(file: &str) -> Vec<String> {
     let needed = ours["dependencies"].as_array().unwrap().iter();
     // A version is there only if the lock file has several of a package.
     needed.map(|name| name.as_str().unwrap().split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_package_of_the_library_needs_what_the_program_needs() {
+    let library = include_str!("../../crates/conversation/Cargo.toml");
+    let library: toml::Table = library.parse().unwrap();
+    let program: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
+    let spec = |needed: &toml::Value, key: &str| match (needed, key) {
+        (toml::Value::String(version), "version") => Some(toml::Value::from(version.clone())),
+        (other, key) => other.get(key).cloned(),
+    };
+    for (name, needed) in library["dependencies"].as_table().unwrap() {
+        let ours = &program["dependencies"][name];
+        let keys = match name.starts_with("contexture-") {
+            true => &["features"][..],
+            false => &["version", "features", "default-features", "optional"],
+        };
+        for key in keys {
+            assert_eq!(spec(needed, key), spec(ours, key), "{key} of {name}");
+        }
+    }
+    assert_eq!(library["features"]["providers"], program["features"]["providers"]);
 }
 
 #[test]

@@ -40,6 +40,7 @@ impl Message for Row {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    assert!(rustls::crypto::ring::default_provider().install_default().is_ok());
     let database = rusqlite::Connection::open_in_memory()?;
     database.execute_batch("CREATE TABLE said (role TEXT, text TEXT, id TEXT, arguments TEXT)")?;
     let mut add = database.prepare("INSERT INTO said VALUES (?1, ?2, ?3, ?4)")?;

@@ -1,0 +1,78 @@
+//! A program with a provider of its own: a model that repeats what it is told, and counts its calls.
+
+use std::sync::Arc;
+
+use contexture::provider::Answer;
+use contexture::provider::chat::{AnswerStream, ChatProvider, Request, Stop, StreamEvent};
+use contexture::{Conversation, Provider, Role, ToolCall};
+use serde::{Deserialize, Serialize};
+
+/// Arguments that `serde_json` cannot read once any crate of the program turns on its feature
+/// `arbitrary_precision`.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind")]
+enum Said {
+    Loudly { volume: f64 },
+}
+
+#[derive(Clone)]
+struct Echo {
+    model: String,
+}
+
+impl ChatProvider for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn with_model(&self, model: &str) -> Arc<dyn ChatProvider> {
+        Arc::new(Self { model: model.to_owned() })
+    }
+
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn AnswerStream>> {
+        Box::pin(async move {
+            // What any server takes: one system message, then user and assistant in turn.
+            let messages = request.normalized().messages;
+            let last = messages.last().map(|said| (said.role, said.content.to_string()));
+            let (role, text) = last.unwrap_or((Role::User, String::new()));
+            let pieces = match role {
+                Role::Tool => vec![StreamEvent::Text(text), StreamEvent::Stopped(Stop::Finished)],
+                _ => {
+                    let arguments = serde_json::to_string(&Said::Loudly { volume: 0.5 });
+                    let arguments = arguments.unwrap_or_default();
+                    let call = ToolCall { id: "1".into(), name: "say".into(), arguments };
+                    vec![StreamEvent::Call(call), StreamEvent::Stopped(Stop::Calls)]
+                }
+            };
+            Ok(Box::new(Pieces(pieces.into_iter())) as Box<dyn AnswerStream>)
+        })
+    }
+}
+
+struct Pieces(std::vec::IntoIter<StreamEvent>);
+
+impl AnswerStream for Pieces {
+    fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
+        Box::pin(std::future::ready(Ok(self.0.next())))
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    assert!(rustls::crypto::ring::default_provider().install_default().is_ok());
+    let say = |said: Said, _| async move {
+        let Said::Loudly { volume } = said;
+        Ok::<_, std::convert::Infallible>(format!("said with {volume}"))
+    };
+    let provider = Provider::custom(Echo { model: "parrot".into() }).max_tokens(100);
+    let schema = serde_json::json!({ "type": "object" });
+    let builder = Conversation::builder("a").provider(provider);
+    let conversation = builder.function("say", "Says it.", schema, say).open().await?;
+    let reply = conversation.chat("Hello").await?;
+    assert_eq!((&*reply.text, &*reply.provider), ("said with 0.5", "echo"));
+    Ok(())
+}
