@@ -63,6 +63,9 @@ shell reads the arguments."
 (defconst contexture-sessions-buffer "*contexture: sessions*"
   "Name of the buffer that lists the sessions of all agents.")
 
+(defconst contexture-sessions--most-facts 3000
+  "Number of tokens above which some facts of a session are not copied.")
+
 (defconst contexture-sessions--lines 60
   "Number of sessions that are shown at first, and of further ones at a time.
 Drawing more than a window shows would be felt as one types.")
@@ -575,10 +578,10 @@ What its agent recorded stays."
   (let* ((session (contexture-sessions--chosen))
          (title (plist-get session :session)))
     (contexture-conversations--call
-     'session-ledger (list :session (plist-get session :id))
+     'export-session (list :session (plist-get session :id)
+                           :max-tokens contexture-sessions--most-facts)
      (lambda (facts)
-       (let ((text (string-trim (concat (plist-get facts :ledger) "\n\n"
-                                        (plist-get facts :used)))))
+       (let ((text (plist-get facts :text)))
          (if (string-empty-p text)
              (contexture--message "%s has no facts to copy" title)
            (contexture-conversations--call

@@ -25,9 +25,6 @@ pub mod curation {
     pub mod config {
         pub use crate::curation::config::{TurnConfig, Value};
     }
-    pub mod ledger {
-        pub use crate::curation::ledger::{Kind, Ledger};
-    }
     pub mod prune {
         pub use crate::curation::prune::prune;
     }
@@ -45,6 +42,9 @@ pub mod curation {
     }
     pub mod unit {
         pub use crate::curation::unit::{Folded, History, Unit, Words};
+    }
+    pub mod used {
+        pub use crate::curation::used::handed_over;
     }
     pub mod window {
         pub use crate::curation::window::{Request, build};

@@ -182,7 +182,7 @@ pub mod outcome {
 
 /// Summaries of older turns: what a [`Summarizer`] is given, and what comes of it.
 pub mod summary {
-    pub use crate::curation::ledger::Ledger;
+    pub use crate::curation::said::Said;
     pub use crate::curation::summary::{Source, Summarizer, Summary, SummaryError};
     pub use crate::session::message::Message as SummarizedMessage;
     pub use crate::tokens::Measure;

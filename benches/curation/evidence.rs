@@ -99,7 +99,7 @@ fn has_all(question: &Question, shown: &[usize]) -> bool {
     question.evidence.iter().all(|index| shown.binary_search(index).is_ok())
 }
 
-/// Returns the messages that are shown whole. A ledger that repeats one does not count.
+/// Returns the messages that are shown whole. A note or summary that repeats one does not count.
 fn shown(
     strategy: &dyn Strategy,
     dialogue: &Dialogue,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use contexture::internals::curation::ledger::{Kind, Ledger};
+use contexture::internals::curation::used::handed_over;
 use contexture::internals::recorded::RecordedMessage;
 use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
@@ -17,9 +17,8 @@ use crate::table::{percent, print};
 
 /// Size of what is given back, in tokens.
 const TOKENS: u64 = 2_000;
-/// What the hook gives back: statements, and what the work used, in tokens.
-const STATED: u64 = 450;
-const USED: u64 = 1_500;
+/// Maximum size of what the hook gives back, in tokens.
+const HOOK: u64 = 1_950;
 
 /// A session up to a cut, and what is used after it.
 struct Cut {
@@ -50,15 +49,10 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         }
     }
     let last = |cut: &Cut| last_tokens(&cut.log, cut.length);
-    let ledger = |cut: &Cut, tokens| {
-        let ledger = Ledger::of(&cut.log.messages[..cut.length]);
-        ledger.within(tokens, &cut.log.measure).render()
-    };
     let rows = [
         row("last 2,000 tokens of the transcript", &cuts, &kinds, last),
-        row("ledger, 2,000 tokens", &cuts, &kinds, |cut| ledger(cut, TOKENS)),
-        row("given back by `contexture hook`, 1,950 tokens", &cuts, &kinds, |cut| given(cut, USED)),
-        row("the same with 4,000 tokens", &cuts, &kinds, |cut| given(cut, 4_000 - STATED)),
+        row("given back by `contexture hook`, 1,950 tokens", &cuts, &kinds, |cut| given(cut, HOOK)),
+        row("the same with 4,000 tokens", &cuts, &kinds, |cut| given(cut, 4_000)),
         row("the same without a limit", &cuts, &kinds, |cut| given(cut, u64::MAX / 2)),
         row("by one who knows what is used next, 2,000 tokens", &cuts, &kinds, of_the_future),
     ];
@@ -66,16 +60,10 @@ pub(crate) fn measure() -> anyhow::Result<()> {
     print(&title, &["given back", "paths", "commands", "figures", "all", "tokens"], &rows)
 }
 
-/// Returns what the hook gives back, with this many tokens for what the work used. What the
-/// statements leave of theirs is added.
+/// Returns what the hook gives back in this many tokens.
 fn given(cut: &Cut, tokens: u64) -> String {
-    let measure = &cut.log.measure;
     let messages: Vec<&Message> = cut.log.messages[..cut.length].iter().collect();
-    let ledger = Ledger::of(messages.iter().copied());
-    let stated = ledger.clone().without(&[Kind::Command, Kind::Path]);
-    let stated = stated.within(STATED, measure).render();
-    let left = STATED.saturating_sub(measure.text(&stated));
-    format!("{}\n{stated}", ledger.used(&messages, &stated, tokens + left, measure))
+    handed_over(&messages, tokens, &cut.log.measure)
 }
 
 /// Returns the shortest of what is used after the cut, within the tokens.
@@ -222,7 +210,7 @@ impl Kinds {
     }
 }
 
-/// Paths, and names of files. Written apart from the rules by which ledgers are made. Without the
+/// Paths, and names of files. Written apart from the rules by which it is given back. Without the
 /// endings, `io.EOF` and `process.env` in code would count as files, and `os/exec` as a folder.
 const PATH: &str = r"(?x)
     (?:~|\.{1,2})?/(?:[\w@+-][\w.@+-]*/)+[\w.@+-]*\w

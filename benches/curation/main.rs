@@ -1,5 +1,5 @@
-//! `make bench-curation`: measures how much strategies, summaries and ledgers keep, the effect of a
-//! prompt cache on their windows, and their speed. Prints each figure beside its target, as tables
+//! `make bench-curation`: measures how much strategies and hand-overs keep, the effect of a prompt
+//! cache on their windows, and their speed. Prints each figure beside its target, as tables
 //! in Markdown.
 //!
 //! Everything but the speed is the same in every run, since the conversations come from seeds.

@@ -50,7 +50,7 @@ const SHORT: usize = 600;
 /// Number of last messages that `summarize-session` keeps by default.
 const NOT_SUMMARIZED: usize = 10;
 /// Least and largest share of the budget for the words of a summary.
-const LEDGER: [f64; 2] = [0.05, 0.2];
+const SAID: [f64; 2] = [0.05, 0.2];
 
 /// A line that has a wanted name, and the line with its neighbours.
 type Spot = (String, Vec<String>);
@@ -155,7 +155,7 @@ fn baseline_masked(cut: &Cut, history: &History<'_>, budget: u64) -> Vec<String>
 
 /// Summarizes all but the last messages, as a session whose maximum is the budget does, and returns
 /// the texts of the next window.
-fn after_summary(
+pub(crate) fn after_summary(
     strategy: &dyn Strategy,
     history: &History<'_>,
     budget: u64,
@@ -179,7 +179,7 @@ fn after_summary(
         messages: &old,
         turns: 1,
         measure: history.measure,
-        ledger_tokens: room.clamp(share(LEDGER[0]), share(LEDGER[1])),
+        said_tokens: room.clamp(share(SAID[0]), share(SAID[1])),
     };
     let Ok(summary) = summarize(&source, &Extractive) else { return Vec::new() };
     let counted = Counted::new(summary.render(), &**history.measure.counter());

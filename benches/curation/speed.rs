@@ -1,12 +1,12 @@
-//! Speed of projecting a long history, and of reading it into a ledger.
+//! Speed of projecting a long history, and of listing what it used.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use contexture::internals::curation::ledger::Ledger;
 use contexture::internals::curation::strategy::{ALL, Aim};
 use contexture::internals::curation::unit::{History, Words};
-use contexture::internals::session::message::Role;
+use contexture::internals::curation::used::handed_over;
+use contexture::internals::session::message::{Message, Role};
 
 use crate::coding::{self, Phrasing};
 use crate::log::Log;
@@ -15,6 +15,8 @@ use crate::table::print;
 /// Numbers of messages, each with the time that a window may take.
 const LENGTHS: [(usize, &str); 2] = [(10_000, "p95 ≤ 10 ms"), (100_000, "p95 ≤ 100 ms")];
 const BUDGET: u64 = 96_000;
+/// Size of what is handed over, in tokens.
+const HANDED: u64 = 2_000;
 const RUNS: usize = 40;
 const RUNS_UNREAD: usize = 6;
 /// Questions, which take turns.
@@ -30,7 +32,7 @@ pub(crate) fn measure() -> anyhow::Result<()> {
         let log = long_log(length)?;
         windows(&log, target)?;
         if length == LENGTHS[0].0 {
-            ledger(&log)?;
+            handed(&log)?;
         }
     }
     Ok(())
@@ -73,19 +75,18 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
     print(&title, &["what", "median", "p95", "processor, mean", "target"], &rows)
 }
 
-fn ledger(log: &Log) -> anyhow::Result<()> {
+fn handed(log: &Log) -> anyhow::Result<()> {
     let bytes = log.bytes();
+    let messages: Vec<&Message> = log.messages.iter().collect();
     let times = sorted_times(3, |_| {
-        black_box(Ledger::of(&log.messages));
+        black_box(handed_over(&messages, HANDED, &log.measure));
     });
-    let entries = Ledger::of(&log.messages).entries.len();
     let row = vec![
-        format!("ledger of {:.1} MB", bytes as f64 / 1e6),
+        format!("{HANDED} tokens of {:.1} MB", bytes as f64 / 1e6),
         format!("{:.0} ms", times[1] * 1e3),
         format!("{:.1} MB/s", bytes as f64 / 1e6 / times[1]),
-        entries.to_string(),
     ];
-    print("Speed of the ledger", &["what", "median", "rate", "entries"], &[row])
+    print("Speed of handing over", &["what", "median", "rate"], &[row])
 }
 
 fn row(name: &str, runs: usize, target: &str, work: impl Fn(usize)) -> Vec<String> {

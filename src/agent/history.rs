@@ -2,13 +2,14 @@
 
 use crate::curation::summary::{Extractive, Source, summarize};
 use crate::curation::unit::History;
+use crate::curation::used::handed_over;
 use crate::engine::{Costs, EngineError, Keep, NewMessage};
 use crate::session::message::{Message, Role};
 
 use super::AgentError;
 
-/// Maximum size of the ledger in a summary, as a share of the history's tokens.
-const LEDGER_SHARE: f64 = 0.2;
+/// Maximum size of the user's words in a summary, as a share of the history's tokens.
+const SAID_SHARE: f64 = 0.2;
 
 /// A history whose older messages were summarized.
 pub(crate) struct SummarizedHistory {
@@ -50,9 +51,14 @@ pub(crate) fn summarized(
         messages: &folded,
         turns: folding.turns,
         measure: &costs.measure,
-        ledger_tokens: (history.tokens() as f64 * LEDGER_SHARE) as u64,
+        said_tokens: (history.tokens() as f64 * SAID_SHARE) as u64,
     };
-    let note = summarize(&source, &Extractive).map_err(EngineError::NotSummarized)?.render();
+    let summary = summarize(&source, &Extractive).map_err(EngineError::NotSummarized)?;
+    // Nobody can look into what such a client leaves out, so the note has what the work used, too.
+    let handed = handed_over(&folded, source.said_tokens, &costs.measure);
+    let note = format!("{}\n\n{handed}", summary.counts.header());
+    let is_smaller = costs.measure.note(&note) < source.tokens();
+    let note = if is_smaller { note } else { summary.render() };
     let folded: Vec<u64> = folded.iter().map(|message| message.number).collect();
     let tokens = costs.measure.note(&note);
     let stays = |message: &Message| folded.binary_search(&message.number).is_err();

@@ -1,7 +1,7 @@
 //! Asks a model to describe the messages that a summary replaces.
 //!
-//! A summary consists of this description and of a ledger, a list of facts that needs no model. If
-//! there is no description, for whatever reason, the summary consists of the ledger alone.
+//! A summary has this description and the user's words. If there is no description, for whatever
+//! reason, it has the words alone.
 
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use tokio::time::timeout;
 use super::whole::{Unheard, Wanted, hear};
 use super::{AgentError, Configured, Job};
 use crate::curation::budget::usable;
-use crate::curation::ledger::Ledger;
 use crate::curation::summary::{Ahead, Asked, Prepared, TASK};
-use crate::engine::{EngineError, WORTH_PREPARING};
+use crate::engine::EngineError;
 use crate::provider::chat::{ChatMessage, Request, Response};
 use crate::session::message::Role;
 
@@ -22,10 +21,10 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// contains far less text than this.
 const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
 
-/// A prepared summary, and the outcome of asking for its description.
+/// A summarizer with a model's description, and the outcome of asking for it.
 #[derive(Default)]
 pub(crate) struct Described {
-    /// The prepared summary.
+    /// The summarizer.
     pub prepared: Prepared,
     /// Outcome of asking for a description; `None` if no model was asked.
     pub outcome: Option<Outcome>,
@@ -40,33 +39,21 @@ pub(crate) struct Outcome {
     pub failure: Option<String>,
 }
 
-/// Returns the minimum number of messages in view for which a summary is prepared: one if a model
-/// is to describe the messages, otherwise the number for which building the ledger takes long.
-pub(crate) fn worth_preparing(job: &Job) -> usize {
-    match job.services.summarizer {
-        Some(_) => 1,
-        None => WORTH_PREPARING,
-    }
-}
-
-/// Prepares a summary, and asks the configured model, if there is one, to describe the messages
-/// that the summary replaces. Prepares nothing if `ahead` is `None`.
+/// Asks the configured model to describe the messages that a summary replaces. Asks nobody if no
+/// model is configured, or there are no such messages.
 ///
 /// # Errors
-/// [`EngineError::Cancelled`], and [`AgentError::Defect`] if the preparation panics.
-pub(crate) async fn described(job: &Job, ahead: Option<Ahead>) -> Result<Described, AgentError> {
-    let Some(ahead) = ahead else { return Ok(Described::default()) };
-    let prepared = job.aside("preparing a summary", |_| ahead.prepare()).await?;
-    let (Some(provider), Some(expected)) = (&job.services.summarizer, prepared.expected()) else {
-        return Ok(Described { prepared, outcome: None });
-    };
-    let asked = timeout(DEADLINE, description(job, provider, expected)).await;
+/// [`EngineError::Cancelled`].
+pub(crate) async fn described(job: &Job, ahead: Ahead) -> Result<Described, AgentError> {
+    let provider = job.services.summarizer.as_ref().filter(|_| !ahead.messages.is_empty());
+    let Some(provider) = provider else { return Ok(Described::default()) };
+    let asked = timeout(DEADLINE, description(job, provider, &ahead)).await;
     let late = || Unheard::Failed(format!("no description came within {} s", DEADLINE.as_secs()));
     let (prepared, failure) = match asked.unwrap_or_else(|_| Err(late())) {
-        Ok(text) => (prepared.described(text), None),
+        Ok(text) => (ahead.described(text), None),
         Err(Unheard::Failed(reason)) => {
             tracing::warn!(provider, reason, "a summary is made without a description");
-            (prepared, Some(reason))
+            (Prepared::default(), Some(reason))
         }
         Err(Unheard::Cancelled) => return Err(EngineError::Cancelled.into()),
     };
@@ -75,15 +62,11 @@ pub(crate) async fn described(job: &Job, ahead: Option<Ahead>) -> Result<Describ
 }
 
 /// Asks the provider's model for a description.
-async fn description(
-    job: &Job,
-    provider: &str,
-    (ahead, ledger): (&Ahead, &Ledger),
-) -> Result<String, Unheard> {
+async fn description(job: &Job, provider: &str, ahead: &Ahead) -> Result<String, Unheard> {
     let failed = |error: AgentError| Unheard::Failed(error.to_string());
     let configured = job.services.providers.find(Some(provider), None).map_err(failed)?;
     configured.find_limit().await;
-    let prompt = prompt(job, &configured, ahead, ledger).await.map_err(failed)?;
+    let prompt = prompt(job, &configured, ahead).await.map_err(failed)?;
     let messages =
         vec![ChatMessage::new(Role::System, TASK), ChatMessage::new(Role::User, &prompt)];
     let request = Request { messages, max_tokens: configured.max_tokens, ..Request::default() };
@@ -95,16 +78,11 @@ async fn description(
 }
 
 /// Returns the prompt. Leaves out the oldest messages if the model would not accept all of them.
-async fn prompt(
-    job: &Job,
-    configured: &Configured,
-    ahead: &Ahead,
-    ledger: &Ledger,
-) -> Result<String, AgentError> {
+async fn prompt(job: &Job, configured: &Configured, ahead: &Ahead) -> Result<String, AgentError> {
     let model = configured.provider.model().to_owned();
     let costs = configured.with_room(job.ask(move |engine| engine.costs(Some(&model))).await?);
     let room = usable(costs.model.limit);
-    let asked = Asked::of(ahead, ledger);
+    let asked = Asked::of(ahead);
     let written = move |_: &Job| asked.prompt(room, &costs.measure);
     job.aside("writing a prompt for a summary", written).await
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::say;
 use crate::config::number;
+use crate::curation::budget::BudgetTooSmall;
 use crate::curation::report::{Report, Run};
 use crate::curation::section::Sections;
 use crate::curation::strategy::{ALL, Fate};
@@ -65,10 +66,23 @@ impl Compact {
             return say(&restored(&messages, wanted)?);
         }
         let measure = Measure::plain(counter);
-        let history = History::new(messages.iter().collect(), &measure);
-        let window = build(&Request {
+        let mut history = History::new(messages.iter().collect(), &measure);
+        let window = match self.window(&history) {
+            Err(_) if history.let_go_of_first() => self.window(&history),
+            window => window,
+        }?;
+        match self.json {
+            true => say(&format!("{:#}\n", as_json(&window, &history))),
+            false => say(&visible_lines(&as_text(&window, &history))),
+        }
+    }
+}
+
+impl Compact {
+    fn window(&self, history: &History<'_>) -> Result<Window, BudgetTooSmall> {
+        build(&Request {
             sections: &Sections::default(),
-            history: &history,
+            history,
             phase: None,
             strategy: ALL[0],
             query: self.query.as_deref(),
@@ -78,11 +92,7 @@ impl Compact {
             previous: None,
             restored: &[],
             once: true,
-        })?;
-        match self.json {
-            true => say(&format!("{:#}\n", as_json(&window, &history))),
-            false => say(&visible_lines(&as_text(&window, &history))),
-        }
+        })
     }
 }
 
@@ -143,7 +153,7 @@ fn as_text(window: &Window, history: &History<'_>) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "── Left out");
+    let _ = writeln!(text, "── Left out (--read ID shows it as it was)");
     for run in left_out(&window.report) {
         let Run { label, before, after, reason, .. } = run;
         let left = counted(before - after.min(before), "token");

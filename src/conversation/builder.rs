@@ -222,8 +222,8 @@ impl Builder {
         Self { strategy: Some(name.into()), ..self }
     }
 
-    /// Sets the summarizer that describes older turns; [`Extractive`] by default. The ledger, which
-    /// lists facts from the summarized messages, is always added to the summarizer's text.
+    /// Sets the summarizer that describes older turns; [`Extractive`] by default. The user's
+    /// words are always added to the summarizer's text.
     pub fn summarizer(self, summarizer: impl Summarizer + Send + Sync + 'static) -> Self {
         Self { summarizer: Arc::new(summarizer), ..self }
     }

@@ -55,7 +55,7 @@ pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
     AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, NewMessage, NewTurn,
-    NotesMaterial, Opened, Portion, SessionContext, Summarizing, WORTH_PREPARING, quality_parts,
+    NotesMaterial, Opened, Portion, SessionContext, Summarizing, quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RolledBack, SessionSettings, Summarized, TurnDone, TurnsMoved,

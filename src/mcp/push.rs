@@ -21,10 +21,8 @@ use crate::wording::counted;
 /// Maximum number of bytes of a hook's push, as JSON. Claude Code cuts a text after 10,000
 /// characters, and Codex after 10,000 bytes (2,500 tokens of 4 bytes).
 pub(crate) const ROOM_OF_A_HOOK: usize = 9_700;
-/// Maximum sizes, in tokens, of the facts that are given back after a compaction: first for the
-/// statements, then for the commands, paths and figures. Agents' own summaries lose commands, paths
-/// and figures first.
-const GIVEN_BACK: [u64; 2] = [450, 1_500];
+/// Maximum size, in tokens, of the facts that are given back after a compaction.
+const GIVEN_BACK: u64 = 1_950;
 /// Number of attempts to fit the items or the facts into the available room, each with a smaller
 /// budget.
 const TRIES: u32 = 4;
@@ -124,9 +122,8 @@ struct ImportedFile {
 }
 
 #[derive(Deserialize)]
-struct Ledger {
-    ledger: String,
-    used: String,
+struct Exported {
+    text: String,
 }
 
 impl AgentSession<'_> {
@@ -231,26 +228,24 @@ impl AgentSession<'_> {
         let imported: Result<Imported, Trouble> =
             link.call("import_sessions", json!({ "paths": [transcript] })).await;
         let session = imported.ok()?.files.into_iter().next()?.id?;
-        let [mut stated, mut used] = GIVEN_BACK;
+        let mut tokens = GIVEN_BACK;
         for _ in 0..TRIES {
-            let asked = json!({ "session": session, "max_tokens": stated, "used_tokens": used });
-            let facts: Ledger = link.call("session_ledger", asked).await.ok()?;
-            let parts: Vec<&str> =
-                [&*facts.used, &facts.ledger].into_iter().filter(|part| !part.is_empty()).collect();
+            let asked = json!({ "session": session, "max_tokens": tokens });
+            let facts: Exported = link.call("export_session", asked).await.ok()?;
+            if facts.text.is_empty() {
+                return None;
+            }
             let text = format!(
                 "Facts of this session from before its compaction, as Contexture recorded them:\n\
                  \n{}\n\n",
-                parts.join("\n\n")
+                facts.text
             );
-            if parts.is_empty() {
-                return None;
-            }
             let (length, room) = (length(&text) as u64, self.room as u64 * 3 / 4);
             if length <= room {
                 return Some(text);
             }
             // A little less than what would fit, since the number of bytes per token varies.
-            [stated, used] = [stated, used].map(|tokens| tokens * room / length * 19 / 20);
+            tokens = tokens * room / length * 19 / 20;
         }
         None
     }

@@ -1,4 +1,4 @@
-//! Resources, each with an address: the marked items of a project, a single item, and the ledger of
+//! Resources, each with an address: the marked items of a project, a single item, and the facts of
 //! a session.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -12,7 +12,7 @@ use super::tools::{Asked, context, handoff, read as item};
 
 const SCHEME: &str = "contexture://";
 
-/// Lists the context of the project as the only resource. Items and ledgers have addresses that
+/// Lists the context of the project as the only resource. Items and facts have addresses that
 /// follow [`templates`].
 pub(super) async fn list(asked: &Asked<'_>) -> Result<ListResourcesResult, ErrorData> {
     let project = asked.projects.choose(None, asked.context).await.map_err(not_found)?;
@@ -23,7 +23,7 @@ pub(super) async fn list(asked: &Asked<'_>) -> Result<ListResourcesResult, Error
     Ok(ListResourcesResult::with_all_items(vec![context]))
 }
 
-/// Lists the templates of the addresses of items and ledgers.
+/// Lists the templates of the addresses of items and facts.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let one = |form: &str, name, description| {
         ResourceTemplate::new(format!("{SCHEME}{form}"), name)
@@ -32,7 +32,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     };
     ListResourceTemplatesResult::with_all_items(vec![
         one("{project}/item/{id}", "item", "A marked item"),
-        one("{project}/session/{id}/ledger", "ledger", "The facts of a session"),
+        one("{project}/session/{id}/facts", "facts", "The facts of a session"),
     ])
 }
 
@@ -56,7 +56,7 @@ async fn text_of(asked: &Asked<'_>, uri: &str) -> Result<String, Trouble> {
     match rest {
         ["context"] => context::answer(asked, context::Arguments::of(&name)).await,
         ["item", id] => Ok(item::item(asked, &project, id).await?.cut()),
-        ["session", id, "ledger"] => handoff::of(asked, &project, Some(id)).await,
+        ["session", id, "facts"] => handoff::of(asked, &project, Some(id)).await,
         _ => Err(unknown()),
     }
 }

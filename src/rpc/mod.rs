@@ -23,7 +23,6 @@ mod error;
 mod error_data;
 mod history;
 mod keyed;
-mod ledger;
 pub(crate) mod limits;
 mod memories;
 mod method;

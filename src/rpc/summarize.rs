@@ -11,7 +11,7 @@ use super::messages::{HISTORY, MessageParam};
 use super::params::{InSession, ModelName, given_list, not_negative};
 use super::undo::stepping;
 use crate::agent::Providers;
-use crate::agent::summary::{Described, Outcome, described, worth_preparing};
+use crate::agent::summary::{Described, Outcome, described};
 use crate::curation::prune::SUMMARIZED_BUT;
 use crate::curation::summary::Ahead;
 use crate::engine::{Engine, EngineError, Keep};
@@ -64,7 +64,7 @@ pub(super) fn summarize_session(
     let providers = call.tools.providers.clone();
     let of_call = providers.clone();
     let is_dry = given.dry_run.unwrap_or(false);
-    let ahead = move |engine: &mut Engine, least| {
+    let ahead = move |engine: &mut Engine| {
         if is_dry {
             // A report asks no model.
             return Ok(None);
@@ -72,27 +72,30 @@ pub(super) fn summarize_session(
         let row = engine.find_session(session.as_deref())?;
         let context = of_call.turn_context(engine, row, model.as_deref())?;
         let max_tokens = context.max_tokens();
-        engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs, least)
+        engine.summary_ahead(context.row.id, keep, max_tokens, &context.costs).map(Some)
     };
     prepared(&call, ahead, move |prepared| summarized(providers, given, keep, prepared))
 }
 
-/// Prepares a summary outside the engine, with a description if a model is configured to write one,
-/// and passes it to `then`. `ahead` gets the minimum number of messages in view for which this is
-/// worthwhile, and returns the data to prepare the summary from; `None` if there are fewer messages
-/// or no summary is due. If the session changes in the meantime, the summary is made without the
-/// prepared parts.
+/// Lets the model that is configured for it describe a summary, and passes the description to
+/// `then`. `ahead` returns what is to be described; `None` if no summary is due. If the session
+/// changes in the meantime, the summary is made without the description.
 pub(super) fn prepared(
     call: &Call,
-    ahead: impl FnOnce(&mut Engine, usize) -> Result<Option<Ahead>, EngineError> + Send + 'static,
+    ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
     then: impl FnOnce(Described) -> Result<Step, WireError> + Send + 'static,
 ) -> Result<Step, WireError> {
     let (engine, job) = (call.tools.engine.clone(), call.job());
     Ok(Step::Await(Box::pin(async move {
-        let least = worth_preparing(&job);
+        if job.services.summarizer.is_none() {
+            return then(Described::default());
+        }
         // Errors are left to the call itself, which reports them.
-        let ahead = engine.ask(move |engine| ahead(engine, least)).await.ok().flatten();
-        then(described(&job, ahead).await?)
+        let ahead = engine.ask(ahead).await.ok().flatten();
+        then(match ahead {
+            Some(ahead) => described(&job, ahead).await?,
+            None => Described::default(),
+        })
     })))
 }
 

@@ -43,10 +43,10 @@ pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, W
         let new = message.clone();
         let providers = after.tools.providers.clone();
         let of_turn = providers.clone();
-        let ahead = move |engine: &mut Engine, least| {
+        let ahead = move |engine: &mut Engine| {
             let row = engine.find_session(session.as_deref())?;
             let context = of_turn.turn_context(engine, row, model.as_deref())?;
-            engine.turn_ahead(&context, &new, least)
+            engine.turn_ahead(&context, &new)
         };
         prepared(&after, ahead, move |prepared| turn(providers, given, message, embedded, prepared))
     })

@@ -43,7 +43,7 @@ fn with_long_names(tools: &Json) -> Vec<(String, Json)> {
         format!("contexture://{flat}/context"),
         format!("contexture://app/item/{flat}"),
         format!("contexture://app/item/ctx-{}", "9".repeat(LONG)),
-        format!("contexture://app/session/{flat}/ledger"),
+        format!("contexture://app/session/{flat}/facts"),
         format!("contexture://app/{flat}"),
     ] {
         all.push(("resources/read".into(), json!({ "uri": uri })));

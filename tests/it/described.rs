@@ -33,7 +33,7 @@ fn talk(client: &mut Client) {
 
 fn answering(text: &str) -> String {
     format!(
-        "[[answer]]\nwhen = \"Facts from the conversation\"\ntext = {text:?}\n[[answer]]\necho = true\n"
+        "[[answer]]\nwhen = \"Conversation since then\"\ntext = {text:?}\n[[answer]]\necho = true\n"
     )
 }
 

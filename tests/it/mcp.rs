@@ -298,11 +298,11 @@ fn sessions_and_memories_are_found_and_handed_over() {
     let key = key(&home);
     emacs.ok("open-session", &format!("(:name \"port work\" :project {key:?})"));
     emacs.ok("add-message", "(:content \"We use port 8080. Never touch src/secret.rs.\")");
-    emacs.ok("add-message", "(:role :assistant :content \"I ran `cargo test --all`.\")");
+    emacs.ok("add-message", "(:role :assistant :content \"I ran the tests of src/port.rs.\")");
     emacs.ok("open-session", "(:name \"elsewhere\" :project \"/other/\")");
     emacs.ok("add-message", "(:content \"The port elsewhere is 1234.\")");
     let handed = agent.tool("handoff", json!({}));
-    has(&handed, &["ses-1 \"port work\"", "2 messages", "src/secret.rs", "cargo test --all"]);
+    has(&handed, &["ses-1 \"port work\"", "2 messages", "src/secret.rs", "port.rs"]);
     agent.tool("handoff", json!({ "session": "port work" }));
     has(&agent.refused("handoff", json!({ "session": "elsewhere" })), &["no session"]);
     let manager = layer(&mut emacs, &home);
@@ -407,7 +407,7 @@ fn files_are_read_as_the_editor_has_them_and_only_those_of_the_project() {
         "contexture://app/item/ctx-99",
         "contexture://..%2f/context",
         "file:///etc/passwd",
-        "contexture://app/session/ses-9/ledger",
+        "contexture://app/session/ses-9/facts",
         "contexture://app",
         "",
     ] {
@@ -476,7 +476,7 @@ fn resources_and_prompts_give_the_same_as_the_tools() {
     };
     has(&read("contexture://app/context"), &["revision", "marked text"]);
     assert_eq!(read(&format!("contexture://app/item/{id}")), "marked text");
-    has(&read("contexture://app/session/ses-1/ledger"), &["8080"]);
+    has(&read("contexture://app/session/ses-1/facts"), &["8080"]);
     let prompts = agent.ok("prompts/list", &json!({}));
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 2);
     for (name, expected) in [("context", "marked text"), ("handoff", "8080")] {

@@ -95,9 +95,9 @@ fn attempts(home: &Home) -> Vec<String> {
         "contexture://app/../other/context",
         "contexture://app/item/ctx-1",
         "contexture://app/item/..%2f..%2fsecret.txt",
-        "contexture://app/session/ses-1/ledger",
-        "contexture://app/session/hidden/ledger",
-        "contexture://app/session/..%2fhidden/ledger",
+        "contexture://app/session/ses-1/facts",
+        "contexture://app/session/hidden/facts",
+        "contexture://app/session/..%2fhidden/facts",
     ]
     .map(str::to_owned)
     .into();

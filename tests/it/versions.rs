@@ -166,7 +166,7 @@ const READINGS: &[(&str, &str)] = &[
     ("count-window", "(:session \"a\")"),
     ("session-report", "(:session \"a\" :windows 9 :reports 9)"),
     ("session-report", "(:session \"a\" :quality-only t)"),
-    ("session-ledger", "(:session \"a\")"),
+    ("export-session", "(:session \"a\" :max-tokens 500)"),
 ];
 
 fn with(params: &str, more: &str) -> String {

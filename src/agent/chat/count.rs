@@ -125,7 +125,7 @@ impl Chat {
         let ahead = self.job.ask(move |engine| {
             let row = engine.row(id)?;
             let context = context(engine, row, &configured, max_tokens)?;
-            engine.turn_ahead(&context, &message, 1)
+            engine.turn_ahead(&context, &message)
         });
         let Some(ahead) = ahead.await? else { return Ok(()) };
         let made = self.job.aside(TURN, move |_| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::begun::Begun;
 use super::{Chat, Reply, TURN};
 use crate::agent::notes::{self, TurnNotes};
-use crate::agent::summary::{Described, Outcome, described, worth_preparing};
+use crate::agent::summary::{Described, Outcome, described};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
@@ -163,15 +163,14 @@ impl Chat {
         }
         let (id, message) = (self.row.id, self.request.message.clone());
         let (configured, max_tokens) = (self.configured.clone(), self.request.max_tokens);
-        let least = worth_preparing(&self.job);
         let ahead = self.job.ask(move |engine| {
             let row = engine.row(id)?;
             let context = context(engine, row, &configured, max_tokens)?;
-            engine.turn_ahead(&context, &message, least)
+            engine.turn_ahead(&context, &message)
         });
         let Some(ahead) = ahead.await? else { return usual() };
         self.status("summarizing older turns".to_owned());
-        let Described { prepared, outcome } = described(&self.job, Some(ahead)).await?;
+        let Described { prepared, outcome } = described(&self.job, ahead).await?;
         if let Some(Outcome { provider, failure: Some(why) }) = &outcome {
             self.status(format!(
                 "{provider} did not describe the summarized turns: {}",

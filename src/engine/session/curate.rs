@@ -20,13 +20,10 @@ use crate::session::state::Summary;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryOrigin, MemoryScope, NewMemory};
 
-/// Minimum number of messages in view for which the ledger of a summary is worth preparing outside
-/// the engine.
-pub(crate) const WORTH_PREPARING: usize = 1000;
-/// Maximum size of a summary's ledger, its list of facts, as a share of the session's token limit.
-const LEDGER_SHARE: f64 = 0.2;
-/// Share of the token limit that the ledger always gets, however little room is left.
-const LEAST_LEDGER_SHARE: f64 = 0.05;
+/// Maximum size of the user's words in a summary, as a share of the session's token limit.
+const SAID_SHARE: f64 = 0.2;
+/// Share of the token limit that these words always get, however little room is left.
+const LEAST_SAID_SHARE: f64 = 0.05;
 
 /// Part of a session to keep out of its summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,8 +132,7 @@ impl Engine {
     }
 
     /// Returns the input of the summary that [`summarize_session`](Self::summarize_session) would
-    /// make now, so that the summary can be prepared. Returns `None` if fewer than `least` messages
-    /// are in view; see [`WORTH_PREPARING`].
+    /// make now, so that a model can describe it.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -146,13 +142,9 @@ impl Engine {
         keep: Keep,
         max_tokens: u64,
         costs: &Costs,
-        least: usize,
-    ) -> Result<Option<Ahead>, EngineError> {
+    ) -> Result<Ahead, EngineError> {
         let (messages, prior) = self.in_view(id)?;
-        match messages.len() < least {
-            true => Ok(None),
-            false => ahead(&messages, prior.as_ref(), keep, max_tokens, costs).map(Some),
-        }
+        ahead(&messages, prior.as_ref(), keep, max_tokens, costs)
     }
 
     /// Folds older messages into a summary that takes their place. A later summary includes the
@@ -183,7 +175,7 @@ impl Engine {
                 messages: &folded,
                 turns: folding.turns,
                 measure: &costs.measure,
-                ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
+                said_tokens: said_tokens(max_tokens, history.tokens() - folded_tokens),
             },
             summarizer,
         )
@@ -319,17 +311,17 @@ fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> Bud
     BudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
 }
 
-/// Returns the token budget of a summary's ledger if the rest of the view has `beside` tokens. Aims
+/// Returns the tokens for the user's words in a summary if the rest of the view has `beside`. Aims
 /// to keep the view below half of `max_tokens`.
-fn ledger_tokens(max_tokens: u64, beside: u64) -> u64 {
-    let least = (max_tokens as f64 * LEAST_LEDGER_SHARE) as u64;
+fn said_tokens(max_tokens: u64, beside: u64) -> u64 {
+    let least = (max_tokens as f64 * LEAST_SAID_SHARE) as u64;
     let left = (max_tokens / 2).saturating_sub(beside);
-    left.clamp(least, most_ledger_tokens(max_tokens))
+    left.clamp(least, most_said_tokens(max_tokens))
 }
 
-/// Returns the maximum number of tokens in a summary's ledger.
-pub(super) fn most_ledger_tokens(max_tokens: u64) -> u64 {
-    (max_tokens as f64 * LEDGER_SHARE) as u64
+/// Returns the maximum number of tokens of the user's words in a summary.
+pub(super) fn most_said_tokens(max_tokens: u64) -> u64 {
+    (max_tokens as f64 * SAID_SHARE) as u64
 }
 
 pub(super) fn references(messages: &[Arc<Message>]) -> Vec<&Message> {
@@ -367,7 +359,7 @@ pub(super) fn ahead(
         messages: folded,
         turns,
         measure: costs.measure.clone(),
-        ledger_tokens: ledger_tokens(max_tokens, history.tokens() - folded_tokens),
+        said_tokens: said_tokens(max_tokens, history.tokens() - folded_tokens),
     })
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::chat::{AskedWindow, ModelAnswer};
 pub use self::checkpoint::{RolledBack, Undone as TurnsMoved};
-pub(crate) use self::curate::{Keep, WORTH_PREPARING};
+pub(crate) use self::curate::Keep;
 pub use self::curate::{PrunedView, Summarized};
 pub(crate) use self::import::{KnownRecording, Portion};
 pub(crate) use self::messages::NewMessage;

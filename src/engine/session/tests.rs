@@ -7,8 +7,7 @@ use super::*;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
 use crate::curation::config::TurnConfig;
-use crate::curation::ledger::Ledger;
-use crate::curation::summary::{Ahead, Extractive, Prepared, Source, Summarizer, SummaryError};
+use crate::curation::summary::{Extractive, Prepared, Source, Summarizer, SummaryError};
 use crate::engine::NewItem;
 use crate::session::message::Role;
 use crate::session::state::Learned;
@@ -220,19 +219,13 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
     check(&mut engine, id, "one, re one, two, re two", "");
 }
 
-/// A summarizer that records whether a summary was prepared for its input.
+/// A summarizer that records whether its input was the one that a model described.
 struct Watched<'a>(&'a Prepared, Cell<Option<bool>>);
 
 impl Summarizer for Watched<'_> {
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError> {
+        self.1.set(Some(self.0.description(source).is_some()));
         self.0.summarize(source)
-    }
-
-    fn ledger(&self, source: &Source<'_>) -> Ledger {
-        self.1.set(Some(self.0.fits(source)));
-        let ledger = self.0.ledger(source);
-        assert_eq!(ledger, source.ledger());
-        ledger
     }
 }
 
@@ -273,33 +266,33 @@ fn check_turn(engine: &mut Engine, id: u64, prepared: &Prepared, expected: bool)
 }
 
 #[test]
-fn what_is_prepared_for_a_turn_is_what_its_summary_needs() {
+fn what_is_described_for_a_turn_is_what_its_summary_needs() {
     let mut engine = engine();
     let id = long_talk(&mut engine, "long");
     let context = context(&mut engine, id);
-    let ahead = engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().unwrap();
-    check_turn(&mut engine, id, &ahead.prepare(), true);
+    let ahead = engine.turn_ahead(&context, &asked().message).unwrap().unwrap();
+    check_turn(&mut engine, id, &ahead.described("Of timeouts.".to_owned()), true);
     // The next turn has little in view.
-    assert!(engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().is_none());
+    assert!(engine.turn_ahead(&context, &asked().message).unwrap().is_none());
 
     // Equal message numbers of another session are other messages.
     let ahead = {
         let like = long_talk(&mut engine, "like");
         let context = self::context(&mut engine, like);
-        engine.turn_ahead(&context, &asked().message, WORTH_PREPARING).unwrap().unwrap()
+        engine.turn_ahead(&context, &asked().message).unwrap().unwrap()
     };
     let id = long_talk(&mut engine, "other");
-    check_turn(&mut engine, id, &ahead.prepare(), false);
+    check_turn(&mut engine, id, &ahead.described("Of timeouts.".to_owned()), false);
 }
 
 #[test]
-fn what_is_prepared_for_a_summary_is_what_it_needs() {
+fn what_is_described_for_a_summary_is_what_it_needs() {
     let mut engine = engine();
     let costs = engine.costs(None).unwrap();
     let id = long_talk(&mut engine, "long");
     for keep in [Keep::Messages(8), Keep::Turns(3)] {
-        let ahead = engine.summary_ahead(id, keep, 8192, &costs, WORTH_PREPARING).unwrap();
-        let prepared = ahead.map(Ahead::prepare).unwrap_or_default();
+        let ahead = engine.summary_ahead(id, keep, 8192, &costs).unwrap();
+        let prepared = ahead.described("Of timeouts.".to_owned());
         let watched = Watched(&prepared, Cell::new(None));
         let made = engine.run_alone(|e| e.summarize_session(id, keep, 8192, &costs, &watched));
         made.unwrap();
@@ -309,14 +302,11 @@ fn what_is_prepared_for_a_summary_is_what_it_needs() {
         let more = more.collect();
         engine.run_alone(|engine| engine.add_messages(id, more)).unwrap();
     }
-    // The messages to keep depend on sizes, so a prepared summary for other sizes is not used.
-    let prepared = engine
-        .summary_ahead(id, Keep::Turns(3), 8192, &costs, WORTH_PREPARING)
-        .unwrap()
-        .unwrap()
-        .prepare();
+    // A description of other messages is not used.
+    let ahead = engine.summary_ahead(id, Keep::Turns(3), 8192, &costs).unwrap();
+    let prepared = ahead.described("Of timeouts.".to_owned());
     let watched = Watched(&prepared, Cell::new(None));
-    engine.run_alone(|e| e.summarize_session(id, Keep::Turns(3), 4096, &costs, &watched)).unwrap();
+    engine.run_alone(|e| e.summarize_session(id, Keep::Turns(5), 8192, &costs, &watched)).unwrap();
     assert_eq!(watched.1.get(), Some(false));
 }
 

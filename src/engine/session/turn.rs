@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::memory::{Grounded, Query, memories_for};
 use super::super::{Costs, Engine, EngineError};
 use super::checkpoint::RolledBack;
-use super::curate::{Keep, Summarized, ahead, most_ledger_tokens, references};
+use super::curate::{Keep, Summarized, ahead, most_said_tokens, references};
 use super::messages::NewMessage;
 use super::settings::SessionContext;
 use crate::curation::config::TurnConfig;
@@ -143,10 +143,9 @@ impl Engine {
         })
     }
 
-    /// Returns the input of the summary that a turn with this message would make now, so that the
-    /// summary can be prepared. Returns `None` if the turn would make no summary (memories that it
-    /// would find are not counted), or if fewer than `least` messages are in view; see
-    /// [`WORTH_PREPARING`](super::WORTH_PREPARING).
+    /// Returns the input of the summary that a turn with this message would make now, so that a
+    /// model can describe it. Returns `None` if the turn would make no summary; memories that it
+    /// would find are not counted.
     ///
     /// # Errors
     /// [`EngineError::Store`].
@@ -154,7 +153,6 @@ impl Engine {
         &mut self,
         context: &SessionContext,
         message: &NewMessage,
-        least: usize,
     ) -> Result<Option<Ahead>, EngineError> {
         let SessionContext { row, settings, costs, .. } = context;
         let id = row.id;
@@ -172,9 +170,6 @@ impl Engine {
         let number = session.length() + 1;
         let (mut messages, prior) = self.in_view(id)?;
         messages.push(Arc::new(message.clone().into_message(number, 0)));
-        if messages.len() < least {
-            return Ok(None);
-        }
         let keep = Keep::Turns(turns_to_keep(&messages, context));
         ahead(&messages, prior.as_ref(), keep, context.max_tokens(), costs).map(Some)
     }
@@ -362,7 +357,7 @@ fn turns_to_keep(messages: &[Arc<Message>], context: &SessionContext) -> usize {
     let history = History::new(references(messages), &context.costs.measure);
     let never_lost = history.units.iter().filter(|unit| unit.kept.is_some());
     let never_lost: u64 = never_lost.map(|unit| unit.tokens).sum();
-    let taken = never_lost + most_ledger_tokens(max_tokens);
+    let taken = never_lost + most_said_tokens(max_tokens);
     let mut room = config.summarize_to(max_tokens).saturating_sub(taken);
     let mut turns = 0;
     for unit in history.units.iter().rev() {

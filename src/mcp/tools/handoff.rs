@@ -10,6 +10,9 @@ use crate::mcp::project::Project;
 use crate::visible::visible_lines;
 use crate::wording::counted;
 
+/// Maximum size of the facts, in tokens.
+const TOKENS: u64 = 3_000;
+
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct Arguments {
@@ -18,11 +21,9 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Ledger {
-    ledger: String,
-    messages: usize,
-    tokens: u64,
-    left_out: u64,
+struct Exported {
+    text: String,
+    messages: u64,
 }
 
 pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
@@ -38,18 +39,12 @@ pub(in crate::mcp) async fn of(
     name: Option<&str>,
 ) -> Result<String, Trouble> {
     let session = sessions::find(asked, project, name).await?;
-    let params = json!({ "session": session.id });
-    let ledger: Ledger = asked.link.call("session_ledger", params).await?;
-    let left_out = match ledger.left_out {
-        0 => String::new(),
-        1 => " · 1 fact did not fit; `search` finds it".to_owned(),
-        more => format!(" · {more} facts did not fit; `search` finds them"),
-    };
-    let messages = counted(ledger.messages as u64, "message");
+    let params = json!({ "session": session.id, "max_tokens": TOKENS });
+    let exported: Exported = asked.link.call("export_session", params).await?;
+    let messages = counted(exported.messages, "message");
     let (id, name) = (session.id, shown(&session.session));
-    let tokens = counted(ledger.tokens, "token");
-    let head = format!("{id} \"{name}\" · {messages} · {tokens}{left_out}");
-    let facts = if ledger.ledger.is_empty() { "No facts to hand over." } else { &ledger.ledger };
+    let head = format!("{id} \"{name}\" · {messages}; `search` finds what did not fit");
+    let facts = if exported.text.is_empty() { "No facts to hand over." } else { &exported.text };
     let facts = visible_lines(facts);
     Ok(format!("{head}\n\n{facts}\n"))
 }

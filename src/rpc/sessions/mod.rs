@@ -1,6 +1,7 @@
 //! The session family: sessions, their messages, and going back.
 
 mod checkpoints;
+mod export;
 mod listed;
 mod markdown;
 pub(super) mod messages;

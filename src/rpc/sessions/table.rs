@@ -1,6 +1,6 @@
 //! Methods of the session family for sessions, their messages, and rollback.
 
-use super::{SessionShown, checkpoints, messages, recordings, transcript};
+use super::{SessionShown, checkpoints, messages, recordings};
 use crate::agent::found::Hit;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
@@ -39,7 +39,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              is not deleted stays as it is.",
         )
         .result("The session."),
-    method!("session", "export-session", transcript::export_session => transcript::Exported)
+    method!("session", "export-session", super::export::export_session => super::export::Exported)
         .doc("Exports a session's complete log, and the state of each message.")
         .result("The session as text."),
     method!("session", "import-sessions", recordings::import_sessions => recordings::ImportedAll)

@@ -12,11 +12,11 @@ use super::{NO_SETTINGS, SessionShown};
 use crate::curation::summary;
 use crate::engine::{Engine, EngineError};
 use crate::ids::SessionId;
+use crate::rpc::Step;
 use crate::rpc::call::Call;
 use crate::rpc::error::{internal_error, param_error};
-use crate::rpc::params::{InSession, Name, new_name};
+use crate::rpc::params::{Name, new_name};
 use crate::rpc::present::MessageShown;
-use crate::rpc::{Finish, Step};
 use crate::session::message::Message;
 use crate::session::state::Revision;
 use crate::store::session::{NewSession, SessionRow};
@@ -28,41 +28,17 @@ use crate::wire::message::WireError;
 /// Version of the JSON form. Raise it when older programs cannot read the new form.
 const VERSION: i64 = 1;
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Export {
-    session: Option<InSession>,
-    /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
-    /// `:markdown`.
-    format: Option<Format>,
-}
-
-/// An exported session.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ExportedSession")]
-pub(super) struct Exported {
-    /// Name of the session.
-    session: String,
-    /// Number of messages in the log.
-    messages: usize,
-    /// The log as text.
-    text: String,
-}
-
-pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> {
-    let format = given.format.unwrap_or(Format::Markdown);
-    Step::then(move |engine| {
-        let row = engine.find_session(given.session.as_deref())?;
-        let session = engine.session(row.id)?;
-        let (state, learned) = (session.state().clone(), session.learned());
-        let (log, revision) = (session.log().to_vec(), Revision { state, learned });
-        Ok(Finish::later(move || {
-            let text = match format {
-                Format::Markdown => markdown::write(&row, &log, &revision.state),
-                Format::Json => json(&row, &log, &revision),
-            };
-            Ok(Exported { session: row.name, messages: log.len(), text })
-        }))
-    })
+/// Writes a session as text.
+pub(super) fn write(
+    format: Format,
+    row: &SessionRow,
+    log: &[Arc<Message>],
+    revision: &Revision,
+) -> String {
+    match format {
+        Format::Markdown => markdown::write(row, log, &revision.state),
+        Format::Json => json(row, log, revision),
+    }
 }
 
 /// Opens the session that a text was exported from, or makes one of the text. The text is read on a

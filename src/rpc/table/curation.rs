@@ -5,9 +5,7 @@ use crate::engine::Beside;
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::shapes::Either;
-use crate::rpc::{
-    configure, count, history, ledger, prune, session_report, summarize, turn, window,
-};
+use crate::rpc::{configure, count, history, prune, session_report, summarize, turn, window};
 
 /// Methods, in the order of the documentation.
 pub(super) static METHODS: &[Method] = &[
@@ -55,19 +53,16 @@ pub(super) static METHODS: &[Method] = &[
     method!("session", "summarize-session", summarize::summarize_session => Either<summarize::SummarizedSession<'static>, history::SummarizedResult<'static>>)
         .or_history()
         .changes_after_work()
-        .doc("Replaces older messages with a summary, which says how many they were and has \
-              the user's words, paths and commands, each with its message. A later summary includes the earlier one. Windows still show the replaced \
-              messages that the current work needs, as far as they fit. `undo` restores them.")
+        .doc("Replaces older messages with a summary, which says how many they were and has the \
+              user's words, each with its message. A later summary includes the earlier one. \
+              Windows still show what the current work needs of the replaced messages, as far as \
+              it fits. `undo` restores them.")
         .result(
             "The summary, and figures before and after; of a client's own history the new \
              history, too. The error `not-summarized` says why a \
              summary would not help.",
         )
         .pace(Pace::InOrder),
-    method!("session", "session-ledger", ledger::session_ledger => ledger::LedgerShown)
-        .doc("Returns what must not be lost of a session: the user's words, newest first and with \
-              their turns, and paths and commands, each with its message.")
-        .result("The ledger as text, within `:max-tokens`."),
     method!("session", "process-turn", turn::process_turn => turn::ProcessedTurn<'static>)
         .changes_after_work()
         .doc(

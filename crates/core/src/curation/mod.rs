@@ -6,7 +6,6 @@
 pub mod budget;
 pub mod config;
 mod guard;
-pub mod ledger;
 pub mod notes;
 mod offer;
 pub mod phase;
@@ -14,6 +13,7 @@ pub mod prune;
 pub mod quality;
 pub mod reading;
 pub mod report;
+pub mod said;
 pub mod section;
 pub mod similarity;
 pub mod strategy;
@@ -21,4 +21,5 @@ pub mod summary;
 #[cfg(test)]
 mod testing;
 pub mod unit;
+pub mod used;
 pub mod window;

@@ -167,7 +167,7 @@ fn read(message: &Message, names: &mut Names) -> Reading {
 }
 
 /// Returns a line without the number that a tool put before it.
-fn without_number(line: &str) -> &str {
+pub(super) fn without_number(line: &str) -> &str {
     let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     rest.strip_prefix(['→', '\t']).unwrap_or(line)
 }

@@ -2,12 +2,12 @@
 //!
 //! To fold units is to replace them with a summary. A later summary folds the earlier one together
 //! with more units, so that a conversation has at most one summary. This module uses no provider
-//! and no store: a caller with a provider supplies the text, and the ledger is added in any case.
+//! and no store: a caller with a provider supplies the text. The user's words are there in any case.
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Ledger;
-use super::ledger::check::Told;
+use self::check::Told;
+use super::said::Said;
 use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -21,11 +21,12 @@ const GAP: u64 = 4;
 pub struct Summary {
     /// Counts of the folded messages and turns.
     pub counts: Counts,
-    /// Description of the folded part. Empty if the summary consists of the ledger alone.
+    /// Description of the folded part. Empty if no model wrote one.
     #[serde(default)]
     pub text: String,
-    /// Facts that must not be lost.
-    pub ledger: Ledger,
+    /// What the user said in the folded part.
+    #[serde(default)]
+    pub said: Said,
 }
 
 /// Counts of everything that a summary stands in for, since the conversation began.
@@ -54,9 +55,8 @@ pub struct Source<'a> {
     pub turns: u64,
     /// Measure of costs.
     pub measure: &'a Measure,
-    /// Maximum size of the ledger, in tokens. [`Ledger::within`] decides which entries are dropped
-    /// first.
-    pub ledger_tokens: u64,
+    /// Maximum size of the user's words, in tokens. The oldest are left out first.
+    pub said_tokens: u64,
 }
 
 /// The part of a history that a summary would fold.
@@ -70,30 +70,22 @@ pub struct Folding {
 
 /// A summarizer, which describes a part of a conversation in a few words.
 pub trait Summarizer {
-    /// Returns a description of the messages, or an empty text if the summary is to consist of the
-    /// ledger alone.
+    /// Returns a description of the messages, or an empty text for a summary without one.
     ///
     /// The description may come from a model, so its sentences are checked. A sentence is left out
     /// if it contains a path, a quoted command, an identifier or a number that occurs neither in the
     /// messages nor in the earlier summary. A sentence is also left out if it addresses its reader,
-    /// or contains mostly words that nobody used. The ledger
-    /// is always added, so that the summary has the important facts even if the description leaves
-    /// them out.
+    /// or contains mostly words that nobody used. The user's words are always added, so that the
+    /// summary has them even if the description leaves them out.
     ///
     /// # Errors
     ///
     /// [`SummaryError::Failed`] when there is no description, for instance because a provider
     /// cannot be reached.
     fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
-
-    /// Returns the ledger of the source, which does not depend on the summarizer. Implementations
-    /// need not define this method.
-    fn ledger(&self, source: &Source<'_>) -> Ledger {
-        source.ledger()
-    }
 }
 
-/// A summarizer that needs no provider: its summaries consist of the ledger alone.
+/// A summarizer that needs no provider: its summaries have no description.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extractive;
 
@@ -168,7 +160,7 @@ fn turns(history: &History<'_>) -> Vec<usize> {
     (0..history.units.len()).filter(is_user).collect()
 }
 
-/// Makes a summary. Joins the counts and ledgers of the earlier summary and of the messages, and
+/// Makes a summary. Joins the counts and words of the earlier summary and of the messages, and
 /// adds the summarizer's sentences that pass the check; see [`Summarizer::summarize`]. Leaves these
 /// sentences out if the summary would be too large with them.
 ///
@@ -184,12 +176,11 @@ pub fn summarize(
         return Err(SummaryError::Nothing);
     }
     let written = summarizer.summarize(source)?;
-    let ledger = summarizer.ledger(source);
     let text = match written.trim() {
         "" => String::new(),
         written => source.confirmed(written),
     };
-    let mut summary = Summary { counts: source.counts(), text, ledger };
+    let mut summary = Summary { counts: source.counts(), text, said: source.said() };
     let source_tokens = source.tokens();
     let mut tokens = source.measure.note(&summary.render());
     if tokens >= source_tokens {
@@ -210,10 +201,10 @@ impl Source<'_> {
         messages + self.prior.map_or(0, |prior| self.measure.note(&prior.render()))
     }
 
-    /// Returns the ledger of the messages and the earlier summary, cut to its maximum size.
-    pub fn ledger(&self) -> Ledger {
-        let prior = self.prior.map_or_else(Ledger::default, |prior| prior.ledger.clone());
-        prior.and(self.messages.iter().copied()).within(self.ledger_tokens, self.measure)
+    /// Returns what the user said in the messages and the earlier summary, cut to its maximum size.
+    fn said(&self) -> Said {
+        let prior = self.prior.map_or_else(Said::default, |prior| prior.said.clone());
+        prior.and(self.messages.iter().copied()).within(self.said_tokens, self.measure)
     }
 
     /// Returns the sentences of a description that the messages and the earlier summary confirm.
@@ -223,8 +214,7 @@ impl Source<'_> {
             let calls = message.tool_calls.iter().map(|call| &*call.arguments);
             std::iter::once(&*message.content).chain(calls)
         });
-        let told = Told::of(said.chain([&*prior]));
-        Ledger::confirmed(text, &told)
+        Told::of(said.chain([&*prior])).confirmed(text)
     }
 
     fn counts(&self) -> Counts {
@@ -242,26 +232,25 @@ impl Source<'_> {
 
 impl Summary {
     /// Returns the text of the message that replaces the folded messages: a line of counts, the
-    /// description, and the ledger.
+    /// description, and the user's words.
     pub fn render(&self) -> String {
-        let ledger = self.ledger.render();
-        let parts = [self.counts.header(), self.text.clone(), ledger];
+        let parts = [self.counts.header(), self.text.clone(), self.said.render()];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
     }
 
-    /// Returns the summary with as many entries of its ledger as fit into a message of `tokens`
+    /// Returns the summary with as many of the user's words as fit into a message of `tokens`
     /// tokens. The description is left out if it would take most of the room. The line of counts
     /// always stays.
     #[must_use]
     pub fn within(&self, tokens: u64, measure: &Measure) -> Self {
-        let (text, ledger) = (self.text.clone(), Ledger::default());
-        let mut head = Self { counts: self.counts, text, ledger };
+        let (text, said) = (self.text.clone(), Said::default());
+        let mut head = Self { counts: self.counts, text, said };
         if measure.note(&head.render()) > tokens / 2 {
             head.text.clear();
         }
         let left = tokens.saturating_sub(measure.note(&head.render()) + GAP);
-        Self { ledger: self.ledger.clone().within(left, measure), ..head }
+        Self { said: self.said.clone().within(left, measure), ..head }
     }
 }
 
@@ -283,6 +272,7 @@ impl Summarizer for Extractive {
 }
 
 mod ahead;
+mod check;
 mod prompt;
 
 pub use self::ahead::{Ahead, Prepared};

@@ -104,8 +104,9 @@ impl Random {
             6..=12 => Role::Assistant,
             _ => Role::Tool,
         };
-        let text = ["an error ", "completed ", "update: it ", "nothing much "];
-        let text = text[self.below(4) as usize].repeat(self.below(12) as usize);
+        let of_code = format!("parse_header_{}() is in src/part.rs\r\n\n", self.below(9));
+        let text = ["an error ", "completed ", "update: it ", "nothing much ", &of_code];
+        let text = text[self.below(5) as usize].repeat(self.below(12) as usize);
         let calls = if role == Role::Assistant { self.below(4) } else { 0 };
         let calls = (0..calls).map(|_| self.call()).collect();
         let answers = (role == Role::Tool && self.below(20) > 0).then(|| self.call().id);

@@ -10,13 +10,13 @@ const LEAST_HASH: usize = 7;
 /// Minimum number of hyphens in a name without other marks. With one, most are compounds.
 const HYPHENS: usize = 2;
 /// Endings of files' names. A word after a dot is more often a field or a method.
-const ENDINGS: &[&str] = &[
+pub(crate) const ENDINGS: &[&str] = &[
     "bash", "c", "cc", "cfg", "clj", "conf", "cpp", "cs", "css", "csv", "db", "diff", "el", "env",
     "erl", "ex", "exs", "go", "gradle", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jl",
-    "js", "json", "jsonl", "jsx", "kt", "lisp", "lock", "log", "lua", "md", "mjs", "ml", "nix",
-    "org", "patch", "pdf", "php", "png", "proto", "ps1", "py", "rb", "rs", "rst", "scala", "scm",
-    "scss", "sh", "sql", "sqlite", "svelte", "svg", "swift", "tex", "texi", "tf", "toml", "ts",
-    "tsx", "txt", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
+    "js", "json", "jsonl", "jsx", "kt", "lisp", "lock", "log", "lua", "md", "mjs", "ml", "mod",
+    "nix", "org", "patch", "pdf", "php", "pl", "png", "proto", "ps1", "py", "rb", "rs", "rst",
+    "scala", "scm", "scss", "sexp", "sh", "sql", "sqlite", "svelte", "svg", "swift", "tex", "texi",
+    "tf", "toml", "ts", "tsx", "txt", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
 ];
 
 /// Passes the names of a text to `take`, in order. Of a path, the last part is its name, since the

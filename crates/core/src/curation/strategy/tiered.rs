@@ -4,7 +4,8 @@
 //! What the work needs is told by [names](crate::retrieval::names): a name weighs more if it was
 //! written more often, more recently, and by people or the model rather than by tools. Each name
 //! gets one place. Lines come first whose names weigh most for what the lines cost with their
-//! neighbours; newer lines are worth more than older ones. The whole room is used.
+//! neighbours, and of equal ones the newest. A share is for what the user said. The whole room is
+//! used.
 //!
 //! Parts are chosen anew only when the room is full; see [`refill`].
 
@@ -24,7 +25,7 @@ use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
 
 /// Share of the room for the newest units.
-const TAIL: f64 = 0.3;
+const TAIL: f64 = 0.2;
 /// Share of the room for the newest units, if there is a query.
 const TAIL_ASKED: f64 = 0.05;
 /// The same if tools were used: the next steps continue the newest.

@@ -196,7 +196,7 @@ impl Chain {
             messages: &messages,
             turns: messages.len() as u64 / 2,
             measure: &measure,
-            ledger_tokens: WINDOW / 20,
+            said_tokens: WINDOW / 20,
         };
         self.summary = Some(summarize(&source, &Extractive).unwrap());
         self.folded = end;

@@ -1,6 +1,6 @@
 //! Shortens the summary in a window. As far as there is room, the window also shows the messages
 //! that the summary stands in for. The summary therefore takes only a share of the window, and
-//! leaves out the facts that these messages contain.
+//! leaves out the words of these messages.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
     offer.shorten(Section::Summary, measure.note(&text), text);
 }
 
-/// Removes from the summary the facts that were last mentioned in messages that are shown whole.
+/// Removes from the summary the words of messages that are shown whole.
 /// Removes the whole summary if all messages that it stands in for are shown whole.
 pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projection) {
     let (Some(summary), Some(folded)) = (request.summary, &request.history.folded) else { return };
@@ -40,7 +40,7 @@ pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projectio
     }
     let Some(most) = offer.cost_of(Section::Summary).filter(|_| !shown.is_empty()) else { return };
     let mut rest = summary.clone();
-    rest.ledger.entries.retain(|entry| !shown.contains(&entry.origin));
+    rest.said.words.retain(|words| !shown.contains(&words.number));
     let text = rest.within(most, history.measure).render();
     let tokens = history.measure.note(&text);
     if tokens <= most {

@@ -376,7 +376,7 @@ fn small_sections(random: &mut Random) -> Sections {
 
 /// Summarizes messages, unless that would make them no smaller.
 pub(super) fn summary_of(messages: &[&Message], measure: &Measure) -> Option<Summary> {
-    let source = Source { prior: None, messages, turns: 1, measure, ledger_tokens: 99 };
+    let source = Source { prior: None, messages, turns: 1, measure, said_tokens: 999 };
     summarize(&source, &Extractive).ok()
 }
 

@@ -9,7 +9,7 @@ use super::worth::Worth;
 use crate::curation::reading::{Place, Readings, length};
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
-use crate::session::message::Role;
+use crate::session::message::{Message, Role};
 
 /// Maximum number of bytes to read, newest messages first. Lines of older messages are not chosen.
 const READ: usize = 2 << 20;
@@ -21,14 +21,16 @@ const LEAST_LINE: usize = 24;
 const LONGEST_LINE: usize = 1200;
 /// Exponent of a message's age, in messages, in the weight of its names.
 const AGE: f64 = -0.7;
-/// The same for the place of a name: of two places that are worth about the same, the newer is shown.
-const AGE_OF_PLACE: f64 = -0.3;
 /// Weight of a name in the words of the user or the model, or in a call, relative to one in a result.
 const IN_WORDS: f64 = 2.0;
 /// Weight of a name in the query. More than any other can get.
 const IN_QUERY: f64 = 1e6;
 /// Maximum share of the room for a newest unit that the model has not answered.
 const UNSEEN: f64 = 0.6;
+/// Share of the room for what the user said, newest first, unless there is a query.
+const SAID: f64 = 0.1;
+/// Maximum size of a message for this share, in bytes. Longer ones are mostly logs or files.
+const LONGEST_SAID: usize = 2000;
 /// Guessed cost of a mark for missing lines, in tokens.
 const MARK: f64 = 2.0;
 /// Guessed cost of the id and role of a message before its lines, in tokens.
@@ -82,8 +84,6 @@ pub(super) struct Choice<'a, 'h> {
     pub(super) is_kept: Vec<bool>,
     /// For each message, the number of its lines that are kept.
     kept_of: Vec<u32>,
-    /// For each message, the factor by which the age of its lines lowers their worth.
-    freshness: Vec<f64>,
     /// Lines that were chosen, first choices first.
     pub(super) order: Vec<usize>,
     /// Names of the lines, as indices of `names`.
@@ -98,10 +98,7 @@ pub(super) struct Choice<'a, 'h> {
 impl<'a, 'h> Choice<'a, 'h> {
     /// Begins with the units that cannot be left out, and the messages after the point.
     pub(super) fn new(history: &'a History<'h>, refill: Refill, asked: Option<Asked<'a>>) -> Self {
-        let by_user = |index: &usize| {
-            let message = history.messages[*index];
-            message.role == Role::User && !message.is_notice()
-        };
+        let by_user = |index: &usize| is_said(history.messages[*index]);
         let unit_of = history.unit_of_each_message();
         let last_user = (0..=refill.now).rev().find(by_user).map(|index| unit_of[index]);
         let is_fixed = |(at, unit): (usize, &Unit)| {
@@ -120,7 +117,6 @@ impl<'a, 'h> Choice<'a, 'h> {
             lines_of: vec![0..0; history.messages.len()],
             is_kept: Vec::new(),
             kept_of: vec![0; history.messages.len()],
-            freshness: vec![1.0; history.messages.len()],
             order: Vec::new(),
             mentions: Vec::new(),
             names: Vec::new(),
@@ -158,7 +154,6 @@ impl<'a, 'h> Choice<'a, 'h> {
             let by = if is_output { 1.0 } else { IN_WORDS };
             let age = (self.refill.now - index + 1) as f64;
             let weight = by * age.powf(AGE);
-            self.freshness[index] = age.powf(AGE_OF_PLACE);
             for name in &reading.names {
                 self.names[*name as usize].weight += weight;
             }
@@ -193,14 +188,15 @@ impl<'a, 'h> Choice<'a, 'h> {
         readings.forget_before(history.messages.get(oldest).map_or(0, |oldest| oldest.number));
     }
 
-    /// Chooses until the room is used: a tail, what a query asks for, the heaviest names, and then
-    /// what is next.
+    /// Chooses until the room is used: a tail, what the user said or what a query asks for, the
+    /// heaviest names, and then what is next.
     pub(super) fn fill(mut self, tail: f64) -> Self {
         let room = self.left.max(0.0);
         self.take_unseen(room * UNSEEN);
         self.take_newest(self.left - room * (1.0 - tail), true);
-        if let Some(asked) = self.asked {
-            self.take_units(asked.order, room * asked.share);
+        match self.asked {
+            Some(asked) => self.take_units(asked.order, room * asked.share),
+            None => self.take_said(room * SAID),
         }
         for _ in 0..3 {
             self.take_names();
@@ -232,13 +228,9 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
         if self.history.units[unit].tokens as f64 > room {
             for &member in &self.history.units[unit].members {
-                let message = self.history.messages[member];
-                let text = (message.role == Role::Tool)
-                    .then(|| ends(message, self.history.can_read))
-                    .flatten();
-                let cut = text.map(|text| (self.history.measure.note(&text), text));
-                if let Some((cost, text)) = cut.filter(|(cost, _)| *cost < self.cost(member)) {
-                    self.cut.insert(member, (text, cost));
+                let cut = ends(self.history, member);
+                if let Some(cut) = cut.filter(|(_, cost)| *cost < self.cost(member)) {
+                    self.cut.insert(member, cut);
                 }
             }
         }
@@ -271,6 +263,17 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
+    /// Takes all lines of the user's newest messages up to `room`.
+    fn take_said(&mut self, room: f64) {
+        let spared = self.left - room;
+        for index in (0..=self.refill.now).rev() {
+            let (message, lines) = (self.history.messages[index], self.lines_of[index].clone());
+            if is_said(message) && message.content.len() <= LONGEST_SAID && !lines.is_empty() {
+                self.take_lines(lines, self.left - spared);
+            }
+        }
+    }
+
     fn take_units(&mut self, order: &[usize], room: f64) {
         let spared = (self.left - room).max(0.0);
         for unit in order {
@@ -297,9 +300,9 @@ impl<'a, 'h> Choice<'a, 'h> {
     }
 
     /// Returns the weight of the names of a line that no chosen line has, for what the line costs
-    /// with its neighbours, and for its age.
+    /// with its neighbours.
     fn worth(&self, line: usize) -> Worth {
-        let Line { text, names, message, .. } = &self.lines[line];
+        let Line { text, names, .. } = &self.lines[line];
         let mentions = if can_stand(text) { &self.mentions[names.clone()] } else { &[] };
         let mut weight = 0.0;
         for (at, name) in mentions.iter().enumerate() {
@@ -309,7 +312,7 @@ impl<'a, 'h> Choice<'a, 'h> {
             }
         }
         let cost = if weight > 0.0 { self.cost_of(self.around(line)) } else { 1.0 };
-        Worth { worth: weight * self.freshness[*message] / cost, line }
+        Worth { worth: weight / cost, line }
     }
 
     /// Returns a line and its neighbours in the message.
@@ -386,6 +389,10 @@ impl<'a, 'h> Choice<'a, 'h> {
             }
         }
     }
+}
+
+fn is_said(message: &Message) -> bool {
+    message.role == Role::User && !message.is_notice()
 }
 
 fn can_stand(line: &str) -> bool {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::choice::Line;
-use crate::curation::reading::Place;
+use crate::curation::reading::{Place, without_number};
 use crate::curation::unit::History;
 use crate::session::message::Role;
 use crate::wording::counted;
@@ -33,11 +33,11 @@ pub(super) fn note(
         };
         let mut last = None;
         for line in lines {
-            if before(line.place).is_some_and(|before| last != Some(before)) {
+            if is_cut(&message.content, last, line) {
                 text.push('\n');
                 text += MISSING;
             }
-            last = Some(line.place);
+            last = Some(line);
             text.push('\n');
             text += &as_read(line);
         }
@@ -68,11 +68,17 @@ fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
     }
 }
 
-/// Returns the place of the line before; `None` for a first line.
-fn before(place: Place) -> Option<Place> {
-    match place {
-        Place::Content(1) | Place::Arguments(1) => None,
-        Place::Content(number) => Some(Place::Content(number - 1)),
-        Place::Arguments(number) => Some(Place::Arguments(number - 1)),
+/// Returns whether lines are missing between two lines of a message, or before its first line.
+/// Empty lines are not missed.
+fn is_cut(content: &str, last: Option<&Line<'_>>, line: &Line<'_>) -> bool {
+    let last_place = last.map(|last| last.place);
+    match line.place {
+        Place::Content(_) => {
+            let start = |line: &Line<'_>| line.text.as_ptr().addr() - content.as_ptr().addr();
+            let end = last.map_or(0, |last| start(last) + last.text.len());
+            !content[end..start(line)].lines().all(|line| without_number(line).trim().is_empty())
+        }
+        Place::Arguments(1) => false,
+        Place::Arguments(number) => last_place != Some(Place::Arguments(number - 1)),
     }
 }

@@ -277,3 +277,12 @@ fn keeps_its_promises(
     }
     Ok(())
 }
+
+#[test]
+fn what_the_user_said_has_a_share_and_empty_lines_are_not_missed() {
+    let mut log = run_with_lines();
+    log[6] = message(7, "u", "Never push to main.\n\nAnd use tabs.");
+    log[7] = message(8, "u", "Go on.");
+    let notes = notes(&log, 900);
+    assert!(notes.contains("msg-7 user:\nNever push to main.\nAnd use tabs."), "{notes}");
+}

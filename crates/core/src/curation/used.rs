@@ -1,6 +1,9 @@
 //! Lists the paths, addresses, commands and figures that the work used, in few tokens. An agent
 //! loses these in a compaction, and asks for them first afterwards.
 
+mod command;
+mod path;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -9,7 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::{Kind, Ledger, Voice, path};
+use super::said::Said;
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -21,13 +24,17 @@ use crate::tokens::Measure;
 const OF_OUTPUT: f64 = 1.2;
 /// Weight of a mention in the words of the user or the model, or in a call.
 const OF_WORDS: f64 = 3.0;
+/// Share of the room for the user's words, as far as the work used much.
+const SAID: f64 = 0.23;
+/// Maximum cost of the gap between the two parts, in tokens.
+const GAP: u64 = 4;
 /// Weight of a figure, relative to that of a path, an address or a command.
 const OF_FIGURE: f64 = 1.2;
 /// Number of messages after which the weight of a mention has fallen to about 40 %.
 const AGE: f64 = 60.0;
 /// Weight that a mention keeps however old it is, relative to a new one.
 const OLD: f64 = 0.02;
-/// Maximum weight of the mentions of a thing in one message; for a command, of all its mentions.
+/// Maximum weight of the mentions of a thing in one message.
 const MOST: f64 = 6.0;
 /// Exponent for the length of a thing. The weight is divided by the length to this power, so that
 /// short things come first.
@@ -37,8 +44,7 @@ const OF_FOLDER: f64 = 0.3;
 /// Number of bytes added to the length of each thing before its weight is divided.
 const ADDED_LENGTH: f64 = 4.0;
 
-/// Maximum number of bytes of a text that are read: half at its beginning and half at its end. More
-/// than the ledger reads for its sentences, since outputs and files are long.
+/// Maximum number of bytes of a text that are read: half at its beginning and half at its end.
 const READ: usize = 256 * 1024;
 /// Maximum number of things to list.
 const MOST_SHOWN: usize = 2000;
@@ -77,43 +83,38 @@ struct Use {
     word: Option<String>,
 }
 
-impl Ledger {
-    /// Returns the commands, paths, addresses and figures that `messages` used, as Markdown of at
-    /// most `tokens` tokens. If not all of them fit, those have priority that are short or that
-    /// were used often, recently, or outside of tool outputs. Things in `beside`, a text that is
-    /// sent with the result, are left out. The commands come from this ledger, which must have been
-    /// built from the same messages. The result is empty if nothing was used or nothing fits.
-    pub fn used(
-        &self,
-        messages: &[&Message],
-        beside: &str,
-        tokens: u64,
-        measure: &Measure,
-    ) -> String {
-        let mut uses = HashMap::new();
-        for (at, message) in messages.iter().enumerate() {
-            read(message, recency(messages.len() - at), &mut uses);
-        }
-        let newest = messages.last().map_or(0, |message| message.number);
-        for entry in self.entries.iter().filter(|entry| entry.kind == Kind::Command) {
-            let by = if entry.voice == Voice::Output { OF_OUTPUT } else { OF_WORDS };
-            let mentions = (by * f64::from(entry.times)).min(MOST);
-            let weight = mentions * recency((newest - entry.origin.min(newest)) as usize + 1);
-            let thing = Thing { kind: Sort::Command, text: entry.text.replace('\n', " ") };
-            uses.insert(thing, Use { weight, word: None });
-        }
-        let figures = figures_of(beside);
-        let is_beside = |thing: &Thing| match thing.kind {
-            Sort::Figure => figures.contains(&*thing.text),
-            _ => beside.contains(&thing.text),
-        };
-        let mut best: Vec<(Thing, Use)> = uses.into_iter().collect();
-        best.retain(|(thing, _)| !is_beside(thing));
-        best.sort_by(|(a, of_a), (b, of_b)| {
-            worth(b, of_b).total_cmp(&worth(a, of_a)).then_with(|| a.text.cmp(&b.text))
-        });
-        within(&best, tokens, measure)
+/// Returns the commands, paths, addresses and figures that `messages` used, as Markdown of at most
+/// `tokens` tokens. If not all of them fit, those have priority that are short or that were used
+/// often, recently, or outside of tool outputs. Things in `beside`, a text that is sent with the
+/// result, are left out. The result is empty if nothing was used or nothing fits.
+pub fn used(messages: &[&Message], beside: &str, tokens: u64, measure: &Measure) -> String {
+    let mut uses = HashMap::new();
+    for (at, message) in messages.iter().enumerate() {
+        read(message, recency(messages.len() - at), &mut uses);
     }
+    let figures = figures_of(beside);
+    let is_beside = |thing: &Thing| match thing.kind {
+        Sort::Figure => figures.contains(&*thing.text),
+        _ => beside.contains(&thing.text),
+    };
+    let mut best: Vec<(Thing, Use)> = uses.into_iter().collect();
+    best.retain(|(thing, _)| !is_beside(thing));
+    best.sort_by(|(a, of_a), (b, of_b)| {
+        worth(b, of_b).total_cmp(&worth(a, of_a)).then_with(|| a.text.cmp(&b.text))
+    });
+    within(&best, tokens, measure)
+}
+
+/// Returns what another agent, or the same one after a compaction, needs of a session: the user's
+/// words, newest first, and what the work used, as Markdown of at most `tokens` tokens. The words
+/// get [`SAID`] of the room, and what the rest leaves.
+pub fn handed_over(messages: &[&Message], tokens: u64, measure: &Measure) -> String {
+    let said = Said::of(messages.iter().copied());
+    let words = said.clone().within((tokens as f64 * SAID) as u64, measure).render();
+    let left = tokens.saturating_sub(measure.text(&words) + GAP);
+    let used = used(messages, &words, left, measure);
+    let words = said.within(tokens.saturating_sub(measure.text(&used) + GAP), measure).render();
+    [used, words].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn recency(age: usize) -> f64 {
@@ -130,7 +131,7 @@ fn worth(thing: &Thing, used: &Use) -> f64 {
     figure * used.weight / (length + ADDED_LENGTH).powf(LENGTH)
 }
 
-/// Reads the paths, addresses and figures of a message.
+/// Reads the paths, addresses and figures of a message, and the commands of its calls.
 fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
     let by = if message.role == Role::Tool { OF_OUTPUT } else { OF_WORDS };
     let mut mentions: HashMap<Thing, (f64, Option<String>)> = HashMap::new();
@@ -143,6 +144,12 @@ fn read(message: &Message, recency: f64, uses: &mut HashMap<Thing, Use>) {
                 mention.1 = word.map(str::to_owned).or(mention.1.take());
             });
         }
+    }
+    for call in &message.tool_calls {
+        command::each(call, |command| {
+            let text = command.replace('\n', " ");
+            mentions.entry(Thing { kind: Sort::Command, text }).or_default().0 += by;
+        });
     }
     for (thing, (weight, word)) in mentions {
         let used = uses.entry(thing).or_default();

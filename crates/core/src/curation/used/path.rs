@@ -1,14 +1,7 @@
 //! Recognizes paths of files among words.
 
-/// Extensions by which a word without a folder is recognized as the name of a file.
-const EXTENSIONS: &[&str] = &[
-    "bash", "c", "cc", "cfg", "clj", "conf", "cpp", "cs", "css", "csv", "db", "diff", "el", "env",
-    "erl", "ex", "exs", "go", "gradle", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jl",
-    "js", "json", "jsx", "kt", "lisp", "lock", "log", "lua", "m", "md", "ml", "mod", "nix", "org",
-    "patch", "pdf", "php", "pl", "png", "proto", "ps1", "py", "r", "rb", "rs", "rst", "scala",
-    "scm", "scss", "sexp", "sh", "sql", "sqlite", "svelte", "svg", "swift", "tex", "texi", "tf",
-    "toml", "ts", "tsx", "txt", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
-];
+use crate::retrieval::names::ENDINGS;
+
 /// File names without an extension.
 const NAMES: &[&str] =
     &["Makefile", "Dockerfile", "LICENSE", "Procfile", "Gemfile", "Rakefile", "Jenkinsfile"];
@@ -85,7 +78,7 @@ fn is_path(word: &str) -> bool {
 fn is_file_name(word: &str) -> bool {
     let dotted = word.strip_prefix('.').unwrap_or(word);
     let known = dotted.rsplit_once('.').is_some_and(|(stem, extension)| {
-        stem.chars().any(char::is_alphanumeric) && EXTENSIONS.contains(&extension)
+        stem.chars().any(char::is_alphanumeric) && ENDINGS.binary_search(&extension).is_ok()
     });
     (known && !LIBRARIES.contains(&word)) || NAMES.contains(&word)
 }

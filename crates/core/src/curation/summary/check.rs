@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::Ledger;
 use crate::retrieval::stop::is_stop_word;
 use crate::retrieval::words::{stems, stems_where};
 use crate::visible::visible;
@@ -22,14 +21,14 @@ const TELLING: &[&str] = &[
 const ADDRESSING: &[&str] = &["you", "your", "yourself", "instructions", "instruction", "prompt"];
 
 /// The words of a conversation, for checking texts about it.
-pub struct Told {
+pub(super) struct Told {
     text: String,
     stems: BTreeSet<String>,
 }
 
 impl Told {
     /// Reads the texts of a conversation.
-    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut text, mut words) = (String::new(), BTreeSet::new());
         for part in texts {
             words.extend(stems(part));
@@ -49,13 +48,13 @@ impl Told {
     }
 }
 
-impl Ledger {
+impl Told {
     /// Returns the sentences of a model's text that the conversation confirms. Leaves out each
     /// sentence that has a path, a quoted command, an identifier or a number that nobody said, that
     /// addresses its reader, or that has mostly words that nobody used, or no meaningful words. Also
     /// leaves out repetitions, sentences with hidden characters, lines that look like headings,
     /// fences or tables, and what exceeds [`READ`] or [`KEPT`].
-    pub fn confirmed(text: &str, told: &Told) -> String {
+    pub(super) fn confirmed(&self, text: &str) -> String {
         let text = &text[..text.floor_char_boundary(READ)];
         let mut kept: Vec<&str> = Vec::new();
         let mut left = KEPT;
@@ -64,7 +63,7 @@ impl Ledger {
                 // Hidden characters could make a sentence look different from what it says.
                 let plain = visible(sentence) == sentence;
                 let is_new = !kept.contains(&sentence);
-                if plain && is_new && sentence.len() <= left && bears_out(sentence, told) {
+                if plain && is_new && sentence.len() <= left && bears_out(sentence, self) {
                     left -= sentence.len();
                     kept.push(sentence);
                 }
