@@ -15,7 +15,7 @@ const LARGEST_TEXT: i32 = 256 << 20;
 /// Number of steps of a query between two checks of how many it has taken.
 const STEPS: i32 = 1 << 20;
 /// Maximum number of these checks. A session of 100,000 parts needs about three.
-const MOST_CHECKS: u32 = 1 << 8;
+const MOST_CHECKS: u32 = 1 << 6;
 
 /// Returns the ids of the sessions in the database at `path`, the oldest first.
 pub(crate) fn ids(path: &Path) -> Result<Vec<String>, StoreError> {
