@@ -39,8 +39,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("summarizer-failed", "library, a summarizer of its own"),
 ];
 
-/// Members that take two machines: `tests/it/sync.rs` has these.
-const OF_OTHERS: [&str; 3] = ["Memory.machine", "Session.machine", "SignedChange.hash"];
+/// Members that take two machines, or a file that another program changes: `tests/it/sync.rs` and
+/// `tests/it/editors.rs` have these.
+const OF_OTHERS: [&str; 4] =
+    ["ContextChanged.followed", "Memory.machine", "Session.machine", "SignedChange.hash"];
 
 /// Parameters of every method with pages that need a long list. One method shows them for all.
 const OF_PAGES: [&str; 2] = ["cursor", "fields"];

@@ -15,7 +15,7 @@ const MOST_WORDS_OF_THE_CORE: usize = 1500;
 /// Maximum number of words of the protocol's page before the reference.
 const MOST_WORDS_OF_THE_RULES: usize = 6000;
 /// Maximum number of methods.
-const MOST_METHODS: usize = 71;
+const MOST_METHODS: usize = 70;
 
 pub(crate) fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
