@@ -1850,8 +1850,9 @@ text of a file, send the unsaved text, if there is any."
           'give-result
           (append (list :question (plist-get params :question))
                   (when (and path (member path (contexture-live--edited-names)))
-                    (if-let* ((text (contexture-live--unsaved path))) (list :content text)
-                      '(:error "the file has changed since"))))))))))
+                    (let ((text (contexture-live--unsaved path)))
+                      (list (if text :content :error)
+                            (or text "the file has changed since")))))))))))
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.
