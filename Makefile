@@ -87,7 +87,7 @@ bench-methods: build ## compare each method with another build of the server: EA
 bench-curation: ## measure what curation keeps, costs and takes, also of recorded ones: SESSIONS=DIR DIALOGUES=DIR EMBEDDINGS=URL
 	@cargo bench --locked --quiet --bench curation
 
-bench-map: ## measure the map on checkouts, whose earlier commits it checks out: MAP_REPOS='DIR DIR', and aider's: AIDER_PYTHON=PROGRAM
+bench-map: ## measure the map on checkouts, whose earlier commits it checks out: MAP_REPOS='DIR DIR'; search too: MAP_QUESTIONS=FILE; aider's too: AIDER_PYTHON=PROGRAM
 	@scripts/bench-map
 
 bench-hostile: ## measure what others notice of hostile clients, and the memory that those take

@@ -13,10 +13,11 @@ const MAX_REMEMBERED: usize = 100_000;
 
 /// Words of English that say nothing about a subject.
 const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "do", "for", "from", "has",
-    "have", "if", "in", "into", "is", "it", "its", "no", "not", "of", "on", "or", "should", "so",
-    "that", "the", "their", "then", "there", "this", "to", "was", "we", "when", "which", "will",
-    "with", "you",
+    "a", "an", "and", "are", "as", "at", "be", "been", "being", "but", "by", "can", "could", "did",
+    "do", "does", "for", "from", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its",
+    "me", "my", "no", "not", "of", "on", "or", "our", "should", "so", "than", "that", "the",
+    "their", "them", "then", "there", "these", "they", "this", "those", "to", "was", "we", "were",
+    "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
 /// Splits and stems names, and remembers what it has split.
