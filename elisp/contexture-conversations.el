@@ -1620,6 +1620,7 @@ Then call THEN, if it is non-nil, in its buffer."
      (unless (string-prefix-p "{" text)
        (contexture-conversation (plist-get entry :session)))
      (when then
+       (require 'contexture-conversation-view)
        (with-current-buffer (contexture-conversation--buffer (plist-get entry :session))
          (if contexture-conversation--loaded (funcall then)
            (push then contexture-conversation--once-loaded))))

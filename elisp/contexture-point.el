@@ -861,11 +861,22 @@ PLACES is as `contexture-remark--places' returns it."
                              (if (= shown 1) "its line" "their lines")
                              (contexture--key 'next-error))))))
 
+(defconst contexture-remark--most 200
+  "Maximum number of remarks of one answer that are shown at their lines.")
+
+(defconst contexture-remark--longest 10000
+  "Maximum length of a line of an answer with remarks, in characters.")
+
 (defun contexture-remark--read (answer)
   "Return the remarks in ANSWER, a list of (NAME LINE TEXT).
-NAME is that of a file, or nil."
-  (let ((start 0) found)
-    (while (string-match contexture-remark--regexp answer start)
+NAME is that of a file, or nil.  Return no more than the first
+`contexture-remark--most', and none after a line that is longer than
+`contexture-remark--longest'."
+  (let ((start 0) (count 0) found)
+    (when (string-match (format "^.\\{%d\\}" contexture-remark--longest) answer)
+      (setq answer (substring answer 0 (match-beginning 0))))
+    (while (and (<= (cl-incf count) contexture-remark--most)
+                (string-match contexture-remark--regexp answer start))
       (setq start (match-end 0))
       (push (list (match-string 1 answer)
                   (string-to-number (match-string 2 answer))

@@ -1197,7 +1197,8 @@ Emacs reads nested lists by recursion in C, whose stack is short.")
                      (?\" . "\"") (?\\ . "\\")
                      (?\s . " ") (?\t . " ") (?\n . " ") (?\r . " ")
                      ;; What needs a closer look.
-                     (?# . "<") (?? . "<") (?\; . "<")))
+                     (?# . "<") (?? . "<") (?\; . "<")
+                     (?\' . "<") (?\` . "<") (?, . "<")))
       (modify-syntax-entry char syntax table))
     table)
   "Syntax table for messages.  Characters that may begin an object are comments.")
@@ -1222,7 +1223,8 @@ when they are displayed."
 (defun contexture--data-kind (line)
   "Return `plain' if reading LINE makes only plain data that are not too deep.
 Return `propertied' if strings in it may have text properties.  Return nil
-if it is too deep, or has other objects: all of them begin with a `#'."
+if it is too deep, or has other objects: all of them begin with a `#'.
+Quotes nest as brackets do, and no message has two in a row."
   (if (and (< (length line) contexture--deepest)
            (not (string-match-p "[#?;]" line)))
       'plain
@@ -1242,6 +1244,8 @@ if it is too deep, or has other objects: all of them begin with a `#'."
                    ;; Point is after the character that needs a closer look.
                    (setq kind (pcase (char-before)
                                 (?# (and (looking-at-p "(\"") 'propertied))
+                                ((or ?\' ?\` ?,)
+                                 (and (not (looking-at-p "@?[ \t\r\n]*[\'`,]")) kind))
                                 ;; At the end of a symbol, not before a character.
                                 (?? (save-excursion
                                       (goto-char (max (point-min) (- (point) 2)))

@@ -8,9 +8,8 @@ use super::follow::{self, Anchor, Place, Searched, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Cover, Found};
 use super::moved::{Inode, moved};
-use super::read::{load, read};
 use super::renamed::Renamings;
-use super::{Beneath, FileError, FileText, ReadOptions};
+use super::{Beneath, FileError, FileText, Opened, ReadOptions, holds_secrets};
 use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
 use crate::context::language;
 use crate::value::Value;
@@ -67,7 +66,7 @@ pub(crate) struct Followed {
 /// the last answer about a renamed file, and what Git said of renamings.
 #[derive(Default)]
 pub(crate) struct Reader {
-    last: Option<(PathBuf, String)>,
+    last: Option<Last>,
     searched: Option<Searched>,
     renamed: Option<(PathBuf, Vec<PathBuf>)>,
     renamings: Renamings,
@@ -75,19 +74,31 @@ pub(crate) struct Reader {
     pub(crate) inode: Option<Inode>,
 }
 
+/// The text of the last file.
+struct Last {
+    path: PathBuf,
+    /// The folder that it was kept in when it was opened.
+    folder: Option<PathBuf>,
+    text: String,
+}
+
 impl Reader {
-    fn load(&mut self, path: &Path, max_bytes: u64) -> Result<&str, FileError> {
-        if self.last.as_ref().is_none_or(|(last, _)| last != path) {
+    fn load(&mut self, item: &Item, path: &Path, max_bytes: u64) -> Result<&str, FileError> {
+        let folder = kept_in(item, path);
+        let is_last = |last: &Last| last.path == path && last.folder.as_deref() == folder;
+        if !self.last.as_ref().is_some_and(is_last) {
             (self.last, self.searched) = (None, None);
-            self.last = Some((path.to_owned(), load(path, max_bytes)?));
+            let text = opened(folder, path, path)?.text(max_bytes)?;
+            let folder = folder.map(Path::to_owned);
+            self.last = Some(Last { path: path.to_owned(), folder, text });
         }
-        Ok(self.last.as_ref().map_or("", |(_, text)| text))
+        Ok(self.last.as_ref().map_or("", |last| &last.text))
     }
 
     /// Returns the last file, prepared to be searched for an item.
     fn searched(&mut self, item: &Item) -> &Searched {
         let language = language::of_item(item);
-        let text = self.last.as_ref().map_or("", |(_, text)| text);
+        let text = self.last.as_ref().map_or("", |last| &last.text);
         let last = self.searched.take().filter(|last| last.language() == language);
         self.searched.insert(last.unwrap_or_else(|| Searched::new(text, &language)))
     }
@@ -96,7 +107,7 @@ impl Reader {
     /// does not have the text there, or cannot be read.
     pub(crate) fn anchor(&mut self, item: &Item, options: &ReadOptions) -> Option<Value> {
         let (path, range) = (file_of(item)?, item.metadata.lines()?);
-        self.load(&path, options.max_bytes.max(MAX_COMPARED_BYTES)).ok()?;
+        self.load(item, &path, options.max_bytes.max(MAX_COMPARED_BYTES)).ok()?;
         let file = self.searched(item);
         holds_at(item, file.text(), range)
             .then(|| made_anchor(item, file, range))?
@@ -104,13 +115,17 @@ impl Reader {
     }
 
     /// Returns the names that the file of an item, which is gone, may have now, the likeliest first:
-    /// the one with its inode, those in `former`, which it had before, and those that Git knows.
+    /// the one with its inode, those in `former`, which it had before, and those that Git knows. What
+    /// a project says of a name is from outside: no name leads out of the folder that the item is
+    /// kept in, or to a secret.
     pub(crate) fn renamed(&mut self, item: &Item, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
         if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
             self.renamed = Some((path.to_owned(), self.renamings.of(path)));
         }
         let of_git = self.renamed.iter().flat_map(|(_, names)| names);
-        let is_there = |name: &&PathBuf| *name != path && name.is_file();
+        let folder = kept_in(item, path);
+        let is_there =
+            |name: &&PathBuf| *name != path && name.is_file() && opened(folder, name, path).is_ok();
         let project = item.metadata.text("project").map(Path::new);
         let moved = self.inode.and_then(|inode| moved(path, project, inode));
         moved.iter().chain(former.iter().rev()).chain(of_git).filter(is_there).cloned().collect()
@@ -157,7 +172,7 @@ fn is_saved(item: &Item) -> bool {
 /// Reads the file of an item and compares them.
 fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
     let Some(range) = item.metadata.lines() else { return whole(item, path, options) };
-    match reader.load(path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
+    match reader.load(item, path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
         Ok(_) if item.live => followed(item, reader.searched(item), range),
         Ok(text) => region(item, text, range),
@@ -232,12 +247,7 @@ pub(crate) fn keep_marked(old: &Item, new: &mut Item) {
 }
 
 fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
-    let text = match kept_in(item, path) {
-        // The path may now lead outside the folder, which was never allowed.
-        Some(folder) => Beneath::new(folder).and_then(|it| it.open(path)?.read(None, options)),
-        None => read(path, None, options),
-    };
-    match text {
+    match opened(kept_in(item, path), path, path).and_then(|it| it.read(None, options)) {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),
@@ -254,6 +264,19 @@ fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
     let is_kept = was_read && item.metadata.get(LEADS_OUT).is_none();
     let project = || named("project").filter(|project| is_kept && path.starts_with(project));
     named(WITHIN).or_else(project)
+}
+
+/// Opens a file that may have replaced the one at `before`: its path may now lead outside `folder`,
+/// or to a file with secrets, which were never asked for.
+fn opened(folder: Option<&Path>, path: &Path, before: &Path) -> Result<Opened, FileError> {
+    let opened = match folder {
+        Some(folder) => Beneath::new(folder)?.open(path)?,
+        None => Opened::at(path)?,
+    };
+    match holds_secrets(opened.path()) && !holds_secrets(before) {
+        true => Err(FileError::Secret { path: opened.path().to_owned() }),
+        false => Ok(opened),
+    }
 }
 
 /// Returns whether the path of a file in a project leads outside the project.
@@ -297,6 +320,7 @@ fn is_whole_file(item: &Item) -> bool {
 fn unreadable(error: &FileError) -> Refreshed {
     Refreshed::Unsure(match error {
         FileError::Missing { .. } => return Refreshed::Missing,
+        FileError::Secret { .. } => "its path now leads to a file that may hold secrets",
         FileError::Outside { .. } => "its path now leads outside the folder that it must stay in",
         FileError::TooLarge { .. } => "its file is now over the size limit, max-file-bytes",
         FileError::Binary { .. } => NOT_UTF8,

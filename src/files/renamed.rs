@@ -4,9 +4,10 @@
 //! Git reads only the history and the index here.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use super::Beneath;
 use super::git::run;
 
 /// Maximum time that Git may take for one refresh of items, however many files are gone.
@@ -43,10 +44,7 @@ impl Renamings {
         let folder = path.ancestors().skip(1).find(|folder| folder.is_dir())?;
         let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
         let name = path.strip_prefix(root).ok()?.to_str()?;
-        let existing = |renamings: &str| -> Vec<PathBuf> {
-            let names = other_names(renamings, name).into_iter().map(|name| root.join(name));
-            names.filter(|name| name.is_file()).collect()
-        };
+        let existing = |renamings: &str| existing(root, renamings, name);
         let left = &mut self.left;
         let (own, all) = self.known.entry(root.to_owned()).or_insert_with(|| {
             let index = git(root, &["diff", "--cached", "--diff-filter=R", "HEAD"], left);
@@ -60,6 +58,16 @@ impl Renamings {
         let everywhere = [LOG, &["--all", "--reflog"]].concat();
         Some(existing(all.get_or_insert_with(|| git(root, &everywhere, left).unwrap_or_default())))
     }
+}
+
+/// Returns the other names of a file that exist in its work tree. A hostile history has any name.
+fn existing(root: &Path, renamings: &str, name: &str) -> Vec<PathBuf> {
+    let Ok(folder) = Beneath::new(root) else { return Vec::new() };
+    let is_below = |name: &String| {
+        Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+    };
+    let names = other_names(renamings, name).into_iter().filter(is_below).map(|it| root.join(it));
+    names.filter(|path| folder.open(path).is_ok_and(|it| it.check(u64::MAX).is_ok())).collect()
 }
 
 /// Returns the renamings that a command of Git reports.
@@ -196,6 +204,23 @@ mod tests {
         let finite = ["-c", "diff.orderFile=/dev/null", "status"];
         let _ = Command::new("git").arg("-C").arg(&root).args(finite).output();
         assert!(trace.exists());
+    }
+
+    #[test]
+    fn no_name_in_a_history_leads_out_of_the_work_tree() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, outside) = (temp.path().join("r"), temp.path().join("out"));
+        for folder in [&root, &outside] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("b"), "b").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.join("b"), root.join("link")).unwrap();
+        let absolute = outside.join("b").to_str().unwrap().to_owned();
+        for name in ["../out/b", "./../out/b", "x/../../out/b", &absolute, "link", ".", ""] {
+            let renamings = format!("R100\0a\0{name}\0");
+            assert_eq!(existing(&root, &renamings, "a"), Vec::<PathBuf>::new(), "{name}");
+        }
+        assert_eq!(existing(&root, "R100\0a\0b\0", "a"), [root.join("b")]);
     }
 
     #[test]

@@ -98,7 +98,7 @@ NAME is \"contexture\" by default."
     (let ((archive (contexture-dist-test-pack "dist")))
       (contexture-dist-test-install archive)
       (should (string-match-p
-               (rx bos "## Context\n\n### Text (from  *temp*:1-1) [as of " (+ nonl) "]\n"
+               (rx bos "## Context\n\n### Text (from  *temp*:1) [as of " (+ nonl) "]\n"
                    "```text\nmarked\n```\n\nTop" eos)
                (contexture-dist-test-eval contexture-dist-test-installed))))))
 

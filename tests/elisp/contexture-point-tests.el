@@ -540,6 +540,13 @@
                    ("At 12:30 it broke: see http://h:80/x.\nNothing to say.")))
     (should (equal (contexture-remark--read answer) remarks))))
 
+(ert-deftest contexture-remark-reads-no-more-than-a-person-does ()
+  (let ((lines (mapcar (lambda (line) (format "%d: bad" line)) (number-sequence 1 5000))))
+    (should (= contexture-remark--most
+               (length (contexture-remark--read (mapconcat #'identity lines "\n"))))))
+  (should (equal '((nil 1 "bad"))
+                 (contexture-remark--read (concat "1: bad\n2: " (make-string 300000 ?x))))))
+
 (ert-deftest contexture-remark-is-shown-at-its-line ()
   (contexture-point-test-with
    (contexture-test-visiting (expand-file-name "a.el")

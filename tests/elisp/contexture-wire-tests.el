@@ -108,6 +108,14 @@
     (should (equal (contexture--decode (string-trim (car (contexture--encode message))))
                    message))))
 
+(ert-deftest contexture-wire-survives-quotes-of-quotes ()
+  (dolist (quote '("'" "`" "," ",@" "' " "'`" "'\t,@"))
+    (let ((many (mapconcat #'identity (make-list 20000 quote) "")))
+      (should-not (contexture--data-kind (concat "(:a " many "x)")))
+      ;; In a string they are text.
+      (should (eq 'plain (contexture--data-kind (concat "(:a \"" many "\")"))))))
+  (should (eq 'plain (contexture--data-kind (concat "(:a 'b :c '(d)" (make-string 2000 ?\s) ")")))))
+
 (ert-deftest contexture-wire-survives-what-is-too-deep ()
   (should (eq 'refused (contexture-wire-tests--decoded
                         (concat "(:a " (make-string 5000000 ?\()))))

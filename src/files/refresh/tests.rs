@@ -201,6 +201,30 @@ fn what_a_model_added_stays_within_its_project() {
 }
 
 #[test]
+fn lines_of_a_file_that_became_a_link_out_or_to_a_secret_are_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let (project, outside) = (temp.path().join("p"), temp.path().join("outside"));
+    fs::create_dir(&project).unwrap();
+    fs::write(&outside, "one\ntwo\nsecret\nfour\n").unwrap();
+    fs::write(project.join(".env"), "one\ntwo\nsecret\nfour\n").unwrap();
+    let path = project.join("a");
+    let of_project = || ("project", Value::Str(project.to_str().unwrap().to_owned()));
+    let lines = || [("start-line", Value::Int(2)), ("end-line", Value::Int(3))];
+    let check = |target: &Path, name: &str, expected: &'static str| {
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let all = [&[origin(name), of_project()][..], &lines()].concat();
+        let item = Item { live: true, ..item(&path, "two\nthree", &all) };
+        let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
+        assert_eq!(found, Refreshed::Unsure(expected), "{name}");
+    };
+    check(&outside, "file", "its path now leads outside the folder that it must stay in");
+    let secret = "its path now leads to a file that may hold secrets";
+    check(&project.join(".env"), "file", secret);
+    check(&project.join(".env"), "region", secret);
+}
+
+#[test]
 fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
     let temp = tempfile::tempdir().unwrap();
     let (project, outside) = (temp.path().join("p"), temp.path().join("outside"));
