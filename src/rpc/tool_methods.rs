@@ -88,8 +88,8 @@ pub(super) struct GiveResult {
     /// Result for the model, or text of the file that the question names, if the file is in a buffer
     /// with unsaved changes.
     content: Option<String>,
-    /// Reason why the call failed, as a phrase for the model, or why the text of a buffer with
-    /// unsaved changes is not given; either this or `:content`.
+    /// Reason why the call failed, as a phrase for the model, or why a buffer with unsaved changes
+    /// gives no text; either this or `:content`.
     error: Option<String>,
 }
 
