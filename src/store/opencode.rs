@@ -17,6 +17,12 @@ const STEPS: i32 = 1 << 20;
 /// Maximum number of these checks. A session of 100,000 parts needs about three.
 const MOST_CHECKS: u32 = 1 << 6;
 
+/// What SQLite says of a text that is too large.
+const TOO_BIG: rusqlite::ffi::Error = rusqlite::ffi::Error {
+    code: rusqlite::ErrorCode::TooBig,
+    extended_code: rusqlite::ffi::SQLITE_TOOBIG,
+};
+
 /// Returns the ids of the sessions in the database at `path`, the oldest first.
 pub(crate) fn ids(path: &Path) -> Result<Vec<String>, StoreError> {
     rows(path, "SELECT id FROM session ORDER BY time_created, id", [])
@@ -39,7 +45,9 @@ pub(crate) fn export(path: &Path, id: &str) -> Result<Option<String>, StoreError
 }
 
 fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>, StoreError> {
-    // SQLite opens these too, and would wait for ever for a pipe.
+    // SQLite opens these too, beside the file that a link leads to, and would wait for ever for a pipe.
+    let unreadable = |_| rusqlite::Error::InvalidPath(path.to_owned());
+    let path = &path.canonicalize().map_err(unreadable)?;
     for end in ["-journal", "-wal", "-shm"] {
         let mut beside = path.as_os_str().to_owned();
         beside.push(end);
@@ -64,9 +72,40 @@ fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Str
         checks > MOST_CHECKS
     };
     db.progress_handler(STEPS, Some(is_over))?;
+    refuse_computed(&db)?;
     let mut statement = db.prepare(sql)?;
-    let rows = statement.query_map(values, |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    within(statement.query_map(values, |row| row.get(0))?, LARGEST_TEXT as usize)
+}
+
+/// Collects texts of at most `most` bytes together.
+fn within(
+    texts: impl Iterator<Item = Result<String, rusqlite::Error>>,
+    most: usize,
+) -> Result<Vec<String>, StoreError> {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    for text in texts {
+        let text = text?;
+        bytes += text.len();
+        if bytes > most {
+            return Err(rusqlite::Error::SqliteFailure(TOO_BIG, None).into());
+        }
+        found.push(text);
+    }
+    Ok(found)
+}
+
+/// Refuses tables whose schema computes a column. A function in it is one step, however long it takes.
+fn refuse_computed(db: &Connection) -> Result<(), StoreError> {
+    let sql =
+        "SELECT t.name FROM (SELECT 'session' AS name UNION SELECT 'message' UNION SELECT 'part') t
+        JOIN pragma_table_xinfo(t.name) c WHERE c.hidden <> 0 LIMIT 1";
+    match db.query_row(sql, [], |row| row.get::<_, String>(0)) {
+        Ok(table) => {
+            Err(rusqlite::Error::InvalidColumnName(format!("a computed one of {table}")).into())
+        }
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
@@ -113,9 +152,34 @@ mod tests {
             )
             .unwrap();
             assert!(ids(tables.path()).is_err(), "{end}");
+            let folder = tempfile::tempdir().unwrap();
+            let link = folder.path().join("opencode.db");
+            std::os::unix::fs::symlink(tables.path(), &link).unwrap();
+            assert!(ids(&link).is_err(), "{end}");
             std::fs::remove_file(&beside).unwrap();
         }
         assert_eq!(ids(tables.path()).unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn a_schema_that_computes_is_refused() {
+        for kind in ["VIRTUAL", "STORED"] {
+            let file = database(&|name| {
+                let id = format!("id GENERATED ALWAYS AS (n || hex(zeroblob(4 * n))) {kind}");
+                format!(
+                    "CREATE TABLE {name} (n, time_created, {id}); INSERT INTO {name}(n) VALUES (1);"
+                )
+            });
+            assert!(ids(file.path()).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn texts_are_not_read_without_end() {
+        let texts = || ["abc", "def"].into_iter().map(|text| Ok(text.to_owned()));
+        assert_eq!(within(texts(), 6).unwrap(), ["abc", "def"]);
+        let endless = std::iter::repeat_with(|| Ok("abc".to_owned()));
+        assert!(within(endless, 1_000).is_err());
     }
 
     #[test]

@@ -81,7 +81,12 @@ pub fn fit(
         return Err(BudgetTooSmall { needed: fitting.tokens, max_tokens });
     }
     match draft.with_cut(fitting.kept, max_tokens) {
-        Some(Err(needed)) if fitting.kept == 0 => Err(BudgetTooSmall { needed, max_tokens }),
+        Some(Err(needed)) if fitting.kept == 0 => {
+            // Other items may be cut at that budget, with marks and fences of another length.
+            let more = fit(pieces, format, Some(needed), counter).err();
+            let needed = more.map_or(needed, |error| error.needed);
+            Err(BudgetTooSmall { needed, max_tokens })
+        }
         Some(Ok(cut)) => Ok(cut),
         _ => Ok(draft.with_whole(fitting, Some(max_tokens))),
     }

@@ -263,6 +263,12 @@ fn check_contents(contents: Vec<(String, bool)>, format: usize, max: u64, counte
     check_promises(&items, &pins, Format::ALL[format], max, counter);
 }
 
+#[test]
+fn the_budget_that_an_error_names_is_enough_though_another_item_is_cut() {
+    let contents = vec![(String::new(), true), ("`".repeat(9), true)];
+    check_contents(contents, 0, 0, &Estimate);
+}
+
 proptest! {
     #[test]
     fn promises_hold_by_the_estimate(c in contents(), format in 0..4usize, max in 0..600u64) {
