@@ -60,9 +60,7 @@ impl Backup {
             visible_path(&self.file)
         ))
     }
-}
 
-impl Backup {
     /// Fails if the file must not be written: it would replace another file that was not meant, a
     /// device or pipe, or a part of the state itself.
     fn check(&self, state: Option<&Path>) -> anyhow::Result<()> {

@@ -76,9 +76,7 @@ impl Compact {
             false => say(&visible_lines(&as_text(&window, &history))),
         }
     }
-}
 
-impl Compact {
     fn window(&self, history: &History<'_>) -> Result<Window, BudgetTooSmall> {
         build(&Request {
             sections: &Sections::default(),

@@ -35,8 +35,9 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Brings the history up to date. Returns the commits that were not known before.
-    pub(crate) fn update(&mut self, source: &dyn Source) -> Vec<String> {
+    /// Brings the history up to date. Returns the commits that were not known before, and whether
+    /// other commits count now.
+    pub(crate) fn update(&mut self, source: &dyn Source) -> (Vec<String>, bool) {
         let limit = format!("--max-count={MAX_COMMITS}");
         let listed = source.git(&["rev-list", "--no-merges", &limit, "HEAD"], b"");
         let listed = listed.map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -63,9 +64,9 @@ impl History {
         if self.commits.len() > 2 * MAX_COMMITS {
             self.commits.retain(|id, _| kept.contains(id));
         }
-        self.order = order;
+        let before = std::mem::replace(&mut self.order, order);
         self.order.retain(|id| self.commits.contains_key(id));
-        added
+        (added, before != self.order)
     }
 }
 

@@ -93,6 +93,11 @@ impl<'a> Ranking<'a> {
         self.order.len()
     }
 
+    /// Returns all files by path, also those at hand.
+    pub(crate) fn files(&self) -> &[(&'a str, &'a File)] {
+        &self.view.files
+    }
+
     /// Returns the path and the file at a rank.
     pub(crate) fn get(&self, rank: usize) -> Option<(&'a str, &'a File)> {
         self.order.get(rank).map(|at| self.view.files[*at])
@@ -129,9 +134,10 @@ pub(crate) fn rank<'a>(index: &'a Index, task: &Task<'_>) -> Ranking<'a> {
         list.iter_mut().filter(|(at, _)| aside[*at]).for_each(|(_, score)| *score *= weights.aside);
         list
     };
-    let words = lower(terms::by_words(&view, &stems, weights));
+    let wanted = terms::wanted(&view, &stems);
+    let words = lower(terms::by_words(&view, &wanted, weights));
     let named = lower(named::by_names(&view, query));
-    let covered = lower(terms::by_coverage(&view, &stems));
+    let covered = lower(terms::by_coverage(&view, &wanted));
     let seeds = seeds(&focus, &words, &named, weights);
     let of_changes = if focus.is_empty() { weights.question_changes } else { weights.changes };
     let lists = [

@@ -75,7 +75,7 @@ impl Index {
     #[must_use]
     pub fn map(&self, task: &Task<'_>, style: &Style<'_>) -> Map {
         let ranked = rank(self, task);
-        let files = self.files();
+        let files = ranked.files();
         let total = files.len();
         let at_hand = total - ranked.len();
         let mut states: Vec<(State, usize)> = Vec::new();

@@ -1,7 +1,8 @@
 //! Measures the map on checkouts: its times, and how much of a real commit it names.
 //!
-//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure times DIR…`, `measure cases DIR`, `measure
-//! search FILE`, or `measure messages|traces DIR…`, or `measure recall DIR…`. The last three check out earlier commits in each DIR. `scripts/bench-map` runs it.
+//! Usage: `measure map DIR TOKENS QUERY [FOCUS…]`, `measure search FILE`, or `measure
+//! times|cases|messages|traces|recall DIR…`. The last three check out earlier commits in each DIR.
+//! `scripts/bench-map` runs it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -6,14 +6,13 @@ use std::collections::HashSet;
 use contexture_map::{Index, Task, Weights};
 
 use crate::checkout::Checkout;
+use crate::search::{FIRST, gain, paths};
 
 const COMMITS: usize = 60;
 /// Number of the latest commits from which those are taken.
 const AMONG: usize = 600;
 const BUDGETS: [u64; 3] = [512, 1_024, 4_096];
 
-/// Number of files in which those of a trace are to be.
-const FIRST: usize = 20;
 /// A line of a stack trace, as programs in several languages print it.
 const TRACE: &str = r#"Traceback \(most recent|^ *File ".*", line [0-9]+|^ +at .*\(.*:[0-9]+\)|panicked at|Debugger entered|goroutine [0-9]+ \[|^ *#[0-9]+ +0x|from .*\.rb:[0-9]+:in"#;
 
@@ -148,9 +147,9 @@ pub(crate) fn measure_messages(folders: &[&str], weights: &Weights, has_trace: b
             index.update(&source).unwrap();
             let answers: Vec<&str> = case.files.iter().map(String::as_str).collect();
             for (way, (_, weights)) in ways.iter().enumerate() {
-                let paths = crate::search::paths(&index, &case.message, weights);
-                let found = paths.iter().take(FIRST).filter(|path| case.files.contains(path));
-                sums[way][0] += crate::search::gain(&paths, &answers);
+                let named = paths(&index, &case.message, weights);
+                let found = named.iter().take(FIRST).filter(|path| case.files.contains(path));
+                sums[way][0] += gain(&named, &answers);
                 sums[way][1] += found.count() as f64 / case.files.len() as f64;
             }
         }

@@ -14,8 +14,8 @@ use contexture_map::{Index, Task, Weights};
 use crate::checkout::Checkout;
 
 const PLACES: usize = 10;
-/// Number of files in which those of a symbol are to be.
-const FIRST: usize = 20;
+/// Number of files among which the answers are counted.
+pub(crate) const FIRST: usize = 20;
 const WAYS: [&str; 3] = ["map", "words", "ripgrep"];
 /// Enough for more than `PLACES` paths.
 const TOKENS: u64 = 4_096;

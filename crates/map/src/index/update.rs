@@ -55,16 +55,15 @@ impl Index {
     /// it was, or further along.
     pub fn update(&mut self, source: &dyn Source) -> Result<Updated, String> {
         let mut history = std::mem::take(&mut self.history);
-        let before = history.order.clone();
-        let mut updated = Updated::default();
+        let (mut updated, mut is_other) = (Updated::default(), false);
         // Git works while the files are read.
         let files = std::thread::scope(|scope| {
             let commits = scope.spawn(|| history.update(source));
             let files = self.update_files(source, &mut updated);
-            updated.commits = commits.join().unwrap_or_default();
+            (updated.commits, is_other) = commits.join().unwrap_or_default();
             files
         });
-        if !updated.changed.is_empty() || !updated.removed.is_empty() || before != history.order {
+        if !updated.changed.is_empty() || !updated.removed.is_empty() || is_other {
             self.across.take();
         }
         self.history = history;

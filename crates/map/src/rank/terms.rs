@@ -2,14 +2,15 @@
 
 use super::{Scores, View, Weights};
 use crate::facts::Times;
+use crate::names::Id;
 
 /// How soon more occurrences of a word stop to count.
 const SATURATION: f64 = 1.2;
 
-/// Scores files by the stems of a question.
-pub(super) fn by_words(view: &View<'_>, stems: &[Box<str>], weights: &Weights) -> Scores {
-    let (across, count) = (view.across, view.files.len() as f64);
-    let mut wanted: Vec<(u32, f64)> = Vec::new();
+/// Returns the words of a question that the project has, in the order of the question, and how much
+/// each counts.
+pub(super) fn wanted(view: &View<'_>, stems: &[Box<str>]) -> Vec<(Id, f64)> {
+    let mut wanted: Vec<(Id, f64)> = Vec::new();
     for id in stems.iter().filter_map(|stem| view.index.names.known(stem)) {
         match wanted.iter_mut().find(|(known, _)| *known == id) {
             // A word that is said again says a little more.
@@ -17,11 +18,17 @@ pub(super) fn by_words(view: &View<'_>, stems: &[Box<str>], weights: &Weights) -
             None => wanted.push((id, 1.0)),
         }
     }
+    wanted
+}
+
+/// Scores files by the words of a question.
+pub(super) fn by_words(view: &View<'_>, wanted: &[(Id, f64)], weights: &Weights) -> Scores {
+    let (across, count) = (view.across, view.files.len() as f64);
     let mut scores = vec![0.0; view.files.len()];
     for (id, times) in wanted {
-        let in_path = &across.path_words[id as usize];
+        let in_path = &across.path_words[*id as usize];
         let mut hits: Vec<(usize, f64)> = Vec::new();
-        for (at, Times { text, names }) in &across.words[id as usize] {
+        for (at, Times { text, names }) in &across.words[*id as usize] {
             hits.push((*at, f64::from(*text) + weights.in_name * f64::from(*names)));
         }
         let in_texts = hits.len();
@@ -42,19 +49,13 @@ pub(super) fn by_words(view: &View<'_>, stems: &[Box<str>], weights: &Weights) -
 }
 
 /// Scores files by the question's words that their paths and the names of their definitions have.
-pub(super) fn by_coverage(view: &View<'_>, stems: &[Box<str>]) -> Scores {
-    let mut wanted: Vec<u32> = Vec::new();
-    for id in stems.iter().filter_map(|stem| view.index.names.known(stem)) {
-        if !wanted.contains(&id) {
-            wanted.push(id);
-        }
-    }
+pub(super) fn by_coverage(view: &View<'_>, wanted: &[(Id, f64)]) -> Scores {
     let mut scores = vec![0.0; view.files.len()];
-    for id in wanted {
-        let words = view.across.words[id as usize].iter();
+    for (id, _) in wanted {
+        let words = view.across.words[*id as usize].iter();
         let mut hits: Vec<usize> =
             words.filter(|(_, times)| times.names > 0).map(|(at, _)| *at).collect();
-        hits.extend(&view.across.path_words[id as usize]);
+        hits.extend(&view.across.path_words[*id as usize]);
         let rarity = rarity(view.files.len() as f64, hits.len());
         hits.into_iter().for_each(|at| scores[at] += rarity);
     }
