@@ -339,9 +339,8 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
         let Some(stamp) = services.looks.unseen(item) else { continue };
         reader.inode = services.looks.inode(item);
         let now = reread(counter, item, &options, &mut reader).item;
-        if Arc::ptr_eq(item, &now) {
-            services.looks.note(item, stamp);
-        } else {
+        services.looks.note(item, stamp);
+        if !Arc::ptr_eq(item, &now) {
             found.push((Arc::clone(item), now));
         }
     }

@@ -21,9 +21,17 @@ const KEPT: usize = 4096;
 /// that changes again within the same tick of the clock keeps its time.
 const SETTLED_MS: i64 = 50;
 
-/// The comparisons that were made: for each item, its version and the stamp of its file.
+/// The comparisons that were made, by item.
 #[derive(Default)]
-pub(crate) struct Looks(Mutex<HashMap<ItemId, (Weak<Item>, Stamp)>>);
+pub(crate) struct Looks(Mutex<HashMap<ItemId, Seen>>);
+
+/// A comparison of an item with its file.
+struct Seen {
+    version: Weak<Item>,
+    stamp: Stamp,
+    /// True if every change since then has changed the stamp.
+    settled: bool,
+}
 
 /// The attributes of a file that differ after a change, so that the file need not be read to notice
 /// the change. If the file is gone, the attributes are those of the index of its Git work tree.
@@ -42,31 +50,28 @@ impl Looks {
     pub(crate) fn unseen(&self, item: &Arc<Item>) -> Option<Stamp> {
         let stamp = Stamp::of(&file_of(item)?);
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_seen = seen.get(&item.id).is_some_and(|(version, seen)| {
-            *seen == stamp && version.upgrade().is_some_and(|version| Arc::ptr_eq(&version, item))
+        let is_seen = seen.get(&item.id).is_some_and(|look| {
+            let is_it = |version| Arc::ptr_eq(&version, item);
+            look.settled && look.stamp == stamp && look.version.upgrade().is_some_and(is_it)
         });
         (!is_seen).then_some(stamp)
     }
 
     /// Remembers that this version of an item was compared with its file after `stamp` was taken.
-    /// Does nothing if the file had changed just before.
+    /// If the file had changed just before, only its inode counts: the file is compared again.
     pub(crate) fn note(&self, item: &Arc<Item>, stamp: Stamp) {
-        if !stamp.is_settled() {
-            return;
-        }
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= KEPT {
-            seen.retain(|_, (version, _)| version.strong_count() > 0);
+            seen.retain(|_, look| look.version.strong_count() > 0);
         }
-        seen.insert(item.id, (Arc::downgrade(item), stamp));
+        let settled = stamp.is_settled();
+        seen.insert(item.id, Seen { version: Arc::downgrade(item), stamp, settled });
     }
-}
 
-impl Looks {
     /// Returns the inode that an item's file had when it was last seen.
     pub(crate) fn inode(&self, item: &Item) -> Option<Inode> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, number, device, ..) = *seen.get(&item.id)?.1.signs.last()?;
+        let (_, number, device, ..) = *seen.get(&item.id)?.stamp.signs.last()?;
         Some(Inode { device, number })
     }
 }
@@ -131,6 +136,7 @@ mod tests {
         assert!(!stamp.is_settled());
         looks.note(&item, stamp.clone());
         assert!(looks.unseen(&item).is_some(), "it may have changed again");
+        assert!(looks.inode(&item).is_some(), "it may be renamed at once");
         assert!(Stamp { changed_ms: 1000, ..stamp.clone() }.is_settled());
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(5)).unwrap();
