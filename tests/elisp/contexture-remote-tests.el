@@ -71,6 +71,8 @@ The variable `local' is the folder's name on the other machine."
        (let* ((tramp-ssh-controlmaster-options (concat "-F " config))
               (tramp-persistency-file-name nil)
               (tramp-verbose 1)
+              ;; Emacs itself would connect again, for the lock of what is typed in.
+              (create-lockfiles nil)
               (vc-handled-backends nil)
               (contexture--remote-roots (make-hash-table :test #'equal))
               (root (concat "/ssh:there:" local)))
@@ -83,6 +85,20 @@ The variable `local' is the folder's name on the other machine."
                (with-current-buffer buffer (set-buffer-modified-p nil))
                (kill-buffer buffer)))
            (tramp-cleanup-all-connections))))))
+
+(defmacro contexture-remote-tests--without-connecting (&rest body)
+  "Run BODY while there is no connection, and check that none is made.
+An error in the place of a connection would not do: our code may handle it."
+  (declare (indent 0) (debug t))
+  `(let (connected)
+     (should-not (file-remote-p root nil t))
+     (cl-letf (((symbol-function 'tramp-maybe-open-connection)
+                (lambda (&rest arguments)
+                  (push arguments connected)
+                  (error "There is no connection"))))
+       ,@body)
+     (should-not connected)
+     (should-not (file-remote-p root nil t))))
 
 (defun contexture-remote-tests--contents ()
   "Return the texts of the items in this buffer's context."
@@ -182,8 +198,7 @@ The variable `local' is the folder's name on the other machine."
       (contexture-test-message "^Added" (contexture-add-region 1 10))
       (insert "# typed\n")
       (tramp-cleanup-all-connections)
-      (cl-letf (((symbol-function 'tramp-maybe-open-connection)
-                 (lambda (&rest _) (ert-fail "connected again"))))
+      (contexture-remote-tests--without-connecting
         (should (equal (contexture-remote-tests--contents) '("def m():\n")))
         (contexture-copy (contexture-current-context))
         (should (string-search "def m():" (current-kill 0)))
@@ -333,8 +348,7 @@ The variable `local' is the folder's name on the other machine."
           (call-process "kill" nil nil nil "-KILL" number))
         (llm-ert-wait-for (not (process-live-p process)))
         (insert "# typed\n")
-        (cl-letf (((symbol-function 'tramp-maybe-open-connection)
-                   (lambda (&rest _) (ert-fail "connected again"))))
+        (contexture-remote-tests--without-connecting
           (should (equal (contexture-remote-tests--contents) items))
           (save-window-excursion
             (let ((context (contexture-current-context)))
