@@ -31,6 +31,8 @@ struct Seen {
     stamp: Stamp,
     /// True if every change since then has changed the stamp.
     settled: bool,
+    /// What the file is known by if it is renamed.
+    inode: Option<Inode>,
 }
 
 /// The attributes of a file that differ after a change, so that the file need not be read to notice
@@ -39,6 +41,7 @@ struct Seen {
 pub(crate) struct Stamp {
     signs: Vec<Sign>,
     changed_ms: i64,
+    inode: Option<Inode>,
 }
 
 /// Size, inode, device, and the times at which content and inode changed.
@@ -64,15 +67,15 @@ impl Looks {
         if seen.len() >= KEPT {
             seen.retain(|_, look| look.version.strong_count() > 0);
         }
-        let settled = stamp.is_settled();
-        seen.insert(item.id, Seen { version: Arc::downgrade(item), stamp, settled });
+        let version = Arc::downgrade(item);
+        let inode = stamp.inode.or_else(|| seen.get(&item.id)?.inode);
+        seen.insert(item.id, Seen { version, settled: stamp.is_settled(), inode, stamp });
     }
 
-    /// Returns the inode that an item's file had when it was last seen.
+    /// Returns the inode that an item's file had when it was last there.
     pub(crate) fn inode(&self, item: &Item) -> Option<Inode> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, number, device, ..) = *seen.get(&item.id)?.stamp.signs.last()?;
-        Some(Inode { device, number })
+        seen.get(&item.id)?.inode
     }
 }
 
@@ -84,11 +87,12 @@ impl Stamp {
             named.into_iter().chain(target.and_then(Result::ok)).collect()
         };
         let mut found = metadata_of(path);
+        let inode = found.last().map(Inode::of);
         if found.is_empty() {
             found = git_index(path).map(|index| metadata_of(&index)).unwrap_or_default();
         }
         let changed_ms = found.iter().map(changed_ms).max().unwrap_or(0);
-        Self { signs: found.iter().map(sign).collect(), changed_ms }
+        Self { signs: found.iter().map(sign).collect(), changed_ms, inode }
     }
 
     /// Returns whether the last change is so old that another change would change the stamp.

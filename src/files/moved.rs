@@ -10,13 +10,17 @@ const MOST_NAMES: usize = 20_000;
 /// What stays the same when a file is renamed: its device and its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
-    pub(super) device: u64,
-    pub(super) number: u64,
+    device: u64,
+    number: u64,
 }
 
 impl Inode {
+    pub(super) fn of(file: &Metadata) -> Self {
+        Self { device: file.dev(), number: file.ino() }
+    }
+
     fn is_of(self, file: &Metadata) -> bool {
-        file.is_file() && (file.dev(), file.ino()) == (self.device, self.number)
+        file.is_file() && Self::of(file) == self
     }
 }
 
@@ -54,8 +58,7 @@ mod tests {
         fs::create_dir_all(root.join("a/b")).unwrap();
         fs::write(&old, "text\n").unwrap();
         fs::write(root.join("a/d.txt"), "text\n").unwrap();
-        let file = old.metadata().unwrap();
-        let inode = Inode { device: file.dev(), number: file.ino() };
+        let inode = Inode::of(&old.metadata().unwrap());
         fs::rename(root.join("a"), root.join("e")).unwrap();
         assert_eq!(moved(&old, Some(root), inode), Some(root.join("e/b/c.txt")));
         fs::rename(root.join("e/b/c.txt"), root.join("new.txt")).unwrap();
