@@ -1179,7 +1179,7 @@ SESSIONS are the server's entries; return \"\" if none has NAME."
 (defun contexture-conversation--open (session)
   "Return the buffer of the conversation SESSION; create it if needed.
 SESSION is an entry of the server."
-  (let* ((session (contexture-conversation--with-items session))
+  (let* ((session (contexture-conversation--with-project session))
          (id (plist-get session :id))
          (buffer (or (contexture-conversation--buffer-of id)
                      (generate-new-buffer (contexture-conversation--buffer-name
@@ -1199,21 +1199,31 @@ SESSION is an entry of the server."
         (contexture-conversation--ask-templates)))
     (contexture-conversation--note-used buffer)))
 
-(defun contexture-conversation--with-items (session)
-  "Return SESSION, an entry; if it was imported, have it send its project's items.
-Agents know nothing of contexts, so an imported conversation has none yet."
-  (let ((project (plist-get session :project)))
-    (if (or contexture-conversation-own-context (null project) (plist-get session :managers)
-            (null (plist-get session :source)))
-        session
-      (let ((names (contexture--pluck
-                    :manager (plist-get (contexture--ask 'open-layers (list :root project))
-                                        :layers))))
-        (contexture--ask 'configure-session
-                         (list :session (plist-get session :id) :managers names
-                               :request-key (contexture--make-request-key)))
-        (plist-put (copy-sequence session) :managers
-                   (append names (list (plist-get session :manager))))))))
+(defun contexture-conversation--with-project (session)
+  "Return SESSION, an entry of the server, with a project only if the user agrees.
+What only a recording or a file tells may be any folder.  If the user agrees,
+the model works in that folder, and the conversation sends its items."
+  (if (not (plist-get session :told)) session
+    (let* ((session (copy-sequence session))
+           (id (plist-get session :id))
+           (folder (contexture--outside-folder (plist-get session :project))))
+      (if (not (and folder (contexture--y-or-n-p
+                            (contexture--format "%s was recorded in %s.  Let its model work there? "
+                                                (plist-get session :session)
+                                                (contexture--abbreviate folder)))))
+          (plist-put session :project nil)
+        (let* ((project (plist-get session :project))
+               (layers (unless (or contexture-conversation-own-context
+                                   (plist-get session :managers))
+                         (contexture--pluck
+                          :manager (plist-get (contexture--ask 'open-layers (list :root project))
+                                              :layers)))))
+          (contexture--ask 'configure-session
+                           (contexture--plist :session id :project project :managers layers
+                                              :request-key (contexture--make-request-key)))
+          (when layers
+            (plist-put session :managers (append layers (list (plist-get session :manager)))))
+          (plist-put session :told nil))))))
 
 (defun contexture-conversation--context (session)
   "Return the context of the conversation SESSION, an entry of the server.

@@ -585,7 +585,8 @@ What its agent recorded stays."
          (if (string-empty-p text)
              (contexture--message "%s has no facts to copy" title)
            (contexture-conversations--call
-            'open-session (contexture--plist :project (plist-get session :project))
+            'open-session (contexture--plist :project (and (not (plist-get session :told))
+                                                           (plist-get session :project)))
             (lambda (entry)
               (contexture-conversations--call
                'add-item (list :manager (plist-get entry :manager)

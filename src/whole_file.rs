@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::system::open_at_once;
 
+/// End of the name of a file that is not whole yet.
+pub(crate) const DRAFT: &str = ".new";
+
 /// Opens a regular file of at most `most` bytes. Refuses anything else at once, in words: a pipe would
 /// be waited for, and a device may have no end.
 pub(crate) fn open(path: &Path, most: u64) -> io::Result<File> {
@@ -44,7 +47,7 @@ pub(crate) fn replace(
     write: impl FnOnce(&mut File, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(DRAFT);
     let draft = PathBuf::from(name);
     let written = create(&draft).and_then(|mut file| {
         step()?;

@@ -83,7 +83,7 @@ fn elsewhere(
 ) -> Option<Reread> {
     let path = Path::new(item.metadata.filename()?);
     let former = former_names(item);
-    reader.renamed(item, path, &former).into_iter().find_map(|name| {
+    reader.renamed(item, path, &former).into_iter().find_map(|(name, file)| {
         let mut renamed = item.clone();
         renamed.metadata.set("filename", files::path_value(&name));
         let mut names = former.clone();
@@ -92,7 +92,7 @@ fn elsewhere(
         names.drain(..names.len().saturating_sub(FORMER_NAMES));
         let names = names.iter().map(|name| files::path_value(name)).collect();
         renamed.metadata.set(FORMER, Value::List(names));
-        let found = match files::refresh(&renamed, options, reader) {
+        let found = match files::refresh_from((name, file), &renamed, options, reader) {
             // Another file may have got the name.
             Refreshed::Updated(text) if !files::is_version(&text.content, &item.content) => {
                 return None;

@@ -62,6 +62,7 @@ pub(crate) use recording::{
 };
 pub(crate) use refresh::{
     Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,
+    refresh_from,
 };
 pub(crate) use remote::{remote_of, true_name};
 pub(crate) use repository::{project_of, repository_address};

@@ -8,6 +8,7 @@ use super::follow::{self, Anchor, Place, Searched, Wanted};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
 use super::lines::{self, Cover, Found};
 use super::moved::{Inode, moved};
+use super::project::project_root;
 use super::renamed::Renamings;
 use super::{Beneath, FileError, FileText, Opened, ReadOptions, holds_secrets};
 use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
@@ -70,6 +71,8 @@ pub(crate) struct Reader {
     searched: Option<Searched>,
     renamed: Option<(PathBuf, Vec<PathBuf>)>,
     renamings: Renamings,
+    /// The file that is read under its name, whatever has the name by now.
+    held: Option<(PathBuf, Opened)>,
     /// Inode that the file of the next item had, if known.
     pub(crate) inode: Option<Inode>,
 }
@@ -88,11 +91,24 @@ impl Reader {
         let is_last = |last: &Last| last.path == path && last.folder.as_deref() == folder;
         if !self.last.as_ref().is_some_and(is_last) {
             (self.last, self.searched) = (None, None);
-            let text = opened(folder, path, path)?.text(max_bytes)?;
+            let text = self.read(folder, path, |file| file.text(max_bytes))?;
             let folder = folder.map(Path::to_owned);
             self.last = Some(Last { path: path.to_owned(), folder, text });
         }
         Ok(self.last.as_ref().map_or("", |last| &last.text))
+    }
+
+    /// Opens a file and reads it.
+    fn read<T>(
+        &self,
+        folder: Option<&Path>,
+        path: &Path,
+        read: impl FnOnce(&Opened) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        match self.held.as_ref().filter(|(name, _)| name == path) {
+            Some((_, held)) => read(held),
+            None => read(&opened(folder, path, path)?),
+        }
     }
 
     /// Returns the last file, prepared to be searched for an item.
@@ -114,22 +130,52 @@ impl Reader {
             .map(|it| it.value())
     }
 
-    /// Returns the names that the file of an item, which is gone, may have now, the likeliest first:
-    /// the one with its inode, those in `former`, which it had before, and those that Git knows. What
-    /// a project says of a name is from outside: no name leads out of the folder that the item is
-    /// kept in, or to a secret.
-    pub(crate) fn renamed(&mut self, item: &Item, path: &Path, former: &[PathBuf]) -> Vec<PathBuf> {
+    /// Returns the files that the file of an item, which is gone, may be now, the likeliest first:
+    /// the one with its inode, those with the names in `former`, which it had before, and those that
+    /// Git knows. What a project says of a name is from outside: no name leads out of the folder that
+    /// the item is kept in, or of the one in which it was found, or to a secret. Each file is the one
+    /// that was checked, whatever gets its name afterwards.
+    pub(crate) fn renamed(
+        &mut self,
+        item: &Item,
+        path: &Path,
+        former: &[PathBuf],
+    ) -> Vec<(PathBuf, Opened)> {
         if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
             self.renamed = Some((path.to_owned(), self.renamings.of(path)));
         }
         let of_git = self.renamed.iter().flat_map(|(_, names)| names);
-        let folder = kept_in(item, path);
-        let is_there =
-            |name: &&PathBuf| *name != path && name.is_file() && opened(folder, name, path).is_ok();
         let project = item.metadata.text("project").map(Path::new);
+        let own = kept_in(item, path).or(project.filter(|project| path.starts_with(project)));
+        let above = || path.ancestors().skip(1).find(|folder| folder.is_dir());
+        let Some(folder) = own
+            .map(Path::to_owned)
+            .or_else(|| project_root(path))
+            .or_else(|| above().map(Path::to_owned))
+        else {
+            return Vec::new();
+        };
         let moved = self.inode.and_then(|inode| moved(path, project, inode));
-        moved.iter().chain(former.iter().rev()).chain(of_git).filter(is_there).cloned().collect()
+        let names = moved.iter().chain(former.iter().rev()).chain(of_git);
+        let there = |name: &PathBuf| {
+            let file = opened(Some(&folder), name, path).ok()?;
+            file.check(u64::MAX).is_ok().then(|| (name.clone(), file))
+        };
+        names.filter(|name| *name != path).filter_map(there).collect()
     }
+}
+
+/// Compares an item with a file that was found under the item's name, as [`refresh`] does.
+pub(crate) fn refresh_from(
+    (name, file): (PathBuf, Opened),
+    item: &Item,
+    options: &ReadOptions,
+    reader: &mut Reader,
+) -> Refreshed {
+    (reader.last, reader.held) = (None, Some((name, file)));
+    let refreshed = refresh(item, options, reader);
+    reader.held = None;
+    refreshed
 }
 
 /// Compares an item with its file again.
@@ -171,7 +217,7 @@ fn is_saved(item: &Item) -> bool {
 
 /// Reads the file of an item and compares them.
 fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
-    let Some(range) = item.metadata.lines() else { return whole(item, path, options) };
+    let Some(range) = item.metadata.lines() else { return whole(item, path, options, reader) };
     match reader.load(item, path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
         Ok(_) if item.live => followed(item, reader.searched(item), range),
@@ -246,8 +292,8 @@ pub(crate) fn keep_marked(old: &Item, new: &mut Item) {
     new.metadata.set(ANCHOR, Anchor { text: Some(text), lines, ..anchor }.value());
 }
 
-fn whole(item: &Item, path: &Path, options: &ReadOptions) -> Refreshed {
-    match opened(kept_in(item, path), path, path).and_then(|it| it.read(None, options)) {
+fn whole(item: &Item, path: &Path, options: &ReadOptions, reader: &Reader) -> Refreshed {
+    match reader.read(kept_in(item, path), path, |file| file.read(None, options)) {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
         Ok(text) if is_whole_file(item) => Refreshed::Updated(text),

@@ -91,6 +91,9 @@ pub(super) struct Configure {
     /// Managers whose items the session shows before those of its own manager, from general to
     /// specific.
     managers: Option<Vec<ManagerName>>,
+    /// Folder of the session's project, in which its model may then work. Ask the user before you
+    /// give a session what only a recording told.
+    project: Option<Short>,
 }
 
 /// Describes the parameter for a setting, with the setting's default.
@@ -160,6 +163,9 @@ pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, Wi
                 settings.managers = managers.unwrap_or(settings.managers);
                 if settings != before {
                     engine.set_session_settings(row.id, &settings.print()?)?;
+                }
+                if let Some(Short(project)) = &given.project {
+                    engine.set_session_project(row.id, project)?;
                 }
                 if let Some(name) = &name {
                     engine.rename_session(&row.name, name)?;

@@ -21,7 +21,7 @@ use super::running::Running;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
 use crate::value::Value;
-use crate::wire::frame::{GuardedDecoder, LONGEST_FIRST_LINE, StreamDecoder};
+use crate::wire::frame::{GuardedDecoder, StreamDecoder};
 
 /// Serves one client until the client leaves or reads too slowly, or the server ends.
 pub(super) async fn serve(
@@ -98,8 +98,7 @@ pub(super) async fn serve(
 
 /// Builds a decoder that is as strict as the client's admission requires.
 fn decoder(door: &Door, limit: usize) -> GuardedDecoder {
-    let limit = if door.is_pending() { limit.min(LONGEST_FIRST_LINE) } else { limit };
-    let mut messages = StreamDecoder::new(limit);
+    let mut messages = StreamDecoder::new(door.longest(limit));
     let secret = door.secret();
     let may_be_secret = secret.is_some();
     if let Some(secret) = secret {

@@ -6,12 +6,15 @@ use std::time::Duration;
 use super::auth::{Admission, SecretHash};
 use super::guests::Guest;
 use crate::rpc::Access;
+use crate::wire::frame::LONGEST_FIRST_LINE;
 
 /// Time in which a client must show a secret that is required.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
 /// Time in which a TCP client must send its first complete message. It is long, because somebody
 /// may be typing the message.
 const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(600);
+/// Maximum size in bytes of the first message of a TCP client.
+const LONGEST_FIRST_MESSAGE: usize = 1 << 20;
 
 /// Admission state of one connection.
 pub(super) struct Door {
@@ -80,6 +83,15 @@ impl Door {
             (true, _) => Some(ADMISSION_TIME),
             (false, true) => Some(FIRST_MESSAGE_TIME),
             (false, false) => None,
+        }
+    }
+
+    /// Returns the maximum size of the next message in bytes; `most` is that of a known client's.
+    pub(super) fn longest(&self, most: usize) -> usize {
+        match (self.is_pending(), self.is_wary) {
+            (true, _) => most.min(LONGEST_FIRST_LINE),
+            (false, true) => most.min(LONGEST_FIRST_MESSAGE),
+            (false, false) => most,
         }
     }
 
@@ -179,6 +191,17 @@ mod tests {
         assert_eq!(door.patience(), None);
         assert_eq!(Door::new(Admission::Offered(None), None).patience(), Some(FIRST_MESSAGE_TIME));
         assert_eq!(Door::new(Admission::Granted, None).patience(), None);
+    }
+
+    #[test]
+    fn a_message_is_as_long_as_its_sender_is_known() {
+        let mut door = Door::new(Admission::Demanded(SecretHash::new("s3cret")), None);
+        assert_eq!(door.longest(9 << 20), LONGEST_FIRST_LINE);
+        door.enter(b"s3cret", false);
+        assert_eq!(door.longest(9 << 20), LONGEST_FIRST_MESSAGE);
+        assert_eq!(door.longest(9), 9);
+        door.note_message();
+        assert_eq!(door.longest(9 << 20), 9 << 20);
     }
 
     #[test]

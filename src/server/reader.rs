@@ -55,7 +55,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
     let ending = reader.server.ending().clone();
     let began = tokio::time::Instant::now();
     loop {
-        let (pending, wary) = (reader.door.is_pending(), reader.door.is_wary());
+        let wary = reader.door.is_wary();
         let patience = reader.door.patience();
         let end = began + patience.unwrap_or_default();
         let frame = tokio::select! {
@@ -75,10 +75,8 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
                 if !reader.frame(frame).await {
                     return;
                 }
-                if pending && !reader.door.is_pending() {
-                    let limit = reader.server.tools().limits.max_message_bytes;
-                    frames.decoder_mut().messages().set_max_bytes(limit);
-                }
+                let limit = reader.door.longest(reader.server.tools().limits.max_message_bytes);
+                frames.decoder_mut().messages().set_max_bytes(limit);
                 if wary && !reader.door.is_wary() {
                     frames.decoder_mut().set_begun();
                 }

@@ -113,7 +113,8 @@ CREATE TABLE session (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     name            TEXT NOT NULL,
     manager         TEXT NOT NULL,      -- of its context items
-    project         TEXT,
+    project         TEXT,               -- that a client named
+    told            TEXT,               -- that only a file, a recording or another machine names
     parent          INTEGER,            -- the session it was forked from
     parent_messages INTEGER,            -- and how many messages it shares with that
     created         INTEGER NOT NULL,

@@ -20,8 +20,10 @@ pub struct NewSession {
     /// Context manager whose items the session shows; empty for the session's own manager, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// Folder of the session's project, if any.
+    /// Folder of the session's project, as a client named it, if any.
     pub project: Option<String>,
+    /// Project that only a file, a recording or another machine names; see [`SessionRow::told`].
+    pub told: Option<String>,
     /// Settings of the session, as JSON for the engine.
     pub settings: String,
     /// Creation time in Unix seconds.
@@ -55,8 +57,12 @@ pub struct SessionRow {
     /// Context manager whose items the session shows; empty for the session's own manager, see
     /// [`SessionRow::manager_name`].
     pub manager: String,
-    /// Folder of the session's project, if any.
+    /// Folder of the session's project, as a client named it, if any. It decides which files, items
+    /// and memories the session reaches.
     pub project: Option<String>,
+    /// Project that only a file, a recording or another machine names. It may name any folder, so it
+    /// opens nothing: sessions are only listed and found by it.
+    pub told: Option<String>,
     /// Settings of the session, as JSON for the engine.
     pub settings: String,
     /// Creation time in Unix seconds.
@@ -108,6 +114,12 @@ impl SessionRow {
             true => place::session_manager(self.id),
             false => self.manager.clone(),
         }
+    }
+
+    /// Returns the project that the session is about, whoever says so: to be shown, and to list the
+    /// session by.
+    pub fn named_project(&self) -> Option<&str> {
+        self.project.as_deref().or(self.told.as_deref())
     }
 }
 

@@ -114,7 +114,13 @@ fn passes(names: &Names, request: &Request) -> Result<Option<Embedder>, Refused>
         // Some requests of pages do not name their origin; the browser says whose page it is.
         None => match said("sec-fetch-site") {
             None | Some("same-origin" | "none") => Ok(None),
-            Some(_) if said("sec-fetch-mode") == Some("navigate") => Ok(None),
+            // A link may lead here. A form of another page may send nothing.
+            Some(_)
+                if said("sec-fetch-mode") == Some("navigate")
+                    && request.method() == Method::GET =>
+            {
+                Ok(None)
+            }
             Some(_) => Err(refusal(StatusCode::FORBIDDEN, foreign)),
         },
     }

@@ -411,6 +411,34 @@ Use `car`.
           (contexture-conversation)
           (should (equal "talk" (plist-get contexture-conversation--session :session))))))))
 
+(defun contexture-conversation-tests--told (root)
+  "Make the conversation \"new\" of a file that names ROOT as its project."
+  (contexture-request 'open-session (list :name "told" :project root))
+  (contexture-request 'add-message '(:role :user :content "Which port?"))
+  (let ((text (plist-get (contexture-request 'export-session '(:format :json)) :text)))
+    (contexture-request 'delete-session '(:session "told"))
+    (contexture-request 'open-session (list :name "new" :text text))))
+
+(ert-deftest contexture-conversation-works-in-no-folder-that-only-a-file-names ()
+  (contexture-conversation-test-with nil
+    (let* ((file (contexture-conversation-test-project "one"))
+           (contexture-add-to 'project)
+           (asked nil))
+      (contexture-test-visiting file
+        (contexture-test-message "^Added " (contexture-add-file file))
+        (contexture-conversation-tests--told (file-name-directory file))
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (prompt) (setq asked prompt) nil)))
+          (save-window-excursion (contexture-conversation "new")))
+        (should (string-match-p "\\`new was recorded in .*/one/" asked))
+        (contexture-conversation-test-open "new")
+        (contexture-conversation-test-wait)
+        (should-not (plist-get contexture-conversation--session :project))
+        (should-not (listp contexture-context))
+        (let ((session (contexture-request 'open-session '(:name "new"))))
+          (should (plist-get session :told))
+          (should-not (plist-get session :managers)))))))
+
 (ert-deftest contexture-conversation-sends-the-items-that-its-line-names ()
   (dolist (start '(contexture-conversation contexture-conversation-new import))
     (contexture-conversation-test-with nil
@@ -424,15 +452,8 @@ Use `car`.
             ('contexture-conversation nil)
             ('contexture-conversation-new (contexture-test-message "items of project one"
                                             (contexture-conversation-new "new")))
-            (_ (setq session (contexture-request 'open-session
-                                                 (list :name "new" :project root)))
-               (cl-letf* ((ask (symbol-function 'contexture--ask))
-                          ((symbol-function 'contexture--ask)
-                           (lambda (method params)
-                             (let ((result (funcall ask method params)))
-                               (if (eq method 'open-session)
-                                   (append result '(:source "a.jsonl"))
-                                 result)))))
+            (_ (setq session (contexture-conversation-tests--told root))
+               (cl-letf (((symbol-function 'y-or-n-p) #'always))
                  (save-window-excursion (contexture-conversation "new")))))
           (contexture-conversation-test-open "new")
           (contexture-conversation-test-wait)

@@ -419,7 +419,7 @@ An answer that is nil takes the default."
                      #'string<)
                (sort (cl-set-difference
                       (mapcar #'car params)
-                      '("session" "name" "request-key" "if-version" "managers")
+                      '("session" "name" "request-key" "if-version" "managers" "project")
                       :test #'equal)
                      #'string<))))))
 

@@ -199,6 +199,16 @@ fn every_route_wants_the_proof_the_name_the_page_and_the_path() {
             assert!(!answer.contains("access-control-allow-origin"), "{answer}");
         }
     }
+    for method in ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"] {
+        for site in ["cross-site", "same-site"] {
+            let form = with(&format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: navigate"));
+            for path in ["/", "/call", "/events"] {
+                let request =
+                    format!("{method} {path} HTTP/1.1\r\n{form}Connection: close\r\n\r\n");
+                assert_eq!(board.send(&request).0, 403, "{method} {path} from {site}");
+            }
+        }
+    }
     for path in
         ["/x/../call", "/./", "//", "//call", "/%63all", "/page.js/..", "/call/.", "/\\call"]
     {

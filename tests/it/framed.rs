@@ -191,6 +191,7 @@ fn the_longest_length_is_taken_or_refused_without_being_held() {
     let server = Home::new();
     let server = server.listening(&["--ephemeral"]);
     let mut client = server.tcp(Dialect::Epc);
+    assert_eq!(client.ok("ping", "nil"), "pong");
     let half = "x".repeat(9_000_000);
     client.ok("add-context", &format!("(:manager \"m\" :content \"{half}\" :brief t)"));
     client.ok("add-context", &format!("(:manager \"m\" :content \"{half}\" :brief t)"));

@@ -490,3 +490,61 @@ fn who_cannot_be_asked_is_not_waited_for() {
     client.ok("chat", "(:content \"look\" :tools t :allow (add_text))");
     assert_eq!(client.contents("m"), ["x"]);
 }
+
+/// A file, a recording or another machine may name any folder as the project of a session. That is
+/// shown, and sessions are listed by it, but a model reaches nothing there until a client names it.
+#[test]
+fn a_project_that_is_only_told_is_shown_and_opens_nothing() {
+    let home = Home::new();
+    home.write(".git/HEAD", "");
+    let inside = home.write("in.txt", "inside\n");
+    std::fs::write(home.path("home/in.txt"), "inside\n").unwrap();
+    let call = |path: &str| calling("add_file", &format!(r#"{{"path": "{path}"}}"#));
+    let round = call(&inside) + &call("in.txt") + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &round.repeat(12));
+    let places = [home.path("files"), home.path("home"), "/".into()];
+    for place in places.map(|place| place.to_str().unwrap().to_owned()) {
+        client.ok("remember", &format!("(:content \"the port is 5433\" :project {place:?})"));
+        let own = format!("(:name \"own\" :project {place:?})");
+        client.ok("open-session", &own);
+        client.ok("add-message", "(:role :user :content \"which port?\")");
+        let mut exported = |format: &str| {
+            let text = client.ok("export-session", &format!("(:format {format})"));
+            text["text"].as_str().unwrap().replace("Conversation ses-", "Conversation ses-9")
+        };
+        let texts = [exported(":json"), exported(":markdown")];
+        client.ok("delete-session", "(:session \"own\")");
+        let mut told: Vec<Json> = Vec::new();
+        for text in texts {
+            assert!(text.contains(&place), "{text}");
+            told.push(client.ok("open-session", &format!("(:text {})", quoted(&text))));
+        }
+        let recording = crate::imports::FIRST.replace("/srv/db", &place).replace("s-1", &place);
+        let file = home.write("a.jsonl", recording);
+        let done = client.ok("import-sessions", &format!("(:paths ({file:?}))"));
+        let id = text(&done["files"][0]["id"]).to_owned();
+        let listed = client.ok("list-sessions", &format!("(:project {place:?})"));
+        let found = listed.as_array().unwrap().iter().find(|it| it["id"] == id.as_str());
+        told.push(found.unwrap_or_else(|| panic!("{place}: {listed}")).clone());
+        std::fs::remove_file(home.file("a.jsonl")).unwrap();
+        for session in told {
+            let id = text(&session["id"]);
+            assert_eq!((&session["told"], text(&session["project"])), (&true.into(), &*place));
+            let ask = format!("(:session {id:?} :content \"look\" :tools t :allow (add_file))");
+            let (asked, answer) = decide(&mut client, &ask, ":refuse");
+            assert_eq!(asked, [format!("add the file {inside}")], "{place}, {session}");
+            assert_eq!(outcomes(&answer), [("add_file", "refused"), ("add_file", "failed")]);
+            let query = format!("(:session {id:?} :query \"port\")");
+            let grounded = client.ok("ground-query", &query).to_string();
+            assert!(!grounded.contains("5433"), "{grounded}");
+            // A client names the project, and it is the session's.
+            let set = format!("(:session {id:?} :project {place:?})");
+            client.ok("configure-session", &set);
+            assert!(client.ok("ground-query", &query).to_string().contains("5433"));
+            let listed = client.ok("list-sessions", &format!("(:project {place:?})"));
+            let found = listed.as_array().unwrap().iter().find(|it| it["id"] == id).unwrap();
+            assert!(is_nil(&found["told"]), "{found}");
+            client.ok("delete-session", &format!("(:session {id:?})"));
+        }
+    }
+}

@@ -136,6 +136,16 @@ impl Engine {
         self.row(row.id)
     }
 
+    /// Gives a session its project.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub(crate) fn set_session_project(&mut self, id: u64, to: &str) -> Result<(), EngineError> {
+        self.store.change()?.set_session_project(id, to)?;
+        self.sessions.change_row(id, |row| row.project = Some(to.to_owned()));
+        self.session_changed(id, "configure-session")
+    }
+
     /// Deletes a session: it is no longer listed or found, but can be restored.
     ///
     /// # Errors

@@ -119,6 +119,7 @@ impl Exchange<'_> {
             name: name.clone(),
             manager: String::new(),
             project: row.project.clone(),
+            told: row.told.clone(),
             settings: String::new(),
             created: row.created,
             parent: Some((row.id, known.count)),
@@ -139,7 +140,7 @@ impl Exchange<'_> {
             number: row.id,
             name: row.name.clone(),
             created: row.created,
-            project: row.project.as_deref().map(|path| self.project(path)).transpose()?,
+            project: row.named_project().map(|path| self.project(path)).transpose()?,
             agent: row.origin.agent.clone(),
             branch: row.origin.branch.clone(),
         };

@@ -101,14 +101,15 @@ impl Exchange<'_> {
     fn begin(&mut self, sent: &Sent, session: Session) -> Result<(), Refusal> {
         self.refuse_second(sent, "session", session.number)?;
         let name = self.free_session_name(&session.name, &sent.machine)?;
-        let project = match &session.project {
+        let told = match &session.project {
             Some(project) => Some(self.here(project, &sent.machine)?),
             None => None,
         };
         let new = NewSession {
             name: name.clone(),
             manager: String::new(),
-            project,
+            project: None,
+            told,
             settings: String::new(),
             created: session.created,
             parent: None,

@@ -259,3 +259,56 @@ fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
     allowed.metadata.set(LEADS_OUT, Value::Bool(true));
     check(&allowed, Ok("secret"));
 }
+
+/// A file that was found under another name is read as it was found, whatever takes the name
+/// between the check and the reading.
+#[test]
+fn what_was_found_is_what_is_read_whatever_takes_its_name() {
+    type Swap = fn(&Path, &Path);
+    let swaps: &[(&str, Swap)] = &[
+        ("nothing", |_, _| {}),
+        ("a link out", |name, temp| {
+            std::os::unix::fs::symlink(temp.join("outside"), name).unwrap();
+        }),
+        ("a link to a secret", |name, _| std::os::unix::fs::symlink(".env", name).unwrap()),
+        ("a link to a device", |name, _| std::os::unix::fs::symlink("/dev/zero", name).unwrap()),
+        ("a pipe", |name, _| crate::system::make_fifo(name)),
+        ("a folder", |name, _| fs::create_dir(name).unwrap()),
+        ("another file", |name, _| fs::write(name, "the secret\n").unwrap()),
+        ("a hard link", |name, temp| fs::hard_link(temp.join("outside"), name).unwrap()),
+    ];
+    let options = ReadOptions { max_bytes: 1000 };
+    for of in ["file", "buffer", "region"] {
+        for (what, swap) in swaps {
+            let temp = tempfile::tempdir().unwrap();
+            let (root, name) = (temp.path().join("p"), temp.path().join("p/b.txt"));
+            fs::create_dir_all(root.join(".git")).unwrap();
+            fs::write(temp.path().join("outside"), "the secret\n").unwrap();
+            fs::write(root.join(".env"), "the secret\n").unwrap();
+            fs::write(&name, "the text\nwas found\n").unwrap();
+            let gone = root.join("a.txt");
+            let lines = [("start-line", Value::Int(1)), ("end-line", Value::Int(1))];
+            let all = [&[origin(of)][..], if of == "region" { &lines } else { &[] }].concat();
+            let mut now = item(&gone, "the text\n", &all);
+            let mut reader = Reader::default();
+            let mut found = reader.renamed(&now, &gone, std::slice::from_ref(&name));
+            let one = found.pop().unwrap_or_else(|| panic!("{of}, {what}: nothing was found"));
+            if *what != "nothing" {
+                fs::remove_file(&name).unwrap();
+            }
+            swap(&name, temp.path());
+            now.metadata.set("filename", Value::Str(name.to_str().unwrap().to_owned()));
+            let read = refresh_from(one, &now, &options, &mut reader);
+            match &read {
+                Refreshed::Updated(text) => assert_eq!(text.content, "the text\nwas found\n"),
+                Refreshed::Unchanged => assert_eq!(of, "region", "{what}"),
+                Refreshed::Unsure(_) => assert_eq!(*what, "a folder", "{of}"),
+                other => panic!("{of}, {what}: {other:?}"),
+            }
+            // Found anew, the name leads to nothing that was not there.
+            let again = reader.renamed(&now, &gone, std::slice::from_ref(&name));
+            let is_there = matches!(*what, "nothing" | "another file" | "a hard link");
+            assert_eq!(!again.is_empty(), is_there, "{of}, {what}");
+        }
+    }
+}

@@ -96,6 +96,7 @@ pub(super) fn fork(
             name,
             manager: manager.map(|ManagerName(name)| name).unwrap_or_default(),
             project: row.project,
+            told: row.told,
             settings: row.settings,
             ..NewSession::default()
         };

@@ -106,7 +106,7 @@ impl InProject {
     }
 
     fn has(&mut self, row: &SessionRow) -> bool {
-        let Some(project) = row.project.as_deref().map(bare_folder) else { return false };
+        let Some(project) = row.named_project().map(bare_folder) else { return false };
         let is_same = |remote: &Option<String>| remote.is_some() && *remote == self.remote;
         let known = (project.to_owned(), row.origin.remote.clone());
         *self.known.entry(known).or_insert_with_key(|(project, remote)| {

@@ -34,10 +34,8 @@ const TIME: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// Writes a session.
 pub(super) fn write(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
-    let project = row
-        .project
-        .as_deref()
-        .map_or(String::new(), |path| format!(" Project: {}.", one_line(path)));
+    let project =
+        row.named_project().map_or(String::new(), |path| format!(" Project: {}.", one_line(path)));
     let mut text = format!(
         "# {}\n\nConversation {}, begun {}.{project} Messages: {}.\n",
         one_line(&row.name),

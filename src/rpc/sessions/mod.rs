@@ -208,6 +208,10 @@ struct SessionShown {
     managers: Vec<String>,
     /// Folder of the session's project.
     project: Option<String>,
+    /// True if only a file, a recording or another machine names `:project`. The session then
+    /// reaches no file, item or memory of it, until `configure-session` gives it a project.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    told: bool,
     /// Number of messages in the session's log.
     messages: u64,
     /// Number of turns in the session's log, including those that were rolled back; `session-report`
@@ -286,8 +290,9 @@ impl SessionShown {
                 .map(|settings| settings.managers(&row))
                 .filter(|managers| managers.len() > 1)
                 .unwrap_or_default(),
+            told: row.project.is_none() && row.told.is_some(),
             session: row.name,
-            project: row.project,
+            project: row.project.or(row.told),
             messages: row.messages,
             turns: row.turns,
             tokens: row.tokens,

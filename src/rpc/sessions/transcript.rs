@@ -65,7 +65,7 @@ pub(super) fn open(call: Call, text: String, name: Option<Name>) -> Result<Step,
                 return Ok(shown);
             }
             let (name, settings) = (name.unwrap_or(read.name), NO_SETTINGS.to_owned());
-            let new = NewSession { name, project: read.project, settings, ..NewSession::default() };
+            let new = NewSession { name, told: read.project, settings, ..NewSession::default() };
             let opened = engine.import_session(new, read.messages, read.view)?;
             let shown = SessionShown::new(engine.row(opened.id)?, true);
             Ok(SessionShown { created_now: Some(true), ..shown })
@@ -161,7 +161,7 @@ fn json(row: &SessionRow, log: &[Arc<Message>], revision: &Revision) -> String {
     let session = Written {
         contexture_session: VERSION,
         name: &row.name,
-        project: row.project.as_deref(),
+        project: row.named_project(),
         created: row.created,
         summary: state.summary.as_ref().map(|summary| &*summary.text),
         messages: messages.collect(),

@@ -10,11 +10,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
-use super::super::folder::Files;
 use super::super::folder::aside::{private_folder, stamp};
+use super::super::folder::{Files, TRUST_FILE};
 use super::super::sqlite::{Image, copy_file};
 use crate::visible::visible_path;
-use crate::whole_file::{open, remove, replace};
+use crate::whole_file::{DRAFT, open, remove, replace};
 
 /// Default number of automatic backups to keep.
 pub(crate) const BACKUPS_KEPT: usize = 7;
@@ -24,6 +24,8 @@ const DAY: i64 = 24 * 60 * 60;
 pub(crate) const CHANGES_A_BACKUP: u64 = 1_000;
 /// Name of the automatic backup of the latest changes, which the next one replaces.
 const LATEST: &str = "latest.db";
+/// Name of the backup that the user asked for last.
+const ASKED: &str = "asked.db";
 const TRAILER: &[u8] = b"\ncontexture-backup-2 ";
 const LENGTH_DIGITS: usize = 16;
 const HASH_DIGITS: usize = 64;
@@ -50,20 +52,28 @@ pub(crate) fn write_automatic(files: &Files, now: i64, kept: usize) -> Result<Ba
     if !is_due(files, now) {
         return write(files, LATEST);
     }
-    drop_drafts(files);
     let backup = write(files, &format!("contexture-{}.db", stamp()))?;
     drop_old(&days(files), kept);
     Ok(backup)
 }
 
-/// Removes what is left of backups of days that a kill has interrupted.
-fn drop_drafts(files: &Files) {
-    let entries = std::fs::read_dir(files.backups()).into_iter().flatten().flatten();
-    let is_draft = |name: &str| name.starts_with("contexture-") && name.contains(".db.new");
-    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_draft)) {
-        // What cannot be removed now, the next backup removes.
-        let _ = remove(&entry.path());
+/// Removes the drafts that a kill left, of files of the state and of backups. Only the process that
+/// owns the state may call this.
+pub(super) fn drop_drafts(files: &Files) {
+    for folder in [files.folder(), &files.backups()] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_draft)) {
+            // What cannot be removed now, the next start removes.
+            let _ = remove(&entry.path());
+        }
     }
+}
+
+/// Returns whether a name is that of a draft, or of a file that SQLite makes beside one.
+fn is_draft(name: &str) -> bool {
+    let own = ["contexture", LATEST, ASKED, TRUST_FILE];
+    let of = name.split_once(DRAFT).map(|(of, _)| of);
+    of.is_some_and(|of| own.iter().any(|own| of.starts_with(own)))
 }
 
 /// Writes a backup that the user asked for. Replaces the previous backup of this kind.
@@ -71,7 +81,7 @@ fn drop_drafts(files: &Files) {
 /// # Errors
 /// Same as [`write_automatic`].
 pub(crate) fn write_asked(files: &Files) -> Result<Backup, StoreError> {
-    write(files, "asked.db")
+    write(files, ASKED)
 }
 
 fn write(files: &Files, name: &str) -> Result<Backup, StoreError> {

@@ -225,6 +225,7 @@ fn are_lost(count: u64) -> String {
 
 fn open_for_writing(files: &Files, wholly: bool) -> Result<Opened, StoreError> {
     files.probe().map_err(|error| StoreError::ReadOnly(error.to_string()))?;
+    backup::drop_drafts(files);
     finish_restoring(files).map_err(beside)?;
     let state = State::read(files, wholly)?;
     let mut findings = state.findings();

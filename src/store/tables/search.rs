@@ -76,7 +76,7 @@ impl Search<'_> {
         let sql = "SELECT session.id, session.name, -bm25(session_words) AS score
                    FROM session_words CROSS JOIN session ON session.id = session_words.rowid
                    WHERE session_words MATCH ?1 AND session.sound AND (session.deleted IS NULL OR ?2)
-                         AND (?4 IS NULL OR rtrim(session.project, '/') = rtrim(?4, '/'))
+                         AND (?4 IS NULL OR rtrim(ifnull(session.project, session.told), '/') = rtrim(?4, '/'))
                    ORDER BY score DESC, session.updated DESC, session.id DESC LIMIT ?3";
         let values = params![query, self.with_deleted, limit(self.limit), self.project];
         self.rows.db.rows(sql, values, |row| {
@@ -103,7 +103,7 @@ impl Search<'_> {
                                    (SELECT id FROM session WHERE deleted IS NOT NULL))
                                AND (?4 IS NULL OR rowid >> {bits} IN
                                    (SELECT id FROM session
-                                    WHERE rtrim(project, '/') = rtrim(?4, '/')))
+                                    WHERE rtrim(ifnull(project, told), '/') = rtrim(?4, '/')))
                          ORDER BY rowid DESC LIMIT {most_ranked})
                    ORDER BY score DESC, id DESC LIMIT ?3) AS best
                   CROSS JOIN message ON message.id = best.id

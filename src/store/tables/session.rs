@@ -15,10 +15,10 @@ const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, crea
                        remote, open_since, is_stopped, \
                        (SELECT machine.name FROM known JOIN machine ON machine.id = known.machine \
                         WHERE known.kind = 'session' AND known.row = session.id \
-                              AND machine.place IS NULL) AS machine";
+                              AND machine.place IS NULL) AS machine, told";
 /// Columns that a new session fills.
 const NEW: &str = "name, manager, project, parent, parent_messages, created, updated, messages, \
-                   turns, tokens, settings, learned, version, source";
+                   turns, tokens, settings, learned, version, source, told";
 
 impl Reading<'_> {
     /// Returns a session, deleted or not.
@@ -77,8 +77,8 @@ impl Reading<'_> {
     /// Returns the project of the latest session whose agent worked in a folder that is not the
     /// project's.
     pub fn project_of_folder(&self, folder: &str) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT project FROM session WHERE folder = ?1 AND project IS NOT NULL
-                   ORDER BY id DESC LIMIT 1";
+        let sql = "SELECT ifnull(project, told) AS named FROM session
+                   WHERE folder = ?1 AND named IS NOT NULL ORDER BY id DESC LIMIT 1";
         self.db.value(sql, [folder])
     }
 
@@ -176,11 +176,12 @@ impl Writing<'_> {
     /// # Errors
     /// [`StoreError::NameTaken`].
     pub fn create_session(&self, session: &NewSession) -> Result<u64, StoreError> {
-        let NewSession { name, manager, project, settings, created, parent, source } = session;
+        let NewSession { name, manager, project, told, settings, created, parent, source } =
+            session;
         let shared = parent.map_or(Ok(Figures::default()), |parent| self.shared_figures(parent))?;
         let sql = format!(
             "INSERT INTO session ({NEW})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, '', 0, ?11)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, '', 0, ?11, ?12)"
         );
         let values = params![
             name,
@@ -194,6 +195,7 @@ impl Writing<'_> {
             shared.tokens,
             settings,
             source,
+            told,
         ];
         let id = self.db.insert(&sql, values).map_err(|error| name_error(error, name))?;
         self.index_name(id, name)?;
@@ -224,6 +226,12 @@ impl Writing<'_> {
     pub fn set_session_manager(&self, id: u64, manager: &str) -> Result<(), StoreError> {
         let sql = "UPDATE session SET manager = ?2 WHERE id = ?1";
         existing(id, self.db.change(sql, params![id, manager]))
+    }
+
+    /// Gives a session its project.
+    pub fn set_session_project(&self, id: u64, project: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE session SET project = ?2 WHERE id = ?1";
+        existing(id, self.db.change(sql, params![id, project]))
     }
 
     /// Replaces the facts that an agent recorded about a session.
@@ -354,6 +362,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             is_stopped: row.get(25)?,
         },
         machine: row.get(26)?,
+        told: row.get(27)?,
     })
 }
 

@@ -13,7 +13,8 @@ use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
 pub(crate) const RELAYED: &[u8] = b"; relayed from TCP\n";
 
 /// A decoder that splits a stream into messages like a [`StreamDecoder`]. A guarded stream ends at
-/// HTTP or TLS and, before the first message, at anything that cannot begin a message.
+/// HTTP or TLS and, before the first message, at anything that cannot begin a message, and at a
+/// message that is too long: it is not read to its end.
 pub(crate) struct GuardedDecoder {
     messages: StreamDecoder,
     stage: Stage,
@@ -93,6 +94,14 @@ impl GuardedDecoder {
             return Ok(Some(Frame::Foreign));
         }
         let frame = decode(&mut self.messages, source)?;
+        let is_new = matches!(self.stage, Stage::New | Stage::Wary);
+        let is_too_long =
+            self.messages.is_skipping() || matches!(frame, Some(Frame::TooLong { .. }));
+        if self.is_guarded && is_new && is_too_long {
+            source.clear();
+            self.stage = Stage::Ended;
+            return Ok(Some(Frame::Foreign));
+        }
         if frame.is_some() && self.stage == Stage::New {
             self.stage = Stage::Wary;
         }
@@ -201,6 +210,17 @@ mod tests {
         check(decoder, format!("GET /{}", "x".repeat(LONGEST_FIRST_LINE)).as_bytes(), "END");
         let long = format!("({})\n", "x".repeat(LONGEST_FIRST_LINE));
         check(decoder, long.as_bytes(), &format!("[{}]", long.trim_end()));
+    }
+
+    #[test]
+    fn a_first_message_that_is_too_long_ends_a_guarded_stream_before_its_end() {
+        let decoder = || GuardedDecoder::new(StreamDecoder::new(99)).guarded(true);
+        let long = "x".repeat(200);
+        for stream in [format!("({long}"), format!("s3cret\n({long}"), format!("0000c8({long}")] {
+            let expected = if stream.starts_with('s') { "[s3cret]END" } else { "END" };
+            check(decoder, stream.as_bytes(), expected);
+        }
+        check(decoder, format!("(a)\n({long})\n(b)\n").as_bytes(), "[(a)]LONG[(b)]");
     }
 
     #[test]

@@ -54,6 +54,10 @@ impl LengthDecoder {
         self.max_bytes = max_bytes;
     }
 
+    pub(super) fn is_skipping(&self) -> bool {
+        matches!(self.state, State::Skipping { .. })
+    }
+
     pub(super) fn decode(&mut self, source: &mut BytesMut) -> Option<Frame> {
         if matches!(self.state, State::Header) {
             if source.len() < HEADER_BYTES {

@@ -58,6 +58,16 @@ impl StreamDecoder {
         matches!(self.framing, Framing::Lengths(_))
     }
 
+    /// Returns whether the beginning of a message that is too long was dropped, and the rest is
+    /// still to come.
+    pub(super) fn is_skipping(&self) -> bool {
+        match &self.framing {
+            Framing::Undecided => false,
+            Framing::Lines(lines) => !lines.is_at_line(),
+            Framing::Lengths(lengths) => lengths.is_skipping(),
+        }
+    }
+
     /// Returns whether the next bytes are the beginning of a line. Returns false while these bytes
     /// may be a header.
     pub(super) fn is_at_line(&self, source: &[u8]) -> bool {

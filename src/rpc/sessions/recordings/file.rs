@@ -293,7 +293,7 @@ impl Import<'_> {
             new: NewSession {
                 parent: self.shared.as_ref().and_then(Shared::parent),
                 name: self.name(),
-                project: self.project(),
+                told: self.project(),
                 settings: super::super::NO_SETTINGS.to_owned(),
                 source: Some(self.path.clone()),
                 created: self.reader.about().started.unwrap_or(i64::MAX),

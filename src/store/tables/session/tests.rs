@@ -48,6 +48,7 @@ fn a_session_reads_back_with_its_figures() {
         name: "größe λ".into(),
         manager: "m".into(),
         project: Some("/p".into()),
+        told: Some("/q".into()),
         settings: r#"{"a":1}"#.into(),
         created: 500,
         parent: None,
@@ -57,13 +58,14 @@ fn a_session_reads_back_with_its_figures() {
     say(&mut *store, id, &["a", "b", "c"]);
     let row = store.read().session(id).unwrap().unwrap();
     assert_eq!(store.read().session_named("größe λ").unwrap().as_ref(), Some(&row));
-    let NewSession { name, manager, project, settings, created, parent, source } = session;
+    let NewSession { name, manager, project, told, settings, created, parent, source } = session;
     let (messages, turns, tokens, updated, deleted) = (3, 2, 30, 1003, None);
     let expected = SessionRow {
         id,
         name,
         manager,
         project,
+        told,
         settings,
         created,
         parent,
