@@ -18,7 +18,6 @@
 (require 'contexture-conversation-view)
 (eval-when-compile (require 'subr-x))
 
-(declare-function json-pretty-print-buffer "json" (&optional minimize))
 (declare-function contexture-picture--show "contexture-picture" ())
 (declare-function jsonrpc-notify "jsonrpc" (connection method params))
 (declare-function jsonrpc-running-p "jsonrpc" (conn))
@@ -415,35 +414,54 @@ EVENT is the click, if there was one."
 
 (defun contexture-conversation--pretty (arguments)
   "Return the ARGUMENTS of a tool call as readable lines, or \"\" for none.
-ARGUMENTS are JSON or Lisp data; JSON is pretty-printed."
+ARGUMENTS are JSON or Lisp data."
   (cond ((null arguments) "")
         ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
-        (t (require 'json)
-           (with-temp-buffer
+        ((not (string-match-p "\\`[ \t\n]*[[{]" arguments)) arguments)
+        (t (with-temp-buffer
              (insert arguments)
-             (condition-case nil
-                 (let ((inhibit-message t))
-                   (json-pretty-print-buffer)
-                   (contexture-conversation--break-lines)
-                   (buffer-string))
-               (error arguments))))))
+             (contexture-conversation--pretty-json)
+             (buffer-string)))))
 
-(defun contexture-conversation--break-lines ()
-  "Replace each \\n in this buffer, which is pretty-printed JSON, by a line end.
+(defun contexture-conversation--pretty-json ()
+  "Break this buffer, which is JSON, into lines that show its structure.
+Only the space between its parts changes: reading it and writing it again
+by `json-pretty-print' takes a second for each megabyte."
+  (let ((depth 0))
+    (cl-flet ((line () (insert "\n" (make-string (* 2 depth) ?\s)))
+              (no-space () (delete-region (point) (progn (skip-chars-forward " \t\n\r")
+                                                         (point)))))
+      (goto-char (point-min))
+      (no-space)
+      (while (not (eobp))
+        (pcase (char-after)
+          (?\" (contexture-conversation--pretty-string))
+          ((or ?\{ ?\[) (forward-char) (no-space)
+           (unless (memq (char-after) '(?\} ?\]))
+             (setq depth (1+ depth))
+             (line)))
+          ((or ?\} ?\])
+           (unless (memq (char-before) '(?\{ ?\[))
+             (setq depth (max 0 (1- depth)))
+             (line))
+           (forward-char))
+          (?, (forward-char) (no-space) (line))
+          (?: (forward-char) (no-space) (insert " "))
+          (_ (if (zerop (skip-chars-forward "^\"{}[],: \t\n\r")) (no-space))))))))
+
+(defun contexture-conversation--pretty-string ()
+  "Go over the JSON string at point, and break it at each \\n in it.
 Indent what follows like the string.  Quotes in strings stay escaped, so
 that no text can look like more arguments."
-  (let ((column 0))
-    (goto-char (point-min))
-    (while (re-search-forward "\\\\\\(.\\)" nil t)
-      (when (equal (match-string 1) "n")
-        (let ((from (match-beginning 0)) (to (point)))
-          (save-excursion
-            (beginning-of-line)
-            (when (looking-at " *\"[^\"\\]*\": \"")
-              (setq column (- (match-end 0) (point)))))
-          (delete-region from to)
-          (insert "\n" (make-string column ?\s)))))))
+  (forward-char)
+  (let ((column (- (point) (line-beginning-position))))
+    (while (progn (skip-chars-forward "^\"\\\\") (eq (char-after) ?\\))
+      (if (not (eq (char-after (1+ (point))) ?n))
+          (forward-char (min 2 (- (point-max) (point))))
+        (delete-char 2)
+        (insert "\n" (make-string column ?\s))))
+    (unless (eobp) (forward-char))))
 
 (defun contexture-conversation--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns, or 60."

@@ -408,5 +408,18 @@
   \"package\": \"P\"
 }")))
 
+(ert-deftest contexture-conversation-tools-lay-arguments-out-and-change-nothing ()
+  (pcase-dolist (`(,json . ,shown)
+                 '(("{\"a\":[1,{},[ ], -2.5e3 ,null],\"b\":{\"c\":\"x, [y]: {\"}}"
+                    . "{\n  \"a\": [\n    1,\n    {},\n    [],\n    -2.5e3,\n    null\n  ],\n  \"b\": {\n    \"c\": \"x, [y]: {\"\n  }\n}")
+                   ;; What is no JSON, or ends too early, is shown as well.
+                   ("no, {json}" . "no, {json}")
+                   ("[1}, \"a\\" . "[\n  1\n},\n\"a\\")))
+    (should (equal (contexture-conversation--pretty json) shown)))
+  (let* ((text (concat (make-string 100000 ?x) (mapconcat #'identity (make-list 9999 "a\\\"b") "\\n")))
+         (json (format "{\"messages\":[%s]}" (mapconcat #'identity (make-list 2 (concat "\"" text "\"")) ","))))
+    (should (equal (replace-regexp-in-string "[ \n]+" "" (contexture-conversation--pretty json))
+                   (string-replace "\\n" "" json)))))
+
 (provide 'contexture-conversation-tool-tests)
 ;;; contexture-conversation-tool-tests.el ends here
