@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::Services;
+use super::items::FileItem;
 use crate::context::item::{ANCHOR, Item};
 use crate::engine::{Added, Again, Engine, EngineError, NewItem};
 use crate::files::{self, ReadOptions, Reader};
@@ -14,6 +15,8 @@ use crate::value::Value;
 /// An item that is about to be added.
 pub(crate) struct Arriving {
     item: NewItem,
+    /// Hash and content of the item's picture.
+    picture: Option<(String, Vec<u8>)>,
     options: ReadOptions,
     reader: Reader,
 }
@@ -27,10 +30,11 @@ impl Arriving {
     pub(crate) async fn new(
         services: &Services,
         manager: &str,
-        item: NewItem,
+        item: impl Into<FileItem>,
     ) -> Result<Self, EngineError> {
+        let FileItem { item, picture } = item.into();
         if !item.live {
-            return Ok(Self::copy(item));
+            return Ok(Self::copy(FileItem { item, picture }));
         }
         let name = item.metadata.filename().unwrap_or_default().to_owned();
         let manager = manager.to_owned();
@@ -42,8 +46,9 @@ impl Arriving {
     }
 
     /// Returns an item that follows no file.
-    pub(crate) fn copy(item: NewItem) -> Self {
-        Self { item, options: ReadOptions { max_bytes: 0 }, reader: Reader::default() }
+    pub(crate) fn copy(item: impl Into<FileItem>) -> Self {
+        let FileItem { item, picture } = item.into();
+        Self { item, picture, options: ReadOptions { max_bytes: 0 }, reader: Reader::default() }
     }
 
     /// Like [`new`](Self::new), given the names that the manager has for files like the item's.
@@ -54,7 +59,7 @@ impl Arriving {
         {
             item.metadata.set("filename", Value::Str(same.clone()));
         }
-        let mut arriving = Self { item, options, reader: Reader::default() };
+        let mut arriving = Self { item, picture: None, options, reader: Reader::default() };
         arriving.note_anchor();
         arriving
     }
@@ -75,7 +80,7 @@ impl Arriving {
         self.item.live || self.item.metadata.origin().is_some()
     }
 
-    /// Adds the item. A live item that repeats an existing one is merged with it.
+    /// Adds the item, and keeps the content of its picture. A live item that repeats an existing one is merged with it.
     ///
     /// # Errors
     /// Those of [`Engine::add_live`].
@@ -86,7 +91,10 @@ impl Arriving {
         manager: &str,
         counter: &dyn Counter,
     ) -> Result<(Added, Option<Again>), EngineError> {
-        let Self { item, options, mut reader } = self;
+        let Self { item, picture, options, mut reader } = self;
+        if let Some((hash, content)) = picture {
+            engine.keep_picture(&hash, &content)?;
+        }
         let anchor = &mut |item: &mut Item| {
             if let Some(anchor) = reader.anchor(item, &options) {
                 item.metadata.set(ANCHOR, anchor);

@@ -20,6 +20,27 @@ use crate::value::{Keyword, Value};
 /// First and last line of a part of a file; without a last line, the part extends to the end.
 pub(crate) type Lines = (u64, Option<u64>);
 
+/// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
+pub(crate) const MAX_PICTURE_BYTES: u64 = 3_750_000;
+/// Maximum size of a PDF in bytes, so that a request has at most 16 MB of it.
+pub(crate) const MAX_PDF_BYTES: u64 = 12_000_000;
+/// Maximum width and height of a picture in pixels.
+pub(crate) const MAX_PIXELS: u64 = 8_000;
+
+/// An item of a file that is to be added.
+pub(crate) struct FileItem {
+    /// The item.
+    pub item: NewItem,
+    /// Hash and content of a picture or PDF. The content is kept apart from the item, by the hash.
+    pub picture: Option<(String, Vec<u8>)>,
+}
+
+impl From<NewItem> for FileItem {
+    fn from(item: NewItem) -> Self {
+        Self { item, picture: None }
+    }
+}
+
 /// An item with its state, in the form for clients and models.
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
@@ -268,22 +289,35 @@ pub(crate) fn file_item(
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 
-/// Creates an item from a picture or PDF, whose content is to be kept by the hash, with the tokens of
-/// a picture for `model`; `None` if the content is not what it begins as.
+/// Creates an item from a picture or PDF, with the tokens of a picture for `model`. The item is a
+/// copy: it follows no file.
+///
+/// # Errors
+/// [`FileError::BrokenPicture`], [`FileError::TooLarge`], [`FileError::TooManyPixels`].
 pub(crate) fn picture_item(
     counter: &dyn Counter,
     model: &str,
     path: PathBuf,
-    content: &[u8],
+    content: Vec<u8>,
     kind: Kind,
     metadata: Metadata,
     taken_ms: i64,
-) -> Option<(NewItem, Picture)> {
-    let (of, width, height) = PictureKind::of(content)?;
+) -> Result<FileItem, FileError> {
+    let Some((of, width, height)) = PictureKind::of(&content) else {
+        return Err(FileError::BrokenPicture { path });
+    };
+    let bytes = content.len() as u64;
+    if of != PictureKind::Pdf && bytes > MAX_PICTURE_BYTES {
+        return Err(FileError::TooLarge { path, bytes, limit: MAX_PICTURE_BYTES });
+    }
+    if width.max(height) > MAX_PIXELS {
+        return Err(FileError::TooManyPixels { path, width, height, limit: MAX_PIXELS });
+    }
+    let hash = blake3::hash(&content).to_hex().to_string();
     let mut picture = Picture {
         kind: of,
-        hash: blake3::hash(content).to_hex().to_string(),
-        bytes: content.len() as u64,
+        hash: hash.clone(),
+        bytes,
         width,
         height,
         pages: 0,
@@ -294,7 +328,7 @@ pub(crate) fn picture_item(
     if of != PictureKind::Pdf {
         picture.tokens = tokens_of_picture(model, width, height);
     } else {
-        let pages = files::pages_of_pdf(content);
+        let pages = files::pages_of_pdf(&content);
         picture.pages = pages.as_ref().map_or(1, |pages| pages.len() as u64);
         for (number, page) in (1..).zip(pages.iter().flatten()) {
             picture.has_text |= !page.trim().is_empty();
@@ -310,11 +344,11 @@ pub(crate) fn picture_item(
     let text = FileText { path, content: text, lines: None, total_lines: 0, project };
     let mut item = file_item(counter, text, kind, metadata, taken_ms);
     item.metadata.set(PICTURE, picture.told());
-    Some((item, picture))
+    Ok(FileItem { item, picture: Some((hash, content)) })
 }
 
-/// Reads an open file, or some of its lines, and creates a live item from it. Does not resolve the
-/// file's name again.
+/// Reads an open file, or some of its lines, and creates an item from it: a live one, or a copy of a
+/// picture or PDF. Does not resolve the file's name again.
 ///
 /// # Errors
 /// The errors of reading the file.
@@ -323,14 +357,22 @@ pub(crate) fn resolved_item(
     counter: &dyn Counter,
     file: &Opened,
     lines: Option<Lines>,
-) -> Result<NewItem, FileError> {
+) -> Result<FileItem, FileError> {
     let mut metadata = Metadata::default();
     if let Some(folder) = file.within() {
         metadata.set(WITHIN, files::path_value(folder));
     }
     let taken_ms = now_ms();
+    let seen = if lines.is_none() { file.seen(MAX_PDF_BYTES)? } else { None };
+    if let Some(content) = seen {
+        let asked = services.providers.find(None, None);
+        let model = asked.as_ref().map_or("", |asked| asked.provider.model());
+        let path = file.path().to_owned();
+        return picture_item(counter, model, path, content, Kind::File, metadata, taken_ms);
+    }
     let text = file.read(lines, &services.limits.read_options(None))?;
-    Ok(NewItem { live: true, ..file_item(counter, text, Kind::File, metadata, taken_ms) })
+    let item = NewItem { live: true, ..file_item(counter, text, Kind::File, metadata, taken_ms) };
+    Ok(item.into())
 }
 
 /// Adds the file name, project and lines of `text` to the metadata, and `origin` if the client gave

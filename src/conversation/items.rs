@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Conversation, Error};
 use crate::agent::Job;
 use crate::agent::arriving::Arriving;
-use crate::agent::items::{new_item, resolved_item, with_states};
+use crate::agent::items::{FileItem, new_item, resolved_item, with_states};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata, Origin, State};
 use crate::engine::{Caller, Engine, NewItem, Selection};
@@ -105,6 +105,9 @@ impl Conversation {
     /// relative to the project. The item follows the file. If the lines are in the context already,
     /// they become the newest item. Returns the id of the item.
     ///
+    /// A picture (PNG, JPEG, GIF, WebP) or a PDF is added as a copy, and sent with the question to
+    /// models that take it. Other models get the text of a PDF, and refuse a picture.
+    ///
     /// # Errors
     /// [`Error::File`]; [`Error::Refused`] if the context is full of pinned items.
     pub async fn add_file(
@@ -145,7 +148,11 @@ impl Conversation {
         self.add_new("add-item", item).await
     }
 
-    async fn add_new(&self, method: &'static str, item: NewItem) -> Result<ItemId, Error> {
+    async fn add_new(
+        &self,
+        method: &'static str,
+        item: impl Into<FileItem>,
+    ) -> Result<ItemId, Error> {
         let (manager, services) = (self.inner.manager.clone(), &self.inner.job().services);
         let counter = Arc::clone(&services.counter);
         let item = Arriving::new(services, &manager, item).await?;

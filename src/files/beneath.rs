@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::path::expanded;
 use super::project::Projects;
 use super::read::{
-    ReadOptions, check_range, check_size, load_open, part, refused, size_of_regular,
+    ReadOptions, check_range, check_size, load_open, part, refused, seen_open, size_of_regular,
 };
 use super::{FileError, FileText};
 use crate::system::{Held, keeps_inside};
@@ -164,6 +164,17 @@ impl Opened {
         self.check(limit)?;
         let file = self.held.open().map_err(|error| refused(&self.path, error))?;
         load_open(&self.path, file, limit)
+    }
+
+    /// Reads the content of a file of at most `limit` bytes that begins as a picture or PDF; `None`
+    /// for any other file.
+    ///
+    /// # Errors
+    /// Same as [`read`](super::read()).
+    pub fn seen(&self, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+        self.check(u64::MAX)?;
+        let file = self.held.open().map_err(|error| refused(&self.path, error))?;
+        seen_open(&self.path, file, limit)
     }
 
     /// Reads the whole file, or the lines of `range`, like [`read`](super::read()).

@@ -40,6 +40,20 @@ pub enum FileError {
         /// Requested path.
         path: PathBuf,
     },
+    /// The picture is wider or higher than the limit.
+    #[error(
+        "{path:?} has {width} × {height} pixels, but a picture has at most {limit} a side; make it smaller"
+    )]
+    TooManyPixels {
+        /// Requested path.
+        path: PathBuf,
+        /// Width in pixels.
+        width: u64,
+        /// Height in pixels.
+        height: u64,
+        /// Limit for each side in pixels.
+        limit: u64,
+    },
     /// The file is larger than the limit.
     #[error(
         "{path:?} has {bytes} bytes, but the limit is {limit}; raise it with the option max-file-bytes, or send a part with add-item"
@@ -145,7 +159,7 @@ impl FileError {
             Self::Missing { .. } => "file-missing",
             Self::Unreadable { .. } => "file-unreadable",
             Self::Binary { .. } | Self::BrokenPicture { .. } => "file-binary",
-            Self::TooLarge { .. } => "file-too-large",
+            Self::TooLarge { .. } | Self::TooManyPixels { .. } => "file-too-large",
             Self::IsDirectory { .. } => "is-a-directory",
             Self::NotRegular { .. } => "not-a-regular-file",
             Self::PastEnd { .. } => "past-end",

@@ -135,7 +135,15 @@ pub(super) fn load_open(path: &Path, file: File, limit: u64) -> Result<String, F
 /// Reads the content of a file of at most `limit` bytes that begins as a picture or PDF; `None` for
 /// any other file.
 pub(crate) fn seen(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
-    let mut file = open(path, u64::MAX)?;
+    seen_open(path, open(path, u64::MAX)?, limit)
+}
+
+/// Reads an open file like [`seen`].
+pub(super) fn seen_open(
+    path: &Path,
+    mut file: File,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, FileError> {
     let mut head = [0; 16];
     let read = file.read(&mut head);
     let count = read.map_err(|source| refused(path, source))?;

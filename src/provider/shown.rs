@@ -8,6 +8,7 @@ pub(super) const PDF: &str = "application/pdf";
 
 /// A picture or PDF of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shown {
     /// Name of the file without its folder.
     pub name: String,

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use contexture::provider::Answer;
+use contexture::provider::chat::{AnswerStream, ChatProvider, Request, Stop, StreamEvent};
 use contexture::{
     Conversation, Decision, Error, ErrorKind, Item, Kind, Message, Outcome, Provider, Refusal,
     Reply, Role, Tokenizer, Tool, ToolContext, Turn, TurnConfig, TurnEvent, TurnStream,
@@ -11,6 +15,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::pictures;
 use crate::support::Home;
 
 #[path = "../../examples/agent.rs"]
@@ -432,6 +437,86 @@ async fn items_are_in_the_windows_and_can_be_removed() {
         Err(Error::Refused { why: Refusal::NoSuchItem, .. })
     ));
     assert!(matches!(conversation.add_file("missing.rs", ..).await, Err(Error::File(_))));
+}
+
+/// A provider that answers with the kinds and contents of the pictures and PDFs that it is shown.
+struct Looking {
+    takes_pdf: bool,
+}
+
+impl ChatProvider for Looking {
+    fn name(&self) -> &str {
+        "looking"
+    }
+
+    fn model(&self) -> &str {
+        "m"
+    }
+
+    fn with_model(&self, _: &str) -> Arc<dyn ChatProvider> {
+        Arc::new(Self { takes_pdf: self.takes_pdf })
+    }
+
+    fn takes_pdf(&self) -> bool {
+        self.takes_pdf
+    }
+
+    fn chat<'a>(&'a self, request: &'a Request) -> Answer<'a, Box<dyn AnswerStream>> {
+        let shown = request.messages.iter().flat_map(|said| &said.pictures);
+        let shown = shown.map(|it| format!("{} {} {}\n", it.name, it.media, it.data));
+        let said = vec![StreamEvent::Text(shown.collect()), StreamEvent::Stopped(Stop::Finished)];
+        Box::pin(std::future::ready(Ok(Box::new(Said(said.into_iter())) as Box<dyn AnswerStream>)))
+    }
+}
+
+struct Said(std::vec::IntoIter<StreamEvent>);
+
+impl AnswerStream for Said {
+    fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
+        Box::pin(std::future::ready(Ok(self.0.next())))
+    }
+}
+
+#[tokio::test]
+async fn pictures_are_shown_to_models_that_take_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    };
+    let (png, pdf) = (pictures::png(64, 48), pictures::pdf("The port is 5433"));
+    write("shot.png", &png);
+    write("notes.pdf", pdf.as_bytes());
+    write("cut.png", &png[..20]);
+    write("wide.png", &pictures::png(9_000, 10));
+    write("large.png", &[&png[..], &[0; 4_000_000]].concat());
+    let shown =
+        |name, media, content: &[u8]| format!("{name} {media} {}\n", STANDARD.encode(content));
+    let picture = shown("shot.png", "image/png", &png);
+    let both = picture.clone() + &shown("notes.pdf", "application/pdf", pdf.as_bytes());
+    for (takes_pdf, expected) in [(true, both), (false, picture)] {
+        let builder = Conversation::builder("a").provider(Provider::custom(Looking { takes_pdf }));
+        let builder = builder.project(folder.path()).max_tokens(20_000);
+        let conversation = builder.open().await.unwrap();
+        for name in ["shot.png", "notes.pdf"] {
+            conversation.add_file(name, ..).await.unwrap();
+        }
+        for name in ["cut.png", "wide.png", "large.png"] {
+            let refused = conversation.add_file(name, ..).await.unwrap_err();
+            assert!(matches!(refused, Error::File(_)) && refused.to_string().contains(name));
+        }
+        let reply = conversation.chat("Which port?").await.unwrap();
+        assert_eq!((reply.text, reply.left_out.len()), (expected, 0));
+        let listed = conversation.items().await.unwrap();
+        assert!(listed[0].content.starts_with("shot.png: png picture, 64 × 48 pixels"));
+        assert!(listed[1].content.contains("The port is 5433"));
+    }
+    // A model that sees no pictures refuses one by its name.
+    let blind =
+        Conversation::builder("a").provider(Provider::scripted("[[answer]]\ntext = 'ok'\n"));
+    let blind = blind.project(folder.path()).open().await.unwrap();
+    blind.add_file("shot.png", ..).await.unwrap();
+    let refused = blind.chat("What is it?").model("gpt-3.5-turbo").await.unwrap_err();
+    assert!(refused.to_string().contains("shot.png"), "{refused}");
 }
 
 #[tokio::test]

@@ -21,13 +21,13 @@ const KINDS: [(Family, &str, i64); 5] = [
 ];
 
 /// The beginning of a PNG, which says its size.
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32) -> Vec<u8> {
     let sizes = [width.to_be_bytes(), height.to_be_bytes()].concat();
     [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &sizes, b"\x08\x02\0\0\0\0\0\0\0"].concat()
 }
 
 /// A PDF of one page with a text.
-fn pdf(text: &str) -> String {
+pub(crate) fn pdf(text: &str) -> String {
     let drawn = format!("BT /F1 24 Tf 72 700 Td ({text}) Tj ET");
     format!(
         "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::secret::Secrets;
 use crate::agent::arriving::Arriving;
-use crate::agent::items::{ItemAnswer, new_item};
+use crate::agent::items::{FileItem, ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::change::Settings;
 use crate::context::item::{Kind, Metadata};
@@ -76,12 +76,12 @@ pub(super) fn add_one(
     call: &Call,
     method: &'static str,
     manager: Option<ManagerName>,
-    item: NewItem,
+    item: impl Into<FileItem>,
     brief: Option<bool>,
 ) -> Result<Step, WireError> {
     let (manager, brief) = (manager.unwrap_or_default().0, brief.unwrap_or(false));
-    let tools = Arc::clone(&call.tools);
-    if !item.live {
+    let (tools, item) = (Arc::clone(&call.tools), item.into());
+    if !item.item.live {
         return adding(tools, method, manager, Arriving::copy(item), brief);
     }
     Ok(Step::Await(Box::pin(async move {

@@ -8,12 +8,11 @@ use serde::Deserialize;
 
 use super::edit::add_one;
 use super::secret::Secrets;
-use crate::agent::items::{Lines, file_item, picture_item};
+use crate::agent::items::{FileItem, Lines, MAX_PDF_BYTES, file_item, picture_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
-use crate::context::picture::{Picture, PictureKind};
 use crate::engine::NewItem;
-use crate::files::{self, FileError, ReadOptions};
+use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
 use crate::rpc::call::{Call, Tools};
 use crate::rpc::error::{internal_error, param_error};
@@ -54,12 +53,6 @@ pub(super) struct AddFile {
 
 /// First bytes of a PDF.
 const PDF: &[u8] = b"%PDF-";
-/// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
-pub(in crate::rpc) const MAX_PICTURE_BYTES: u64 = 3_750_000;
-/// Maximum size of a PDF in bytes, so that a request has at most 16 MB of it.
-pub(in crate::rpc) const MAX_PDF_BYTES: u64 = 12_000_000;
-/// Maximum width and height of a picture in pixels.
-pub(in crate::rpc) const MAX_PIXELS: u64 = 8_000;
 
 pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     let path = files::absolute(&given.path.0)?;
@@ -91,7 +84,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
     add_one(&call, "add-file", given.manager, item, given.brief)
 }
 
-/// Adds a picture or PDF as an item, and keeps its content. It is a copy: it follows no file.
+/// Adds a picture or PDF as an item, and keeps its content.
 fn add_picture(
     call: &Call,
     given: AddFile,
@@ -103,27 +96,11 @@ fn add_picture(
     let name = path.clone();
     let asked = call.tools.providers.find(None, None);
     let model = asked.as_ref().map_or("", |asked| asked.provider.model());
-    let made = picture_item(&call.counter(), model, path, &content, kind, metadata, taken_ms);
-    let Some((item, picture)) = made else {
-        return Err(FileError::BrokenPicture { path: name }.into());
-    };
-    Secrets::check(given.secrets, name.to_str(), &item.content)?;
-    let Picture { kind, hash, bytes, width, height, .. } = picture;
-    if kind != PictureKind::Pdf && bytes > MAX_PICTURE_BYTES {
-        return Err(FileError::TooLarge { path: name, bytes, limit: MAX_PICTURE_BYTES }.into());
-    }
-    if width.max(height) > MAX_PIXELS {
-        let why =
-            format!("has {width} × {height} pixels; a picture has at most {MAX_PIXELS} a side");
-        return Err(param_error("path", &why));
-    }
-    let item = NewItem { pinned: given.pinned.unwrap_or(false), ..item };
-    let (engine, manager, brief) = (call.tools.engine.clone(), given.manager, given.brief);
-    let added = add_one(call, "add-file", manager, item, brief)?;
-    Ok(Step::Await(Box::pin(async move {
-        engine.ask(move |engine| engine.keep_picture(&hash, &content)).await?;
-        Ok(added)
-    })))
+    let made = picture_item(&call.counter(), model, path, content, kind, metadata, taken_ms)?;
+    Secrets::check(given.secrets, name.to_str(), &made.item.content)?;
+    let item = NewItem { pinned: given.pinned.unwrap_or(false), ..made.item };
+    let item = FileItem { item, ..made };
+    add_one(call, "add-file", given.manager, item, given.brief)
 }
 
 /// Reads the parameters that name lines of a file; `None` for the whole file.

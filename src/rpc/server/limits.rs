@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::agent::items::{MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_PIXELS};
 use crate::agent::tools::MAX_RESULT_BYTES;
 use crate::agent::{Limits, MAX_CALLS, MAX_ROUNDS, MOST_PICTURES, MOST_PROVIDERS};
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
@@ -18,7 +19,6 @@ use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
 use crate::rpc::client_tools::{
     MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES, MAX_TOOL_PLACES, MAX_TOOL_SECONDS,
 };
-use crate::rpc::context::files::{MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_PIXELS};
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
     MAX_HITS, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,

@@ -8,14 +8,13 @@ use serde::Deserialize;
 
 use crate::agent::arriving::Arriving;
 use crate::agent::found::{GroundedShown, Hit};
-use crate::agent::items::{ItemAnswer, ItemShown, new_item, resolved_item, with_states};
+use crate::agent::items::{FileItem, ItemAnswer, ItemShown, new_item, resolved_item, with_states};
 use crate::agent::maps::{DEFAULT_MAP_TOKENS, Wanted, unsaved};
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{
-    Engine, EngineError, NewItem, Query, Removed, Selection, SessionSettings, View, memories_for,
-    name_views,
+    Engine, EngineError, Query, Removed, Selection, SessionSettings, View, memories_for, name_views,
 };
 use crate::files::{self, FileError, Opened};
 use crate::ids::{ItemId, MessageId};
@@ -264,7 +263,7 @@ async fn add(
     job: &Job,
     session: &SessionRow,
     method: &'static str,
-    item: NewItem,
+    item: impl Into<FileItem>,
 ) -> Result<Value, AgentError> {
     let manager = session.manager_name();
     let item = Arriving::new(&job.services, &manager, item).await?;

@@ -74,5 +74,36 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let conversation = builder.function("say", "Says it.", schema, say).open().await?;
     let reply = conversation.chat("Hello").await?;
     assert_eq!((&*reply.text, &*reply.provider), ("said with 0.5", "echo"));
+    many().await
+}
+
+/// Opens many conversations in memory, each with a turn, and says what they take.
+async fn many() -> Result<(), Box<dyn std::error::Error>> {
+    let before = memory();
+    let mut all = Vec::new();
+    for number in 0..CONVERSATIONS {
+        let provider = Provider::scripted("[[answer]]\ntext = 'ok'\n");
+        let builder = Conversation::builder(format!("{number}")).provider(provider);
+        let conversation = builder.open().await?;
+        assert_eq!(conversation.chat("Hello").await?.text, "ok");
+        all.push(conversation);
+    }
+    let (threads, kilobytes) = (threads(), memory() - before);
+    println!("{CONVERSATIONS} conversations: {threads} threads, {} MB", kilobytes >> 10);
+    assert!(threads < 40 && kilobytes < 160 << 10);
     Ok(())
+}
+
+const CONVERSATIONS: usize = 600;
+
+/// Returns the memory of this process in KiB; 0 where `/proc` does not tell it.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
