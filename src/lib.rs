@@ -28,8 +28,8 @@
 //!
 //! # What a model sees
 //!
-//! - [`Conversation::add_file`] and [`Conversation::add`] show files and texts; a file is shown as it
-//!   is when the model is asked.
+//! - [`Conversation::add_file`] and [`Conversation::add`] show files, pictures and texts; a file is
+//!   shown as it is when the model is asked.
 //! - [`Conversation::remember`] keeps a text for the turns that it matches.
 //! - [`Builder::max_tokens`] sets the budget. Older turns are summarized when it is full.
 //! - [`Conversation::window`] is for a program that asks the model itself, and
@@ -77,6 +77,7 @@
 //!
 //! # Features
 //!
+//! - `map`: a tool with which models map the project, among [`Builder::context_tools`].
 //! - `providers`: models and embeddings over HTTP.
 //!
 //! The program `contexture` has further features: `server`, `mcp`, and `cli`, its default.

@@ -14,6 +14,7 @@ mod event;
 pub(crate) mod found;
 pub(crate) mod history;
 pub(crate) mod items;
+#[cfg(feature = "map")]
 pub(crate) mod maps;
 pub(crate) mod notes;
 mod pictures;

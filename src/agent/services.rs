@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+#[cfg(feature = "map")]
 use super::maps::Maps;
 use super::{AgentError, Approvals, Embedded, Embedding, Providers};
 use crate::engine::{Caller, Engine, EngineError, Handle};
@@ -51,6 +52,7 @@ pub struct Services {
     /// Projects whose templates may be used.
     pub trust: Arc<Trust>,
     /// Maps of projects.
+    #[cfg(feature = "map")]
     pub(crate) maps: Arc<Maps>,
 }
 
@@ -93,6 +95,7 @@ impl Services {
             ending: CancellationToken::new(),
             template_folder: None,
             trust: Arc::default(),
+            #[cfg(feature = "map")]
             maps: Arc::default(),
         }
     }

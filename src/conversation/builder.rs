@@ -151,8 +151,9 @@ impl Builder {
         self.offering(Offered::function(definition, call).checked().map(|tool| vec![tool]))
     }
 
-    /// Adds the tools with which a model can list, change and search its context. Calls of these
-    /// tools need the user's permission, unless [`Self::allow`] names the tool.
+    /// Adds the tools with which a model can list, change and search its context; with the feature
+    /// `map`, also one that maps the project. Calls of these tools need the user's permission,
+    /// unless [`Self::allow`] names the tool.
     pub fn context_tools(self) -> Self {
         self.offering(Ok(context::toolbox().into_iter().map(Offering::Context).collect()))
     }

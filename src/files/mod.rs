@@ -17,6 +17,7 @@ mod identity;
 mod lines;
 mod listing;
 mod looks;
+#[cfg(feature = "map")]
 mod mapped;
 mod memories;
 mod moved;
@@ -49,6 +50,7 @@ pub(crate) use freshness::{has_changed_since, states};
 pub(crate) use identity::{Identity, without_user};
 pub(crate) use listing::{ListedFile, listing};
 pub(crate) use looks::Looks;
+#[cfg(feature = "map")]
 pub(crate) use mapped::Mapped;
 pub(crate) use memories::{memories, write_memory};
 pub(crate) use path::{absolute, path_value};

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::agent::arriving::Arriving;
 use crate::agent::found::{GroundedShown, Hit};
 use crate::agent::items::{FileItem, ItemAnswer, ItemShown, new_item, resolved_item, with_states};
+#[cfg(feature = "map")]
 use crate::agent::maps::{DEFAULT_MAP_TOKENS, Wanted, unsaved};
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
@@ -36,11 +37,23 @@ pub(super) enum Request {
     ListContext {},
     Read(Named),
     AddFile(AddFile),
-    AddText { content: String },
-    DropContext { ids: Vec<ItemId> },
-    SearchMemory { query: String },
-    SearchSession { query: String },
-    MapProject { query: String, max_tokens: Option<u64> },
+    AddText {
+        content: String,
+    },
+    DropContext {
+        ids: Vec<ItemId>,
+    },
+    SearchMemory {
+        query: String,
+    },
+    SearchSession {
+        query: String,
+    },
+    #[cfg(feature = "map")]
+    MapProject {
+        query: String,
+        max_tokens: Option<u64>,
+    },
 }
 
 /// What to read: an item, or a message with its calls.
@@ -136,6 +149,7 @@ impl Request {
             Self::DropContext { ids } => drop_items(job, session, ids.clone()).await,
             Self::SearchMemory { query } => search_memory(job, session, query.clone()).await,
             Self::SearchSession { query } => search_session(job, session, query.clone()).await,
+            #[cfg(feature = "map")]
             Self::MapProject { query, max_tokens } => {
                 return map_project(job, session, query.clone(), *max_tokens).await;
             }
@@ -311,6 +325,7 @@ async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<
 }
 
 /// Makes the map of the session's project, for what the session's items do not show.
+#[cfg(feature = "map")]
 async fn map_project(
     job: &Job,
     session: &SessionRow,

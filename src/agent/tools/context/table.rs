@@ -64,6 +64,7 @@ pub(crate) static ALL: &[ContextTool] = &[
         arguments: &[required("query", "string", "The words to search for.")],
         phrase: "search the conversation for",
     },
+    #[cfg(feature = "map")]
     ContextTool {
         name: "map_project",
         description: "Returns the project's files and definitions that matter for a task, beside \
