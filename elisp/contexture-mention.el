@@ -114,9 +114,9 @@ Without a connection, the list stays as it is."
 ;;;; The programs
 
 (defconst contexture-files--git-script
-  "git \"$@\" ls-files -z --cached --recurse-submodules || exit 1
-git \"$@\" ls-files -z --others --exclude-standard
-git \"$@\" ls-files -z --cached --others --exclude-standard | xargs -0 sh -c '
+  "\"$@\" ls-files -z --cached --recurse-submodules || exit 1
+\"$@\" ls-files -z --others --exclude-standard
+\"$@\" ls-files -z --cached --others --exclude-standard | xargs -0 sh -c '
 for name; do
   if [ -L \"$name\" ] && [ -d \"$name\" ]; then
     find -L \"./$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
@@ -124,7 +124,7 @@ for name; do
 done' sh"
   "Shell script that lists the files of a work tree for completion.
 It lists those of its submodules, too, and of the folders to which its links
-lead.  Its arguments are options of Git.")
+lead.  Its arguments are the beginning of a command of Git.")
 
 (defun contexture-files--git (list)
   "Return the command by which Git makes LIST, or nil if it cannot."
@@ -132,7 +132,7 @@ lead.  Its arguments are options of Git.")
     (and (not (contexture-files--list-shallow list))
          (executable-find "git")
          (when-let* ((top (locate-dominating-file root ".git")))
-           `("sh" "-c" ,contexture-files--git-script ,@(contexture--git top))))))
+           `("sh" "-c" ,contexture-files--git-script "sh" ,@(contexture--git top))))))
 
 (defun contexture-files--find (list)
   "Return the command by which find(1) makes LIST."

@@ -185,25 +185,19 @@ It is called at once if all have.  Otherwise Git runs in the background."
   (let ((left (cl-remove-if-not (lambda (it) (plist-get it :git)) subjects)))
     (if (null left)
         (funcall function subjects)
-      (let* ((subject (car left))
-             (origin (current-buffer))
-             (root (plist-get subject :root))
-             (buffer (generate-new-buffer " *contexture git*"))
-             (process-environment (contexture--git-environment))
-             (default-directory root))
-        (make-process :name "contexture git" :buffer buffer :noquery t
-                      :connection-type 'pipe :sentinel #'ignore
-                      :command `(,@(contexture--git root) ,@(plist-get subject :git)))
-        (contexture-sources--when-finished
-         buffer
-         (lambda ()
-           (let ((text (with-current-buffer buffer
-                         (buffer-substring-no-properties (point-min) (point-max)))))
-             (kill-buffer buffer)
-             (contexture--with-live-buffer origin
-               (contexture-point-with
-                (cl-substitute (contexture-point--commit-read subject text) subject subjects)
-                function)))))))))
+      (let ((subject (car left))
+            (origin (current-buffer)))
+        (contexture-sources--git
+         (plist-get subject :root) (plist-get subject :git)
+         (lambda (status text)
+           (contexture--with-live-buffer origin
+             (if (and (eql status 0) (not (string-blank-p text)))
+                 (contexture-point-with
+                  (cl-substitute (contexture-point--commit-read subject text) subject subjects)
+                  function)
+               (contexture--message "Git tells nothing about %s%s" (plist-get subject :revision)
+                                    (if (string-blank-p text) ""
+                                      (concat ": " (car (last (split-string text "\n" t))))))))))))))
 
 (defun contexture-point-code (subject)
   "Return (BUFFER BEG END) for the code that SUBJECT is about, or nil.
@@ -397,10 +391,7 @@ Return nil if REVISION cannot be one."
                  "--" ,@(and file (list file))))))
 
 (defun contexture-point--commit-read (subject text)
-  "Return SUBJECT with TEXT, which Git wrote about its revision.
-Signal an error if Git wrote nothing."
-  (when (string-blank-p text)
-    (contexture--user-error "Git has nothing about %s" (plist-get subject :revision)))
+  "Return SUBJECT with TEXT, which Git wrote about its revision."
   (let ((name (if (string-match "^\\(?:    \\)\\(.+\\)$" text) (match-string 1 text) ""))
         (hash (if (string-match "\\`commit \\([[:xdigit:]]\\{10\\}\\)" text)
                   (match-string 1 text)

@@ -40,7 +40,9 @@
 (declare-function flymake-diagnostic-text "flymake" t t)
 (declare-function flymake-diagnostic-type "flymake" t t)
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
-(declare-function project-files "project" (project &optional dirs))
+(declare-function contexture-files--list-names "contexture-mention" t t)
+(declare-function contexture-files--list-process "contexture-mention" t t)
+(declare-function contexture-files--of "contexture-mention" (root shallow))
 (declare-function vc-backend "vc-hooks" (file-or-list))
 (declare-function vc-buffer-sync "vc-dispatcher" (&optional not-essential))
 (declare-function vc-call-backend "vc-hooks" (backend function-name &rest args))
@@ -416,53 +418,180 @@ control program runs in the background."
   (pcase-let* ((`(,backend ,target . ,metadata)
                 (if whole (contexture-sources--diff-of-project)
                   (contexture-sources--diff-of-file)))
-               (manager (contexture-adding-context))
-               (buffer (generate-new-buffer " *contexture diff*")))
+               (manager (contexture-adding-context)))
     (when (buffer-file-name (contexture--base-buffer))
       (vc-buffer-sync t))
     (condition-case problem
-        (progn
-          (contexture-sources--start-diff backend target buffer)
-          (contexture-sources--when-finished
-           buffer (lambda ()
-                    (contexture-sources--add-diff buffer manager metadata))))
-      (error (kill-buffer buffer)
-             (contexture--user-error "%s" (error-message-string problem))))))
+        (contexture-sources--diff
+         backend target
+         (lambda (text) (contexture-sources--add-diff text manager metadata)))
+      (error (contexture--user-error "%s" (error-message-string problem))))))
 
-(defun contexture-sources--start-diff (backend target buffer)
-  "Start to write the differences of TARGET from its last commit into BUFFER.
-The VC backend BACKEND does that, except for Git: `vc-git-diff' would wait
-for Git, so this function starts Git itself."
-  (let ((coding-system-for-read (vc-coding-system-for-diff target)))
-    (if (eq backend 'Git)
-        (let* ((root (or (contexture--remote-root)
-                         (locate-dominating-file target ".git")))
-               (process-environment (contexture--git-environment))
-               (git (contexture--git (file-local-name root)))
-               (command `(,@git ,@(contexture-sources--without-filters git)
-                          "diff" ,@contexture--git-differences "HEAD" "--"
-                          ,(file-local-name target))))
-          (if (contexture--remote-p root)
-              ;; One exchange.  For a process there, TRAMP would make another connection.
-              (apply #'process-file (car command) nil buffer nil (cdr command))
-            (make-process :name "contexture diff" :buffer buffer :noquery t
-                          :connection-type 'pipe :sentinel #'ignore :command command)))
-      (vc-call-backend backend 'diff (list target) nil nil buffer t))))
+(defconst contexture-sources--most-submodules 100
+  "Maximum number of submodules whose changes are in the differences of a project.")
 
-(defun contexture-sources--without-filters (git)
-  "Return options by which GIT, a command, runs no filter of the repository.
-Filters that the user's own configuration names stay.  Signal an error if Git
-does not tell where a filter is from."
-  (with-temp-buffer
-    (unless (memq (apply #'process-file (car git) nil '(t nil) nil
-                         `(,@(cdr git) "config" "--show-scope" "--name-only" "-z"
-                           "--get-regexp" "^filter\\."))
-                  '(0 1))
-      (error "Git does not tell which filters it would run"))
-    (cl-loop for (scope name) on (split-string (buffer-string) "\0" t) by #'cddr
-             when (member scope '("local" "worktree"))
-             append (list "-c" (concat name (if (string-suffix-p ".required" name) "=false"
-                                              "="))))))
+(defun contexture-sources--diff (backend target done)
+  "Call DONE with the differences of TARGET from its last commit.
+TARGET is a file, or the root of a project.  The VC backend BACKEND finds
+them, except for Git: `vc-git-diff' would wait for Git."
+  (if (eq backend 'Git)
+      (let ((root (or (contexture--remote-root)
+                      (file-name-as-directory
+                       (expand-file-name (locate-dominating-file target ".git")))))
+            (coding-system-for-read (vc-coding-system-for-diff target)))
+        (if (equal target root)
+            (contexture-sources--git-diffs (list (list root)) done
+                                           contexture-sources--most-submodules)
+          (contexture-sources--git-diff
+           root (list "HEAD" "--" (file-local-name target))
+           (lambda (text)
+             (if (string-blank-p text) (contexture-sources--git-knows root target done)
+               (funcall done text))))))
+    (let ((buffer (generate-new-buffer " *contexture diff*"))
+          (coding-system-for-read (vc-coding-system-for-diff target)))
+      (condition-case problem
+          (vc-call-backend backend 'diff (list target) nil nil buffer t)
+        (error (kill-buffer buffer)
+               (signal (car problem) (cdr problem))))
+      (contexture-sources--when-finished
+       buffer (lambda () (funcall done (contexture-sources--taken buffer)))))))
+
+(defun contexture-sources--taken (buffer)
+  "Return the text of BUFFER, which is killed."
+  (prog1 (with-current-buffer buffer
+           (buffer-substring-no-properties (point-min) (point-max)))
+    (kill-buffer buffer)))
+
+(defun contexture-sources--git (root arguments done &optional quietly)
+  "Call DONE with the exit status and the output of Git with ARGUMENTS in ROOT.
+Emacs does not wait for it, except on another machine: that is one exchange,
+since for a process there, TRAMP would make another connection.  QUIETLY,
+leave out what Git says of problems."
+  (let* ((default-directory root)
+         (process-environment (contexture--git-environment))
+         (there (contexture--remote-p root))
+         (command `("/bin/sh" "-c" ,(if quietly "exec \"$@\" 2>/dev/null" "exec \"$@\"") "sh"
+                    ,@(contexture--git (file-local-name root) there) ,@arguments)))
+    (if there
+        (with-temp-buffer
+          (setq default-directory root)
+          (let ((status (apply #'process-file (car command) nil t nil (cdr command))))
+            (funcall done status (buffer-string))))
+      (let* ((buffer (generate-new-buffer " *contexture git*"))
+             (process (make-process :name "contexture git" :buffer buffer :noquery t
+                                    :connection-type 'pipe :sentinel #'ignore :command command)))
+        (contexture-sources--when-finished
+         buffer
+         (lambda ()
+           (funcall done (process-exit-status process) (contexture-sources--taken buffer))))))))
+
+(defun contexture-sources--git-diff (root arguments done)
+  "Call DONE with what Git with ARGUMENTS says is changed in ROOT.
+Git runs no filter that the repository's own configuration names; those of the
+user's stay.  If that is not sure, or if Git fails, call DONE with the reason."
+  (let ((coding coding-system-for-read)
+        ;; What is said of a filter are its very bytes.
+        (coding-system-for-read 'binary))
+    (contexture-sources--git
+     root '("config" "--show-scope" "--name-only" "-z" "--get-regexp" "^filter\\.")
+     (lambda (status text)
+       (let ((filters (cl-loop for (scope name) on (split-string text "\0" t) by #'cddr
+                               unless (member scope '("system" "global" "command"))
+                               collect name))
+             (coding-system-for-read coding))
+         (cond ((not (memq status '(0 1)))
+                (funcall done "Git does not tell which filters it would run"))
+               ;; Git would take the beginning of such a name for the setting.
+               ((cl-find-if (lambda (name) (string-search "=" name)) filters)
+                (funcall done "The repository names a filter that cannot be turned off"))
+               (t
+                (contexture-sources--git
+                 root
+                 `(,@(cl-loop for name in filters
+                              append (list "-c" (concat name (if (string-suffix-p ".required" name)
+                                                                 "=false"
+                                                               "="))))
+                   "diff" ,@contexture--git-differences ,@arguments)
+                 (lambda (status text)
+                   (funcall done (if (eql status 0) text
+                                   (or (car (last (split-string text "\n" t)))
+                                       "Git does not tell what is changed")))))))))
+     t)))
+
+(defun contexture-sources--git-knows (root file done)
+  "Call DONE with no text if Git knows FILE, below ROOT, or else with why not."
+  (contexture-sources--git
+   root (list "ls-files" "--error-unmatch" "--" (file-local-name file))
+   (lambda (status _)
+     (funcall done (if (eql status 0) ""
+                     (contexture--format "%s is not under version control"
+                                         (contexture--abbreviate file)))))
+   t))
+
+(defun contexture-sources--git-diffs (folders done left &optional before)
+  "Call DONE with the differences of FOLDERS and of the submodules within them.
+Each of FOLDERS is (ROOT . NAME), with the name of a submodule.  BEFORE are
+texts that come first, the last one first, and LEFT says how many submodules
+may follow.  Git itself would do what a submodule says."
+  (pcase folders
+    ('nil (funcall done (apply #'concat (nreverse before))))
+    (`((,root . ,name) . ,more)
+     (contexture-sources--git-diff
+      root `(,@(and name (list (concat "--src-prefix=a/" name) (concat "--dst-prefix=b/" name)))
+             "HEAD" "--")
+      (lambda (text)
+        (contexture-sources--submodules
+         root
+         (lambda (names)
+           (let ((names (seq-take names left)))
+             (contexture-sources--git-diffs
+              (append (mapcar (lambda (it) (cons (concat root it) (concat name it))) names) more)
+              done (- left (length names))
+              (cons (if (or (null name) (string-match-p "\\`\\(?:diff \\|\\'\\)" text)) text
+                      (format "%s: %s\n" name text))
+                    before))))))))))
+
+(defun contexture-sources--submodules (root done)
+  "Call DONE with the folders of the submodules of ROOT that are there.
+Their names are relative, and end in a slash."
+  (let ((coding-system-for-read (or file-name-coding-system 'utf-8-unix)))
+    (contexture-sources--git
+     root '("config" "--file" ".gitmodules" "-z" "--get-regexp" "^submodule\\..*\\.path$")
+     (lambda (_ text)
+       (funcall
+        done
+        (contexture-sources--with-git
+         root (cl-loop for entry in (split-string text "\0" t)
+                       for name = (cadr (split-string entry "\n"))
+                       when (and name (equal name (contexture--visible name))
+                                 (not (string-match-p "\\`[/~]\\|\\(?:\\`\\|/\\)\\.\\.?\\(?:/\\|\\'\\)"
+                                                      name)))
+                       collect (file-name-as-directory name)))))
+     t)))
+
+(defconst contexture-sources--with-git-script
+  "h=$(pwd -P); for n; do [ -e \"${n}.git\" ] && [ \"$(cd \"$n\" && pwd -P)/\" = \"$h/$n\" ] && \
+printf '%s\\0' \"$n\"; done; true"
+  "Script for a shell that prints those of its arguments, folders, that have Git's.
+Links are none.")
+
+(defun contexture-sources--with-git (root names)
+  "Return those of NAMES, of folders below ROOT, that Git has work trees in.
+Links are none: Git follows none, and they could lead to ROOT again."
+  (if (contexture--remote-p root)
+      (let ((default-directory root))
+        (and names
+             (split-string (or (apply #'contexture--ask-machine contexture-sources--with-git-script
+                                      names)
+                               "")
+                           "\0" t)))
+    (cl-remove-if-not (lambda (name)
+                        (let ((folder (contexture--outside-file name root root)))
+                          (and folder
+                               (file-exists-p (concat folder ".git"))
+                               (equal (file-truename folder)
+                                      (concat (file-truename root) name)))))
+                      names)))
 
 (defun contexture-sources--diff-of-file ()
   "Return (BACKEND FILE . METADATA) for the differences of this buffer's file.
@@ -470,13 +599,20 @@ Signal an error if it is not under version control."
   (let* ((file (or (buffer-file-name (contexture--base-buffer))
                    (user-error "This buffer visits no file; \
 with a prefix argument, this command adds the project's differences")))
-         (backend (or (if (contexture--remote-p file) (contexture-sources--remote-backend)
-                        (vc-backend file))
+         (backend (or (contexture-sources--backend file)
                       (contexture--user-error "%s is not under version control"
                                   (contexture--abbreviate file)))))
     `(,backend ,(expand-file-name file)
                ,@(contexture-sources--buffer-metadata
                   :filename :project :buffer))))
+
+(defun contexture-sources--backend (file)
+  "Return the VC backend of FILE, or nil.
+Git is not asked, since Emacs would wait for it."
+  (cond ((contexture--remote-p file) (contexture-sources--remote-backend))
+        ((memq (vc-file-getprop file 'vc-backend) '(nil none Git))
+         (if (locate-dominating-file file ".git") 'Git (vc-backend file)))
+        (t (vc-backend file))))
 
 (defun contexture-sources--diff-of-project ()
   "Return (BACKEND ROOT . METADATA) for the differences of the project.
@@ -511,25 +647,21 @@ when its sentinel runs, all output has arrived."
                       (unless (process-live-p process)
                         (contexture--later function)))))))
 
-(defun contexture-sources--add-diff (buffer manager metadata)
-  "Add the differences in BUFFER to the context MANAGER, and kill BUFFER.
+(defun contexture-sources--add-diff (text manager metadata)
+  "Add the differences TEXT to the context MANAGER.
 METADATA is a plist of facts about them."
-  (when (buffer-live-p buffer)
-    (let* ((text (with-current-buffer buffer
-                   (buffer-substring-no-properties (point-min) (point-max))))
-           ;; Warnings may come first.
-           (start (string-match "^\\(?:diff \\|Index: \\|--- \\|@@ \\)" text))
-           (contexture-context manager))
-      (kill-buffer buffer)
-      (cond (start
-             (contexture--add
-              (contexture-sources--params :text :diff (substring text start)
-                                          `(,@metadata :language "diff"))))
-            ((string-blank-p text)
-             (contexture--message "%s has not changed since its last commit"
-                      (contexture--place metadata)))
-            (t (contexture--message "Nothing added; version control says: %s"
-                        (string-trim text)))))))
+  (let* (;; Warnings may come first.
+         (start (string-match "^\\(?:diff \\|Index: \\|--- \\|@@ \\)" text))
+         (contexture-context manager))
+    (cond (start
+           (contexture--add
+            (contexture-sources--params :text :diff (substring text start)
+                                        `(,@metadata :language "diff"))))
+          ((string-blank-p text)
+           (contexture--message "%s has not changed since its last commit"
+                                (contexture--place metadata)))
+          (t (contexture--message "Nothing added; version control says: %s"
+                                  (string-trim text))))))
 
 ;;;; Compilations
 
@@ -1485,11 +1617,19 @@ Outside of a project, the files are those below `default-directory'."
 This finds what no backend of xref knows, without a tags table or a language
 server, also in files that are neither open nor loaded."
   (when-let* ((root (contexture--project-root))
-              (files (and (executable-find "xargs")
-                          (let ((enable-dir-local-variables nil))
-                            (ignore-errors (project-files (contexture--project))))))
+              (files (and (executable-find "xargs") (contexture-symbol--files root)))
               (found (contexture-symbol--grep name files)))
     (contexture-symbol--choose found)))
+
+(defun contexture-symbol--files (root)
+  "Return the files of the project in ROOT, once all are listed.
+Quitting ends the wait, and Git is ended in time; `project-files' would do
+what the repository says."
+  (require 'contexture-mention)
+  (when-let* ((list (contexture-files--of root nil)))
+    (while (contexture-files--list-process list)
+      (accept-process-output (contexture-files--list-process list) 0.1))
+    (mapcar (lambda (name) (concat root name)) (contexture-files--list-names list))))
 
 (defun contexture-symbol--grep (name files)
   "Return a list of an xref item for each line of FILES that defines NAME.

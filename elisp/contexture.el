@@ -820,13 +820,32 @@ of very long lines, and of the rest once it takes too long."
 Nor does it read a file such as /dev/zero that one names.  Git cannot search in
 submodules and in new files at once.  The server has the same list.")
 
-(defun contexture--git (root)
+(defconst contexture--git-seconds 30
+  "Number of seconds after which Git is ended.
+It may wait for ever, as for a pipe within its folder.")
+
+(defconst contexture--git-seconds-there 10
+  "Number of seconds after which Git on another machine is ended.
+Emacs waits for it.")
+
+(defconst contexture--git-script
+  "\"$@\" & git=$!; \
+{ trap 'kill \"$s\"; exit' TERM; sleep %s & s=$!; wait \"$s\"; kill \"$git\"; } >/dev/null 2>&1 & \
+clock=$!; wait \"$git\"; status=$?; kill \"$clock\" 2>/dev/null; \
+[ $status != 143 ] || echo 'Git did not end within %s seconds' >&2; exit $status"
+  "Script for a shell that runs its arguments, a command, and ends it in time.
+The format takes the number of seconds, twice.")
+
+(defun contexture--git (root &optional there)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
 Git then runs and reads nothing that the repository names, and takes ROOT for
 the folder of its files, which the repository could say is another.  ROOT is a
-name on the machine where Git runs."
-  (append (list "git" "--no-pager" (concat "--work-tree=" (expand-file-name root)))
-          (mapcan (lambda (setting) (list "-c" setting)) contexture--git-settings)))
+name on the machine where Git runs; THERE means that this is another machine.
+Git is ended in time, whatever it waits for."
+  (let ((seconds (if there contexture--git-seconds-there contexture--git-seconds)))
+    `("/bin/sh" "-c" ,(format contexture--git-script seconds seconds) "git"
+      "git" "--no-pager" ,(concat "--work-tree=" (expand-file-name root))
+      ,@(mapcan (lambda (setting) (list "-c" setting)) contexture--git-settings))))
 
 (defconst contexture--git-variables
   '("GIT_ALLOW_PROTOCOL=none" "GIT_NO_LAZY_FETCH=1" "GIT_TERMINAL_PROMPT=0" "GIT_OPTIONAL_LOCKS=0")
@@ -843,8 +862,9 @@ folders below.  With HIDDEN, hidden files count where Git does not tell."
 [ -n \"$t\" ] && env %s %s ls-files -z --cached --others --exclude-standard 2>/dev/null || %s; }"
               (string-join contexture--git-variables " ")
               (mapconcat (lambda (word)
-                           (if (string-prefix-p "--work-tree" word) "--work-tree=\"$t\"" word))
-                         (contexture--git "/") " ")
+                           (if (string-prefix-p "--work-tree" word) "--work-tree=\"$t\""
+                             (shell-quote-argument word)))
+                         (contexture--git "/" t) " ")
               find))))
 
 (defconst contexture--git-differences
@@ -1637,8 +1657,9 @@ a connection that is open.  Return nil if none is, or if the script fails."
       (let ((non-essential t)           ; else the connection would be made again
             (folder default-directory))
         (setq default-directory folder)
-        (and (eql 0 (ignore-errors (apply #'process-file "/bin/sh" nil t nil "-c" script "sh"
-                                          arguments)))
+        (and (eql 0 (with-local-quit    ; also in a timer
+                      (ignore-errors (apply #'process-file "/bin/sh" nil t nil "-c" script "sh"
+                                            arguments))))
              (buffer-string))))))
 
 (defun contexture--connected-folder (folder)

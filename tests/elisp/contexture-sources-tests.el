@@ -559,6 +559,56 @@ line 3: note: c\n    (three)\n"))))))
         (should (string-match-p "^\\+more$" text)))
       (should-not (get-buffer " *contexture diff*")))))
 
+(defun contexture-sources-tests--submodules (folders)
+  "Make a repository in each of FOLDERS, with a changed file that names it.
+Each names all as its submodules, and some that are none.  The one in bare/
+has no commit, and the one in clean/ no change."
+  (let ((names (append folders '("../out/" "./" "none/" "loop/" "/tmp/" "~/"))))
+    (dolist (folder folders)
+      (let* ((default-directory (expand-file-name folder))
+             (llm-ert-directory default-directory))
+        (make-directory default-directory t)
+        (contexture-test-file "a.txt" "one")
+        (with-temp-file ".gitmodules"
+          (dolist (name names)
+            (insert (format "[submodule %S]\n\tpath = %S\n\turl = x\n" name
+                            (directory-file-name name)))))
+        (contexture-test-git "init" "-q")
+        (unless (equal folder "bare/")
+          (contexture-test-git "add" "--" "a.txt" ".gitmodules")
+          (contexture-test-git "commit" "-q" "-m" "x"))
+        (unless (equal folder "clean/")
+          (contexture-test-file "a.txt" (concat "in " folder)))))
+    (make-directory "none")
+    (make-symbolic-link "." "loop")))
+
+(defconst contexture-sources-tests--submodules
+  '("lib/a b/" "lib/" "deep/er/" "clean/" "bare/" "x$(y)'z/")
+  "Folders of submodules.")
+
+(defun contexture-sources-tests--check-submodules (text)
+  "Check TEXT, of the differences of a project and of its submodules."
+  (dolist (folder (cons "" (cl-set-difference contexture-sources-tests--submodules
+                                            '("clean/" "bare/") :test #'equal)))
+    (dolist (line (list (format "+++ b/%sa.txt" folder)
+                        (format "+in %s" (if (equal folder "") "./" folder))))
+      (should (equal (list line (cl-count line (split-string text "[\n\t]") :test #'equal))
+                     (list line 1)))))
+  (should (string-match-p "^bare/: .*HEAD" text))
+  (should-not (string-match-p "^[^ ]*.*b/\\(?:clean\\|out\\|loop\\)" text)))
+
+(ert-deftest contexture-sources-the-diff-of-a-project-has-those-of-its-submodules ()
+  (skip-unless (executable-find "git"))
+  (contexture-test-with-server
+    (make-directory "top")
+    (let* ((default-directory (expand-file-name "top/")))
+      (contexture-sources-tests--submodules
+       (append contexture-sources-tests--submodules '("./")))
+      (contexture-test-visiting (expand-file-name "a.txt")
+        (contexture-test-message "^Added" (contexture-add-diff t))
+        (contexture-sources-tests--check-submodules
+         (plist-get (contexture-test-only-item) :content))))))
+
 (ert-deftest contexture-sources-diff-offers-to-save-first ()
   (skip-unless (executable-find "git"))
   (contexture-test-with-server
@@ -573,7 +623,9 @@ line 3: note: c\n    (three)\n"))))))
   (contexture-test-with-server
     (contexture-test-repository)
     (contexture-test-visiting (expand-file-name "same.txt")
-      (contexture-test-message "same.txt has not changed" (contexture-add-diff))
+      (contexture-test-message "same.txt has not changed" (contexture-add-diff)))
+    (contexture-test-visiting (contexture-test-file "new.txt" "new")
+      (contexture-test-message "new.txt is not under version control" (contexture-add-diff))
       (should-not (contexture-test-items)))))
 
 (ert-deftest contexture-sources-diff-explains-what-it-cannot-take ()
