@@ -326,8 +326,8 @@ In that case, also count again what would be sent."
   "A model's request for approval to use TOOL with ARGUMENTS.
 TEXT says what the call would do.  NUMBER is what the server calls the
 request.  The markers FROM and TO are around the block that asks the user,
-and later around the line with the decision.  SEEN is non-nil if all of the
-request was shown."
+and later around the line with the decision.  SEEN is `block' if that has all of
+the request, and t once another buffer has shown all of it."
   number tool text arguments from to seen)
 
 (defconst contexture-conversation-approval-buffer "*contexture: approval*"
@@ -609,7 +609,7 @@ If there is more, a last line names the key that shows all of it."
                                (truncate-string-to-width line width))
                              (seq-take (split-string text "\n") 12) "\n"))))
     (when (equal shown text)
-      (setf (contexture-conversation--approval-seen approval) t))
+      (setf (contexture-conversation--approval-seen approval) 'block))
     (if (string-empty-p text) ""
       (propertize (concat (replace-regexp-in-string "^" "  " shown)
                           (if (equal shown text) ""
@@ -622,10 +622,15 @@ If there is more, a last line names the key that shows all of it."
   "Show the model's request in full, in its own buffer."
   (interactive)
   (let ((approval (contexture-conversation--approval-here)))
-    (setf (contexture-conversation--approval-seen approval) t)
     (with-current-buffer (get-buffer-create contexture-conversation-approval-buffer)
       (let ((inhibit-read-only t))
         (special-mode)
+        (visual-line-mode 1)            ; no line is cut
+        (add-hook 'pre-command-hook
+                  (lambda ()
+                    (when (contexture--all-shown-p)
+                      (setf (contexture-conversation--approval-seen approval) t)))
+                  nil t)
         (erase-buffer)
         (insert (contexture-conversation--approval-tool approval) ": "
                 (contexture-conversation--approval-text approval) "\n\n"
@@ -691,6 +696,18 @@ It is the tool of the model's request at point, or else of the oldest one."
         (contexture-conversation--rule (get-text-property position 'contexture-approval)
                                  decision)))))
 
+(defun contexture-conversation--approval-shown-p (approval)
+  "Return non-nil if all of the request APPROVAL has been shown.
+A block counts while a window shows all of it."
+  (pcase (contexture-conversation--approval-seen approval)
+    ('block (cl-some (lambda (window)
+                       (and (<= (window-start window)
+                                (contexture-conversation--approval-from approval))
+                            (>= (contexture--shown-to window)
+                                (contexture-conversation--approval-to approval))))
+                     (get-buffer-window-list nil nil t)))
+    (seen seen)))
+
 (defun contexture-conversation--rule (approval decision)
   "Send the DECISION on APPROVAL, and show it in place of the block.
 Show it as made only once the server has accepted it.  The call is never
@@ -699,7 +716,7 @@ again, with other numbers."
   (unless (memq approval contexture-conversation--approvals)
     (user-error "You have already decided on this request"))
   (unless (or (eq decision 'refuse)
-              (contexture-conversation--approval-seen approval)
+              (contexture-conversation--approval-shown-p approval)
               (contexture--y-or-n-p "Not all of the request has been shown; allow it anyway? "))
     (user-error "Nothing was decided; v shows all of the request"))
   (pcase-let ((`(,telling ,told)

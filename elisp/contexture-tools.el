@@ -467,9 +467,6 @@ Links are followed, and the name of a buffer stands for its file."
 (defvar-local contexture-tools--asked nil
   "The call that this buffer asks about, or nil once the user has decided.")
 
-(defvar-local contexture-tools--shown 1
-  "Position up to which a window has shown this question.")
-
 (defvar contexture-tools-question-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map "y" #'contexture-tools-allow)
@@ -486,18 +483,8 @@ See Info node `(contexture)Deciding'.
   :interactive nil
   (setq-local revert-buffer-function #'ignore)
   (visual-line-mode 1)
-  (add-hook 'pre-command-hook #'contexture-tools--note-shown nil t)
+  (add-hook 'pre-command-hook #'contexture--all-shown-p nil t)
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
-
-(defun contexture-tools--note-shown ()
-  "Record how much of this question the selected window has shown.
-What comes after something that was not shown does not count."
-  (when (and (eq (window-buffer) (current-buffer))
-             (<= (window-start) contexture-tools--shown))
-    (save-excursion
-      (goto-char (window-start))
-      (vertical-motion (window-body-height))
-      (setq contexture-tools--shown (max contexture-tools--shown (point))))))
 
 (defun contexture-tools--ask (call)
   "Ask the user, in a buffer, whether CALL may be made.
@@ -551,9 +538,7 @@ The selected window stays selected."
 (defun contexture-tools-allow ()
   "Allow the call that this buffer asks about, and make it."
   (interactive nil contexture-tools-question-mode)
-  (contexture-tools--note-shown)
-  (unless (or (not (eq (window-buffer) (current-buffer)))
-              (>= contexture-tools--shown (point-max))
+  (unless (or (contexture--all-shown-p)
               (contexture--y-or-n-p "The end of the call has not been shown; allow it anyway? "))
     (user-error "Nothing was decided; C-v shows what follows"))
   (let ((call (contexture-tools--take-question)))

@@ -476,6 +476,33 @@ If COMMAND has no key, the text says how to call it by name."
   (with-current-buffer (window-buffer)
     (substitute-command-keys (format "\\[%s]" command))))
 
+;;;; What the user has seen
+
+(defvar-local contexture--shown 1
+  "Position up to which a window has shown this buffer.")
+
+(defun contexture--shown-to (window)
+  "Return the position up to which WINDOW shows its text."
+  (with-current-buffer (window-buffer window)
+    (save-excursion
+      (goto-char (window-start window))
+      (vertical-motion (window-body-height window) window)
+      ;; Large and tall characters leave room for fewer lines.
+      (when (display-graphic-p (window-frame window))
+        (while (and (> (point) (window-start window))
+                    (not (pos-visible-in-window-p (1- (point)) window)))
+          (vertical-motion -1 window)))
+      (point))))
+
+(defun contexture--all-shown-p ()
+  "Return non-nil if the selected window has shown all of this buffer by now.
+What comes after something that was not shown does not count.  Let it run
+before each command in a buffer that shows what the user decides on."
+  (when (and (eq (window-buffer) (current-buffer))
+             (<= (window-start) contexture--shown))
+    (setq contexture--shown (max contexture--shown (contexture--shown-to (selected-window)))))
+  (>= contexture--shown (point-max)))
+
 ;;;; Completion
 
 (defun contexture--table (names category &optional annotate)

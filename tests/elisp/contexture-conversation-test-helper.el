@@ -115,6 +115,14 @@ MORE, a property list, replaces parts of the result."
   (contexture-conversation-send)
   (contexture-conversation-test-wait))
 
+(defun contexture-conversation-test-await-request ()
+  "Wait until the model wants to use a tool, and show the request in the window.
+Emacs would do that itself, where it redisplays."
+  (llm-ert-wait-for contexture-conversation--approvals)
+  (set-window-buffer nil (current-buffer))
+  (set-window-start
+   nil (contexture-conversation--approval-from (car contexture-conversation--approvals))))
+
 (defun contexture-conversation-test-wait ()
   "Wait until no turn is being answered and nothing is on its way."
   (llm-ert-wait-for (not (contexture-conversation--busy-p)))

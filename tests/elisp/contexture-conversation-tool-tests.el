@@ -29,7 +29,7 @@
   "Ask TEXT, and wait until the model wants to use a tool."
   (contexture-conversation-test-type text)
   (contexture-conversation-send)
-  (llm-ert-wait-for contexture-conversation--approvals)
+  (contexture-conversation-test-await-request)
   (goto-char (point-max)))
 
 (defun contexture-conversation-tool-tests--contents ()
@@ -113,7 +113,7 @@
     (contexture-conversation-test-type "Note it")
     (contexture-conversation-send)
     (insert "mean")
-    (llm-ert-wait-for contexture-conversation--approvals)
+    (contexture-conversation-test-await-request)
     (insert "while")
     (should (equal (contexture-conversation--text) "meanwhile"))
     (should (= (point) (point-max)))
@@ -203,6 +203,7 @@
       (contexture-ert-kill-server t)
       (llm-ert-wait-for (and contexture-conversation--approvals
                                     (not (eq before (car contexture-conversation--approvals)))))
+      (contexture-conversation-test-await-request)
       (should (= (length contexture-conversation--approvals) 1))
       (contexture-test-user-error "have already decided"
         (contexture-conversation--rule before 'always)))
@@ -218,7 +219,7 @@
         ("Done."))
     (contexture-conversation-tool-tests--ask "Note both")
     (contexture-conversation-approve 'refuse)
-    (llm-ert-wait-for contexture-conversation--approvals)
+    (contexture-conversation-test-await-request)
     (contexture-conversation-approve 'once)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-tool-tests--contents) '("two")))))
@@ -238,12 +239,47 @@
     (dolist (decision '(once always))
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
         (should-error (contexture-conversation-approve decision) :type 'user-error)))
+    ;; Nor what was only opened: its end counts.
     (contexture-conversation-view-approval)
     (with-current-buffer contexture-conversation-approval-buffer
-      (should (string-search (make-string 5000 ?x) (buffer-string))))
+      (should (string-search (make-string 5000 ?x) (buffer-string)))
+      (should-not truncate-lines)
+      (should-not truncate-partial-width-windows)
+      (run-hooks 'pre-command-hook)
+      (should (< contexture--shown (point-max))))
+    (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+      (should-error (contexture-conversation-approve 'once) :type 'user-error))
+    (with-current-buffer contexture-conversation-approval-buffer
+      (while (< contexture--shown (point-max))
+        (set-window-start nil contexture--shown)
+        (run-hooks 'pre-command-hook)))
     (contexture-conversation-approve 'once)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-tool-tests--contents) (list (make-string 5000 ?x))))))
+
+(ert-deftest contexture-conversation-tool-wanting-is-decided-where-all-of-it-is-shown ()
+  "What a request hides above, below or beside the window is not allowed by mistake."
+  (contexture-conversation-tool-tests--with
+      `(("Lines." (call "add_text" ,(json-encode `((content . ,(concat "echo hi" (make-string 2 ?\n) "rm x"))))))
+        ("Done."))
+    (contexture-conversation-tool-tests--ask "Note lines")
+    (switch-to-buffer (current-buffer))
+    (let ((approval (car contexture-conversation--approvals)) (asked 0))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (&rest _) (ignore (cl-incf asked)))))
+        (dolist (start (list (contexture-conversation--approval-to approval)
+                             (1+ (contexture-conversation--approval-from approval))
+                             (point-min)))
+          (when (eq start (point-min))
+            (let ((inhibit-read-only t))
+              (goto-char start)
+              (insert (make-string 40 ?\n))))
+          (set-window-start nil start)
+          (should-error (contexture-conversation-approve 'once) :type 'user-error))
+        (should (= asked 3))
+        (set-window-start nil (contexture-conversation--approval-from approval))
+        (contexture-conversation-approve 'once)
+        (should (= asked 3))))
+    (contexture-conversation-test-wait)))
 
 ;;;; Messages that come back
 

@@ -210,7 +210,7 @@
 
 (defun contexture-tools-lisp-real-decide (decision)
   "Decide on the next question, as DECISION says."
-  (llm-ert-wait-for contexture-conversation--approvals)
+  (contexture-conversation-test-await-request)
   (contexture-conversation-approve decision)
   (llm-ert-wait-for (null contexture-conversation--approvals)))
 
