@@ -155,8 +155,9 @@ has not answered yet."
                                  #'contexture--tell-waiting))))))
 
 (defun contexture--tell-waiting ()
-  "Show a message that the server has not answered yet, if one is connected."
-  (when (contexture-running-p)
+  "Show a message that the server has not answered yet, unless it is away."
+  (when (and contexture--connection
+             (memq (oref contexture--connection state) '(starting ready)))
     (message contexture--waiting)))
 
 (defun contexture--tell-no-longer ()
@@ -352,6 +353,8 @@ one server only.")
            :documentation "Non-nil if this process has answered a call.")
    (failures :initform 0
              :documentation "Number of processes in a row that answered no call.")
+   (silent :initform nil
+           :documentation "Non-nil if a command waited in vain and nothing has come since.")
    (told :initform nil
          :documentation "What the user was told since the last success: `lost', `failed' or nil.")
    (news :initform nil
@@ -821,6 +824,7 @@ If they are all pieces of an answer, handle them a moment later."
 (defun contexture--collect (connection chunk)
   "Add CHUNK to CONNECTION's inbox, and note where whole lines end.
 Look at each character once, however long its line becomes."
+  (oset connection silent nil)
   (with-current-buffer (oref connection inbox)
     (let ((from (goto-char (point-max))))
       (insert chunk)
@@ -1026,17 +1030,23 @@ changed in their buffers."
    :timeout nil :success-fn success :error-fn failure)
   (oref connection last-id))
 
+(defconst contexture--short-patience 0.5
+  "Maximum number of seconds to wait for a server that is silent.")
+
 (defun contexture--wait (connection timeout done)
   "Wait until DONE returns non-nil, at most TIMEOUT seconds.
 Signal `contexture-error' if it does not in that time.  Output of
-CONNECTION's process ends the wait at once if it makes DONE return non-nil."
-  (let ((end (+ (float-time) timeout))
-        (read-process-output-max (max read-process-output-max 1048576)))
+CONNECTION's process ends the wait at once if it makes DONE return non-nil.
+After one wait in vain, the next are short until the server says something."
+  (let* ((timeout (if (oref connection silent) (min timeout contexture--short-patience) timeout))
+         (end (+ (float-time) timeout))
+         (read-process-output-max (max read-process-output-max 1048576)))
     (with-local-quit
       (while (not (funcall done))
         (let ((process (oref connection process))
               (left (- end (float-time))))
           (when (<= left 0)
+            (when (>= timeout contexture-request-timeout) (oset connection silent t))
             (signal 'contexture-error
                     (list (contexture--timeout-text connection timeout))))
           (if (and process (memq (process-status process) '(run open)))

@@ -238,35 +238,34 @@ They are one addition for undo.  Then call FUNCTION with the name of the
 context and the outcomes.  What the server refuses is asked about, or
 decoded, and added with the rest.  STEP is that of an addition to which
 these belong, and BEFORE a list of outcomes that come first."
-  (let ((manager (contexture-adding-context)))
-    (setq contexture--last-manager manager
-          contexture--last-changed manager)
-    (contexture-request-batch-async
-     (cl-loop for (method . params) in calls
-              collect `(,method :manager ,manager ,@params :brief t))
-     :step step
-     :success
-     (lambda (outcomes)
-       (cl-loop for (_ . params) in calls
-                for outcome in outcomes
-                for item = (plist-get outcome :result)
-                when item
-                do (contexture-live--added manager item (plist-get params :content)))
-       (let ((refused (cl-loop for call in calls
-                               for outcome in outcomes
-                               for problem = (plist-get outcome :error)
-                               when (and problem (contexture--may-be-otherwise-p problem))
-                               collect (cons call problem))))
-         (if (null refused)
-             (funcall function manager (append before outcomes))
-           (contexture--later
-            #'contexture--add-refused manager refused function
-            (or step (contexture--step-of outcomes))
-            (append before
-                    (cl-remove-if
-                     (lambda (outcome)
-                       (contexture--may-be-otherwise-p (plist-get outcome :error)))
-                     outcomes)))))))))
+  (contexture--with-adding-context
+   (lambda (manager)
+     (contexture-request-batch-async
+      (cl-loop for (method . params) in calls
+               collect `(,method :manager ,manager ,@params :brief t))
+      :step step
+      :success
+      (lambda (outcomes)
+        (cl-loop for (_ . params) in calls
+                 for outcome in outcomes
+                 for item = (plist-get outcome :result)
+                 when item
+                 do (contexture-live--added manager item (plist-get params :content)))
+        (let ((refused (cl-loop for call in calls
+                                for outcome in outcomes
+                                for problem = (plist-get outcome :error)
+                                when (and problem (contexture--may-be-otherwise-p problem))
+                                collect (cons call problem))))
+          (if (null refused)
+              (funcall function manager (append before outcomes))
+            (contexture--later
+             #'contexture--add-refused manager refused function
+             (or step (contexture--step-of outcomes))
+             (append before
+                     (cl-remove-if
+                      (lambda (outcome)
+                        (contexture--may-be-otherwise-p (plist-get outcome :error)))
+                      outcomes))))))))))
 
 (defun contexture--step-of (outcomes)
   "Return the step of the additions in OUTCOMES, of a batch, or nil."
@@ -415,17 +414,18 @@ With a prefix argument, WHOLE, add those of the whole project.  The version
 control program runs in the background."
   (interactive (list (contexture--own-prefix)))
   (require 'vc)
-  (pcase-let* ((`(,backend ,target . ,metadata)
-                (if whole (contexture-sources--diff-of-project)
-                  (contexture-sources--diff-of-file)))
-               (manager (contexture-adding-context)))
+  (pcase-let ((`(,backend ,target . ,metadata)
+               (if whole (contexture-sources--diff-of-project)
+                 (contexture-sources--diff-of-file))))
     (when (buffer-file-name (contexture--base-buffer))
       (vc-buffer-sync t))
-    (condition-case problem
-        (contexture-sources--diff
-         backend target
-         (lambda (text) (contexture-sources--add-diff text manager metadata)))
-      (error (contexture--user-error "%s" (error-message-string problem))))))
+    (contexture--with-adding-context
+     (lambda (manager)
+       (condition-case problem
+           (contexture-sources--diff
+            backend target
+            (lambda (text) (contexture-sources--add-diff text manager metadata)))
+         (error (contexture--user-error "%s" (error-message-string problem))))))))
 
 (defconst contexture-sources--most-submodules 100
   "Maximum number of submodules whose changes are in the differences of a project.")
@@ -912,13 +912,16 @@ like secrets, and leave them out if the answer is no."
 (defun contexture-tree--call (root files mode params)
   "Call `add-tree' with PARAMS and MODE for ROOT, or for FILES.
 ROOT is nil if there are several files."
-  (let* ((manager (contexture-adding-context))
-         (walk (contexture-tree--make-walk
-                :root (or root default-directory) :manager manager :files (and (null root) files)
-                :connection (contexture-current-connection)
-                :unsaved (if (eq mode 'files) 0 (contexture-tree--unsaved root)))))
-    (setq contexture--last-manager manager
-          contexture--last-changed manager)
+  (contexture--with-adding-context
+   (lambda (manager) (contexture-tree--begin root files mode params manager))))
+
+(defun contexture-tree--begin (root files mode params manager)
+  "Call `add-tree' for the context MANAGER.
+ROOT, FILES, MODE and PARAMS are as for `contexture-tree--call'."
+  (let ((walk (contexture-tree--make-walk
+               :root (or root default-directory) :manager manager :files (and (null root) files)
+               :connection (contexture-current-connection)
+               :unsaved (if (eq mode 'files) 0 (contexture-tree--unsaved root)))))
     (setf (contexture-tree--walk-id walk)
           (contexture-request-async
            'add-tree

@@ -1476,7 +1476,7 @@ or show that by default."
         (funcall function)
       (let ((buffer (current-buffer))
             (key (contexture--layers-key)))
-        (contexture-request-async
+        (contexture--request-patiently
          'open-layers (contexture--place-params)
          :success (lambda (opened)
                     (contexture--with-live-buffer buffer
@@ -2040,17 +2040,23 @@ its file has not been written since."
 METHOD is `add-item' by default.  Then show a message or, if THEN is given,
 call THEN with the name of the context and the item.  Ask before a secret
 is added, and if the server cannot read a file, let Emacs decode it."
+  (let ((call (contexture--asked-call (cons (or method 'add-item) params))))
+    (contexture--with-adding-context
+     (lambda (manager) (contexture--send-addition manager call then)))))
+
+(defun contexture--with-adding-context (function)
+  "Call FUNCTION with the context to which this buffer adds, once that is known.
+Emacs does not wait."
   (let ((command this-command)
-        (prefix current-prefix-arg)
-        (call (contexture--asked-call (cons (or method 'add-item) params))))
+        (prefix current-prefix-arg))
     (contexture--with-layers
      (lambda ()
-       (let ((manager (let ((this-command command)
-                            (current-prefix-arg prefix))
-                        (contexture-adding-context))))
+       (let* ((this-command command)
+              (current-prefix-arg prefix)
+              (manager (contexture-adding-context)))
          (setq contexture--last-manager manager
                contexture--last-changed manager)
-         (contexture--send-addition manager call then))))))
+         (funcall function manager))))))
 
 (defun contexture--send-addition (manager call then)
   "Make CALL, a pair (METHOD . PARAMS), which adds an item to MANAGER.

@@ -553,5 +553,48 @@ machine.  There, the server would find a file with another text."
     (contexture-test-settle)
     (should (equal (length (contexture-test-items "b.el")) 1))))
 
+;;;; A server that never answers
+
+(ert-deftest contexture-edges-a-mute-server-holds-up-nobody-who-adds ()
+  "Whatever is added, and although the server has told nothing yet."
+  (let ((contexture-test-binary '("sh" "-c" "exec cat >/dev/null")))
+    (contexture-test-with-server
+      (let ((contexture-add-to 'project) (kill-ring '("killed")) (contexture--patience 0)
+            (inhibit-message t))
+        (contexture-test-git "init" "-q")
+        (dolist (command (list #'contexture-add-buffer #'contexture-add-defun #'contexture-add-dwim
+                               (lambda () (contexture-add-region 1 5))
+                               (lambda () (contexture-add-file "b.el"))
+                               (lambda () (contexture-add-kill "killed"))
+                               #'contexture-add-diff (lambda () (contexture-add-diff t))
+                               (lambda () (contexture-add-directory "."))
+                               (lambda () (contexture-add-project))
+                               (lambda ()
+                                 (dired ".")
+                                 (dired-mark-files-regexp "el\\'")
+                                 (contexture-add-dwim)
+                                 (kill-buffer))))
+          ;; A new buffer each time, of which no layers are known.
+          (contexture-test-file "b.el" "(defun g () 1)")
+          (let ((buffer (find-file-noselect (contexture-test-file "a.el" "(defun f ()" "  (g))"))))
+            (save-window-excursion
+              (switch-to-buffer buffer)
+              (forward-line)
+              (contexture-test-message "Waiting for the Contexture server"
+                (contexture-test-at-once (funcall command))))
+            (kill-buffer buffer)))))))
+
+(ert-deftest contexture-edges-a-mute-server-is-waited-for-only-once ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let ((contexture--short-patience 0.01) (contexture-request-timeout 0.05))
+      (contexture-ert-with-stopped-server
+        (dolist (limit '("0.05" "0.01" "0.01"))
+          (should (string-search (format "no answer within %s s" limit)
+                                 (cadr (should-error (contexture-request 'ping)
+                                                     :type 'contexture-error)))))))
+    (llm-ert-wait-for (not (oref contexture--connection silent)))
+    (should (eq :pong (contexture-request 'ping)))))
+
 (provide 'contexture-edges-tests)
 ;;; contexture-edges-tests.el ends here
