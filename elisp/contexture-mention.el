@@ -831,7 +831,8 @@ If it goes with a question, only remember which definition was meant."
 (defun contexture-mention--listed (name root)
   "Return the full name of NAME, which the list of the files below ROOT has.
 Return nil if that is none that can be looked at."
-  (contexture--outside-file (concat "./" name) root))
+  (if (contexture--remote-p root) (cadr (contexture-mention--file-target name root))
+    (contexture--outside-file (concat "./" name) root)))
 
 (defun contexture-mention--file-p (completion name)
   "Return non-nil if NAME is one of COMPLETION's files."
@@ -1076,7 +1077,9 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
             "is on another machine; M-x contexture-add-file adds it")
            ((not (or (contexture--remote-p file)
                      (and (contexture--outside-file file) (file-exists-p file))))
-            'unknown)
+            (if-let* ((other (contexture-mention--in-other-case file)))
+                (contexture-mention--meaning `(file ,other ,@lines) items)
+              'unknown))
            ((contexture-mention--held-p file lines items) nil)
            ;; A link in the project may lead elsewhere.
            ((or (string-prefix-p (contexture-mention--root) file)
@@ -1089,6 +1092,12 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
            (t "is outside of the project; /add adds it")))
     (`(directory ,_) "is a folder; /add adds its files")
     (`(symbol ,name) (contexture-mention--meaning-of-name name items))))
+
+(defun contexture-mention--in-other-case (file)
+  "Return the one file of the project that FILE names in other letters, or nil."
+  (let* ((root (contexture-mention--root))
+         (found (contexture-mention--files-named (string-remove-prefix root file) t)))
+    (and found (null (cdr found)) (contexture-mention--listed (car found) root))))
 
 (defun contexture-mention--held-p (file lines items)
   "Return non-nil if one of ITEMS is FILE as a whole, or has its LINES."
@@ -1108,8 +1117,9 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
 It may be the end of a file's name, or a symbol.  See
 `contexture-mention--meaning' for the value."
   (pcase-let* ((`(,bare . ,lines) (contexture-mention--split-lines name))
-               (files (contexture-mention--files-named bare))
                (definitions (unless lines (contexture-mention--definitions name)))
+               (files (or (contexture-mention--files-named bare)
+                          (unless definitions (contexture-mention--files-named bare t))))
                (places (append files (mapcar #'contexture-symbol--place definitions))))
     (cond ((contexture-mention--item-named-p name items) nil)
           ((cdr places)
@@ -1128,16 +1138,17 @@ It may be the end of a file's name, or a symbol.  See
   (cl-some (lambda (item) (equal name (plist-get (plist-get item :metadata) :symbol)))
            items))
 
-(defun contexture-mention--files-named (name)
+(defun contexture-mention--files-named (name &optional in-any-case)
   "Return the files of the project whose paths end in NAME.
-Wait a moment for a list of the files that is not outdated."
+IN-ANY-CASE, its letters may be large or small.  Wait a moment for a list of
+the files that is not outdated."
   (when-let* ((list (contexture-files--of (contexture-mention--root)
                                           (not (contexture-mention--project-p)))))
     (let ((end (+ (float-time) contexture-mention--longest-wait)))
       (while (and (contexture-files--list-process list) (< (float-time) end))
         (accept-process-output (contexture-files--list-process list) 0.01)))
     (cl-remove-if-not (lambda (file)
-                        (or (equal file name) (string-suffix-p (concat "/" name) file)))
+                        (string-suffix-p (concat "/" name) (concat "/" file) in-any-case))
                       (contexture-files--list-names list))))
 
 (defun contexture-mention--definitions (name)

@@ -1015,7 +1015,8 @@ MODE and HIDDEN are as for `contexture-add-directory'."
                                      " | xargs -0 ls -dln 2>/dev/null | cat")
                              names)
                       (contexture--user-error "%s cannot be listed" (contexture--abbreviate root))))
-         (entries (contexture-tree--remote-entries listing (or hidden names)))
+         (found (contexture-tree--remote-entries listing (or hidden names)))
+         (entries (car found))
          (large (cl-remove-if (lambda (it) (<= (cdr it) contexture-tree--largest-remote)) entries))
          (chosen (cl-set-difference entries large)))
     (cond ((null (or entries names))
@@ -1036,25 +1037,32 @@ MODE and HIDDEN are as for `contexture-add-directory'."
                (contexture-tree--phrases "%s is too large" (mapcar #'car large))
                (contexture-tree--phrases "%s is one too many"
                                          (mapcar #'car (nthcdr contexture-tree--most-remote
-                                                               chosen)))))))))
+                                                               chosen)))
+               (and (null names) (cdr found))))))))
 
 (defun contexture-tree--phrases (format names)
   "Return FORMAT with each of NAMES, a list of strings."
   (mapcar (lambda (name) (format format name)) names))
 
 (defun contexture-tree--remote-entries (listing hidden)
-  "Return the files in LISTING, the output of ls, as (NAME . SIZE).
-Leave out hidden ones and backups, unless HIDDEN, and those with hidden
-characters."
+  "Return (FILES . LEFT-OUT) for LISTING, the output of ls.
+FILES are (NAME . SIZE), without hidden ones and backups, unless HIDDEN, and
+without links.  LEFT-OUT are phrases about the others."
   (cl-loop for line in (split-string listing "\n" t)
-           for name = (and (string-match "\\`-[^ ]* +[0-9]+ +[0-9]+ +[0-9]+ +\\([0-9]+\\) +[^ ]+ +[^ ]+ +[^ ]+ \\(?:\\./\\)?\\(.*\\)\\'" line)
-                           (match-string 2 line))
-           for size = (and name (string-to-number (match-string 1 line)))
-           when (and name
-                     (or hidden
-                         (not (string-match-p "\\(?:\\`\\|/\\)\\.\\|~\\'\\|\\(?:\\`\\|/\\)#[^/]*#\\'" name)))
-                     (equal name (contexture--visible name)))
-           collect (cons name size)))
+           for at = (string-match "\\`[-l][^ ]* +[0-9]+ +[0-9]+ +[0-9]+ +\\([0-9]+\\) +[^ ]+ +[^ ]+ +[^ ]+ \\(?:\\./\\)?\\(.*\\)\\'"
+                                  line)
+           for name = (and at (match-string 2 line))
+           for size = (and at (string-to-number (match-string 1 line)))
+           for why = (cond ((null at) nil)
+                           ((eq (aref line 0) ?l) "is a link")
+                           ((not (equal name (contexture--visible name)))
+                            "has hidden characters in its name")
+                           (hidden nil)
+                           ((string-match-p "~\\'\\|\\(?:\\`\\|/\\)#[^/]*#\\'" name) "is a backup")
+                           ((string-match-p "\\(?:\\`\\|/\\)\\." name) "is hidden"))
+           if why collect (format "%s %s" (car (split-string name " -> ")) why) into left
+           else if at collect (cons name size) into files
+           finally return (cons files left)))
 
 (defun contexture-tree--fetch (root entries refused)
   "Add the files of ENTRIES, each (NAME . SIZE), below ROOT, on another machine.

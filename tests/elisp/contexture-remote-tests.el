@@ -251,7 +251,9 @@ An error in the place of a connection would not do: our code may handle it."
         (should (< sent 20))
         (should (string-match-p "63 files" said))
         (should (string-match-p "big.txt is too large" said))
-        (should (string-match-p "bin is no text" said)))
+        (should (string-match-p "bin is no text" said))
+        ;; What is left out is named.
+        (should (string-match-p "; 7 not added: .*#m.py# is a backup, .env is hidden, .* and 2 more" said)))
       (let ((texts (contexture-remote-tests--contents)))
         (should (member "blank é\n" texts))
         (should (member "file 59\n" texts))
@@ -308,6 +310,13 @@ An error in the place of a connection would not do: our code may handle it."
                        '(".gitignore" "src/m.py" "tests/t.py"))))
       (should (equal (contexture-mention-in-string "see @tests/t.py and @no.py")
                      `((4 15 file ,(concat root "tests/t.py")) (20 26 symbol "no.py"))))
+      ;; The end of a name will do, in letters of any size.
+      (dolist (name '("t.py" "T.py" "Tests/T.PY"))
+        (should (equal (plist-get (plist-get (cdr (contexture-mention--meaning
+                                                   (list 'symbol name) nil))
+                                             :metadata)
+                                  :filename)
+                       (concat root "tests/t.py"))))
       (pcase (contexture-mention--meaning (list 'file (concat root "tests/t.py")) nil)
         (`(add-item . ,params)
          (should (equal (plist-get params :content) "def t():\n    m()\n")))))))
