@@ -1730,20 +1730,39 @@ PAIRS are sorted by their cars."
 
 ;;;; Buffers that are reverted, killed or renamed
 
-(defun contexture-live--give-back ()
-  "Have the server read the items of this buffer from the file alone again."
+(defun contexture-live--misread-p (held)
+  "Return non-nil if the server would take this buffer's file for other text.
+HELD is the value of `contexture-live--held-p'.  Bytes in another encoding may
+be UTF-8, too, as those in seven bits are."
+  (and (eq held 'form)
+       buffer-file-coding-system
+       (not (contexture-outside--taken-p contexture-live--file))
+       (contexture--widened
+         (let* ((text (buffer-substring-no-properties (point-min) (point-max)))
+                (read (decode-coding-string
+                       (encode-coding-string
+                        text (coding-system-change-eol-conversion buffer-file-coding-system 'unix))
+                       'utf-8-unix)))
+           (not (or (equal read text)
+                    (string-match-p "[\0\x3fff80-\x3fffff]" read)))))))
+
+(defun contexture-live--give-back (&optional misread)
+  "Have the server read the items of this buffer from the file alone again.
+If that were MISREAD, they become copies."
   (contexture-live--tell
    (cl-loop for item in contexture-live--items
             for told = (contexture-live--item-told item)
             for saved = (contexture-live--item-saved item)
             when (or (nth 2 told) (nth 3 told))
-            collect (if saved (contexture-live--update item saved t)
-                      `(:id ,(contexture-live--item-id item)
-                        :manager ,(contexture-live--item-manager item)
-                        :metadata (:unsaved nil :modified nil
-                                   ;; On another machine, the server cannot look.
-                                   :stale ,(and (contexture--remote-p contexture-live--file)
-                                                "its text was not saved")))))))
+            collect (append
+                     (and misread '(:live :false))
+                     (if saved (contexture-live--update item saved t)
+                       `(:id ,(contexture-live--item-id item)
+                         :manager ,(contexture-live--item-manager item)
+                         :metadata (:unsaved nil :modified nil
+                                    ;; On another machine, the server cannot look.
+                                    :stale ,(and (contexture--remote-p contexture-live--file)
+                                                 "its text was not saved"))))))))
 
 (defun contexture-live--about-to-revert ()
   "Keep the text of this buffer if the server cannot read it from its file.
@@ -1777,7 +1796,7 @@ Edits that were not saved are lost."
   (let ((held (contexture-live--held-p)))
     ;; A file in another form than UTF-8 has the text, too.
     (unless (contexture-live--modified-p held) (contexture-live--push))
-    (when held (contexture-live--give-back)))
+    (when held (contexture-live--give-back (contexture-live--misread-p held))))
   (contexture-live--release))
 
 (defun contexture-live--renamed ()

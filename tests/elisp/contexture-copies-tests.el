@@ -208,6 +208,46 @@
         (contexture-test-items)
         (should-not contexture--conflicts)))))
 
+(ert-deftest contexture-copies-however-an-agent-writes-a-file-under-edits-it-is-told ()
+  "What is sent stays what the buffer shows, and is never said to be certain."
+  (contexture-test-with-server
+    (let ((number 0) (later (time-add nil 5)))
+      (pcase-dolist
+          (`(,way . ,write)
+           `((appended . ,(lambda (file) (write-region "more\n" nil file t 'silent) (set-file-times file later)))
+             (same-size . ,(lambda (file) (write-region "two\n" nil file nil 'silent) (set-file-times file later)))
+             (emptied . ,(lambda (file) (write-region "" nil file nil 'silent) (set-file-times file later)))
+             (renamed . ,(lambda (file)
+                           (write-region "new\n" nil "new" nil 'silent)
+                           (set-file-times "new" later)
+                           (rename-file "new" file t)))
+             (older . ,(lambda (file)
+                         (write-region "old\n" nil file nil 'silent)
+                         (set-file-times file (time-subtract nil 100000))))
+             (binary . ,(lambda (file)
+                          (let ((coding-system-for-write 'binary)) (write-region "\0\377" nil file nil 'silent))
+                          (set-file-times file later)))
+             (linked . ,(lambda (file)
+                          (write-region "there\n" nil "there" nil 'silent)
+                          (set-file-times "there" later)
+                          (make-symbolic-link (expand-file-name "there") file t)))
+             (deleted . ,#'delete-file)))
+        (let ((file (contexture-test-file (format "f%d.txt" (cl-incf number)) "one")))
+          (contexture-test-visiting file
+            (contexture-test-message "^Added" (contexture-add-buffer))
+            (contexture-test-message "^Added" (contexture-add-region 1 5))
+            (goto-char (point-max))
+            (insert "mine\n")
+            (contexture-test-items)
+            (contexture-test-message (if (eq way 'deleted) "is gone from the disk" "changed on disk")
+              (funcall write file)
+              (contexture-test-items))
+            (dolist (item (contexture-test-items))
+              (should (member (plist-get item :content) '("one\n" "one\nmine\n")))
+              (should (equal (list way (plist-get item :state)) (list way :stale)))
+              (should (member (contexture-list--state item) '("changed" "gone" "covered"))))
+            (set-buffer-modified-p nil)))))))
+
 (ert-deftest contexture-copies-a-conflict-is-told-where-it-matters ()
   "The mode line tells a conflict in the buffers whose context has its items."
   (contexture-test-with-server

@@ -352,6 +352,47 @@ PRIVATE KEY-----" "abc"))
           (contexture-add-dwim))
         (contexture-test-message "^Undid" (contexture-undo))))))
 
+(defconst contexture-sources-tests--encodings
+  '((latin-1-unix . "café\n") (latin-1-dos . "naïve\nö\n") (utf-16-unix . "ü 日本\n")
+    (utf-16le-with-signature-dos . "é日\nx\n") (utf-8-with-signature-unix . "é\n") (gbk-unix . "日本 中文\n")
+    (shift_jis-unix . "日本\n") (euc-jp-unix . "日本\n") (iso-2022-jp-unix . "日本\n") (euc-kr-unix . "한국\n")
+    (koi8-r-unix . "привет\n") (windows-1252-mac . "naïve\nœuvre\n") (big5-unix . "中文\n")
+    ;; These bytes are UTF-8, too, of another text.
+    (iso-8859-15-unix . "Ã©tÃ©\n"))
+  "Alist from coding systems to texts.")
+
+(ert-deftest contexture-sources-what-emacs-shows-is-sent-in-every-encoding ()
+  "Of files, lines, unsaved and saved edits, and after the buffer is gone."
+  (contexture-test-with-server
+    (pcase-dolist (`(,coding . ,text) contexture-sources-tests--encodings)
+      (let* ((file (expand-file-name (format "%s.txt" coding) llm-ert-directory))
+             (coding-system-for-write coding)
+             (save-silently t)
+             (shown (lambda (way text &optional context)
+                      (contexture-test-settle)
+                      (let ((items (contexture-test-items context)))
+                        (should (equal (list coding way (plist-get (car (last items)) :content))
+                                       (list coding way text)))
+                        (should (equal (list coding way (plist-get (car (last items)) :state))
+                                       (list coding way :fresh))))))
+             context)
+        (write-region text nil file nil 'silent)
+        (with-current-buffer (let ((coding-system-for-read coding)) (find-file-noselect file))
+          (should (equal (buffer-string) text))
+          (setq context (contexture-adding-context))
+          (contexture-test-message "^Added" (contexture-add-file file))
+          (funcall shown 'file text)
+          (contexture-test-message "^Added"
+            (contexture-add-region (point-min) (progn (goto-char (point-min)) (forward-line) (point))))
+          (contexture-test-message "^Undid" (contexture-undo))
+          (goto-char (point-max))
+          (insert "end\n")
+          (funcall shown 'edited (concat text "end\n"))
+          (let ((coding-system-for-write nil)) (save-buffer))
+          (funcall shown 'saved (concat text "end\n"))
+          (kill-buffer))
+        (funcall shown 'killed (concat text "end\n") context)))))
+
 (ert-deftest contexture-sources-a-saved-and-killed-latin-1-buffer-is-no-doubt ()
   (contexture-test-with-server
     (let ((file (concat llm-ert-directory "l.txt"))
