@@ -156,8 +156,7 @@ has not answered yet."
 
 (defun contexture--tell-waiting ()
   "Show a message that the server has not answered yet, unless it is away."
-  (when (and contexture--connection
-             (memq (oref contexture--connection state) '(starting ready)))
+  (when (contexture--reached-p)
     (message contexture--waiting)))
 
 (defun contexture--tell-no-longer ()
@@ -392,6 +391,11 @@ TARGET is as in the class `contexture-connection'."
       (setq case-fold-search nil)
       (setq-local inhibit-modification-hooks t))
     connection))
+
+(defun contexture--reached-p ()
+  "Return non-nil if a server is connected, or is being connected."
+  (and contexture--connection
+       (memq (oref contexture--connection state) '(starting ready))))
 
 (cl-defmethod jsonrpc-running-p ((connection contexture-connection))
   "Return non-nil if CONNECTION has reached its server."
