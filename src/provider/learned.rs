@@ -69,7 +69,8 @@ static REFUSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
                  not permitted|not allowed|not enabled|not available|not implemented|disabled|\
                  invalid|illegal|cannot|can't|no endpoints found|requires|must be|should be|only|deprecated|\
                  additional properties|must not|not valid|forbidden|no longer|does not exist|missing|\
-                 without its required|could not be verified|must be verified|cannot unmarshal|doesn't support";
+                 without its required|could not be verified|must be verified|cannot unmarshal|doesn't support|\
+                 must alternate|expects the|must define";
     Regex::new(words).ok()
 });
 
@@ -79,7 +80,7 @@ fn pattern(form: &'static str) -> Option<Regex> {
 
 static SYSTEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(
-        r"system.{0,20}(role|message|prompt|instruction)|(role|message|prompt|instruction).{0,40}\bsystem\b|developer instruction|system_?instruction",
+        r"system.{0,20}(role|message|prompt|instruction)|(role|message|prompt|instruction).{0,40}\bsystem\b|developer instruction|system_?instruction|roles must alternate",
     )
 });
 static ONE_TOOL: LazyLock<Option<Regex>> =
@@ -216,6 +217,7 @@ impl Learned {
             .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))
             .or(is_new(C::WithoutSystem, about_system))
             .or(is_new(C::TextForNull, is_like(&NULL, words) && has_null()))
+            .or(is_new(C::CallsAsText, !tools && about_tools && sends_calls(body)))
             .or(is_new(
                 C::WithoutTools,
                 tools && about_tools && !is_like(&ONE_TOOL, words) && !about_schema,
@@ -223,9 +225,10 @@ impl Learned {
             .or(is_new(C::WithoutStream, body["stream"] == true && says("stream")))
     }
 
-    /// Returns whether the model takes tools and the messages that tell of them.
-    pub(super) fn takes_tools(&self) -> bool {
-        !self.changes.contains(&Change::WithoutTools)
+    /// Returns whether the model takes messages with calls and results in a request.
+    pub(super) fn takes_calls(&self, request: &Request) -> bool {
+        let has = |change| self.changes.contains(&change);
+        !(has(Change::WithoutTools) || request.tools.is_empty() && has(Change::CallsAsText))
     }
 
     /// Returns whether the model takes PDFs, as far as its server told.
@@ -331,6 +334,10 @@ impl Learned {
 
 fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
     body["messages"].as_array().into_iter().flatten()
+}
+
+fn sends_calls(body: &Value) -> bool {
+    each_message(body).any(|said| !said["tool_calls"].is_null())
 }
 
 fn sends_pdf(body: &Value) -> bool {

@@ -265,6 +265,8 @@ static TOO_LONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
         "exceeded model token limit",
         "token limit exceeded",
         "range of input length should be",
+        // vLLM, with what is left for the answer.
+        "max_(completion_)?tokens must be at least 1, got -",
         "input tokens exceed",
         "`inputs` tokens",
         "(request|payload) size exceeds",

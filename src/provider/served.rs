@@ -166,7 +166,7 @@ impl HttpProvider {
         request.top_p = request.top_p.or(serving.top_p);
         request.effort = request.effort.or(serving.effort);
         learned.change(&mut request);
-        let form = Form { takes_calls: learned.takes_tools(), ..self.family.form() };
+        let form = Form { takes_calls: learned.takes_calls(&request), ..self.family.form() };
         let mut request = normal(&request, form);
         learned.change_normal(&mut request);
         let model = self.endpoint.model();

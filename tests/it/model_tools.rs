@@ -264,8 +264,8 @@ fn every_tool_does_what_it_says() {
     let calls = [
         call("add_text", r#"{"content": "a note of the model"}"#),
         call("read", r#"{"id": "ctx-1"}"#),
-        call("list_context", "{}"),
-        call("search_memory", r#"{"query": "parser"}"#),
+        call("functions.list_context", "{}"),
+        call(" search_memory", r#"{"query": "parser"}"#),
         call("search_session", r#"{"query": "lighthouse"}"#),
         call("drop_context", r#"{"ids": ["ctx-1"]}"#),
         call("read", r#"{"id": "ctx-1"}"#),

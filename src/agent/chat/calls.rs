@@ -64,6 +64,17 @@ impl Chat {
         (!offered.is_empty()).then(|| offered.concat())
     }
 
+    /// Returns the name of the tool that a call means. Some models write a space before the name, or
+    /// a namespace such as `functions.`.
+    pub(super) fn meant<'a>(&self, name: &'a str) -> &'a str {
+        let is_tool = |name: &str| self.tools.iter().any(|tool| tool.name() == name);
+        let last = name.trim().rsplit(['.', ':', '/']).next().unwrap_or(name);
+        match !is_tool(name) && is_tool(last) {
+            true => last,
+            false => name,
+        }
+    }
+
     /// Carries out the calls of the answer `whole`, and logs the answer with the results.
     pub(super) async fn carry_out(
         &self,

@@ -295,7 +295,10 @@ impl Chat {
                 piece = reply.next() => piece?,
                 () = &mut gone => return Err(cancelled(provider)),
             };
-            let Some(piece) = piece else { return Ok(()) };
+            let Some(mut piece) = piece else { return Ok(()) };
+            if let StreamEvent::Call(call) = &mut piece {
+                call.name = self.meant(&call.name).to_owned();
+            }
             let event = match &piece {
                 StreamEvent::Text(text) => Some(TurnEvent::Text(text.clone())),
                 StreamEvent::Reasoning(text) => Some(TurnEvent::Reasoning(text.clone())),

@@ -316,10 +316,15 @@ fn object(text: &str) -> Option<Value> {
     (!is_nothing).then(|| serde_json::from_str(&completed(&text)?).ok())?
 }
 
-/// Returns a text as that of an object, if it is one, is nothing, or was encoded twice.
+/// Returns a text as that of an object, if it is one, is nothing, was encoded twice, or is in a
+/// fence of Markdown.
 fn completed(text: &str) -> Option<String> {
     match text.trim() {
         "" | "null" => Some("{}".to_owned()),
+        text if text.starts_with("```") => {
+            let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"))?;
+            completed(inner.strip_suffix("```")?)
+        }
         text if text.starts_with('"') => {
             let inner: String = serde_json::from_str(text).ok()?;
             (!inner.trim_start().starts_with('"')).then(|| completed(&inner))?

@@ -12,6 +12,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     WithoutTools,
+    CallsAsText,
     WithoutToolChoice,
     WithoutStream,
     WithoutStreamOptions,
@@ -38,6 +39,9 @@ impl Change {
     pub(super) fn phrase(self) -> &'static str {
         match self {
             Self::WithoutTools => "the model takes no tools; asking again without them",
+            Self::CallsAsText => {
+                "it takes no earlier calls where no tool is offered; asking again with texts for them"
+            }
             Self::WithoutToolChoice => "it takes no choice of tools; asking again without it",
             Self::WithoutStream => "it sends no streams; asking for the answer as a whole",
             Self::WithoutStreamOptions => {

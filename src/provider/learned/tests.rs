@@ -87,6 +87,7 @@ fn what_is_refused_is_found_in_the_words_of_each_server() {
         &[
             "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
             "Conversation roles must alternate user/assistant/... System role not supported",
+            "Conversation roles must alternate user/assistant/user/assistant/...",
         ],
     );
     check(Gemini, C::WithoutSystem, &["Developer instruction is not enabled for models/gemma-3"]);
@@ -140,5 +141,25 @@ fn what_teaches_nothing_changes_nothing() {
         let mut body = body(Family::Openai);
         body["temperature"] = Value::Null;
         assert_eq!(learned.learn(Family::Openai, &refusal(words), &body), None, "{words}");
+    }
+}
+
+#[test]
+fn earlier_calls_become_texts_where_the_server_wants_tools_beside_them() {
+    for words in [
+        "Anthropic expects the `tools=` param to be passed in",
+        "Requests which include `tool_use` or `tool_result` blocks must define tools",
+        "The toolConfig field must be defined when using toolUse content; tools is missing",
+    ] {
+        let mut learned = Learned::default();
+        let called = json!({"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]});
+        let body = json!({ "messages": [{"role": "user", "content": "q"}, called] });
+        assert!(learned.learn(Family::Openai, &refusal(words), &body).is_some(), "{words}");
+        let mut request = Request::default();
+        assert!(!learned.takes_calls(&request), "{words}");
+        let schema = json!({"type": "object"});
+        let (name, description) = ("f".to_owned(), String::new());
+        request.tools.push(crate::provider::chat::ToolDefinition { name, description, schema });
+        assert!(learned.takes_calls(&request), "{words}");
     }
 }

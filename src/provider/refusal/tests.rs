@@ -112,12 +112,9 @@ fn who_is_loading_is_waited_for_and_who_is_out_of_money_is_not() {
     let large = r#"{"error": {"message": "Request too large for gpt-4 on tokens per min (TPM):
         Limit 30000, Requested 35012."}}"#;
     check_again(429, large, ContextTooLong, Again::Never);
-    check_again(
-        500,
-        r#"{"error": "prompt is too long: 9 tokens > 8"}"#,
-        ContextTooLong,
-        Again::Never,
-    );
+    for long in ["prompt is too long: 9 tokens > 8", "max_tokens must be at least 1, got -50."] {
+        check_again(500, &format!(r#"{{"error": "{long}"}}"#), ContextTooLong, Again::Never);
+    }
 }
 
 #[test]

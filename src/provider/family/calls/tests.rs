@@ -47,6 +47,11 @@ fn what_came_whole_is_one_call_however_it_was_cut() {
         &[piece(json!({"id": "a"}), json!({"name": "f", "arguments": "\"{\\\"x\\\":1}\""}))],
         &one,
     );
+    for fence in ["json", ""] {
+        let fenced = format!("```{fence}\n{{\"x\":1}}\n```\n");
+        let call = json!({"name": "f", "arguments": fenced});
+        check(&[piece(json!({"id": "a"}), call)], &[("a", "f", "\n{\"x\":1}\n".trim())]);
+    }
     check(
         &[json!([{"id": "a"}]), piece(json!({}), json!({"name": "f", "arguments": {"x": 1}}))],
         &one,
