@@ -1735,7 +1735,7 @@ RESULT is that of `chat'."
                                                  (format " (%d cached)" cached)
                                                "")
                                              (plist-get usage :output)))
-                                (and cost (concat "cost "
+                                (and cost (concat "cost $"
                                                   (contexture-conversation--cost-text cost)))
                                 (plist-get result :ending)))))
     (and known (string-join known ", "))))

@@ -533,7 +533,7 @@ SESSION is what the server says is the current conversation."
          (concat ", answers " (contexture--visible id))
        "")
      (if (plist-get message :pinned) ", pinned" "")
-     (if (plist-get message :in-view) "" ", not sent"))
+     (if-let* ((out (plist-get message :out))) (concat ", not sent: " out) ""))
     'face 'shadow)))
 
 (defun contexture-conversations--message-text (message)
@@ -549,8 +549,9 @@ SESSION is what the server says is the current conversation."
      (concat (contexture-conversations--message-heading message) "\n"
              (replace-regexp-in-string
               "^\\(?:.\\)" "  \\&"
-              (if (plist-get message :in-view) body
-                (propertize body 'face 'contexture-conversation-not-sent)))
+              (if (plist-get message :out)
+                  (propertize body 'face 'contexture-conversation-not-sent)
+                body))
              "\n\n")
      'contexture-conversation-message message)))
 

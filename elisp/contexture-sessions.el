@@ -266,11 +266,11 @@ The sessions of subagents come below those to which they belong."
   "Return the state of SESSION as a short text with its face."
   (pcase (plist-get session :state)
     (:waiting (propertize "waits" 'face 'contexture-sessions-waiting
-                          'help-echo "The agent waits for your leave"))
+                          'help-echo "The agent waits until you allow a tool"))
     (:working (propertize "working" 'face 'contexture-sessions-working))
     (:call-open (propertize "call open" 'face 'contexture-sessions-working
                             'help-echo "A call has no result yet; it runs, or \
-waits for your leave.\nThe hooks of contexture setup would tell"))
+waits until you allow it.\nThe hooks of contexture setup would tell"))
     (:idle "idle")
     (:ended (propertize "ended" 'face 'shadow))
     (_ "")))

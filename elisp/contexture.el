@@ -1236,7 +1236,7 @@ when they are made, also in an entry that is removed.  The plist has
   :proxy        the address of a proxy, or none
   :thinks       t if answers begin within reasoning
   :price-input, :price-output
-                price of a million tokens, in any currency
+                price of a million tokens, in US dollars
   :default      t to use this model when none is named
 
 `contexture-configure-provider' asks for the parts that are needed."

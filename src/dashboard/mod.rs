@@ -68,7 +68,7 @@ struct Shared {
 
 /// Returns the routes of the dashboard, until `ending` is cancelled. `dial` is the way to the server.
 pub(crate) fn routes(dial: impl Dial, pass: Arc<Pass>, ending: CancellationToken) -> Router {
-    let [style, script] = [bare_style(), bare(&PARTS.concat())];
+    let [style, script] = [bare_style(), bare_script()];
     let version = blake3::hash(format!("{PAGE}{style}{script}").as_bytes()).to_hex();
     let shared = Arc::new(Shared {
         dial: Box::new(dial),
@@ -91,18 +91,40 @@ pub(crate) fn routes(dial: impl Dial, pass: Arc<Pass>, ending: CancellationToken
 }
 
 /// Returns a text without its comments on lines of their own, its indentation, and the ends of lines
-/// after which more must follow. No browser needs them.
-fn bare(text: &str) -> String {
+/// after which more must follow; `short` shortens each line. No browser needs them.
+fn bare(text: &str, short: impl Fn(&str) -> String) -> String {
     let lines = text.lines().map(str::trim_start);
     let said = lines.filter(|line| !line.starts_with("//") && !line.starts_with("/*"));
     let goes_on = |line: &str| line.ends_with([',', ';', '{', '(', '[']) && !line.contains("//");
-    said.flat_map(|line| [line, if goes_on(line) { "" } else { "\n" }]).collect()
+    said.map(|line| short(line) + if goes_on(line) { "" } else { "\n" }).collect()
 }
 
-/// Returns a stylesheet without what no browser needs, spaces around its punctuation among it.
+/// Returns a text without the spaces around some of its marks.
+fn without_spaces(text: &str, marks: &[&str]) -> String {
+    marks.iter().fold(text.to_owned(), |text, mark| text.replace(mark, mark.trim()))
+}
+
+/// Returns the stylesheet without what no browser needs.
 fn bare_style() -> String {
-    let spaced = [": ", "; ", ", ", "{ ", " {", " }"];
-    spaced.iter().fold(bare(STYLE), |style, mark| style.replace(mark, mark.trim()))
+    bare(STYLE, |line| without_spaces(line, &[": ", "; ", ", ", "{ ", " {", " }"]))
+}
+
+/// Returns the script without what no browser needs. Lines that may have texts in other marks than
+/// single quotes keep their spaces.
+fn bare_script() -> String {
+    let marks: Vec<String> =
+        "=,:?{}()<>*|&!;".chars().flat_map(|it| [format!(" {it}"), format!("{it} ")]).collect();
+    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
+    bare(&PARTS.concat(), |line| {
+        if line.contains(['"', '`', '/', '\\']) {
+            return line.to_owned();
+        }
+        let pieces = line.split('\'').enumerate().map(|(at, piece)| match at % 2 {
+            0 => without_spaces(piece, &marks),
+            _ => piece.to_owned(),
+        });
+        pieces.collect::<Vec<_>>().join("'")
+    })
 }
 
 async fn file(kind: &'static str, text: String) -> Response {
@@ -211,12 +233,16 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_puts_no_text_in_as_html() {
-        let size = PAGE.len() + bare_style().len() + bare(&PARTS.concat()).len();
+        let size = PAGE.len() + bare_style().len() + bare_script().len();
         assert!(size <= MAX_PAGE_BYTES, "the page has {size} bytes");
         let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
         for part in PARTS {
             for way in ways {
                 assert!(!part.contains(way), "{way} takes text for HTML");
+            }
+            for line in part.lines() {
+                let marks = line.matches('`').count();
+                assert!(marks % 2 == 0, "a text must end on its line, for `bare_script`: {line}");
             }
         }
     }

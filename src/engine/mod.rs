@@ -54,7 +54,7 @@ pub use self::run::Handle;
 pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
-    AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, NewMessage, NewTurn,
+    AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, Moved, NewMessage, NewTurn,
     NotesMaterial, Opened, Portion, SessionContext, Summarizing, quality_parts,
 };
 pub use self::session::{

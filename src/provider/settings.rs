@@ -88,9 +88,9 @@ pub(crate) struct ProviderSettings {
     pub thinks: Option<bool>,
     /// Maximum number of tokens in an answer.
     pub answer_tokens: Option<u64>,
-    /// Price of a million input tokens, in any currency.
+    /// Price of a million input tokens, in US dollars.
     pub price_input: Option<f64>,
-    /// Price of a million output tokens, in the same currency.
+    /// Price of a million output tokens, in US dollars.
     pub price_output: Option<f64>,
     /// Make this provider the default.
     pub default: Option<bool>,

@@ -31,10 +31,10 @@ names! {
     SessionState {
         /// A model is answering, or a tool is running.
         Working => "working",
-        /// The agent waits for the user's leave to run a tool. Only hooks tell this.
+        /// The agent waits until the user allows a tool. Only hooks tell this.
         Waiting => "waiting",
-        /// A call has no result yet. Without hooks, it is unknown whether the tool runs or waits for
-        /// leave.
+        /// A call has no result yet. Without hooks, it is unknown whether the tool runs or waits to be
+        /// allowed.
         CallOpen => "call-open",
         /// The agent has answered, and waits for the next prompt.
         Idle => "idle",

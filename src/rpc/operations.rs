@@ -11,11 +11,12 @@ use super::call::Call;
 use super::error::param_error;
 use super::params::{ManagerName, Name, not_negative};
 use crate::context::item::{Item, Kind, Metadata};
-use crate::engine::{Engine, EngineError, Operation};
+use crate::engine::{Engine, EngineError, Moved, Operation};
 use crate::ids::{CheckpointId, ItemId};
 use crate::session::state::ViewOperation;
 use crate::store::Way;
 use crate::store::session::{CheckpointRow, StateSummary};
+use crate::tokens::Measure;
 use crate::value::Keyword;
 use crate::wire::message::WireError;
 
@@ -61,6 +62,7 @@ pub(super) struct ListOperations {
 
 /// An operation on a context or on a session's view.
 #[derive(Serialize, JsonSchema, Default)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Operation")]
 pub(super) struct OperationLine {
     /// Number of the operation, for `restore`. That of a context holds until the context changes.
@@ -71,9 +73,16 @@ pub(super) struct OperationLine {
     /// context, newer operations than that of `:undo` are undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Keyword<&'static str>>,
-    /// Number of items that the operation adds, removes or alters; absent in sessions.
+    /// Number of items that the operation adds, removes or alters. In the list of a session's
+    /// operations, number of messages that it took out of view or brought back.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
+    /// Tokens in view before the operation; only in the list of a session's operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_before: Option<u64>,
+    /// Tokens in view after the operation; only in the list of a session's operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_after: Option<u64>,
     /// The first of these items, at most three; absent in sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Vec<ChangedItem>>,
@@ -157,7 +166,7 @@ impl OperationLine {
     }
 }
 
-pub(super) fn list_operations(_: Call, given: ListOperations) -> Result<Step, WireError> {
+pub(super) fn list_operations(call: Call, given: ListOperations) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?;
     let (next, checkpoints) = (given.next == Some(true), given.checkpoints == Some(true));
     let log = Log::of(given.manager, given.session)?;
@@ -172,11 +181,14 @@ pub(super) fn list_operations(_: Call, given: ListOperations) -> Result<Step, Wi
                 all.into_iter().map(OperationLine::from).collect()
             }
             Log::Session(session) => {
-                let id = engine.find_session(Some(&session))?.id;
-                match next {
+                let row = engine.find_session(Some(&session))?;
+                let id = row.id;
+                let lines = match next {
                     true => next_of_session(engine, id)?,
                     false => of_session(engine, id, most, checkpoints)?,
-                }
+                };
+                let measure = call.tools.providers.context_of(engine, row, None)?.costs.measure;
+                sized(engine, id, lines, &measure)?
             }
         };
         if next {
@@ -213,6 +225,22 @@ fn of_session(
         marked.into_iter().for_each(|line| line.next = Some(Keyword(way.name())));
     }
     Ok(all)
+}
+
+/// Adds to each operation on the view of session `id` what it moved, and the sizes of the view.
+fn sized(
+    engine: &mut Engine,
+    id: u64,
+    lines: Vec<OperationLine>,
+    measure: &Measure,
+) -> Result<Vec<OperationLine>, EngineError> {
+    let with_sizes = |line: OperationLine| {
+        let Moved { messages, before, after } =
+            engine.moved_in_view(id, line.operation, measure)?;
+        let (count, tokens_before, tokens_after) = (Some(messages), Some(before), Some(after));
+        Ok(OperationLine { count, tokens_before, tokens_after, ..line })
+    };
+    lines.into_iter().map(with_sizes).collect()
 }
 
 fn of_checkpoint(row: CheckpointRow) -> OperationLine {

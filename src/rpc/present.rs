@@ -51,10 +51,10 @@ pub(crate) struct MessageShown<'a> {
     /// Id of the call that a tool's message answers; absent in others.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// True if the message is in view: not rolled back, pruned or summarized; only in
-    /// `get-messages`.
+    /// Why the message is not in view: rolled back, pruned or summarized; absent if it is in view.
+    /// Only in `get-messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) in_view: Option<bool>,
+    pub(super) out: Option<&'static str>,
     /// Fate of the message; only in an exported session, which clients get as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -74,7 +74,7 @@ impl<'a> From<&'a Message> for MessageShown<'a> {
             pinned: message.pinned,
             tool_calls: &message.tool_calls,
             tool_call_id: message.tool_call_id.as_deref(),
-            in_view: None,
+            out: None,
             fate: None,
         }
     }

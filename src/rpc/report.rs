@@ -187,8 +187,8 @@ struct SpentResult<'a> {
     /// Part of the input tokens that came from a cache, `nil` if unknown; only if a model was
     /// asked.
     cached: Option<u64>,
-    /// Cost by the prices that are configured for the model, or as the agent reported it; `nil` if
-    /// unknown. Cached input has the price of other input. Only if a model was asked.
+    /// Cost in US dollars by the prices that are configured for the model, or as the agent reported
+    /// it; `nil` if unknown. Cached input has the price of other input. Only if a model was asked.
     cost: Option<Money>,
 }
 

@@ -252,7 +252,7 @@ pub struct Spent {
     pub output: Option<u64>,
     /// Input tokens that came from a cache, if reported.
     pub cached: Option<u64>,
-    /// Price in the currency of the configured prices, if prices and counts are known.
+    /// Cost in US dollars, if prices and counts are known.
     pub cost: Option<f64>,
 }
 
@@ -292,7 +292,7 @@ pub struct PhaseUsage {
     pub cached: u64,
     /// Number of windows with a known cost.
     pub priced: u64,
-    /// Total cost of the windows with a known cost, in the currency of the configured prices.
+    /// Total cost of the windows with a known cost, in US dollars.
     #[serde(skip)]
     pub cost: f64,
 }

@@ -125,16 +125,45 @@ def click(page, element, selector):
 
 
 def agrees(page):
-    """Waits until the header, the bar and the list have the figures of the window, and of all messages."""
+    """Waits until the header, the bar, the tree and the list have the figures of the window, and of all messages."""
     built = f"{WINDOW}.built"
     page.until(f"""(() => {{
       const number = (value) => value.toLocaleString('en');
-      const said = `${{number({built}.report.messages.sent)}} of ${{number({WINDOW}.log.length)}} messages with ${{number({built}.tokens)}} of ${{number({built}.max_tokens)}} tokens`;
-      const all = `${{number({WINDOW}.log.reduce((sum, it) => sum + it.tokens, 0))}} tokens`;
-      return {SESSION}.head.textContent.includes(said) && {SESSION}.head.textContent.includes(`, ${{all}}`)
-        && {WINDOW}.bar.textContent.includes(`${{number({built}.tokens)}} of ${{number({built}.max_tokens)}} tokens`)
-        && {SESSIONS}.shadowRoot.querySelector('[aria-selected=true]').textContent.includes(` · ${{all}}`);
-    }})()""", "one figure in the header, the bar and the list")
+      const {{ sent, shortened }} = {built}.report.messages;
+      const out = {WINDOW}.log.length - sent;
+      const size = `${{number({built}.tokens)}} of ${{number({built}.max_tokens)}} tokens`;
+      const said = `${{number(sent)}} of ${{number({WINDOW}.log.length)}} messages${{shortened ? `, ${{shortened}} of them shortened` : ''}}, ${{out}} left out; ${{size}}`;
+      const all = {WINDOW}.log.reduce((sum, it) => sum + it.tokens, 0);
+      const gone = {WINDOW}.leftOut().filter((it) => it.fate === 'dropped').reduce((sum, it) => sum + it.ids.length, 0);
+      return {SESSION}.head.textContent.includes(said) && {SESSION}.head.textContent.includes(`, ${{number(all)}} tokens`)
+        && {WINDOW}.bar.textContent.includes(size) && {WINDOW}.choice.textContent.includes(`Left out (${{out}} message`) && gone === out
+        // The list rounds up once, and the messages each.
+        && {WINDOW}.log.some((_, over) => {SESSIONS}.shadowRoot.querySelector('[aria-selected=true]').textContent
+          .includes(` · ${{(all - over).toLocaleString('en', {{notation: 'compact'}})}} tokens`));
+    }})()""", "one figure in the header, the bar, the tree and the list")
+
+
+def narrow(page, element):
+    """Checks that nothing is lost in a narrow window: no word of a table is broken, no cell of a row is hidden."""
+    page.look(420, 900)
+    page.until(f"{element}.getBoundingClientRect().width < 420")
+    wrong = page.run(f"""(() => {{
+      const found = [];
+      for (const cell of {element}.shadowRoot.querySelectorAll('th, td, [role=gridcell]:not(:empty)')) {{
+        if (!cell.getClientRects().length) found.push(['hidden', cell.textContent]);
+        if (cell.matches('[role]')) continue;
+        const text = cell.firstChild;
+        for (const {{ 0: word, index }} of text?.data?.matchAll(/\\S+/g) ?? []) {{
+          const range = document.createRange();
+          range.setStart(text, index);
+          range.setEnd(text, index + word.length);
+          if (range.getClientRects().length !== 1) found.push(['broken', word]);
+        }}
+      }}
+      return found;
+    }})()""")
+    page.look(1280, 860)
+    assert not wrong, wrong
 
 
 def axe_of(page, axe, state):
@@ -237,27 +266,30 @@ def run(home, chrome, axe):
     client = Client(home)
     dashboard, url = home.dashboard()
     page = chrome.page()
+    page.base = url.split("?")[0]
     page.open(url)
     shows(page, SESSION, "No session")
     checked += axe_of(page, axe, "no session")
     talk(client, "Fix the parser", 12, project=str(home.path))
     shows(page, SESSIONS, "Fix the parser")
-    shows(page, SESSION, "49 of 49 messages with ")
+    shows(page, SESSION, "49 of 49 messages, 0 left out; ")
     assert "token" not in page.run("location.href"), "the token stays in no address"
     checked += axe_of(page, axe, "a session")
 
     # A live session is followed.
     client.ok("add_message", session="Fix the parser", content="One more?")
-    shows(page, SESSION, "50 of 50 messages with ")
+    shows(page, SESSION, "50 of 50 messages, 0 left out; ")
     agrees(page)
     shows(page, WINDOW, "a window has at most 96,000 of the model's 100,000, which are assumed")
 
+    for _ in range(2):
+        client.ok("build_window", session="Fix the parser", brief=True)
     # After a summary, what is sent is said, and not what would be sent without room.
     client.ok("summarize_session", session="Fix the parser")
-    shows(page, SESSION, "Last stepsummary: ")
+    page.until(f"/Last shortening[0-9]+ messages in a summary; /.test({SESSION}.head.textContent)")
     agrees(page)
     client.ok("undo", session="Fix the parser")
-    page.until(f"!{SESSION}.head.textContent.includes('Last step')")
+    page.until(f"!{SESSION}.head.textContent.includes('Last shortening')")
     shows(page, SESSIONS, "50 messages")
 
     # A shortening says what it will do, does it, and is undone.
@@ -271,12 +303,19 @@ def run(home, chrome, axe):
     click(page, SESSION, "dialog .main")
     shows(page, SESSION, "Shortened:")
     assert client.ok("session_report", session="Fix the parser")["pruned"] > 0
-    shows(page, SESSION, "Last stepshortening")
+    # It is told what it left out, and why: in the header, in the list and in the timeline with one size.
+    done = client.ok("list_operations", session="Fix the parser")[0]
+    size = f"{done['count']} messages left out"
+    why = "the least important by age, author, errors and changed files"
+    change = f"{done['tokens_before']:,} → {done['tokens_after']:,} tokens, "
+    shows(page, SESSION, f"Last shortening{size}: {why}; {change}")
     agrees(page)
-    shows(page, WINDOW, "Left out (")
-    click(page, WINDOW, "[data-key=out]")
-    shows(page, WINDOW, "left out by a shortening")
+    click(page, SESSION, "[data-key=timeline]")
+    shows(page, SESSION, f"{done['operation']} leaving messages out {size}; {change}")
+    click(page, SESSION, "[data-key=left]")
+    shows(page, WINDOW, f"{why} ({done['count']} messages)")
     checked += axe_of(page, axe, "what was left out")
+    narrow(page, WINDOW)
     row = "[role=row] button"
     click(page, WINDOW, row)
     shows(page, WINDOW, "comes back whole")
@@ -286,19 +325,31 @@ def run(home, chrome, axe):
     for tab in ("timeline", "turns", "waste"):
         click(page, SESSION, f"[data-key={tab}]")
         checked += axe_of(page, axe, tab)
+        narrow(page, SESSION)
     shows(page, SESSION, "asked for again in")
     click(page, SESSION, "[data-key=look]")
     shows(page, SESSION, "Results that nobody used")
     click(page, SESSION, "[data-key=timeline]")
-    shows(page, SESSION, "shortening, step ")
+    shows(page, SESSION, "leaving messages out")
     click(page, SESSION, "[data-key=undo]")
-    shows(page, SESSION, " back (msg-")
+    shows(page, SESSION, " back in view (msg-")
     shows(page, SESSION, "The prompt cache ends before ")
     plan = page.run(f"{inside(SESSION, 'dialog')}.textContent")
     first, anew = (int(it.replace(",", "")) for it in re.search(r"before msg-(\d+): about ([\d,]+) tokens", plan).groups())
     page.run(f"{SESSION}.constructor.told = 1000")
     click(page, SESSION, "dialog .main")
-    shows(page, SESSION, "Undo the last step: ")
+    shows(page, SESSION, "Undo the last change: ")
+    told = page.run(f"{inside(SESSION, '.told')}.textContent.match(/Sent now: (.*)[.]/)[1]")
+    shows(page, SESSION, f"Sent now{told}; ")
+    # The chart has a scale, and each change with its number: what leaves messages out, and what brings them back, as an undo does.
+    done = [it for it in client.ok("list_operations", session="Fix the parser") if it["method"] != "checkpoint"]
+    drawn = {str(it["operation"]): "fold" if it["tokens_after"] < it["tokens_before"] else "back" for it in reversed(done) if it["tokens_after"] != it["tokens_before"]}
+    assert done[0]["method"] == "undo" and drawn[str(done[0]["operation"])] == "back" and "fold" in drawn.values(), done
+    page.until(f"""(() => {{
+      const marks = [...{SESSION}.shadowRoot.querySelectorAll('.mark')].map((it) => [it.textContent, it.className.split(' ')[1]]);
+      return JSON.stringify(Object.fromEntries(marks.filter(([number, way]) => number && way))) === {json.dumps(json.dumps(drawn, separators=(",", ":")))};
+    }})()""", "the changes in the chart")
+    assert page.run(f"[...{SESSION}.shadowRoot.querySelectorAll('.scale span')].map((it) => it.textContent).at(-1)") == "0"
     assert page.run(f"{inside(SESSION, '.told')}.textContent.includes('Undo…')") is False, "an undo is not undone by Redo"
     page.until(f"!{inside(SESSION, '.told')}", "the message to leave")
     assert client.ok("session_report", session="Fix the parser")["pruned"] == 0
@@ -405,7 +456,7 @@ def run(home, chrome, axe):
 
 
 def turns(home, page, client, axe):
-    """Turns of two models, of which one waits for leave. Each message is counted once, each model apart."""
+    """Turns of two models, of which one waits to be allowed a tool. Each message is counted once, each model apart."""
     for name, model, more in (("near", "m-1", {}), ("far", "m-2", {"price_input": 2.0, "price_output": 10.0})):
         script = home.path / f"{name}.toml"
         script.write_text("""[[answer]]
@@ -423,9 +474,16 @@ usage = { input = 2000, output = 50, cached = 1500 }
         chat = {"session": row["id"], "content": "Note it.", "tools": True, "provider": provider, "request_key": provider}
         thread = threading.Thread(target=lambda given=chat: replies.append(asking.ok("chat", **given)))
         thread.start()
-        shows(page, SESSIONS, "waits for leave")
-        shows(page, SESSION, "waits for leave: ")
+        shows(page, SESSIONS, "waits for you")
+        shows(page, SESSIONS, "1 waiting for you")
+        shows(page, SESSION, "waits for you: ")
         checked = axe_of(page, axe, "an agent that waits")
+        # It is the session that is shown first, though others are newer.
+        client.ok("add_message", session="Fix the parser", content="A newer one.")
+        client.ok("open_session", name="Fix the parser")
+        page.open("about:blank")
+        page.open(page.base)
+        page.until(f"{SESSION}?.session === {row['id']!r}", "the session that waits")
         # What is shown may still be the question before.
         pressed = page.until(f"((it) => it && (it.click(), it.dataset.key))([...{SESSION}.shadowRoot.querySelectorAll('.banner button')]"
                              f".find((it) => it.textContent === 'Allow once' && it.dataset.key !== {json.dumps(pressed)}))")
@@ -438,9 +496,12 @@ usage = { input = 2000, output = 50, cached = 1500 }
     page.until(f"{table}[1].length === 4", "each request has one row")
     models, _ = page.run(table)
     assert [it[:5] for it in models] == [["far: m-2", "2", "3,000", "77 %", "150"], ["near: m-1", "2", "3,000", "77 %", "150"]], models
-    assert [it[5] for it in models] == ["0.0075 at list price", "–"], models
+    assert [it[5] for it in models] == ["$0.0075 at list price", "–"], models
     # A turn is all requests since the question.
-    shows(page, SESSION, "cost 0.0075 at list price; 3,000 tokens in (77 % cached), 150 out")
+    shows(page, SESSION, "cost $0.0075 at list price; 3,000 tokens in (77 % cached), 150 out")
+    # The reports of the provider have changed what messages count, and all figures with it.
+    assert client.ok("session_report", session=row["id"])["factor"] > 1
+    agrees(page)
     page.run(f"{SESSIONS}.choose('ses-1')")
     return checked
 
@@ -478,7 +539,7 @@ def parts(home, page, client, axe):
     # Of the last turn, 75 % came from the cache: all that came early in the window.
     page.run(f"{SESSIONS}.choose({next(it['id'] for it in rows if it['session'] == 'With tools')!r})")
     click(page, WINDOW, "[data-key=tool]")
-    shows(page, WINDOW, "% cached")
+    shows(page, WINDOW, "% can be cached")
     # What cannot be left out has a lock, which says why.
     click(page, WINDOW, "[data-key=section]")
     page.until(f"({WINDOW}.rows.items.filter((it) => it.isOpen === false).forEach((it) => {WINDOW}.toggle(it)), "

@@ -22,7 +22,7 @@ How do I take the first?
 
 scripted
 Use `car`.
-1200 tokens in, 34 out, cost 0.00094
+1200 tokens in, 34 out, cost $0.00094
 "))
     (should (equal (contexture-conversation--text) ""))
     (should (equal (contexture-conversation-test-log)
@@ -255,7 +255,7 @@ Use `car`.
     (should-not (contexture-conversation--result-text (list :model "m" :usage usage))))
   (should (equal (contexture-conversation--result-text
                   '(:model "m" :usage (:input 3 :output 4 :cached nil) :cost 1))
-                 "3 tokens in, 4 out, cost 1.0000")))
+                 "3 tokens in, 4 out, cost $1.0000")))
 
 (ert-deftest contexture-conversation-sends-nothing-blank-and-nothing-meanwhile ()
   (contexture-conversation-test-with '(("One" hang))

@@ -146,9 +146,9 @@ An answer that is nil takes the default."
       (let* ((metadata (completion-metadata "" table nil))
              (annotate (completion-metadata-get metadata 'annotation-function)))
         (should (eq (completion-metadata-get metadata 'category) 'contexture-conversations))
-        (should (string-match-p "2 messages, 2 tokens, .* ago, current"
+        (should (string-match-p "2 messages, 10 tokens, .* ago, current"
                                 (funcall annotate "two")))
-        (should (string-match-p "1 message, 1 token, .* ago\\'"
+        (should (string-match-p "1 message, 5 tokens, .* ago\\'"
                                 (funcall annotate "one")))))))
 
 (ert-deftest contexture-conversation-rename-keeps-all-of-it ()
@@ -349,7 +349,7 @@ An answer that is nil takes the default."
     (with-current-buffer "*contexture: summary*"
       (should (string-match-p "src/file" (buffer-string))))
     (contexture-test-message "Undid shortening of" (contexture-conversation-undo))
-    (should (= 40 (cl-count-if (lambda (it) (plist-get it :in-view))
+    (should (= 40 (cl-count-if (lambda (it) (not (plist-get it :out)))
                                (contexture-request 'get-messages))))))
 
 (ert-deftest contexture-conversation-summarize-says-why-it-does-not ()

@@ -442,8 +442,22 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
     for call in calls {
         assert!(removed.contains(&format!("msg-{}", call + 1)), "{removed:?}");
     }
-    // The step has a number, and its undo says what comes back.
-    assert_eq!(board.reply("list-operations", &about)[0]["operation"], 1);
+    // The step has a number and its sizes, and its undo says what comes back.
+    let step = board.reply("list-operations", &about)[0].take();
+    assert_eq!((&step["operation"], &step["count"]), (&json!(1), &json!(removed.len())));
+    let sizes = |step: &Json| (step["tokens_before"].clone(), step["tokens_after"].clone());
+    let (original, remaining) = (&done["stats"]["original"], &done["stats"]["final"]);
+    assert_eq!(sizes(&step), (original.clone(), remaining.clone()));
+    // Each message that left says why, and no other.
+    let log = board.reply("get-messages", &json!({ "session": "s", "view": "log" }));
+    let why = |it: &Json| it["out"].as_str().map(str::to_owned);
+    let log: Vec<_> =
+        log.as_array().unwrap().iter().map(|it| (ids(&json!([it["id"]])), why(it))).collect();
+    let left: Vec<_> = log.iter().filter(|(_, why)| why.is_some()).collect();
+    assert_eq!(left.iter().flat_map(|(id, _)| id.clone()).collect::<Vec<_>>(), removed);
+    assert!(
+        left.iter().all(|(_, why)| why.as_ref().unwrap().starts_with("the least important by "))
+    );
     let undo = json!({ "session": "s", "dry_run": true });
     let dry = board.reply("undo", &undo);
     assert_eq!((&dry["returned"], &dry["left"]), (&done["removed"], &Json::Null));
@@ -453,6 +467,11 @@ fn a_shortening_is_shown_before_it_is_done_and_undone_with_its_number() {
     assert_eq!(board.reply("restore", &restored)["returned"], done["removed"]);
     board.reply("undo", &about);
     assert_eq!(board.reply("session-report", &about)["tokens"], before["tokens"]);
+    let step = board.reply("list-operations", &about)[0].take();
+    assert_eq!(
+        (&step["method"], sizes(&step)),
+        (&json!("undo"), (remaining.clone(), original.clone()))
+    );
     let redone = board.reply("redo", &undo);
     assert_eq!(redone["left"], done["removed"]);
     // A summary says what it would save, and a short history is not summarized at all.

@@ -202,8 +202,8 @@ fn fields_and_brief_leave_members_out_for_every_client() {
     client.ok("open-session", "(:name \"a\")");
     client.ok("add-message", "(:content \"hello\")");
     client.ok("remember", "(:content \"a memory\")");
-    let messages = client.ok("get-messages", "(:fields (:id :in_view))");
-    assert_eq!(messages, serde_json::json!([{"id": "msg-1", "in_view": true}]));
+    let messages = client.ok("get-messages", "(:fields (:id :token_counter))");
+    assert_eq!(messages, serde_json::json!([{"id": "msg-1", "token_counter": "estimate"}]));
     let brief = client.ok("get-messages", "(:brief t)");
     assert!(brief[0].get("content").is_none() && brief[0]["tokens"].is_number(), "{brief}");
     assert!(client.ok("list-memories", "(:brief t)")[0].get("content").is_none());

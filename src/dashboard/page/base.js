@@ -44,6 +44,8 @@ function put(node, ...children) {
 const button = (key, text, onclick, more) => h('button', { 'data-key': key, onclick, ...more }, text);
 
 const number = (value) => Math.round(value ?? 0).toLocaleString('en');
+/** Returns a number of which only the size matters. */
+const short = (value) => value.toLocaleString('en', { notation: 'compact' });
 const many = (count, word) => `${number(count)} ${word}${count === 1 ? '' : 's'}`;
 const sum = (list, value) => list.reduce((all, it) => all + (value(it) || 0), 0);
 

@@ -22,7 +22,7 @@ if (own) {
     session.known = detail;
     const row = detail.find((it) => it.id === session.session);
     document.title = row ? `${shown(row.session)} – Contexture` : 'Contexture';
-    if (!session.session) choose(detail.find((it) => it.current)?.id ?? detail[0]?.id);
+    if (!session.session) choose(detail[0]?.id);
     else session.showHead();
   });
   own.addEventListener('contexture-open', ({ detail }) => {

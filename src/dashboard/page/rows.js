@@ -2,11 +2,13 @@
 
 /** Rows beyond the edges that exist, so that scrolling shows no gaps. */
 const BEYOND = 6;
+/** Windows in which the stylesheet gives a row two lines. */
+const NARROW = matchMedia('(max-width: 50rem)');
 
 class Rows {
   /** `row` returns the children of an item's row, `props` its attributes; items have a `key`. */
-  constructor({ role, itemRole, label, height, row, props, open, press, seen }) {
-    Object.assign(this, { itemRole, height, row, props, open, press, seen, items: [], active: 0 });
+  constructor({ role, itemRole, label, heights, row, props, open, press, seen }) {
+    Object.assign(this, { itemRole, heights, row, props, open, press, seen, items: [], active: 0 });
     this.nodes = new Map();
     this.inner = h('div', { class: 'inner', role: 'presentation' });
     this.node = h('div', { class: 'rows', role, 'aria-label': label, tabindex: -1 }, this.inner);
@@ -31,12 +33,13 @@ class Rows {
     this.items = items;
     const kept = key === undefined ? -1 : items.findIndex((item) => item.key === key);
     this.active = Math.max(0, kept >= 0 ? kept : Math.min(this.active, items.length - 1));
-    this.inner.style.height = `${items.length * this.height}px`;
     if (this.itemRole === 'row') this.node.setAttribute('aria-rowcount', items.length);
     this.draw();
   }
 
   draw() {
+    this.height = this.heights[Number(NARROW.matches)];
+    this.inner.style.height = `${this.items.length * this.height}px`;
     const { scrollTop, clientHeight } = this.node;
     const first = Math.max(0, Math.floor(scrollTop / this.height) - BEYOND);
     const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / this.height) + BEYOND);

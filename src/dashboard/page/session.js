@@ -1,12 +1,14 @@
 // One session: its figures, its actions, its window, its timeline, its turns, and what it wasted.
 
 const TABS = { window: 'Window', timeline: 'Timeline', turns: 'Turns', waste: 'Waste' };
-const METHODS = {
-  'prune-session': 'shortening', 'summarize-session': 'summary', 'pin-message': 'pin', rollback: 'return to a checkpoint', restore: 'return',
+/** What the methods are called that change what is in view. */
+const CHANGES = {
+  'prune-session': 'leaving messages out', 'summarize-session': 'shortening to a summary', 'pin-message': 'pin', rollback: 'going back to a turn', restore: 'undo of several changes',
 };
 /** Methods that are to make the window smaller. */
 const FOLDS = ['prune-session', 'summarize-session'];
-const step = (method) => METHODS[method] ?? method;
+const change = (method) => CHANGES[method] ?? method;
+const last = (method) => (FOLDS.includes(method) ? 'the last shortening' : change(method));
 /** Number of turns in the table, and of texts in which uses of results are looked for. */
 const TURNS = 200;
 const LOOKED = 400;
@@ -34,7 +36,7 @@ function ask(element, title, body, confirm, ready) {
 /** Shows the whole texts of messages. */
 function reading(element, title, messages) {
   ask(element, title, h('div', { class: 'texts', tabindex: 0 }, messages.map((it) => [
-    h('h4', null, `${it.id} ${it.role}, ${number(it.tokens)} tokens`), it.content && h('pre', null, it.content),
+    h('h4', null, `${it.id} ${it.role}`), it.content && h('pre', null, it.content),
     (it.tool_calls ?? []).map((call) => h('pre', null, `→ ${call.name} ${call.arguments}`)),
   ])));
 }
@@ -58,7 +60,8 @@ async function propose(element, plan) {
   if (!confirmed) return;
   try {
     const done = await plan.run({ request_key: crypto.randomUUID?.() ?? String(Math.random()), ...(state.version && { if_version: state.version }) });
-    announce(element, plan.done(done), plan.undo);
+    const { report } = await element.call('count-window', { ...element.about, explain: true }).catch(() => ({}));
+    announce(element, `${plan.done(done)}${report ? ` Sent now: ${sentOf(report, element.log)}.` : ''}`, plan.undo);
   } catch (error) {
     announce(element, error.kind === 'conflict' ? 'Something changed, so nothing was done. Look again.' : error.message);
   }
@@ -87,6 +90,15 @@ function cacheCost({ parts, log, most }, gone, come = []) {
     + sum(come.filter((id) => !sent.has(id)), (id) => log[place(id) - 1]?.tokens);
   return `The prompt cache ends before msg-${first}: about ${number(Math.min(after, most))} tokens are read anew once.`;
 }
+
+/** Returns how many of the messages in a log a window has, as its report says it. */
+const sentOf = ({ messages: { sent, of, shortened } }, log) => {
+  const all = log?.length ?? of;
+  return `${number(sent)} of ${many(all, 'message')}${shortened ? `, ${number(shortened)} of them shortened` : ''}, ${number(all - sent)} left out`;
+};
+
+/** Says where the messages of a change went. */
+const went = (method, count, before, after) => `${many(count, 'message')} ${method === FOLDS[1] ? 'in a summary' : after > before ? 'back in view' : 'left out'}`;
 
 const fewer = (before, after) => `${number(before)} → ${number(after)} tokens, ${after > before ? `${number(after - before)} MORE` : `${number(before - after)} fewer`}.`;
 
@@ -127,17 +139,23 @@ function shortening(element, only) {
 
 const became = (stats) => (stats.summarized_items ? `${many(stats.summarized_items, 'message')} in a summary` : `${many(stats.items_removed, 'message')} left out`);
 
-const moved = ({ returned, left }) => `${many(returned?.length ?? 0, 'message')} back${list(returned)}; ${number(left?.length ?? 0)} left out${list(left)}.`;
+const moved = ({ returned = [], left = [] }) => [[returned, 'back in view'], [left, 'out of view']].filter(([ids]) => ids.length)
+  .map(([ids, where]) => `${many(ids.length, 'message')} ${where}${list(ids)}. `).join('') || 'All messages stay where they are.';
 
-/** The plan of an undo, of a redo, or of a return to what there was before a step. */
+/** The plan of an undo, of a redo, or of the undo of a change and all later ones. */
 function undoing(element, method = 'undo', before) {
-  const [title, confirm] = { undo: ['Undo the last step', 'Undo'], redo: ['Redo the step', 'Redo'], restore: [`Return to before step ${before}`, 'Return'] }[method];
+  const [confirm, title] = { undo: ['Undo', 'Undo the last change'], redo: ['Redo', 'Redo the change'], restore: ['Undo', `Undo change ${before} and all later ones`] }[method];
   const call = (more) => element.call(method, { ...element.named, ...(before && { operation: before - 1 }), ...more });
   return {
     title, confirm, undo: before && (() => undoing(element)),
     async look() {
       const dry = await call({ dry_run: true });
-      return { lines: [before ? 'Messages that came since stay.' : `The step is a ${step(dry.undone ?? dry.redone)}.`, moved(dry), cacheCost(element, dry.left ?? [], dry.returned ?? [])] };
+      const { left = [], returned = [] } = dry;
+      const size = (ids) => sum(ids, (id) => element.log?.[place(id) - 1]?.tokens);
+      const tokens = element.stats.tokens + size(returned) - size(left);
+      return { lines: [before ? 'Messages that came since stay.' : `The change is ${change(dry.undone ?? dry.redone)}.`, moved(dry),
+        tokens > element.most && `Not all will fit: the view then has ${number(tokens)} tokens, and a window at most ${number(element.most)}.`,
+        cacheCost(element, left, returned)].filter(Boolean) };
     },
     run: call,
     done: (result) => `${title}: ${moved(result)}`,
@@ -228,36 +246,53 @@ class Session extends Live {
     return answers && requests.length ? { ...requests[0], ...total(requests) } : undefined;
   }
 
+  /** Returns the window, if it is that of this session by now. */
+  get built() {
+    return this.window.of === this.session && this.window.built?.report ? this.window.built : undefined;
+  }
+
   /** Returns what a model would be sent now, as the window says it. */
   get sent() {
-    const { built, of, size } = this.window;
-    return of === this.session && built?.report && `${number(built.report.messages.sent)} of ${many(this.stats.log, 'message')} with ${size}`;
+    const { report, tokens } = this.built;
+    const beside = tokens - (report.sections.find((it) => it.section === 'messages')?.after ?? 0);
+    return `${sentOf(report, this.log)}; ${this.window.size}${beside ? `, of which ${number(beside)} are not of the conversation` : ''}`;
+  }
+
+  /** Returns what the last change took out of view, and why. */
+  get lastChange() {
+    const { method, count, tokens_before: before, tokens_after: after } = this.next.undo;
+    const out = this.built && this.undo?.returned && this.log[place(this.undo.returned[0]) - 1]?.out;
+    return [FOLDS.includes(method) ? '' : `${change(method)}: `, `${went(method, count, before, after)}${method === FOLDS[0] && out ? `: ${out}` : ''}; ${fewer(before, after)} `,
+      this.built && button('left', 'Show what is left out', () => {
+        this.choose('window');
+        this.window.choose('out');
+      })];
   }
 
   showHead() {
-    const { stats, next, row, undo } = this;
+    const { stats, next, row, built } = this;
     const wasted = this.mostWasted();
     if (!stats) return put(this.head, h('h2', null, 'No session'), h('p', null, 'It appears once one begins.'));
-    const last = this.lastTurn;
-    const left = undo?.returned ?? [];
+    const turn = this.lastTurn;
+    const tokens = this.window.of === this.session && sum(this.log, (it) => it.tokens);
     const buttons = this.mayChange && [
       button('shorten', 'Shorten…', () => propose(this, shortening(this)), { class: 'main' }),
-      button('note', 'Add a note…', () => this.note()),
-      ['undo', 'redo'].map((way) => next?.[way] && button(way, `${way === 'undo' ? 'Undo' : 'Redo'}: ${step(next[way].method)}…`, () => propose(this, undoing(this, way)))),
+      button('item', 'Add an item…', () => this.item()),
+      ['Undo', 'Redo'].map((name) => [name, name.toLowerCase()]).map(([name, way]) => next?.[way] && button(way, `${name} ${last(next[way].method)}…`, () => propose(this, undoing(this, way)))),
     ];
     put(this.head,
       h('h2', null, stats.session),
       h('p', { class: 'quiet' }, [row?.agent, row?.project, row?.branch, stats.model_known && stats.model, STATES[row?.state]].filter(Boolean).join(' · ')),
       this.waiting.map((it) => h('div', { class: 'banner', role: 'alert' },
-        h('p', null, h('b', null, `${row?.agent ?? 'The agent'} waits for leave: `), it.text, it.outside ? ` (reaches ${it.outside})` : ''),
+        h('p', null, h('b', null, `${row?.agent ?? 'The agent'} waits for you: `), it.text, it.outside ? ` (reaches ${it.outside})` : ''),
         this.mayChange && h('p', null, ['once', 'refuse'].map((decision) => button(`${decision} ${it.approval}`, decision === 'once' ? 'Allow once' : 'Refuse',
           () => this.call('approve', { approval: it.approval, decision }).catch((error) => announce(this, error.message))))))),
       h('dl', { class: 'facts' },
-        fact('Sent now', this.sent),
-        fact('In all', `${many(stats.turns, 'turn')}${row ? `, ${number(row.tokens)} tokens (${percent(row.tokens, stats.limit)} of the model's limit)` : ''}`),
-        undo && fact('Last step', `${step(undo.undone)}: ${many(left.length, 'message')} ${undo.undone === FOLDS[1] ? 'in the summary' : 'left out'}${list(left)}${this.log ? `, ${number(sum(left, (id) => this.log[place(id) - 1]?.tokens))} tokens` : ''}`),
-        stats.turns > 0 && fact('Last turn', !last ? 'no tokens were reported' : [priced(last) ? `cost ${money(last)}` : last.model ? `no price is configured for ${last.model}` : 'no cost was reported',
-          last.input ? `; ${number(last.input)} tokens in (${percent(last.cached, last.input)} cached), ${number(last.output)} out` : '']),
+        fact('Conversation', `${many(stats.log, 'message')} in ${many(stats.turns, 'turn')}${tokens ? `, ${number(tokens)} tokens (${percent(tokens, stats.limit)} of the model's limit)` : ''}`),
+        built && fact('Sent now', this.sent),
+        next?.undo && fact(FOLDS.includes(next.undo.method) ? 'Last shortening' : 'Last change', this.lastChange),
+        stats.turns > 0 && fact('Last turn', !turn ? 'no tokens were reported' : [priced(turn) ? `cost ${money(turn)}` : turn.model ? `no price is configured for ${turn.model}` : 'no cost was reported',
+          turn.input ? `; ${number(turn.input)} tokens in (${percent(turn.cached, turn.input)} cached), ${number(turn.output)} out` : '']),
         wasted && fact('Most wasted', wasted)),
       h('p', { class: 'buttons' }, buttons));
     put(this.tabs, Object.entries(TABS).map(([key, name]) => button(key, name, () => this.choose(key), {
@@ -280,36 +315,37 @@ class Session extends Live {
     put(this.panel, { timeline: () => this.timeline(), turns: () => this.turnTable(), waste: () => this.waste() }[this.tab]());
   }
 
-  note() {
-    const text = h('textarea', { rows: 5, 'aria-label': 'Note' });
+  item() {
+    const text = h('textarea', { rows: 5, 'aria-label': 'Text' });
     const manager = this.row?.manager;
     propose(this, {
-      title: 'Add a note', confirm: 'Add', choices: () => text,
-      look: async () => ({ lines: ['Every later window shows the note, before the conversation.', 'So the prompt cache of the conversation is read anew once.'] }),
+      title: 'Add an item', confirm: 'Add', choices: () => text,
+      look: async () => ({ lines: ['Every later window shows the text, before the conversation.', 'So the prompt cache of the conversation is read anew once.'] }),
       run: ({ request_key }) => this.call('add-item', { manager, content: text.value, type: 'text', metadata: { origin: 'note' }, brief: true, request_key }),
       done: (item) => `Added ${item.id}, ${many(item.tokens, 'token')}.`,
     });
   }
 
-  /** Returns the timeline: turns as a chart, and steps with what each changed. */
+  /** Returns the timeline: the windows as a chart, and the changes with what each moved. */
   timeline() {
-    const windows = this.stats?.windows ?? [];
+    const windows = [...this.stats?.windows ?? []];
     const size = (from, to) => windows.filter((it) => it.at >= from && it.at <= to);
-    const steps = [
-      ...this.revisions.filter((it) => it.method !== 'checkpoint').map((it) => {
-        const isFold = FOLDS.includes(it.method);
-        const before = size(0, it.created).pop();
-        const after = size(it.created + 1, Infinity)[0];
-        return { at: it.created, order: it.operation, name: `${step(it.method)}, step ${it.operation}`, revision: it.operation,
-          isFold, more: isFold && before && after ? `${fewer(before.total, after.total)}${after.total > before.total ? ' It did not shorten the window.' : ''}` : `at message ${it.position}` };
+    const changes = [
+      ...this.revisions.filter((it) => it.method !== 'checkpoint').map(({ created: at, operation: revision, method, count, tokens_before: was, tokens_after: is }) => {
+        const before = size(0, at).pop();
+        const after = size(at + 1, Infinity)[0];
+        const isFutile = FOLDS.includes(method) && after?.total > before?.total;
+        return { at, revision, is: is < was ? 'fold' : is > was ? 'back' : '', name: `${revision} ${change(method)}`,
+          more: count ? `${went(method, count, was, is)}; ${fewer(was, is)}${isFutile ? ' It did not shorten the window.' : ''}` : '' };
       }),
-      ...this.checkpoints.map((it) => ({ at: it.created ?? it.timestamp, order: 0, name: `checkpoint ${it.checkpoint}`, more: it.message ?? '' })),
-    ].sort((a, b) => b.at - a.at || b.order - a.order);
+      ...this.checkpoints.map((it) => ({ at: it.created ?? it.timestamp, revision: 0, name: `turn ${it.turn}, to go back to`, more: it.message ?? '' })),
+    ].sort((a, b) => b.at - a.at || b.revision - a.revision);
+    if (this.built) windows.push({ at: Infinity, total: this.built.tokens, budget: this.built.max_tokens });
     return [
-      h('h3', null, 'Windows'), chart(windows, steps), h('h3', null, 'Steps'),
-      steps.length ? h('ol', { class: 'steps' }, steps.map((it) => h('li', null,
+      h('h3', null, 'Windows'), chart(windows, changes), h('h3', null, 'Changes'),
+      changes.length ? h('ol', { class: 'changes' }, changes.map((it) => h('li', null,
         h('span', { class: 'when quiet' }, it.at ? clock(it.at) : ''), h('b', null, it.name), h('span', { class: 'quiet' }, ` ${it.more}`),
-        it.revision && this.mayChange && button(`back ${it.revision}`, 'Return to before…', () => propose(this, undoing(this, 'restore', it.revision))))))
+        it.revision > 0 && this.mayChange && button(`back ${it.revision}`, 'Undo this and later ones…', () => propose(this, undoing(this, 'restore', it.revision))))))
         : h('p', null, 'None yet.'),
     ];
   }
@@ -367,7 +403,7 @@ class Session extends Live {
     const repeats = tools.flatMap((it) => it.repeats).filter((it) => it.tokens >= SMALL).sort((a, b) => b.tokens - a.tokens);
     return [
       h('h3', null, 'Tools'),
-      table(['Tool', 'Calls', 'Tokens of results', 'Sent now', 'Asked for again'],
+      table(['Tool', 'Calls', 'Tokens of results', 'Of these, sent now', 'Of these, asked for again'],
         tools.map((it) => [it.name, number(it.calls), number(it.tokens), number(it.sent), number(it.again)])),
       h('h3', null, 'The same again'),
       results(repeats, (it) => `asked for again in ${it.later}`),
@@ -389,7 +425,7 @@ class Session extends Live {
       const own = [...names(it.content ?? '')].filter((name) => !before.has(name));
       own.forEach((name) => before.add(name));
       const message = this.log[place(it.id) - 1];
-      if (!message?.answers || it.tokens < SMALL || index > messages.length - 3 || !own.length) return;
+      if (!message?.answers || message.tokens < SMALL || index > messages.length - 3 || !own.length) return;
       const later = said.slice(index + 1).join('\n');
       if (!own.some((name) => later.includes(name))) this.unused.push(message);
     });
@@ -416,29 +452,36 @@ const priced = (it) => Number.isFinite(it.cost);
 const total = (of) => ({ ...Object.fromEntries(['input', 'cached', 'output'].map((key) => [key, sum(of, (it) => it[key])])),
   cost: of.every(priced) ? sum(of, (it) => it.cost) : undefined });
 
-/** Returns a chart of the windows' sizes, with a line for each step. */
-function chart(windows, steps) {
-  if (windows.length < 2) return h('p', { class: 'quiet' }, 'The chart begins with the second window.');
-  const [width, height] = [600, 120];
-  const svg = (tag, props) => {
+/** Returns a chart of the sizes of windows, of which the last is the present one, and where the changes lie. */
+function chart(windows, changes) {
+  if (windows.length < 2) return h('p', { class: 'quiet' }, 'The chart begins with the first window that is sent.');
+  const svg = (tag, props, ...children) => {
     const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [name, value] of Object.entries(props)) node.setAttribute(name, value);
+    node.append(...children);
     return node;
   };
   const largest = Math.max(...windows.map((it) => it.total));
   const limit = Math.max(...windows.map((it) => it.budget));
   // A limit that is far away would make all windows look alike.
-  const most = limit > 3 * largest ? 1.2 * largest : Math.max(limit, largest);
-  const x = (index) => (index * width) / (windows.length - 1);
-  const y = (value) => height - (value / most) * (height - 8);
-  const path = (value) => windows.map((it, index) => `${index ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value(it)).toFixed(1)}`).join('');
-  const node = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', preserveAspectRatio: 'none', class: 'chart' });
-  const name = svg('title', {});
-  name.append(`Sizes of the last ${windows.length} windows, from ${number(windows[0].total)} to ${number(windows[windows.length - 1].total)} tokens`);
-  node.append(name, svg('path', { class: 'area', d: `${path((it) => it.total)}L${width} ${height}L0 ${height}Z` }), limit > 0 ? svg('path', { class: 'limit', d: path((it) => it.budget) }) : '');
-  for (const { at, isFold } of steps) {
-    const index = windows.findIndex((it) => it.at >= at);
-    if (isFold && index > 0) node.append(svg('line', { class: 'fold', x1: x(index), x2: x(index), y1: 0, y2: height }));
-  }
-  return node;
+  const isNear = limit <= 3 * largest;
+  const most = isNear ? Math.max(limit, largest) : largest;
+  const x = (index) => (100 * index) / (windows.length - 1);
+  const path = (value) => windows.map((it, index) => `${index ? 'L' : 'M'}${x(index).toFixed(2)} ${(100 - (100 * value(it)) / most).toFixed(2)}`).join('');
+  const after = (it) => windows.findIndex((window) => window.at > it.at);
+  // Those between the same two windows stand side by side.
+  const mark = (it) => {
+    const beside = changes.filter((other) => after(other) === after(it));
+    const left = x(Math.max(0, after(it) - (beside.indexOf(it) + 1) / (beside.length + 1)));
+    return h('span', { class: `mark ${it.is ?? ''}`, title: it.name, style: { left: `${left}%` } }, it.revision || '');
+  };
+  const label = `Tokens of the last ${many(windows.length - 1, 'window')}, from ${number(windows[0].total)} to ${number(windows[windows.length - 1].total)} now`;
+  return h('div', { class: 'plot' },
+    h('div', { class: 'scale quiet' }, [most, most / 2, 0].map((it) => h('span', null, number(it)))),
+    h('div', { class: 'chart' },
+      svg('svg', { viewBox: '0 0 100 100', role: 'img', 'aria-label': label, preserveAspectRatio: 'none' },
+        svg('path', { class: 'area', d: `${path((it) => it.total)}L100 100L0 100Z` }), isNear ? svg('path', { class: 'limit', d: path((it) => it.budget) }) : ''),
+      h('div', { 'aria-hidden': 'true' }, changes.map(mark))),
+    h('p', { class: 'line quiet' }, h('span', { class: 'grow' }, clock(windows[0].at)), 'now'),
+    h('p', { class: 'quiet' }, `Tokens of each window that was sent, and now.${isNear ? ' The dashed line is the limit.' : ''} Numbers are those of the changes below.`));
 }

@@ -3,7 +3,7 @@
 /** Number of sessions that are read again when one changes; the list has the latest first. */
 const LATEST = 50;
 const ORDER = { waiting: 0, working: 0, 'call-open': 0, idle: 1 };
-const STATES = { waiting: 'waits for leave', 'call-open': 'a call is open' };
+const STATES = { waiting: 'waits for you', 'call-open': 'a call is open' };
 
 class Sessions extends Live {
   constructor() {
@@ -16,7 +16,7 @@ class Sessions extends Live {
     });
     this.count = h('p', { class: 'quiet', role: 'status' });
     this.rows = new Rows({
-      role: 'listbox', itemRole: 'option', label: 'Sessions', height: 78,
+      role: 'listbox', itemRole: 'option', label: 'Sessions', heights: [78, 78],
       row: (item) => this.row(item),
       props: (item) => ({ 'aria-selected': item.key === this.session ? 'true' : 'false' }),
       open: (item) => this.choose(item.key),
@@ -49,7 +49,7 @@ class Sessions extends Live {
     for (const row of list ?? []) this.known.set(row.id, row);
     this.waiting = new Map((waiting ?? []).map((it) => [it.session_id, it]));
     this.show();
-    this.dispatchEvent(new CustomEvent('contexture-listed', { detail: [...this.known.values()] }));
+    this.dispatchEvent(new CustomEvent('contexture-listed', { detail: this.items.map(({ key }) => this.known.get(key)) }));
   }
 
   stateOf(row) {
@@ -62,8 +62,10 @@ class Sessions extends Live {
     const items = [...this.known.values()].map((row) => this.item(row));
     const order = (item) => ORDER[item.state] ?? 2;
     items.sort((a, b) => order(a) - order(b) || b.updated - a.updated || place(b.key) - place(a.key));
+    this.items = items;
     const found = items.filter((it) => words.every((word) => it.text.includes(word)));
-    put(this.count, words.length ? `${number(found.length)} of ${many(items.length, 'session')}` : many(items.length, 'session'));
+    const waiting = items.filter((it) => it.state === 'waiting').length;
+    put(this.count, words.length ? `${number(found.length)} of ` : '', many(items.length, 'session'), waiting > 0 && `, ${number(waiting)} waiting for you`);
     this.rows.set(found);
   }
 
@@ -87,7 +89,7 @@ class Sessions extends Live {
         h('span', { class: `tag ${item.state}` }, STATES[item.state] ?? item.state)),
       h('div', { class: 'line quiet' },
         h('span', { class: 'grow' }, words || 'no project'),
-        h('span', null, `${many(item.messages, 'message')} · ${number(item.tokens)} tokens · ${age(item.updated)}`)),
+        h('span', null, `${many(item.messages, 'message')} · ${short(item.tokens)} tokens · ${age(item.updated)}`)),
       h('div', { class: 'line quiet' }, h('span', { class: 'grow' }, item.leave ?? item.words)),
     ];
   }
@@ -109,4 +111,4 @@ function open(element, id) {
 }
 
 /** Returns a cost: what an agent told, or one at list prices, since the server knows no contract. */
-const money = ({ cost, model }) => `${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} ${model ? 'at list price' : 'as the agent told'}`;
+const money = ({ cost, model }) => `$${cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2)} ${model ? 'at list price' : 'as the agent told'}`;

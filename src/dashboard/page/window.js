@@ -20,8 +20,8 @@ const AT_ONCE = 60;
 const OUTLINES = 2000;
 
 /** Reads the outlines of all messages of a session, without their texts. */
-async function outlines(element, known = []) {
-  const fields = ['id', 'role', 'tokens', 'pinned', 'in_view', 'timestamp', 'tool_calls', 'tool_call_id'];
+async function outlines(element, { factor, overhead }, known = []) {
+  const fields = ['id', 'role', 'tokens', 'pinned', 'out', 'timestamp', 'tool_calls', 'tool_call_id'];
   const list = [...known];
   for (;;) {
     const from = list.length + 1;
@@ -31,7 +31,8 @@ async function outlines(element, known = []) {
       if (/msg-/.test(error.message)) return [];
       throw error;
     });
-    for (const it of part ?? []) list.push(outline(it));
+    // A message costs here what it costs in a window.
+    for (const it of part ?? []) list.push({ ...outline(it), tokens: Math.ceil(it.tokens * factor) + overhead });
     if ((part ?? []).length < OUTLINES) return withTurns(list);
   }
 }
@@ -68,7 +69,7 @@ class ContextWindow extends Live {
     Object.assign(this, { group: 'section', toggled: new Set(), texts: new Map(), parts: [] });
     this.bar = h('div', { class: 'window' });
     this.rows = new Rows({
-      role: 'treegrid', itemRole: 'row', label: 'Parts of the window', height: 34,
+      role: 'treegrid', itemRole: 'row', label: 'Parts of the window', heights: [34, 58],
       row: (item) => this.row(item),
       props: (item) => ({
         class: `row ${item.fate ?? ''}`, 'aria-level': item.level,
@@ -86,8 +87,8 @@ class ContextWindow extends Live {
     const about = this.about;
     // The outlines of messages stay as they were until the view has another revision.
     const stats = await this.call('session-report', about).catch(none);
-    const isNew = !told || this.of !== this.session || this.revision !== stats?.revision;
-    this.revision = stats?.revision;
+    const isNew = !told || this.of !== this.session || this.revision !== stats?.revision || this.factor !== stats?.factor;
+    Object.assign(this, { revision: stats?.revision, factor: stats?.factor });
     let whose = {};
     if (isNew && this.session) {
       const rows = await this.call('list-sessions') ?? [];
@@ -100,7 +101,7 @@ class ContextWindow extends Live {
         if (error.kind === 'budget-too-small') return { trouble: error.message };
         return none(error);
       }),
-      outlines(this, isNew ? [] : this.log).catch(none),
+      stats && outlines(this, stats, isNew ? [] : this.log).catch(none),
       this.managers && this.call('list-items', { managers: this.managers, brief: true }),
     ]);
     // Another session was chosen meanwhile, and is read next.
@@ -139,11 +140,14 @@ class ContextWindow extends Live {
         h('span', null, h('span', { class: `key s-${it.section}`, 'aria-hidden': 'true' }),
           `${SECTIONS[it.section]} ${percent(it.after, tokens)} `))));
     put(this.choice, Object.entries(GROUPS).map(([key, name]) =>
-      button(key, key === 'out' ? `${name} (${number(this.leftOut().length)})` : name, () => {
-        this.group = key;
-        this.show();
-      }, { 'aria-pressed': String(this.group === key) })));
+      button(key, key === 'out' ? `${name} (${many(this.log.length - report.messages.sent, 'message')})` : name,
+        () => this.choose(key), { 'aria-pressed': String(this.group === key) })));
     this.rows.set(this.flat(this.roots()));
+  }
+
+  choose(group) {
+    this.group = group;
+    this.show();
   }
 
   /** Returns the parts of the report as leaves of the tree. */
@@ -169,16 +173,19 @@ class ContextWindow extends Live {
   leftOut() {
     const parts = this.parts.filter((it) => (it.fate === 'dropped' || it.fate !== 'kept' && it.ids.length) && it.before > it.tokens);
     const offered = new Set(this.parts.flatMap((it) => it.ids));
-    const hidden = this.log.filter((it) => it.in_view === false && !offered.has(it.id)).map((it) => ({
+    const hidden = this.log.filter((it) => it.out && !offered.has(it.id)).map((it) => ({
       key: `part ${it.id} hidden`, what: it.id, ids: [it.id], fate: 'dropped', tokens: 0, before: it.tokens, role: it.role,
-      reason: 'left out by a shortening, a summary or a return', calls: it.calls,
+      reason: it.out, calls: it.calls,
     }));
     return [...hidden, ...parts];
   }
 
   roots() {
     const leaves = this.parts;
-    if (this.group === 'out') return this.groups(this.leftOut(), (it) => it.reason, 'out', (name) => name).map((it) => ({ ...it, isOpen: true }));
+    if (this.group === 'out') {
+      return this.groups(this.leftOut(), (it) => it.reason, 'out', (name) => name).map((it) => ({
+        ...it, isOpen: true, reason: '', children: it.children.map((child) => ({ ...child, reason: '' })) }));
+    }
     if (this.group === 'section') {
       return this.built.report.sections.map(({ section, before, after }) => {
         const inside = leaves.filter((it) => it.section === section);
@@ -206,7 +213,7 @@ class ContextWindow extends Live {
     const groups = Map.groupBy(leaves, by);
     return [...groups].map(([value, children]) => {
       const tokens = sum(children, (it) => it.tokens);
-      const reason = tokens && this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), tokens)} cached` : '';
+      const reason = tokens && this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), tokens)} can be cached` : '';
       return { key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens, reason, before: sum(children, (it) => it.before) };
     });
   }
@@ -229,7 +236,9 @@ class ContextWindow extends Live {
       item.text = this.texts.get(item.ids?.[0] ?? item.first);
       if (!children?.length) return [{ ...item, level }];
       const isOpen = this.toggled.has(node.key) !== Boolean(node.isOpen);
-      return [{ ...item, level, isOpen, count: children.length }, ...(isOpen ? this.flat(children, level + 1) : [])];
+      const messages = sum(children.flatMap((it) => it.children ?? it), (it) => it.ids?.length);
+      const count = messages ? many(messages, 'message') : many(children.length, 'part');
+      return [{ ...item, level, isOpen, count }, ...(isOpen ? this.flat(children, level + 1) : [])];
     });
   }
 
@@ -243,12 +252,12 @@ class ContextWindow extends Live {
       h('span', { role: 'gridcell', class: 'name', style: { paddingLeft: `${0.6 + 1.1 * (item.level - 1)}rem` } },
         h('span', { class: 'twist', 'aria-hidden': 'true' }, item.isOpen === undefined ? '' : item.isOpen ? '▾' : '▸'),
         isLocked && h('span', { class: 'lock', role: 'img', 'aria-label': 'cannot be left out', title: item.reason }, '🔒'),
-        h('span', { class: 'what' }, label), item.count > 1 && h('span', { class: 'quiet' }, ` (${number(item.count)})`),
+        h('span', { class: 'what' }, label), item.count && h('span', { class: 'quiet' }, ` (${item.count})`),
         hint && h('span', { class: 'hint quiet' }, hint)),
       h('span', { role: 'gridcell', class: 'reason quiet', title: item.reason }, item.reason ?? ''),
       h('span', { role: 'gridcell', class: 'figure' },
-        before !== tokens ? h('span', { class: 'quiet' }, `${number(before)} → `) : '', number(tokens)),
-      h('span', { role: 'gridcell', class: 'figure share' }, item.other ? '' : percent(tokens, this.built.tokens)),
+        before === tokens ? '' : h('span', { class: 'quiet' }, `${number(before)} → `), number(tokens)),
+      h('span', { role: 'gridcell', class: 'figure share' }, item.other || this.group === 'out' ? '' : percent(tokens, this.built.tokens)),
       h('span', { role: 'gridcell', class: 'do' }, action && button(`do ${item.key}`, PINS[action], () => propose(this, pinning(this, item, action)),
         { tabindex: -1, 'aria-label': `${PINS[action]} ${item.what}` })),
     ];

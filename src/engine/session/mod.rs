@@ -22,6 +22,7 @@ pub use self::curate::{PrunedView, Summarized};
 pub(crate) use self::import::{KnownRecording, Portion};
 pub(crate) use self::messages::NewMessage;
 pub(crate) use self::notes::NotesMaterial;
+pub(crate) use self::revision::Moved;
 pub(crate) use self::settings::SessionContext;
 pub use self::settings::{DEFAULT_TEMPLATE, SessionSettings};
 pub use self::turn::TurnDone;

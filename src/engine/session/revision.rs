@@ -7,6 +7,17 @@ use super::checkpoint::Undone;
 use crate::session::state::{Learned, Revision, State};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
+use crate::tokens::Measure;
+
+/// What an operation changed in a session's view.
+pub(crate) struct Moved {
+    /// Number of messages that left the view or came back into it.
+    pub(crate) messages: usize,
+    /// Tokens in view before.
+    pub(crate) before: u64,
+    /// Tokens in view after.
+    pub(crate) after: u64,
+}
 
 /// Methods whose revisions leave an undone change redoable. A revision by any other method is a new
 /// change, after which nothing can be redone.
@@ -93,6 +104,34 @@ impl Engine {
             state.summary = then.summary;
         })?;
         self.session_changed(id, "restore")
+    }
+
+    /// Returns what the operation that made revision `number` changed in the view of the messages
+    /// that there were then.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchOperation`].
+    pub(crate) fn moved_in_view(
+        &mut self,
+        id: u64,
+        number: u64,
+        measure: &Measure,
+    ) -> Result<Moved, EngineError> {
+        let now = self.revision(id, number)?.state;
+        let then = self.revision(id, number.saturating_sub(1))?.state;
+        let of_summary = |state: &State| {
+            state.summary.as_ref().map_or(0, |summary| measure.message(summary.tokens))
+        };
+        let (before, after) = (of_summary(&then), of_summary(&now));
+        let mut moved = Moved { messages: 0, before, after };
+        for message in self.session(id)?.log().iter().take_while(|it| it.number <= now.base) {
+            let [was, is] = [&then, &now].map(|state| state.is_in_view(message.number));
+            let tokens = measure.message(message.tokens);
+            moved.messages += usize::from(was != is);
+            moved.before += if was { tokens } else { 0 };
+            moved.after += if is { tokens } else { 0 };
+        }
+        Ok(moved)
     }
 
     pub(super) fn revision(&mut self, id: u64, number: u64) -> Result<Revision, EngineError> {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{DEFAULT_HITS, SessionShown, state};
 use crate::agent::found::Hit;
+use crate::engine::{Engine, EngineError};
 use crate::files;
 use crate::ids::SessionId;
 use crate::rpc::call::Call;
@@ -16,6 +17,7 @@ use crate::rpc::limits::MAX_HITS;
 use crate::rpc::params::not_negative;
 use crate::rpc::{Finish, Step};
 use crate::store::session::{SessionRow, bare_folder};
+use crate::tokens::Measure;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,6 +53,7 @@ pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, Wir
             (Some(true), Some(id)) => vec![engine.row(id)?],
             _ => engine.read().sessions(given.deleted.unwrap_or(false))?,
         };
+        let rows = measured(engine, &call, rows)?;
         let (now, signals) = (engine.now(), call.tools.agents.signals());
         let answering: HashSet<u64> =
             rows.iter().map(|row| row.id).filter(|id| engine.is_answering(*id)).collect();
@@ -72,6 +75,24 @@ pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, Wir
             Ok(below_parents(rows.map(line).collect()))
         }))
     })
+}
+
+/// Counts the tokens of each session as windows do for its model.
+fn measured(
+    engine: &mut Engine,
+    call: &Call,
+    mut rows: Vec<SessionRow>,
+) -> Result<Vec<SessionRow>, EngineError> {
+    // Few sessions have settings of their own.
+    let mut known = HashMap::<String, Measure>::new();
+    for row in &mut rows {
+        if !known.contains_key(&row.settings) {
+            let context = call.tools.providers.context_of(engine, row.clone(), None)?;
+            known.insert(row.settings.clone(), context.costs.measure);
+        }
+        row.tokens = known[&row.settings].messages(row.messages, row.tokens);
+    }
+    Ok(rows)
 }
 
 /// Finds the messages and names of sessions that match a query.

@@ -55,9 +55,9 @@ pub(in crate::rpc) struct MessageParam {
     #[serde(default, rename = "token-counter")]
     #[schemars(skip)]
     _counter: Option<Value>,
-    #[serde(default, rename = "in-view")]
+    #[serde(default, rename = "out")]
     #[schemars(skip)]
-    _in_view: Option<Value>,
+    _out: Option<Value>,
     #[serde(default, rename = "fate")]
     #[schemars(skip)]
     _fate: Option<Value>,
@@ -296,13 +296,13 @@ pub(super) fn get_messages(_: Call, given: GetMessages) -> Result<Step, WireErro
                 && given.roles.as_ref().is_none_or(|roles| roles.contains(&message.role))
         };
         let newest = session.log().iter().rev().filter(wanted).take(limit.unwrap_or(usize::MAX));
-        let mut chosen: Vec<(Arc<Message>, bool)> =
-            newest.map(|message| (Arc::clone(message), state.is_in_view(message.number))).collect();
+        let mut chosen: Vec<(Arc<Message>, Option<&'static str>)> =
+            newest.map(|message| (Arc::clone(message), state.why_out(message.number))).collect();
         chosen.reverse();
         let bytes = chosen.iter().map(|(message, _)| message.content.len() + 64).sum();
-        let shown = |(message, in_view): &(Arc<Message>, bool)| {
+        let shown = |(message, out): &(Arc<Message>, Option<&'static str>)| {
             let mut shown = MessageShown::from(&**message);
-            shown.in_view = Some(*in_view);
+            shown.out = *out;
             Value::of(&shown)
         };
         Ok(Finish::of_size(bytes, move || Value::List(chosen.iter().map(shown).collect())))

@@ -217,7 +217,8 @@ struct SessionShown {
     /// Number of turns in the session's log, including those that were rolled back; `session-report`
     /// counts the turns of the conversation.
     turns: u64,
-    /// Total tokens of the messages in the session's log.
+    /// Total tokens of the messages in the session's log; in `list-sessions`, as windows count them
+    /// for the session's model.
     tokens: u64,
     /// Time at which the session was created, in Unix seconds.
     created: i64,

@@ -10,7 +10,9 @@ use super::gathered::Gathered;
 use super::report::NO_PART;
 use super::{LARGEST_MESSAGE, Usage};
 
-/// Number of parts into which a currency unit is divided, so that costs can be compared as
+/// Currency of all costs; those in others are not comparable.
+const DOLLARS: &str = "USD";
+/// Number of parts into which a dollar is divided, so that costs can be compared as
 /// integers.
 const FRACTIONS: f64 = 1e9;
 
@@ -70,6 +72,8 @@ struct Update<'a> {
 #[derive(Deserialize)]
 struct Cost {
     amount: f64,
+    #[serde(default)]
+    currency: Option<String>,
 }
 
 /// A turn that is being read, with the agent's text and calls so far.
@@ -172,7 +176,9 @@ impl Turn {
                 self.call(update, time, into)?;
             }
             "usage_update" => {
-                let cost = update.cost.map(|cost| cost.amount);
+                let in_dollars =
+                    |cost: &Cost| cost.currency.as_deref().is_none_or(|it| it == DOLLARS);
+                let cost = update.cost.filter(in_dollars).map(|cost| cost.amount);
                 self.window = Some((update.used.unwrap_or(0), update.size.unwrap_or(0), cost));
             }
             kind => into.leave_out(kind, NO_PART),

@@ -45,7 +45,7 @@ pub struct Mark {
     /// Numbers of messages in the recording when it was last read from its beginning.
     #[serde(default)]
     pub counts: Counts,
-    /// Cost that an agent has reported so far, in billionths of a currency unit, or tokens.
+    /// Cost that an agent has reported so far, in billionths of a US dollar, or tokens.
     #[serde(default)]
     pub spent: u64,
 }

@@ -163,7 +163,7 @@ pub struct Usage {
     pub output: Option<u64>,
     /// Input tokens that came from a cache.
     pub cached: Option<u64>,
-    /// Cost in the agent's currency, if reported.
+    /// Cost in US dollars, if reported in them.
     pub cost: Option<f64>,
 }
 

@@ -5,6 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::spans::Spans;
 
+/// Reason why a message that was rolled back is not in view.
+const TAKEN_BACK: &str = "taken back by going to an earlier turn";
+/// Reason why a pruned message is not in view.
+const LEAST_IMPORTANT: &str = "the least important by age, author, errors and changed files";
+/// Reason why a message that a summary stands in for is not in view.
+const SUMMARIZED: &str = "in a summary";
+
 /// A revision of a session's visible part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -144,7 +151,19 @@ impl State {
 
     /// Returns whether the message itself, and not only a summary of it, is in view.
     pub fn is_in_view(&self, number: u64) -> bool {
-        self.is_active(number) && !self.is_hidden(number)
+        self.why_out(number).is_none()
+    }
+
+    /// Returns why the message itself is not in view; `None` if it is.
+    pub fn why_out(&self, number: u64) -> Option<&'static str> {
+        let is_covered = |summary: &Summary| summary.covers.contains(number);
+        match () {
+            () if !self.is_active(number) => Some(TAKEN_BACK),
+            () if self.pinned.contains(number) => None,
+            () if self.pruned.contains(number) => Some(LEAST_IMPORTANT),
+            () if self.summary.as_ref().is_some_and(is_covered) => Some(SUMMARIZED),
+            () => None,
+        }
     }
 
     /// Returns whether windows may show the message: it is in view, or a summary stands in for it.
@@ -204,13 +223,5 @@ impl State {
         let then = earlier.rebased(self.base.max(earlier.base));
         (&self.active, &self.pruned, &self.summary) == (&then.active, &then.pruned, &then.summary)
             && self.pinned == then.pinned
-    }
-
-    fn is_hidden(&self, number: u64) -> bool {
-        if self.pinned.contains(number) {
-            return false;
-        }
-        self.pruned.contains(number)
-            || self.summary.as_ref().is_some_and(|summary| summary.covers.contains(number))
     }
 }

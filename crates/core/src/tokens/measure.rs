@@ -65,6 +65,18 @@ impl Measure {
         self.factor
     }
 
+    /// Returns the tokens that each message costs besides its content and calls.
+    pub fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    /// Returns the cost of `messages` messages whose contents and calls have `counted` tokens
+    /// together. As costs are rounded up for each message, that of one after the other is higher by
+    /// less than a token for each.
+    pub fn messages(&self, messages: u64, counted: u64) -> u64 {
+        self.scale(counted) + messages * self.overhead
+    }
+
     /// Returns whether the other measure gives every text the same cost.
     pub fn is_like(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.counter, &other.counter)
