@@ -91,8 +91,8 @@ pub(super) fn session_report(call: Call, given: ReportCall) -> Result<Step, Wire
             summary: summary.map(|summary| &*summary.text),
             pinned: state.pinned.len(),
             revision: session.revision(),
-            factor: context.costs.measure.factor(),
-            overhead: context.costs.measure.overhead(),
+            factor: listed.map(|_| context.costs.measure.factor()),
+            overhead: listed.map(|_| context.costs.measure.overhead()),
             windows: usage.as_ref().map(|(rows, _)| rows.iter().map(UsageResult::of).collect()),
             phases: usage.as_ref().map(|(_, sums)| sums.iter().map(PhaseResult::of).collect()),
             reports: noted.as_deref().map(|noted| {
@@ -133,10 +133,12 @@ pub(super) struct SessionReport<'a> {
     pinned: u64,
     /// Number of the newest revision of the view.
     revision: u64,
-    /// Factor by which windows multiply the tokens of a message, rounded up, for this model.
-    factor: f64,
-    /// Tokens that windows add for each message.
-    overhead: u64,
+    /// Factor by which windows multiply the tokens of a message, rounded up; only with `:windows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    factor: Option<f64>,
+    /// Tokens that windows add for each message; only with `:windows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overhead: Option<u64>,
     /// The latest windows, newest last; only with `:windows`.
     #[serde(skip_serializing_if = "Option::is_none")]
     windows: Option<Vec<UsageResult<'a>>>,

@@ -86,7 +86,7 @@ class ContextWindow extends Live {
   async load(told) {
     const about = this.about;
     // The outlines of messages stay as they were until the view has another revision.
-    const stats = await this.call('session-report', about).catch(none);
+    const stats = await this.call('session-report', { ...about, windows: 0 }).catch(none);
     const isNew = !told || this.of !== this.session || this.revision !== stats?.revision || this.factor !== stats?.factor;
     Object.assign(this, { revision: stats?.revision, factor: stats?.factor });
     let whose = {};
