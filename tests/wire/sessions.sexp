@@ -32,7 +32,7 @@
 > (:id 16 :method open-session :params (:fork-of "parser" :checkpoint "chk-1" :name "another way"))
 < (:id 16 :result (:session "another way" :id "ses-2" :manager "*session 2*" :managers ("*shared*" "folder:/srv/p/" "*session 2*") :project "/srv/p" :messages 6 :turns 2 :tokens 37 :created 1700000000 :updated 1700000000 :current t :forked-from "ses-1" :shared-messages 6 :version 12))
 > (:id 17 :method get-messages :params (:limit 1))
-< (:id 17 :result ((:id "msg-6" :role :user :content "Fix the lexer" :timestamp 1700000000 :phase nil :tokens 4 :token-counter :estimate :pinned nil :in-view t)))
+< (:id 17 :result ((:id "msg-6" :role :user :content "Fix the lexer" :timestamp 1700000000 :phase nil :tokens 4 :token-counter :estimate :pinned nil)))
 > (:id 18 :method list-sessions)
 < (:id 18 :result ((:session "another way" :id "ses-2" :manager "*session 2*" :managers ("*shared*" "folder:/srv/p/" "*session 2*") :project "/srv/p" :messages 6 :turns 2 :tokens 37 :created 1700000000 :updated 1700000000 :current t :version 12 :forked-from "ses-1" :shared-messages 6 :state :idle :since 1700000000) (:session "parser" :id "ses-1" :manager "*session 1*" :managers ("*shared*" "folder:/srv/p/" "*session 1*") :project "/srv/p" :messages 7 :turns 2 :tokens 40 :created 1700000000 :updated 1700000000 :current nil :version 11 :last-words "Fix the lexer" :state :idle :since 1700000000)))
 > (:id 19 :method delete-session :params (:session "another way"))
