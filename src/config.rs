@@ -2,6 +2,7 @@
 //! file, and flags override the environment.
 
 mod embeddings;
+mod hub;
 mod models;
 mod providers;
 #[cfg(test)]
@@ -16,11 +17,13 @@ use crate::agent::Limits;
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
 use crate::store::recovery::backup::BACKUPS_KEPT;
+use crate::sync::hub::Address;
 use crate::tokens::TokenizerName;
 use crate::whole_file::read_text;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub(crate) use self::embeddings::{EmbeddingSettings, Embeddings};
+use self::hub::HubSettings;
 use crate::provider::settings::{Configured, ProviderSettings};
 use crate::tokens::model::Override;
 
@@ -40,6 +43,8 @@ pub(crate) struct Config {
     pub models: Vec<Override>,
     /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,
+    /// Database where people share sessions.
+    pub hub: Option<Address>,
     /// Name of the provider whose model describes what a summary replaces.
     pub summarizer: Option<String>,
     /// Models to talk to. The first is the default.
@@ -92,6 +97,9 @@ pub(crate) struct Settings {
     /// Service that computes vectors for texts; only in the file.
     #[arg(skip)]
     pub embeddings: Option<EmbeddingSettings>,
+    /// Database where people share sessions; only in the file.
+    #[arg(skip)]
+    pub hub: Option<HubSettings>,
     /// Models to talk to; only in the file.
     #[arg(skip)]
     pub providers: Option<Vec<ProviderSettings>>,
@@ -162,6 +170,7 @@ impl Config {
         let explained = &mut sources.explained;
         let models = models::overrides(file.models.clone().unwrap_or_default(), explained)?;
         let embeddings = embeddings::embeddings(file.embeddings.clone(), explained)?;
+        let hub = hub::hub(file.hub.clone(), explained)?;
         let providers =
             providers::providers(file.providers.clone().unwrap_or_default(), explained)?;
         let secret_file = layers.iter().find_map(|(_, settings)| settings.secret_file.clone());
@@ -180,6 +189,7 @@ impl Config {
             summarizer,
             models,
             embeddings,
+            hub,
             providers,
             secret_file,
             explained: sources.explained,

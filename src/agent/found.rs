@@ -183,30 +183,38 @@ impl From<MemoryRow> for MemoryShown {
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "server", schemars(rename = "SearchHit"))]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct Hit {
     /// Name of the session.
-    session: String,
-    /// Id of the session.
-    id: SessionId,
+    pub session: String,
+    /// Id of the session; of one on the hub, or of a memory there, `hub-N`.
+    pub id: String,
     /// Score of the hit; higher is better.
-    score: f64,
+    pub score: f64,
     /// Text around the match.
-    snippet: String,
+    pub snippet: String,
     /// Id of the message that matches; absent if the session's name matches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<MessageId>,
+    pub message: Option<MessageId>,
     /// Author of the message that matches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
+    pub role: Option<Role>,
     /// Time of the message that matches, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<i64>,
+    pub timestamp: Option<i64>,
+    /// Name of the machine from which the session came; absent if it began here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Who shared it on the hub; absent if it is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_by: Option<String>,
 }
 
 impl From<SearchHit> for Hit {
     fn from(hit: SearchHit) -> Self {
         let SearchHit { session, name, message, role, timestamp, snippet, score } = hit;
-        let (id, message) = (SessionId(session), message.map(MessageId));
-        Self { session: name, id, score, snippet, message, role, timestamp }
+        let (id, message) = (SessionId(session).to_string(), message.map(MessageId));
+        let (machine, shared_by) = (None, None);
+        Self { session: name, id, score, snippet, message, role, timestamp, machine, shared_by }
     }
 }

@@ -67,6 +67,11 @@ impl Doctor {
 fn findings(setup: &Setup) -> Vec<Finding> {
     let mut findings = vec![counter(setup), runtime_folder(setup)];
     findings.extend(setup.config.embeddings.as_ref().map(embeddings));
+    let hub = setup.config.hub.as_ref();
+    findings.extend(hub.map(|hub| {
+        hub.password.check().map_err(|wrong| format!("[hub]: {wrong}"))?;
+        Ok(format!("projects can be shared on the hub at {hub}"))
+    }));
     findings.extend(setup.config.providers.iter().map(provider));
     if let Some(folder) = &setup.state {
         findings.extend(state(folder));

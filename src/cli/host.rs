@@ -22,6 +22,7 @@ use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::recovery::TRUST_FILE;
 use crate::store::sqlite::SqliteStore;
+use crate::sync::hub::Hub;
 
 /// Folders and settings in effect.
 pub(super) struct Setup {
@@ -94,6 +95,8 @@ impl Setup {
         let template_folder = Some(self.folders.config_file.with_file_name("templates"));
         let trust = Arc::new(trust(owned, &mut notices));
         let embedding = self.embedding();
+        let hub = self.config.hub.clone().zip(self.state.clone());
+        let hub = hub.map(|(address, folder)| Arc::new(Hub::new(address, folder)));
         let providers = self.providers()?;
         let mut repl = self.repl.clone();
         repl.answerer = Arc::new(Model::new(providers.clone()));
@@ -102,6 +105,7 @@ impl Setup {
             notices,
             backups_kept: self.config.backups_kept,
             repl,
+            hub,
             ..Tools::with(Services {
                 maps: Arc::new(Maps::new(maps)),
                 template_folder,

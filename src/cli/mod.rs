@@ -12,6 +12,7 @@ mod greeting;
 mod hook;
 mod host;
 mod http;
+mod hub;
 mod import;
 mod inferior;
 mod manual;
@@ -116,6 +117,8 @@ enum Command {
     Restore(backup::Restore),
     /// Exchange sessions, memories and marks with another machine over ssh
     Sync(sync::Sync),
+    /// Share projects with others on a PostgreSQL database
+    Hub(hub::OnHub),
     /// Trust a project, so that its own templates are used
     Trust(trust::Trust),
     /// Show the help of a command, or the manual at a topic
@@ -172,6 +175,7 @@ pub fn main() -> ExitCode {
         Command::Backup(backup) => backup.run(&common).map(|()| true),
         Command::Restore(restore) => restore.run(&common).map(|()| true),
         Command::Sync(sync) => sync.run(&common).map(|()| true),
+        Command::Hub(hub) => hub.run(&common),
         Command::Trust(trust) => trust.run(&common).map(|()| true),
         Command::Help(help) => help.run().map(|()| true),
     };

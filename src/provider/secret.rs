@@ -45,13 +45,13 @@ impl Secret {
     }
 
     /// Returns the key itself, for sending.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
     /// Replaces the key in a text with an ellipsis, since a server's message may repeat the key. A
     /// key shorter than [`LEAST_UNLIKELY`] is replaced only where it is a separate word.
-    pub(super) fn hidden_in(&self, text: &str) -> String {
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
         if self.0.len() >= LEAST_UNLIKELY {
             return text.replace(&*self.0, "…");
         }
@@ -138,7 +138,7 @@ impl KeySource {
     }
 
     /// Does the same for the value of `setting`, whose command an error names so.
-    pub(super) async fn fetch(&self, setting: &str) -> Result<Option<Secret>, String> {
+    pub(crate) async fn fetch(&self, setting: &str) -> Result<Option<Secret>, String> {
         match self {
             Self::None => Ok(None),
             Self::Given(key) => Ok(Some(key.clone())),

@@ -21,6 +21,7 @@ use super::notification::Topic;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::{Caller, Handle};
+use crate::sync::hub::Hub;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Id, WireError};
@@ -49,6 +50,8 @@ pub struct Tools {
     pub imports: Arc<Semaphore>,
     /// Tools that clients bring.
     pub client_tools: ClientTools,
+    /// The hub on which the user shares projects, if one is configured.
+    pub hub: Option<Arc<Hub>>,
 }
 
 /// Lets methods use the services directly.
@@ -111,6 +114,7 @@ impl Tools {
             agents: Agents::default(),
             imports: Arc::new(Semaphore::new(IMPORTS_BESIDE)),
             client_tools: ClientTools::default(),
+            hub: None,
         }
     }
 }

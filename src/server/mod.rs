@@ -73,10 +73,13 @@ impl Server {
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
         let publisher = events.clone();
         let tools = tools(handle);
-        let embedding = tools.embedding.clone();
+        let (embedding, hub) = (tools.embedding.clone(), tools.hub.clone());
         let publish = move |events: &[engine::Event], engine: &Engine| {
             if let Some(embedding) = &embedding {
                 embedding.note(events);
+            }
+            if let Some(hub) = hub.as_ref().filter(|_| !events.is_empty()) {
+                hub.wanted.notify_one();
             }
             if !events.is_empty() && publisher.receiver_count() > 0 {
                 let burst = Burst { events: events.to_vec(), statistics: engine.statistics() };
@@ -100,6 +103,7 @@ impl Server {
         let over = CancellationToken::new();
         let (tools, guests) = (Arc::new(tools), Guests::default());
         tools.connect_editors();
+        tokio::spawn(ending.clone().run_until_cancelled_owned(rpc::share(Arc::downgrade(&tools))));
         Self { tools, events, ending, over, tasks, connections, guests, secret: None }
     }
 

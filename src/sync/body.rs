@@ -298,6 +298,11 @@ impl OneSaid {
         Some(message)
     }
 
+    /// Returns who said it, when, and the text.
+    pub(crate) fn said(&self) -> (Role, i64, &str) {
+        (self.role, self.at, &self.content)
+    }
+
     /// Returns the approximate size, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());

@@ -6,6 +6,7 @@
 //! adds changes about it, and never replaces one.
 
 mod body;
+pub(crate) mod hub;
 mod key;
 mod talk;
 
@@ -13,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::body::{
-    Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Said, Scope, Session,
+    Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Said, Scope, Session, cut,
 };
 pub(crate) use self::key::{Identity, Key, SUM, Sum, hash, hex, is_signed, sum, unhex};
 pub(crate) use self::talk::{Request, talk};
@@ -75,6 +76,9 @@ pub(crate) struct Given {
     pub more: bool,
     /// Changes that were taken, by what they are about.
     pub taken: Taken,
+    /// The hub, if the call was about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub: Option<Box<hub::Shown>>,
 }
 
 /// Numbers of things that were taken from another machine.

@@ -39,10 +39,19 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("summarizer-failed", "library, a summarizer of its own"),
 ];
 
-/// Members that take two machines, or a file that another program changes: `tests/it/sync.rs` and
-/// `tests/it/editors.rs` have these.
-const OF_OTHERS: [&str; 4] =
-    ["ContextChanged.followed", "Memory.machine", "Session.machine", "SignedChange.hash"];
+/// Members that take two machines, or a file that another program changes: `tests/it/sync.rs`,
+/// `tests/it/hub.rs` and `tests/it/editors.rs` have these.
+const OF_OTHERS: [&str; 9] = [
+    "ContextChanged.followed",
+    "Hub.held",
+    "Hub.owner",
+    "Hub.user",
+    "Memory.machine",
+    "SearchHit.machine",
+    "SearchHit.shared_by",
+    "Session.machine",
+    "SignedChange.hash",
+];
 
 /// Parameters of every method with pages that need a long list. One method shows them for all.
 const OF_PAGES: [&str; 2] = ["cursor", "fields"];
@@ -118,7 +127,9 @@ fn set_up(home: &Home, setting: &str, embeddings: &crate::endpoint::Endpoint) {
         "[[providers]]\nname = \"play\"\nkind = \"scripted\"\nmodel = \"m-1\"\nscript = {script:?}\n\
          price-input = 2.0\nprice-output = 10.0\nanswer-tokens = 1000\n"
     );
-    model::configure(home, &(provider + &model::embeddings(embeddings)));
+    // Nobody listens there: what is shared waits.
+    let hub = "[hub]\nurl = \"postgres://ann@%2Fnone/team\"\n";
+    model::configure(home, &(provider + &model::embeddings(embeddings) + hub));
     model::template(home, "noted");
     let folder = home.path("config/contexture/templates");
     for (name, text) in [

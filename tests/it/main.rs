@@ -42,6 +42,7 @@ mod handles;
 mod hidden;
 mod hook;
 mod house;
+mod hub;
 mod imports;
 mod introduced;
 mod keys;

@@ -72,6 +72,19 @@ impl Engine {
         self.part(|engine| engine.exchange_whole(me, asked))
     }
 
+    /// Returns the changes that this machine made after the one with this number, and whether there
+    /// are more.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub(crate) fn made_here(&mut self, me: &Key, seq: u64) -> Result<(Vec<Sent>, bool), Refusal> {
+        let rows = self.store.read().machines()?;
+        let machines = rows.into_iter().filter(|row| row.id == me.id());
+        let machines = machines.map(|row| (row.id.clone(), row)).collect();
+        let mut exchange = Exchange { engine: self, key: me, machines, taken: Taken::default() };
+        exchange.lacking(&[Seen { machine: me.id().to_owned(), seq, sum: String::new() }])
+    }
+
     fn exchange_whole(&mut self, me: &Identity, asked: &Asked) -> Result<Given, Refusal> {
         self.finish_put_off()?;
         let rows = self.store.read().machines()?;
@@ -98,6 +111,7 @@ impl Engine {
             changes,
             more: more || !is_done,
             taken: exchange.taken,
+            hub: None,
         })
     }
 }

@@ -58,6 +58,8 @@ struct SessionHit {
     message: Option<String>,
     role: Option<String>,
     snippet: String,
+    machine: Option<String>,
+    shared_by: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -88,16 +90,50 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     }
     let search = Search { asked, project, query: given.query, limit };
     let (mut counts, mut lines) = (Vec::new(), Vec::new());
-    for kind in wants {
-        let (noun, found) = match kind {
-            "items" => ("item", search.items().await?),
-            "session" => ("message", search.messages().await?),
-            _ => ("memory", search.memories().await?),
-        };
-        counts.push(counted(found.len() as u64, noun));
-        lines.extend(found);
+    let asks_others = wants != ["items"];
+    let of_others = async { if asks_others { search.of_others().await } else { Vec::new() } };
+    let own = async {
+        for kind in wants {
+            let (noun, found) = match kind {
+                "items" => ("item", search.items().await?),
+                "session" => ("message", search.messages().await?),
+                _ => ("memory", search.memories().await?),
+            };
+            counts.push(counted(found.len() as u64, noun));
+            lines.extend(found);
+        }
+        Ok::<_, Trouble>(())
+    };
+    let (own, of_others) = tokio::join!(own, of_others);
+    own?;
+    if !of_others.is_empty() {
+        counts.push(format!("{} of others", of_others.len()));
+        lines.extend(of_others);
     }
     Ok(sized(&counts.join(", "), &lines.join("\n")))
+}
+
+impl SessionHit {
+    fn line(self) -> String {
+        let from = match (self.shared_by, self.machine) {
+            (Some(author), Some(machine)) => {
+                format!(" of {} at {}", shown(&author), shown(&machine))
+            }
+            (None, Some(machine)) => format!(" from {}", shown(&machine)),
+            _ => String::new(),
+        };
+        let (session, snippet) = (shown(&self.session), shown(&self.snippet));
+        match (self.message, self.role) {
+            (Some(message), role) => {
+                let role = role.unwrap_or_default();
+                format!("- {}/{message} · {role} in \"{session}\"{from}: {snippet}", self.id)
+            }
+            (None, _) if self.id.starts_with("hub-") => {
+                format!("- {} · memory{from}: {snippet}", self.id)
+            }
+            (None, _) => format!("- {} · session \"{session}\"{from}", self.id),
+        }
+    }
 }
 
 /// A search in the agent's project.
@@ -133,16 +169,26 @@ impl Search<'_> {
         let hits: Option<Vec<SessionHit>> = self.asked.link.call("list_sessions", params).await?;
         let sessions = sessions::of(self.asked, &self.project).await?;
         let ours: HashSet<String> = sessions.into_iter().map(|session| session.id).collect();
-        let line = |hit: SessionHit| match (hit.message, hit.role) {
-            (Some(message), role) => {
-                let role = role.unwrap_or_default();
-                let (session, snippet) = (shown(&hit.session), shown(&hit.snippet));
-                format!("- {}/{message} · {role} in \"{session}\": {snippet}", hit.id)
-            }
-            (None, _) => format!("- {} · session \"{}\"", hit.id, shown(&hit.session)),
-        };
         let hits = hits.into_iter().flatten().filter(|hit| ours.contains(&hit.id));
-        Ok(hits.take(self.limit).map(line).collect())
+        Ok(hits.take(self.limit).map(SessionHit::line).collect())
+    }
+
+    /// Asks the hub what others share of the project. A hub that is away says so in a line.
+    async fn of_others(&self) -> Vec<String> {
+        let project = self.project.directory();
+        let params = json!({
+            "query": self.query, "project": project, "limit": self.limit, "hub": true,
+        });
+        let link = &self.asked.link;
+        let never = std::future::pending();
+        let hits = link.call_apart::<Option<Vec<SessionHit>>>("list_sessions", params, never).await;
+        match hits {
+            Ok(hits) => hits.into_iter().flatten().map(SessionHit::line).collect(),
+            Err(Trouble::Refused(why)) if why.contains("the hub") => {
+                vec![format!("- {}", shown(&why))]
+            }
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn memories(&self) -> Result<Vec<String>, Trouble> {

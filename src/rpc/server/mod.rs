@@ -1,7 +1,9 @@
 //! The server family: methods about the server itself.
 
 pub(super) mod backup;
+mod changes;
 mod exchange;
+pub(super) mod hub;
 mod initialize;
 pub(super) mod limits;
 mod table;

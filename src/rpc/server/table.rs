@@ -38,7 +38,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .doc(
             "Exchanges changes with another machine, as `contexture sync` does: notes what changed \
              here, takes the changes that are given, and returns those that the other machine \
-             lacks. All of it is kept, or nothing. It can be repeated.",
+             lacks. All of it is kept, or nothing. With `:hub`, shares projects there.",
         )
         .result("How far this machine knows all changes, and those that the other one lacks.")
         .pace(Pace::Aside),

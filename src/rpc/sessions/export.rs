@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::transcript;
 use crate::curation::used;
 use crate::rpc::call::Call;
+use crate::rpc::hub;
 use crate::rpc::params::{InSession, not_negative};
 use crate::rpc::{Finish, Step};
 use crate::session::message::Message;
 use crate::session::state::Revision;
+use crate::tokens::Measure;
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,8 +40,12 @@ pub(super) struct Exported {
     text: String,
 }
 
-pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> {
+pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireError> {
     let format = given.format.unwrap_or(transcript::Format::Markdown);
+    let shared = given.session.as_ref().and_then(|InSession(name)| hub::number(name));
+    if let Some(source) = shared.filter(|_| call.tools.hub.is_some()) {
+        return on_hub(&call, source, not_negative("max-tokens", given.max_tokens)?);
+    }
     if let Some(tokens) = not_negative("max-tokens", given.max_tokens)? {
         return handed_over(given.session, tokens);
     }
@@ -53,6 +59,24 @@ pub(super) fn export_session(_: Call, given: Export) -> Result<Step, WireError> 
             Ok(Exported { session: row.name, messages: log.len(), text })
         }))
     })
+}
+
+/// Returns what somebody else said in a session on the hub.
+fn on_hub(call: &Call, source: u64, tokens: Option<u64>) -> Result<Step, WireError> {
+    let counter = Arc::clone(&call.tools.counter);
+    let read = hub::read(call, source)?;
+    Ok(Step::Await(Box::pin(async move {
+        let (session, messages) = read.await?;
+        let all: Vec<&Message> = messages.iter().collect();
+        let text = match tokens {
+            Some(tokens) => used::handed_over(&all, tokens, &Measure::plain(counter)),
+            None => {
+                let one = |it: &&Message| format!("{}: {}\n", it.role.name(), it.content);
+                all.iter().map(one).collect::<Vec<_>>().join("\n")
+            }
+        };
+        Step::done(&Exported { session, messages: all.len(), text })
+    })))
 }
 
 /// Returns what another agent needs of a session, in at most `tokens` tokens.

@@ -1,6 +1,7 @@
 //! The list of sessions, each with what its agent is doing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -13,10 +14,11 @@ use crate::files;
 use crate::ids::SessionId;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
+use crate::rpc::hub;
 use crate::rpc::limits::MAX_HITS;
 use crate::rpc::params::not_negative;
 use crate::rpc::{Finish, Step};
-use crate::store::session::{SessionRow, bare_folder};
+use crate::store::session::{SearchHit, SessionRow, bare_folder};
 use crate::tokens::Measure;
 use crate::wire::message::WireError;
 
@@ -35,6 +37,9 @@ pub(super) struct ListSessions {
          {MAX_HITS}; defaults to {DEFAULT_HITS}."
     ))]
     limit: Option<i64>,
+    /// Search the hub of the configuration in place of this machine, with `:query`. Finds what others
+    /// share with the user, and memories, too.
+    hub: Option<bool>,
     /// Words to find in the names and messages of the sessions. Finds identifiers by their parts,
     /// and words in all their forms. The best hits come first.
     query: Option<String>,
@@ -42,7 +47,7 @@ pub(super) struct ListSessions {
 
 pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, WireError> {
     if let Some(query) = given.query.clone() {
-        return search(query, given);
+        return search(&call, query, given);
     }
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);
     let project = given.project.map(|folder| InProject::of(&folder));
@@ -96,16 +101,27 @@ fn measured(
 }
 
 /// Finds the messages and names of sessions that match a query.
-fn search(query: String, given: ListSessions) -> Result<Step, WireError> {
+fn search(call: &Call, query: String, given: ListSessions) -> Result<Step, WireError> {
     if given.current.unwrap_or(false) {
         return Err(param_error("query", "cannot be combined with the parameter current"));
     }
     let limit = not_negative("limit", given.limit.map(|limit| limit.min(MAX_HITS)))?;
     let (limit, deleted) = (limit.unwrap_or(DEFAULT_HITS), given.deleted.unwrap_or(false));
     let project = given.project.as_deref().map(files::project_of);
+    if given.hub.unwrap_or(false) {
+        return hub::search(call, query, project, limit);
+    }
     Step::state(move |engine| {
         let hits = engine.read().search_sessions(project.as_deref(), &query, limit, deleted)?;
-        Ok(hits.into_iter().map(Hit::from).collect::<Vec<_>>())
+        let mut machines = HashMap::new();
+        let hit = |hit: SearchHit| {
+            let machine = match machines.entry(hit.session) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(engine.row(hit.session)?.machine),
+            };
+            Ok(Hit { machine: machine.clone(), ..Hit::from(hit) })
+        };
+        hits.into_iter().map(hit).collect::<Result<Vec<_>, EngineError>>()
     })
 }
 

@@ -1,0 +1,133 @@
+//! What others share on the hub of the configuration.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Step;
+use super::call::{Call, Tools};
+use super::error::refused;
+use super::error_data::PlainKind;
+use crate::agent::found::Hit;
+use crate::context::place::normal_remote;
+use crate::files;
+use crate::ids::MessageId;
+use crate::session::message::{Message, Role, Signals};
+use crate::sync::hub::{Hub, Link, Whole};
+use crate::wire::message::WireError;
+
+/// Prefix of the ids of what is on the hub.
+const HUB: &str = "hub-";
+
+/// Returns the hub of the configuration.
+pub(super) fn configured(tools: &Tools) -> Result<Arc<Hub>, WireError> {
+    let none = "no hub is configured; add a [hub] with its url to the configuration file, and start \
+                the server again";
+    tools.hub.clone().ok_or_else(|| not_allowed(none))
+}
+
+/// Searches the hub.
+pub(super) fn search(
+    call: &Call,
+    query: String,
+    project: Option<String>,
+    most: u64,
+) -> Result<Step, WireError> {
+    call.check_access("search the hub")?;
+    let tools = Arc::clone(&call.tools);
+    let hub = configured(&tools)?;
+    Ok(Step::Await(Box::pin(async move {
+        if let Some(why) = hub.rests() {
+            return Err(not_allowed(&why));
+        }
+        let project = match project {
+            Some(folder) => match identity(&tools, &folder).await {
+                Ok(identity) => Some(vec![identity]),
+                // Nobody can have shared it.
+                Err(_) => return Step::done(&Vec::<Hit>::new()),
+            },
+            None => None,
+        };
+        let machine = hub.machine();
+        let found = Link::search(&hub.address, &query, project, &machine, most).await;
+        hub.note(&found);
+        let hits = found.map_err(|why| not_allowed(&why))?.into_iter().map(|found| Hit {
+            session: found.name,
+            id: format!("{HUB}{}", found.source),
+            score: found.score,
+            snippet: found.snippet,
+            message: (found.kind == "session").then_some(MessageId(found.part)),
+            role: role(&found.role),
+            timestamp: Some(found.at),
+            machine: Some(found.machine),
+            shared_by: Some(found.author),
+        });
+        Step::done(&hits.collect::<Vec<_>>())
+    })))
+}
+
+/// Reads a session on the hub: its name, with who shared it, and its messages.
+pub(super) fn read(
+    call: &Call,
+    source: u64,
+) -> Result<impl Future<Output = Result<(String, Vec<Message>), WireError>> + use<>, WireError> {
+    call.check_access("read what is on the hub")?;
+    let (hub, counter) = (configured(&call.tools)?, Arc::clone(&call.tools.counter));
+    Ok(async move {
+        let whole = Link::read(&hub.address, source).await.map_err(|why| not_allowed(&why))?;
+        let Whole { name, author, machine, messages } = whole;
+        let message = |(number, said, timestamp, content): (u64, String, i64, String)| {
+            let role = role(&said).unwrap_or(Role::User);
+            Message {
+                number,
+                role,
+                signals: Signals::of(role, &content, &[]),
+                tokens: counter.count(&content),
+                counted_by: counter.name(),
+                content: content.into(),
+                timestamp,
+                phase: None,
+                tool_calls: Vec::new(),
+                tool_call_id: None,
+                opaque: None,
+                pinned: false,
+            }
+        };
+        let messages = messages.into_iter().map(message).collect();
+        Ok((format!("{name} (shared by {author} from {machine})"), messages))
+    })
+}
+
+/// Returns the number of what has this id on the hub; `None` if the id is none of a hub.
+pub(super) fn number(id: &str) -> Option<u64> {
+    let digits = id.strip_prefix(HUB)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+fn role(name: &str) -> Option<Role> {
+    match name {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        _ => None,
+    }
+}
+
+/// Returns what the project in a folder is called on all machines.
+pub(super) async fn identity(tools: &Tools, folder: &str) -> Result<String, String> {
+    let known = folder.trim_end_matches('/').to_owned();
+    let known = tools.engine.ask(move |engine| Ok(engine.read().project_identity(&known)?));
+    if let Some(identity) = known.await.map_err(|error| error.to_string())? {
+        return Ok(identity);
+    }
+    let remote = files::repository_address(Path::new(folder));
+    let remote = remote.and_then(|remote| normal_remote(&remote));
+    remote.map(|remote| format!("git:{remote}")).ok_or_else(|| {
+        "this project has no Git remote, so that others cannot know it; give it a name with \
+         `contexture sync --name NAME` in its folder"
+            .to_owned()
+    })
+}
+
+/// Returns the refusal of something about other machines or the hub.
+pub(super) fn not_allowed(why: &str) -> WireError {
+    refused(PlainKind::NotAllowed, why.to_owned())
+}

@@ -1,0 +1,142 @@
+//! What a hub has of others.
+
+use super::link::{Address, Link, get, within};
+
+/// Maximum size of a name or an excerpt from a hub, in bytes.
+const LONGEST: usize = 2 << 10;
+const SEARCH: &str = "SELECT source, author::text, machine, kind, project, name, part, role, at,
+    score, snippet FROM contexture.search(websearch_to_tsquery('english', $1), $2, $3, $4)";
+/// Maximum number of messages that are read of a session.
+const MOST_READ: i64 = 5_000;
+/// The last messages, in order.
+const READ: &str = "SELECT part, role, at, content FROM (
+        SELECT part, role, at, content FROM contexture.said
+        WHERE source = $1 ORDER BY part DESC LIMIT $2) AS last ORDER BY part";
+const NAME: &str = "SELECT name, author::text, machine_name FROM contexture.source WHERE id = $1";
+
+/// A text that a hub found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    /// Number of the session or memory in the hub.
+    pub source: u64,
+    /// Who shared it.
+    pub author: String,
+    /// Name of the machine that it is from.
+    pub machine: String,
+    /// `session` or `memory`.
+    pub kind: String,
+    /// Project that it is about.
+    pub project: String,
+    /// Name of the session, or the beginning of the memory.
+    pub name: String,
+    /// Number of the message.
+    pub part: u64,
+    /// Author of the message.
+    pub role: String,
+    /// Time in Unix seconds.
+    pub at: i64,
+    pub score: f64,
+    /// Text around the match.
+    pub snippet: String,
+}
+
+/// A session of somebody else.
+pub(crate) struct Whole {
+    pub name: String,
+    pub author: String,
+    pub machine: String,
+    /// Number, role, time and text of each message.
+    pub messages: Vec<(u64, String, i64, String)>,
+}
+
+impl Link {
+    /// Finds texts of others, best first; those that have all words, or else any.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub(crate) async fn search(
+        to: &Address,
+        query: &str,
+        projects: Option<Vec<String>>,
+        machine: &str,
+        most: u64,
+    ) -> Result<Vec<Found>, String> {
+        let time = to.time;
+        let link = Self::open(to, time).await?;
+        within(time, async {
+            link.check().await?;
+            let search = link.prepared(SEARCH).await?;
+            let words: Vec<&str> = query
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .collect();
+            let most = i32::try_from(most).unwrap_or(i32::MAX);
+            for query in [words.join(" "), words.join(" or ")] {
+                let rows = link.client.query(&search, &[&query, &projects, &machine, &most]).await;
+                let rows = rows.map_err(|error| link.failed(&error))?;
+                if !rows.is_empty() {
+                    let rows = rows.iter().take(usize::try_from(most).unwrap_or(0));
+                    return rows.map(found).collect();
+                }
+            }
+            Ok(Vec::new())
+        })
+        .await
+    }
+
+    /// Reads a session or a memory.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub(crate) async fn read(to: &Address, source: u64) -> Result<Whole, String> {
+        let link = Self::open(to, to.time).await?;
+        within(to.time, async {
+            link.check().await?;
+            let id = i64::try_from(source).map_err(|_| "the hub has no such session".to_owned())?;
+            let about = link.client.query_opt(NAME, &[&id]).await;
+            let about = about.map_err(|error| link.failed(&error))?;
+            let about = about.ok_or("the hub has no such session that you may read")?;
+            let rows = link.client.query(READ, &[&id, &MOST_READ]).await;
+            let rows = rows.map_err(|error| link.failed(&error))?;
+            let message = |row: &_| {
+                Ok((number(get(row, 0)?), get(row, 1)?, get::<i64>(row, 2)?, get(row, 3)?))
+            };
+            Ok(Whole {
+                name: short(get(&about, 0)?),
+                author: short(get(&about, 1)?),
+                machine: short(get(&about, 2)?),
+                messages: rows.iter().map(message).collect::<Result<_, String>>()?,
+            })
+        })
+        .await
+    }
+}
+
+fn found(row: &tokio_postgres::Row) -> Result<Found, String> {
+    let text = |at| get(row, at).map(short);
+    let score: f32 = get(row, 9)?;
+    Ok(Found {
+        source: number(get(row, 0)?),
+        author: text(1)?,
+        machine: text(2)?,
+        kind: text(3)?,
+        project: text(4)?,
+        name: text(5)?,
+        part: number(get(row, 6)?),
+        role: text(7)?,
+        at: get(row, 8)?,
+        score: if score.is_finite() { score.into() } else { 0.0 },
+        snippet: text(10)?.split_whitespace().collect::<Vec<_>>().join(" "),
+    })
+}
+
+fn number(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn short(text: String) -> String {
+    match text.len() > LONGEST {
+        true => text[..text.floor_char_boundary(LONGEST)].to_owned(),
+        false => text,
+    }
+}
