@@ -689,6 +689,21 @@ enriched text, which can show other words than the file has."
         (after-insert-file-functions nil))
     (insert-file-contents file nil (and end 0) end)))
 
+(defvar org-modules-loaded)
+(declare-function org-mode "org" ())
+
+(defun contexture-outside--org-mode ()
+  "Begin Org mode while this buffer, of a file from outside, is empty.
+Org would read the files and start the programs that the text names."
+  (let ((text (buffer-string)))
+    (with-silent-modifications
+      (erase-buffer)
+      (let ((org-modules-loaded t))
+        (org-mode))
+      (save-excursion
+        (let ((inhibit-modification-hooks nil))
+          (insert text))))))
+
 (defun contexture--visit-quietly (file)
   "Return a buffer that visits FILE, a local one, or nil if it is no text.
 FILE need not exist.  The user did not ask for it, so this asks nothing and
@@ -708,7 +723,13 @@ those that are safe count, but not its mode."
                    (cl-remove-if (lambda (it) (memq (cdr it) contexture-outside--programs))
                                  magic-fallback-mode-alist))
                   (rng-nxml-auto-validate-flag nil)
-                  (buffer (let ((enable-local-variables nil))
+                  (buffer (let ((enable-local-variables nil)
+                                (auto-mode-alist
+                                 (mapcar (lambda (it)
+                                           (if (eq (cdr it) 'org-mode)
+                                               (cons (car it) #'contexture-outside--org-mode)
+                                             it))
+                                         auto-mode-alist)))
                             (find-file-noselect file t))))
              (with-current-buffer buffer
                (let ((enable-local-variables :safe)
@@ -747,7 +768,6 @@ those that are safe count, but not its mode."
 (defvar diff-font-lock-syntax)
 (defvar diff-refine)
 (defvar markdown-fontify-code-blocks-natively)
-(defvar org-modules-loaded)
 (defvar org-src-fontify-natively)
 
 (defun contexture--enter-mode (mode &optional text)

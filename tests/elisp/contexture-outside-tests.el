@@ -997,7 +997,16 @@ Each is (NAME . PRIMITIVES).")
                (when (fboundp mode)
                  (with-temp-buffer
                    (contexture--enter-mode mode text)
-                   (should (equal (list mode done (buffer-string)) (list mode nil text))))))
+                   (should (equal (list mode done (buffer-string)) (list mode nil text))))
+                 ;; Nor because a file of that mode says so.
+                 (let* ((file (contexture-test-file "file.zz" (string-remove-suffix "\n" text)))
+                        (auto-mode-alist (list (cons "\\.zz\\'" mode))))
+                   (with-current-buffer (contexture--visit-quietly file)
+                     (should (equal (list mode (remove file done) (buffer-string) (buffer-modified-p))
+                                    (list mode nil text nil)))
+                     (when (eq mode 'org-mode) (should (eq major-mode 'org-mode)))
+                     (setq done nil)
+                     (kill-buffer)))))
            (dolist (function '(org-latex-preview org-display-inline-images org-num-mode
                                url-retrieve url-retrieve-synchronously make-network-process))
              (advice-remove function 'contexture-outside-tests))))))))
