@@ -2422,11 +2422,12 @@ a context.  If this buffer's context is empty, another one is offered.
     (with-current-buffer buffer
       (contexture--choose-evil-state 'emacs t)
       (unless contexture-preview-mode
-        (delay-mode-hooks
-          (cond ((fboundp 'gfm-mode) (gfm-mode))
-                ((fboundp 'markdown-mode) (markdown-mode))
-                (t (text-mode)
-                   (setq-local outline-regexp "#+ "))))
+        (let ((inhibit-read-only t))
+          ;; The text names the languages of its parts.
+          (contexture--enter-mode
+           (cl-find-if #'fboundp '(gfm-mode markdown-mode text-mode))))
+        (when (eq major-mode 'text-mode)
+          (setq-local outline-regexp "#+ "))
         (contexture-preview-mode))
       (add-hook 'kill-buffer-hook #'contexture-preview--unwatch nil t)
       (contexture-watch #'contexture-preview--changed)

@@ -1011,6 +1011,32 @@ Each is (NAME . PRIMITIVES).")
                                url-retrieve url-retrieve-synchronously make-network-process))
              (advice-remove function 'contexture-outside-tests))))))))
 
+(defvar markdown-fontify-code-blocks-natively)
+
+(ert-deftest contexture-outside-no-view-lets-a-text-choose-modes-for-its-parts ()
+  "Also with the option by which Markdown mode calls the functions that fences name."
+  (contexture-test-with-server
+    (let ((markdown-fontify-code-blocks-natively t) (org-src-fontify-natively t)
+          (text "```contexture-outside-tests-evil\nx\n```\n#+begin_src contexture-outside-tests-evil\nx\n#+end_src\n")
+          (entered 0) ran)
+      (cl-letf (((symbol-function 'contexture-outside-tests-evil-mode)
+                 (lambda () (interactive) (setq ran t) (fundamental-mode))))
+        (contexture-request 'add-item (list :manager "m" :content text))
+        (dolist (mode '(markdown-mode gfm-mode org-mode text-mode))
+          (when (or (fboundp mode) (ignore-errors (require 'markdown-mode) (fboundp mode)))
+            (cl-letf (((symbol-function 'gfm-mode)
+                       (if (eq mode 'gfm-mode) (symbol-function mode) mode)))
+              (contexture-preview "m")
+              (with-current-buffer contexture-preview-buffer
+                (should (string-search "tests-evil" (buffer-string)))
+                (cl-incf entered)
+                (ignore-errors (font-lock-ensure))
+                (should-not markdown-fontify-code-blocks-natively)
+                (should-not org-src-fontify-natively)
+                (kill-buffer)))))
+        (should (> entered 1))
+        (should-not ran)))))
+
 (ert-deftest contexture-outside-no-file-is-taken-to-pieces-because-of-its-text ()
   (contexture-outside-tests--in-project
    (lambda ()
