@@ -789,7 +789,8 @@ OVERLAY's.  Return non-nil on success."
                                                     (and (overlay-get overlay 'contexture-behind)
                                                          (list (- place (length text)))))
                                    when (and (overlay-start overlay) (>= beg (point-min))
-                                             (contexture-live--at-p text beg))
+                                             (contexture-live--at-p
+                                              text beg (overlay-get overlay 'contexture-partial)))
                                    return (cons beg (+ beg (length text))))
                         (contexture-live--find
                          text place (overlay-get overlay 'contexture-partial)))))
@@ -802,7 +803,7 @@ widened."
   (unless (string-blank-p text)
     (let ((pattern (concat (unless partial "^") (regexp-quote text)))
           (case-fold-search nil))
-      (if (contexture-live--at-p text place)
+      (if (contexture-live--at-p text place partial)
           (cons place (+ place (length text)))
         (save-excursion
           (goto-char (point-min))
@@ -812,10 +813,12 @@ widened."
               (unless (re-search-forward pattern nil t)
                 (cons beg end)))))))))
 
-(defun contexture-live--at-p (text place)
-  "Return non-nil if TEXT is at PLACE in this buffer."
+(defun contexture-live--at-p (text place partial)
+  "Return non-nil if TEXT is at PLACE in this buffer.
+That must be where a line begins, unless PARTIAL is non-nil."
   (let ((end (+ place (length text))))
     (and (<= end (point-max))
+         (or partial (= place (point-min)) (eq (char-before place) ?\n))
          (string= text (buffer-substring-no-properties place end)))))
 
 (defun contexture-live--lines (beg end from)
@@ -1510,9 +1513,9 @@ At the named lines, TEXT may lack its final newline."
                     (line-end-position)))
         (short (string-remove-suffix "\n" text)))
     (goto-char place)
-    (cond ((contexture-live--at-p text place) (cons place (+ place (length text))))
+    (cond ((contexture-live--at-p text place t) (cons place (+ place (length text))))
           ((string-empty-p short) nil)
-          ((contexture-live--at-p short place) (cons place (+ place (length short))))
+          ((contexture-live--at-p short place t) (cons place (+ place (length short))))
           ((and (plist-get metadata :partial)
                 (let ((case-fold-search nil)) (search-forward short (max end place) t)))
            (cons (match-beginning 0) (match-end 0)))

@@ -224,6 +224,24 @@
     (insert "third\nthird\n")
     (should (eq (plist-get (contexture-live-tests--item) :state) :stale))))
 
+(ert-deftest contexture-live-the-end-of-a-line-is-not-a-deleted-line ()
+  "Where a line was deleted, no other line's end brings it back."
+  (contexture-live-tests--with-file
+    (pcase-dolist (`(,line . ,typed)
+                   '(("\n" . "# note\n") ("x\n" . "max\n") ("  y\n" . "if  y\n") ("end" . "append")
+                     ("\n\n" . "a\n\n")))
+      (goto-char (point-max))
+      (insert "\n" line)
+      (let ((place (- (point-max) (length line))))
+        (contexture-add-region place (point-max))
+        (contexture-test-settle)
+        (delete-region place (point-max))
+        (goto-char (point-max))
+        (insert typed)
+        (let ((item (car (last (contexture-test-items)))))
+          (should (equal (list line (plist-get item :state) (plist-get item :content))
+                         (list line :stale line))))))))
+
 (ert-deftest contexture-live-the-last-copy-is-not-the-deleted-text ()
   (contexture-live-tests--with-file
     (goto-char (point-max))
