@@ -339,8 +339,9 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
         let Some(stamp) = services.looks.unseen(item) else { continue };
         reader.inode = services.looks.inode(item);
         let now = reread(counter, item, &options, &mut reader).item;
-        services.looks.note(item, stamp);
-        if !Arc::ptr_eq(item, &now) {
+        let is_same = Arc::ptr_eq(item, &now);
+        services.looks.note(item, stamp, is_same);
+        if !is_same {
             found.push((Arc::clone(item), now));
         }
     }

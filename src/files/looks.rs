@@ -29,7 +29,7 @@ pub(crate) struct Looks(Mutex<HashMap<ItemId, Seen>>);
 struct Seen {
     version: Weak<Item>,
     stamp: Stamp,
-    /// True if every change since then has changed the stamp.
+    /// True if the item has the text of its file, and every change since then has changed the stamp.
     settled: bool,
     /// What the file is known by if it is renamed.
     inode: Option<Inode>,
@@ -61,15 +61,17 @@ impl Looks {
     }
 
     /// Remembers that this version of an item was compared with its file after `stamp` was taken.
-    /// If the file had changed just before, only its inode counts: the file is compared again.
-    pub(crate) fn note(&self, item: &Arc<Item>, stamp: Stamp) {
+    /// If the file differs (`is_same` is false) or had changed just before, only its inode counts:
+    /// the file is compared again.
+    pub(crate) fn note(&self, item: &Arc<Item>, stamp: Stamp, is_same: bool) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= KEPT {
             seen.retain(|_, look| look.version.strong_count() > 0);
         }
         let version = Arc::downgrade(item);
         let inode = stamp.inode.or_else(|| seen.get(&item.id)?.inode);
-        seen.insert(item.id, Seen { version, settled: stamp.is_settled(), inode, stamp });
+        let settled = is_same && stamp.is_settled();
+        seen.insert(item.id, Seen { version, settled, inode, stamp });
     }
 
     /// Returns the inode that an item's file had when it was last there.
@@ -138,13 +140,20 @@ mod tests {
         let (item, looks) = (Arc::new(item), Looks::default());
         let stamp = looks.unseen(&item).unwrap();
         assert!(!stamp.is_settled());
-        looks.note(&item, stamp.clone());
+        looks.note(&item, stamp.clone(), true);
         assert!(looks.unseen(&item).is_some(), "it may have changed again");
         assert!(looks.inode(&item).is_some(), "it may be renamed at once");
         assert!(Stamp { changed_ms: 1000, ..stamp.clone() }.is_settled());
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(5)).unwrap();
-        assert_ne!(looks.unseen(&item).unwrap(), stamp);
+        let old = looks.unseen(&item).unwrap();
+        assert_ne!(old, stamp);
+        let old = Stamp { changed_ms: 1000, ..old };
+        let settled = |is_same| {
+            looks.note(&item, old.clone(), is_same);
+            looks.0.lock().unwrap()[&item.id].settled
+        };
+        assert!(settled(true) && !settled(false), "what differs is compared again");
     }
 
     #[test]
