@@ -340,10 +340,14 @@ Those that only complete names may be called: they do not connect."
 (ert-deftest contexture-outside-names-are-inert ()
   ;; Each way meets other names, and each name meets several ways.
   (let ((inhibit-message t) (message-log-max nil)
-        (every (contexture-test-rounds 5 1)) (ways 0))
+        (every (contexture-test-rounds 5 1)) (ways 0)
+        ;; The list of the project's files is made once, by a program.
+        (contexture-files--fresh most-positive-fixnum))
     (contexture-outside-tests--in-project
      (lambda ()
-       (let ((here default-directory))
+       (let ((here default-directory)
+             (files (contexture-files--of (contexture-mention--root) nil)))
+         (llm-ert-wait-for (contexture-files--list-done files))
          (pcase-dolist (`(,way . ,function) contexture-outside-tests--ways)
            (setq ways (1+ ways))
            (cl-loop
