@@ -77,6 +77,15 @@ ROOT.  Return nil if no list can be made."
            list (or (contexture-files--git list) (contexture-files--find list)))))
       list)))
 
+(defun contexture-files--wait (list &optional seconds)
+  "Wait until LIST is not renewed, or for SECONDS."
+  (let ((end (and seconds (+ (float-time) seconds))))
+    (while (and (contexture-files--list-process list)
+                (or (null end) (< (float-time) end)))
+      ;; Waiting for a process that has ended calls no sentinel while another
+      ;; process has output.
+      (accept-process-output nil 0.01))))
+
 (defconst contexture-files--remote-pause 0.1
   "Number of seconds until a machine is asked for its files, when Emacs is idle.")
 
@@ -1144,9 +1153,7 @@ IN-ANY-CASE, its letters may be large or small.  Wait a moment for a list of
 the files that is not outdated."
   (when-let* ((list (contexture-files--of (contexture-mention--root)
                                           (not (contexture-mention--project-p)))))
-    (let ((end (+ (float-time) contexture-mention--longest-wait)))
-      (while (and (contexture-files--list-process list) (< (float-time) end))
-        (accept-process-output (contexture-files--list-process list) 0.01)))
+    (contexture-files--wait list contexture-mention--longest-wait)
     (cl-remove-if-not (lambda (file)
                         (string-suffix-p (concat "/" name) (concat "/" file) in-any-case))
                       (contexture-files--list-names list))))

@@ -41,7 +41,7 @@
 (declare-function flymake-diagnostic-type "flymake" t t)
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function contexture-files--list-names "contexture-mention" t t)
-(declare-function contexture-files--list-process "contexture-mention" t t)
+(declare-function contexture-files--wait "contexture-mention" (list &optional seconds))
 (declare-function contexture-files--of "contexture-mention" (root shallow))
 (declare-function vc-backend "vc-hooks" (file-or-list))
 (declare-function vc-buffer-sync "vc-dispatcher" (&optional not-essential))
@@ -1638,8 +1638,7 @@ Quitting ends the wait, and Git is ended in time; `project-files' would do
 what the repository says."
   (require 'contexture-mention)
   (when-let* ((list (contexture-files--of root nil)))
-    (while (contexture-files--list-process list)
-      (accept-process-output (contexture-files--list-process list) 0.1))
+    (contexture-files--wait list)
     (mapcar (lambda (name) (concat root name)) (contexture-files--list-names list))))
 
 (defun contexture-symbol--grep (name files)
