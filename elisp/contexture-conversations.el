@@ -806,7 +806,8 @@ See Info node `(contexture)Keeping conversations'.
 ;;;###autoload
 (defun contexture-conversation-search (query)
   "Search the names and messages of all conversations for the words of QUERY.
-The best hits come first; RET shows one in its conversation."
+The best hits come first; RET shows one in its conversation.  If there is a
+hub, what others share follows when the hub answers, and says whose it is."
   (interactive (list (read-string "Search conversations for: " nil
                                   'contexture-conversation-search-history)))
   (when (string-blank-p query)
@@ -817,7 +818,36 @@ The best hits come first; RET shows one in its conversation."
      (if (null hits)
          (contexture--message "No conversation matches %s" query)
        (pop-to-buffer (get-buffer-create contexture-conversation-search-buffer))
-       (contexture-conversations-search--show query hits)))))
+       (contexture-conversations-search--show query hits))
+     (contexture-conversations-search--ask-hub query hits))))
+
+(defun contexture-conversations-search--ask-hub (query hits)
+  "Show what the hub has for QUERY below HITS, those of this machine.
+Without a hub, and while it is away, those of this machine are all."
+  (contexture-request-async
+   'list-sessions (list :query query :limit 100 :hub t)
+   :success
+   (lambda (more)
+     (let ((buffer (get-buffer contexture-conversation-search-buffer)))
+       (when (and more (or (null hits)
+                           (equal query (and buffer (buffer-local-value
+                                                     'contexture-conversations--query buffer)))))
+         (unless hits
+           (pop-to-buffer (get-buffer-create contexture-conversation-search-buffer)))
+         (with-current-buffer contexture-conversation-search-buffer
+           (let ((line (line-number-at-pos)))
+             (contexture-conversations-search--show query (append hits more))
+             (forward-line (1- line)))))))
+   :error #'ignore))
+
+(defun contexture-conversations--whose (hit)
+  "Return whose HIT is, and from which machine, as text; empty if it is from here."
+  (let ((author (contexture--visible (plist-get hit :shared-by)))
+        (machine (contexture--visible (plist-get hit :machine))))
+    (propertize (cond (author (format "[%s at %s] " author machine))
+                      (machine (format "[%s] " machine))
+                      (t ""))
+                'face 'shadow)))
 
 (defun contexture-conversations-search--show (query hits)
   "Show HITS, the result of a search for QUERY, in this buffer."
@@ -843,6 +873,7 @@ The best hits come first; RET shows one in its conversation."
         (insert (propertize
                  (concat (propertize name 'face 'bold) "  "
                          (propertize role 'face 'contexture-conversation-role) " "
+                         (contexture-conversations--whose hit)
                          (replace-regexp-in-string "[ \t\n\r]+" " " text) "\n")
                  'contexture-conversation-hit hit 'mouse-face 'highlight
                  'help-echo "RET: show it in its conversation"))))
@@ -865,7 +896,26 @@ The hit is at point, or where EVENT, a click, is."
     (mouse-set-point event))
   (let ((hit (or (get-text-property (point) 'contexture-conversation-hit)
                  (user-error "There is no hit at point"))))
-    (contexture-conversation-transcript (plist-get hit :id) (plist-get hit :message))))
+    (if (plist-get hit :shared-by)
+        (contexture-conversations--show-shared hit)
+      (contexture-conversation-transcript (plist-get hit :id) (plist-get hit :message)))))
+
+(defun contexture-conversations--show-shared (hit)
+  "Show the whole of HIT, which somebody shares on the hub, in a buffer."
+  (contexture-request-async
+   'export-session (list :session (plist-get hit :id))
+   :success
+   (lambda (exported)
+     (let ((buffer (get-buffer-create "*contexture: shared*")))
+       (with-current-buffer buffer
+         (special-mode)
+         (setq header-line-format
+               (contexture--header-line (contexture--visible (plist-get exported :session))))
+         (let ((inhibit-read-only t))
+           (erase-buffer)
+           (insert (contexture--visible (plist-get exported :text) t))
+           (goto-char (point-min))))
+       (pop-to-buffer buffer)))))
 
 ;;;; Exporting and importing
 

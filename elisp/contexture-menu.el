@@ -404,6 +404,7 @@ If the server is slow or refuses, the menu shows what is known already."
     (contexture-dashboard-mode . "In Emacs")
     (contexture-explain-mode . "Why sent")
     (contexture-sessions-mode . "Sessions of agents")
+    (contexture-hub-mode . "With others")
     (contexture-tools-question-mode . "Deciding")
     (contexture-doctor-mode . "Troubleshooting")
     (contexture-info-mode . "Troubleshooting"))

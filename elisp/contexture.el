@@ -114,6 +114,7 @@
                     contexture-conversation-notes)
                    ("contexture-conversation-turn" contexture-conversation-branch)
                    ("contexture-sessions" contexture-sessions contexture-sync)
+                   ("contexture-hub" contexture-hub)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
                    ("contexture-map" contexture-map contexture-add-map)

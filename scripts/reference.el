@@ -43,6 +43,7 @@
     (contexture-dashboard-heading-map "A heading of the dashboard")
     (contexture-explain-mode-map "Why each part was sent or not")
     (contexture-sessions-mode-map "Sessions of agents")
+    (contexture-hub-mode-map "The hub")
     (contexture-embark-item-map "Embark, on an item")
     (contexture-embark-conversation-map "Embark, on a conversation")
     (contexture-doctor-mode-map "The doctor")
