@@ -109,21 +109,26 @@ fn bare_style() -> String {
     bare(STYLE, |line| without_spaces(line, &[": ", "; ", ", ", "{ ", " {", " }"]))
 }
 
-/// Returns the script without what no browser needs. Lines that may have texts in other marks than
-/// single quotes keep their spaces.
+/// Returns the script without what no browser needs. Code beside other texts than those in single
+/// quotes, and one template on a line, keeps its spaces.
 fn bare_script() -> String {
     let marks: Vec<String> =
         "=,:?{}()<>*|&!;".chars().flat_map(|it| [format!(" {it}"), format!("{it} ")]).collect();
     let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
-    bare(&PARTS.concat(), |line| {
-        if line.contains(['"', '`', '/', '\\']) {
-            return line.to_owned();
+    let short = |code: &str| {
+        if code.contains(['"', '/', '\\']) {
+            return code.to_owned();
         }
-        let pieces = line.split('\'').enumerate().map(|(at, piece)| match at % 2 {
+        let pieces = code.split('\'').enumerate().map(|(at, piece)| match at % 2 {
             0 => without_spaces(piece, &marks),
             _ => piece.to_owned(),
         });
         pieces.collect::<Vec<_>>().join("'")
+    };
+    bare(&PARTS.concat(), |line| match line.split('`').collect::<Vec<_>>()[..] {
+        [code] => short(code),
+        [before, template, after] => format!("{}`{template}`{}", short(before), short(after)),
+        _ => line.to_owned(),
     })
 }
 

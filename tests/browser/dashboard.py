@@ -160,6 +160,8 @@ def narrow(page, element):
           if (range.getClientRects().length !== 1) found.push(['broken', word]);
         }}
       }}
+      const panel = {element}.panel;
+      if (panel?.scrollWidth > panel?.clientWidth + 1) found.push(['wider than the window', panel.innerText]);
       return found;
     }})()""")
     page.look(1280, 860)
@@ -539,7 +541,7 @@ def parts(home, page, client, axe):
     # Of the last turn, 75 % came from the cache: all that came early in the window.
     page.run(f"{SESSIONS}.choose({next(it['id'] for it in rows if it['session'] == 'With tools')!r})")
     click(page, WINDOW, "[data-key=tool]")
-    shows(page, WINDOW, "% can be cached")
+    shows(page, WINDOW, "% cacheable")
     # What cannot be left out has a lock, which says why.
     click(page, WINDOW, "[data-key=section]")
     page.until(f"({WINDOW}.rows.items.filter((it) => it.isOpen === false).forEach((it) => {WINDOW}.toggle(it)), "

@@ -53,7 +53,7 @@ const sum = (list, value) => list.reduce((all, it) => all + (value(it) || 0), 0)
 function percent(part, whole) {
   if (!whole) return '';
   const share = (100 * part) / whole;
-  return `${share < 10 && share > 0 ? share.toFixed(1) : Math.round(share)} %`;
+  return `${share > 0 && share < 0.1 ? '< 0.1' : share < 10 && share > 0 ? share.toFixed(1) : Math.round(share)} %`;
 }
 
 /** Returns how long ago a time in Unix seconds was. */

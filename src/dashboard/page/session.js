@@ -100,7 +100,7 @@ const sentOf = ({ messages: { sent, of, shortened } }, log) => {
 /** Says where the messages of a change went. */
 const went = (method, count, before, after) => `${many(count, 'message')} ${method === FOLDS[1] ? 'in a summary' : after > before ? 'back in view' : 'left out'}`;
 
-const fewer = (before, after) => `${number(before)} → ${number(after)} tokens, ${after > before ? `${number(after - before)} MORE` : `${number(before - after)} fewer`}.`;
+const fewer = (before, after) => `${number(before)} → ${number(after)} tokens, ${after > before ? `${number(after - before)} more` : `${number(before - after)} fewer`}.`;
 
 /** The plan of a shortening: the least important messages are left out, or a summary takes their place. */
 function shortening(element, only) {
@@ -345,7 +345,7 @@ class Session extends Live {
       h('h3', null, 'Windows'), chart(windows, changes), h('h3', null, 'Changes'),
       changes.length ? h('ol', { class: 'changes' }, changes.map((it) => h('li', null,
         h('span', { class: 'when quiet' }, it.at ? clock(it.at) : ''), h('b', null, it.name), h('span', { class: 'quiet' }, ` ${it.more}`),
-        it.revision > 0 && this.mayChange && button(`back ${it.revision}`, 'Undo this and later ones…', () => propose(this, undoing(this, 'restore', it.revision))))))
+        it.revision > 0 && this.mayChange && button(`back ${it.revision}`, 'Undo from here on…', () => propose(this, undoing(this, 'restore', it.revision))))))
         : h('p', null, 'None yet.'),
     ];
   }

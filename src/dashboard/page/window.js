@@ -184,7 +184,7 @@ class ContextWindow extends Live {
     const leaves = this.parts;
     if (this.group === 'out') {
       return this.groups(this.leftOut(), (it) => it.reason, 'out', (name) => name).map((it) => ({
-        ...it, isOpen: true, reason: '', children: it.children.map((child) => ({ ...child, reason: '' })) }));
+        ...it, isOpen: true, first: undefined, reason: '', children: it.children.map((child) => ({ ...child, reason: '' })) }));
     }
     if (this.group === 'section') {
       return this.built.report.sections.map(({ section, before, after }) => {
@@ -213,7 +213,7 @@ class ContextWindow extends Live {
     const groups = Map.groupBy(leaves, by);
     return [...groups].map(([value, children]) => {
       const tokens = sum(children, (it) => it.tokens);
-      const reason = tokens && this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), tokens)} can be cached` : '';
+      const reason = tokens && this.cached >= 0 ? `${percent(sum(children, (it) => it.cached), tokens)} cacheable` : '';
       return { key: `${prefix} ${value}`, name: name(value), children, first: children[0].ids[0], tokens, reason, before: sum(children, (it) => it.before) };
     });
   }
