@@ -308,7 +308,7 @@ def run(home, chrome, axe):
     # It is told what it left out, and why: in the header, in the list and in the timeline with one size.
     done = client.ok("list_operations", session="Fix the parser")[0]
     size = f"{done['count']} messages left out"
-    why = "the least important by age, author, errors and changed files"
+    why = "least important by age, author, errors and edits"
     change = f"{done['tokens_before']:,} → {done['tokens_after']:,} tokens, "
     shows(page, SESSION, f"Last shortening{size}: {why}; {change}")
     agrees(page)

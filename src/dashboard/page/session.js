@@ -321,7 +321,7 @@ class Session extends Live {
     propose(this, {
       title: 'Add an item', confirm: 'Add', choices: () => text,
       look: async () => ({ lines: ['Every later window shows the text, before the conversation.', 'So the prompt cache of the conversation is read anew once.'] }),
-      run: ({ request_key }) => this.call('add-item', { manager, content: text.value, type: 'text', metadata: { origin: 'note' }, brief: true, request_key }),
+      run: ({ request_key }) => this.call('add-item', { manager, content: text.value, type: 'text', brief: true, request_key }),
       done: (item) => `Added ${item.id}, ${many(item.tokens, 'token')}.`,
     });
   }

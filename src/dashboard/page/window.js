@@ -225,7 +225,7 @@ class ContextWindow extends Live {
       const lines = from ? `:${from}${to && to !== from ? `-${to}` : ''}` : '';
       return {
         key: `item ${verdict.id}`, name: filename ? `${filename}${lines}` : `${item?.metadata?.origin ?? item?.type ?? 'item'} ${verdict.id}`, reason: verdict.reason,
-        fate: verdict.fate === 'cut' ? 'shortened' : verdict.fate, tokens: verdict.tokens, before: item?.tokens ?? verdict.tokens,
+        fate: verdict.fate === 'cut' ? 'shortened' : verdict.fate, tokens: verdict.tokens, before: verdict.fate === 'kept' ? verdict.tokens : item?.tokens,
       };
     });
   }
@@ -237,7 +237,7 @@ class ContextWindow extends Live {
       if (!children?.length) return [{ ...item, level }];
       const isOpen = this.toggled.has(node.key) !== Boolean(node.isOpen);
       const messages = sum(children.flatMap((it) => it.children ?? it), (it) => it.ids?.length);
-      const count = messages ? many(messages, 'message') : many(children.length, 'part');
+      const count = messages ? many(messages, 'message') : many(children.length, children[0].key.startsWith('item') ? 'item' : 'part');
       return [{ ...item, level, isOpen, count }, ...(isOpen ? this.flat(children, level + 1) : [])];
     });
   }

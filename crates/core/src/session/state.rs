@@ -8,7 +8,7 @@ use super::spans::Spans;
 /// Reason why a message that was rolled back is not in view.
 const TAKEN_BACK: &str = "taken back by going to an earlier turn";
 /// Reason why a pruned message is not in view.
-const LEAST_IMPORTANT: &str = "the least important by age, author, errors and changed files";
+const LEAST_IMPORTANT: &str = "least important by age, author, errors and edits";
 /// Reason why a message that a summary stands in for is not in view.
 const SUMMARIZED: &str = "in a summary";
 
