@@ -412,13 +412,22 @@ EVENT is the click, if there was one."
         (insert (apply #'propertize (if hide "+" "-") properties))
         (delete-region (1- (point)) (- (point) 2))))))
 
+(defconst contexture-conversation--longest-laid-out 1000000
+  "Maximum number of characters of JSON that is broken into lines.")
+
+(defconst contexture-conversation--deepest-column 40
+  "Maximum number of columns by which a line of JSON is indented.
+Otherwise, what nests deep would become as many times longer.")
+
 (defun contexture-conversation--pretty (arguments)
   "Return the ARGUMENTS of a tool call as readable lines, or \"\" for none.
 ARGUMENTS are JSON or Lisp data."
   (cond ((null arguments) "")
         ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
-        ((not (string-match-p "\\`[ \t\n]*[[{]" arguments)) arguments)
+        ((or (not (string-match-p "\\`[ \t\n]*[[{]" arguments))
+             (> (length arguments) contexture-conversation--longest-laid-out))
+         arguments)
         (t (with-temp-buffer
              (insert arguments)
              (contexture-conversation--pretty-json)
@@ -429,7 +438,9 @@ ARGUMENTS are JSON or Lisp data."
 Only the space between its parts changes: reading it and writing it again
 by `json-pretty-print' takes a second for each megabyte."
   (let ((depth 0))
-    (cl-flet ((line () (insert "\n" (make-string (* 2 depth) ?\s)))
+    (cl-flet ((line () (insert "\n" (make-string (min (* 2 depth)
+                                                      contexture-conversation--deepest-column)
+                                                 ?\s)))
               (no-space () (delete-region (point) (progn (skip-chars-forward " \t\n\r")
                                                          (point)))))
       (goto-char (point-min))
@@ -455,7 +466,8 @@ by `json-pretty-print' takes a second for each megabyte."
 Indent what follows like the string.  Quotes in strings stay escaped, so
 that no text can look like more arguments."
   (forward-char)
-  (let ((column (- (point) (line-beginning-position))))
+  (let ((column (min (- (point) (line-beginning-position))
+                     contexture-conversation--deepest-column)))
     (while (progn (skip-chars-forward "^\"\\\\") (eq (char-after) ?\\))
       (if (not (eq (char-after (1+ (point))) ?n))
           (forward-char (min 2 (- (point-max) (point))))
@@ -465,9 +477,13 @@ that no text can look like more arguments."
 
 (defun contexture-conversation--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns, or 60."
-  (truncate-string-to-width
-   (contexture--visible (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
-   (or width 60) nil nil "..."))
+  (let* ((width (or width 60))
+         (line (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
+         ;; What takes no column is shown as an escape, or belongs to what does.
+         (most (* 4 width)))
+    (truncate-string-to-width
+     (contexture--visible (if (> (length line) most) (substring line 0 most) line))
+     width nil nil "...")))
 
 (defun contexture-conversation--tool-name (params)
   "Return the name of the tool in PARAMS, from the server's notification."

@@ -457,5 +457,24 @@
     (should (equal (replace-regexp-in-string "[ \n]+" "" (contexture-conversation--pretty json))
                    (string-replace "\\n" "" json)))))
 
+(ert-deftest contexture-conversation-tool-arguments-of-any-shape-stay-small ()
+  "They are indented, but not by as much as they nest or as a line is long."
+  (cl-flet ((nested (open close) (concat "{\"a\": " (apply #'concat (make-list 10000 open))
+                                         (apply #'concat (make-list 10000 close)) "}")))
+    (dolist (text (list (nested "[" "]") (nested "{\"a\":" "}") (nested "[{\"a\":" "}]") (nested "[" "")
+                        (concat "[" (string-join (make-list 20000 "1") ",") "]")
+                        (concat "{\"" (make-string 20000 ?k) "\": \""
+                                (apply #'concat (make-list 20000 "\\n")) "\"}")
+                        (concat "[[[\"" (apply #'concat (make-list 20000 "\\n")) "\"]]]")
+                        (concat "[" (make-string 20000 ?\s) "\"" (apply #'concat (make-list 20000 "\\n")))
+                        (concat "[" (make-string 20000 ?\")) (concat "[" (make-string 20000 ?\\))
+                        (concat "[\"" (make-string 20000 ?\n))
+                        (nested "[\"\\n" "\"]")
+                        (concat "[" (make-string 1000000 ?\[))))
+      (should (< (length (contexture-conversation--pretty text)) (* 50 (length text))))
+      (should (string-prefix-p (substring text 0 1) (contexture-conversation--one-line text)))))
+  (contexture-test-at-once
+    (should (< 55 (string-width (contexture-conversation--one-line (make-string 300000 ?\u65e5))) 61))))
+
 (provide 'contexture-conversation-tool-tests)
 ;;; contexture-conversation-tool-tests.el ends here
