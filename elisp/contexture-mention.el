@@ -1105,7 +1105,8 @@ That is a call (METHOD . PARAMS), nil if there is nothing to add,
 (defun contexture-mention--in-other-case (file)
   "Return the one file of the project that FILE names in other letters, or nil."
   (let* ((root (contexture-mention--root))
-         (found (contexture-mention--files-named (string-remove-prefix root file) t)))
+         (found (and (string-prefix-p root file)
+                     (contexture-mention--files-named (string-remove-prefix root file) t))))
     (and found (null (cdr found)) (contexture-mention--listed (car found) root))))
 
 (defun contexture-mention--held-p (file lines items)

@@ -346,8 +346,10 @@ Those that only complete names may be called: they do not connect."
     (contexture-outside-tests--in-project
      (lambda ()
        (let ((here default-directory)
-             (files (contexture-files--of (contexture-mention--root) nil)))
-         (llm-ert-wait-for (contexture-files--list-done files))
+             ;; The names of the project's files are known, whatever is mentioned.
+             (contexture-files--fresh 1.0e+INF)
+             (list (contexture-files--of (contexture-mention--root) nil)))
+         (llm-ert-wait-for (contexture-files--list-done list))
          (pcase-dolist (`(,way . ,function) contexture-outside-tests--ways)
            (setq ways (1+ ways))
            (cl-loop
