@@ -288,7 +288,7 @@ def run(home, chrome, axe):
         client.ok("build_window", session="Fix the parser", brief=True)
     # After a summary, what is sent is said, and not what would be sent without room.
     client.ok("summarize_session", session="Fix the parser")
-    page.until(f"/Last shortening[0-9]+ messages in a summary; /.test({SESSION}.head.textContent)")
+    page.until(f"/Last shortening[0-9]+ messages in a summary, all of them still sent since there is room; /.test({SESSION}.head.textContent)")
     agrees(page)
     client.ok("undo", session="Fix the parser")
     page.until(f"!{SESSION}.head.textContent.includes('Last shortening')")

@@ -129,7 +129,7 @@ function shortening(element, only) {
       const { stats, version } = dry;
       const first = element.parts?.find((it) => it.section === 'messages' && it.role !== 'system');
       return { version, lines: [`${became(stats)}; ${number(stats.kept_items ?? stats.items_kept)} stay.`, fewer(dry.tokens_before ?? stats.original, dry.tokens_after ?? stats.final),
-        stats.summarized_items && 'Where there is room, a window still sends what the work needs of them.',
+        stats.summarized_items && 'As long as there is room, a window still sends the messages themselves.',
         cacheCost(element, dry.removed ?? [], dry.removed ? [] : first?.ids), 'The log keeps every message; undo brings them back.'] };
     },
     run: (envelope) => element.call(state.method, { ...params(), ...envelope }),
@@ -261,9 +261,12 @@ class Session extends Live {
   /** Returns what the last change took out of view, and why. */
   get lastChange() {
     const { method, count, tokens_before: before, tokens_after: after } = this.next.undo;
-    const out = this.built && this.undo?.returned && this.log[place(this.undo.returned[0]) - 1]?.out;
-    return [FOLDS.includes(method) ? '' : `${change(method)}: `, `${went(method, count, before, after)}${method === FOLDS[0] && out ? `: ${out}` : ''}; ${fewer(before, after)} `,
-      this.built && button('left', 'Show what is left out', () => {
+    const { returned = [] } = this.undo ?? {};
+    const out = this.built && returned.length && this.log[place(returned[0]) - 1]?.out;
+    const sent = this.sentIds;
+    const still = returned.filter((id) => sent.has(id)).length;
+    return [FOLDS.includes(method) ? '' : `${change(method)}: `, `${went(method, count, before, after)}${method === FOLDS[0] && out ? `: ${out}` : still ? `, ${still === count ? 'all' : number(still)} of them still sent since there is room` : ''}; ${fewer(before, after)} `,
+      this.built?.report.messages.sent < this.log?.length && button('left', 'Show what is left out', () => {
         this.choose('window');
         this.window.choose('out');
       })];
