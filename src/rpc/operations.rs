@@ -25,6 +25,9 @@ pub(super) const DEFAULT_OPERATIONS: u64 = 50;
 /// Maximum number of operations in a list, across all its pages.
 pub(super) const MAX_OPERATIONS: i64 = 10_000;
 
+/// Method of the operations that only give the present state a name.
+const CHECKPOINT: &str = "checkpoint";
+
 /// A log of operations.
 pub(super) enum Log {
     /// That of the manager with this name.
@@ -74,13 +77,16 @@ pub(super) struct OperationLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Keyword<&'static str>>,
     /// Number of items that the operation adds, removes or alters. In the list of a session's
-    /// operations, number of messages that it took out of view or brought back.
+    /// operations, number of messages that it took out of view or brought back; absent for
+    /// checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
-    /// Tokens in view before the operation; only in the list of a session's operations.
+    /// Tokens in view before the operation; only in the list of a session's operations, and absent
+    /// for checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_before: Option<u64>,
-    /// Tokens in view after the operation; only in the list of a session's operations.
+    /// Tokens in view after the operation; only in the list of a session's operations, and absent
+    /// for checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_after: Option<u64>,
     /// The first of these items, at most three; absent in sessions.
@@ -235,6 +241,10 @@ fn sized(
     measure: &Measure,
 ) -> Result<Vec<OperationLine>, EngineError> {
     let with_sizes = |line: OperationLine| {
+        // A checkpoint moves nothing, and there may be many.
+        if line.method.0 == CHECKPOINT {
+            return Ok(line);
+        }
         let Moved { messages, before, after } =
             engine.moved_in_view(id, line.operation, measure)?;
         let (count, tokens_before, tokens_after) = (Some(messages), Some(before), Some(after));
@@ -246,7 +256,7 @@ fn sized(
 fn of_checkpoint(row: CheckpointRow) -> OperationLine {
     OperationLine {
         operation: row.made.state,
-        method: Keyword("checkpoint".to_owned()),
+        method: Keyword(CHECKPOINT.to_owned()),
         created: Some(row.made.created),
         ..OperationLine::default()
     }
