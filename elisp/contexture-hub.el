@@ -110,10 +110,11 @@ MORE are further parameters.  SUCCESS is called in this buffer."
 
 (defun contexture-hub--shared (status)
   "Return what STATUS says of this project if it is shared, else nil."
-  (let ((project (and contexture-hub--project
-                      (directory-file-name contexture-hub--project))))
-    (seq-find (lambda (it) (equal (directory-file-name (plist-get it :project)) project))
-              (plist-get status :projects))))
+  (contexture--inertly
+    (let ((project (and contexture-hub--project
+                        (directory-file-name contexture-hub--project))))
+      (seq-find (lambda (it) (equal (directory-file-name (plist-get it :project)) project))
+                (plist-get status :projects)))))
 
 (defun contexture-hub--readers-text (readers)
   "Return who READERS, a role, are."
