@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -192,6 +193,61 @@ fn what_is_no_answer_ends_the_exchange_though_the_other_side_goes_on() {
     }
     let sessions = call(&here, "list-sessions", "nil");
     assert_eq!(sessions.as_array().unwrap().len(), 2, "nothing more came");
+}
+
+#[test]
+fn what_was_answered_outlives_kills_in_the_middle_of_an_exchange() {
+    let homes: Vec<Home> = (0..3).map(|_| Home::new()).collect();
+    let said = |at: usize, series: usize| format!("word{at}x{series}");
+    for (at, home) in homes.iter().enumerate() {
+        call(home, "open-session", &format!("(:name \"of {at}\")"));
+    }
+    let exchange = |from: usize, to: usize| {
+        let bin = script(&homes[from], &format!("exec {} sync --serve", program(&homes[to])));
+        let mut command = homes[from].command(&["sync", "there"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).process_group(0);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    for series in 0..12 {
+        for (at, home) in homes.iter().enumerate() {
+            let text = said(at, series);
+            let params = format!("(:session \"of {at}\" :role :user :content {text:?})");
+            call(home, "add-message", &params);
+        }
+        // All of the exchange is killed, on both sides, a little later each time.
+        let (from, to) = (series % 3, (series + 1 + series / 3 % 2) % 3);
+        let mut child = exchange(from, to).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(37 * series as u64 % 300));
+        let group = format!("-{}", child.id());
+        let killed = Command::new("kill").args(["-9", "--", &group]).stderr(Stdio::null()).status();
+        let _ = (killed.unwrap(), child.wait().unwrap());
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0)] {
+        assert!(exchange(from, to).status().unwrap().success());
+    }
+    let all = |home: &Home| {
+        let mut sessions: Vec<_> = call(home, "list-sessions", "nil")
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|session| {
+                let id = session["id"].as_str().unwrap();
+                call(home, "export-session", &format!("(:session {id:?} :max-tokens 9000)"))["text"]
+                    .to_string()
+            })
+            .collect();
+        sessions.sort();
+        sessions
+    };
+    let kept = all(&homes[0]);
+    assert!(homes.iter().all(|home| all(home) == kept), "{kept:?}");
+    for (at, series) in (0..3).flat_map(|at| (0..12).map(move |series| (at, series))) {
+        let word = said(at, series);
+        let times: usize = kept.iter().map(|text| text.matches(&word).count()).sum();
+        assert!(times > 0, "{word} is lost: {kept:?}");
+    }
+    assert_eq!(kept.len(), 3, "nothing is there twice: {kept:?}");
 }
 
 /// An sshd of the test's own, on a port of the loopback address.
