@@ -65,16 +65,24 @@ pub(super) fn search(
     })))
 }
 
-/// Reads a session on the hub: its name, with who shared it, and its messages.
+/// Reads a session on the hub: its name, with who shared it, and its messages. It must be of the
+/// project in a folder, if one is given.
 pub(super) fn read(
     call: &Call,
     source: u64,
+    project: Option<String>,
 ) -> Result<impl Future<Output = Result<(String, Vec<Message>), WireError>> + use<>, WireError> {
     call.check_access("read what is on the hub")?;
-    let (hub, counter) = (configured(&call.tools)?, Arc::clone(&call.tools.counter));
+    let (hub, tools) = (configured(&call.tools)?, Arc::clone(&call.tools));
     Ok(async move {
         let whole = Link::read(&hub.address, source).await.map_err(|why| not_allowed(&why))?;
-        let Whole { name, author, machine, messages } = whole;
+        let Whole { name, author, machine, project: of, messages } = whole;
+        if let Some(folder) = project
+            && identity(&tools, &folder).await.as_ref() != Ok(&of)
+        {
+            return Err(not_allowed("the hub has no such session of this project"));
+        }
+        let counter = &tools.counter;
         let message = |(number, said, timestamp, content): (u64, String, i64, String)| {
             let role = role(&said).unwrap_or(Role::User);
             Message {

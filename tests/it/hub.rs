@@ -245,6 +245,26 @@ fn nobody_reads_what_was_not_shared_with_them_and_nobody_changes_who_said_it() {
     let names = "SELECT count(*) FROM contexture.source WHERE name = 'forged'";
     assert_eq!(postgres.sql("owner", "team", names), "0");
 
+    // Others find it, and hear whose it is.
+    let folder = ben.file("app").to_str().unwrap().to_owned();
+    let hits =
+        call(&ben, "list-sessions", &format!("(:query \"lexer\" :hub t :project {folder:?})"));
+    assert_eq!((&hits[0]["shared_by"], &hits[0]["session"]), (&"ann".into(), &"of ann".into()));
+    let id = hits[0]["id"].as_str().unwrap();
+    let read = |home: &Home, folder: &str| {
+        let params = format!("(:session {id:?} :max-tokens 500 :project {folder:?})");
+        home.command(&["call", "export-session", &params]).output().unwrap()
+    };
+    let handed = String::from_utf8(read(&ben, &folder).stdout).unwrap();
+    assert!(
+        handed.contains("shared by ann") && handed.contains("why the parser loops"),
+        "{handed}"
+    );
+    let elsewhere = String::from_utf8(read(&ben, "/elsewhere").stderr).unwrap();
+    assert!(elsewhere.contains("no such session of this project"), "{elsewhere}");
+    let own = call(&ann, "list-sessions", "(:query \"lexer\" :hub t)");
+    assert!(is_nil(&own), "what this machine shared is here already: {own}");
+
     // What is deleted here is gone there, and comes back with it.
     call(&ann, "delete-session", "(:session \"of ann\")");
     done(&ann, &["push"]);

@@ -16,12 +16,13 @@ const TOKENS: u64 = 3_000;
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct Arguments {
-    /// Name or id of the session; the project's latest by default.
+    /// Name or id of the session, also one of others, hub-N; the project's latest by default.
     pub(in crate::mcp) session: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Exported {
+    session: String,
     text: String,
     messages: u64,
 }
@@ -38,11 +39,20 @@ pub(in crate::mcp) async fn of(
     project: &Project,
     name: Option<&str>,
 ) -> Result<String, Trouble> {
-    let session = sessions::find(asked, project, name).await?;
-    let params = json!({ "session": session.id, "max_tokens": TOKENS });
-    let exported: Exported = asked.link.call("export_session", params).await?;
+    // With a project, such an id never names a session of this machine, which may be of another.
+    let is_number = |digits: &str| {
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u64>().is_ok()
+    };
+    let shared = name.filter(|name| name.strip_prefix("hub-").is_some_and(is_number));
+    let id = match shared {
+        Some(id) => id.to_owned(),
+        None => sessions::find(asked, project, name).await?.id,
+    };
+    let params = json!({ "session": id, "max_tokens": TOKENS, "project": project.directory() });
+    let never = std::future::pending();
+    let exported: Exported = asked.link.call_apart("export_session", params, never).await?;
     let messages = counted(exported.messages, "message");
-    let (id, name) = (session.id, shown(&session.session));
+    let name = shown(&exported.session);
     let head = format!("{id} \"{name}\" · {messages}; `search` finds what did not fit");
     let facts = if exported.text.is_empty() { "No facts to hand over." } else { &exported.text };
     let facts = visible_lines(facts);

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::transcript;
 use crate::curation::used;
+use crate::files;
 use crate::rpc::call::Call;
 use crate::rpc::hub;
-use crate::rpc::params::{InSession, not_negative};
+use crate::rpc::params::{InSession, Short, not_negative};
 use crate::rpc::{Finish, Step};
 use crate::session::message::Message;
 use crate::session::state::Revision;
@@ -19,6 +20,8 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Export {
     session: Option<InSession>,
+    /// Folder of the project of which a session on the hub, `hub-N`, must be.
+    project: Option<Short>,
     /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
     /// `:markdown`.
     format: Option<transcript::Format>,
@@ -43,8 +46,9 @@ pub(super) struct Exported {
 pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireError> {
     let format = given.format.unwrap_or(transcript::Format::Markdown);
     let shared = given.session.as_ref().and_then(|InSession(name)| hub::number(name));
-    if let Some(source) = shared.filter(|_| call.tools.hub.is_some()) {
-        return on_hub(&call, source, not_negative("max-tokens", given.max_tokens)?);
+    if let Some(source) = shared.filter(|_| call.tools.hub.is_some() || given.project.is_some()) {
+        let project = given.project.map(|folder| files::project_of(&folder));
+        return on_hub(&call, source, project, not_negative("max-tokens", given.max_tokens)?);
     }
     if let Some(tokens) = not_negative("max-tokens", given.max_tokens)? {
         return handed_over(given.session, tokens);
@@ -62,9 +66,14 @@ pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireErro
 }
 
 /// Returns what somebody else said in a session on the hub.
-fn on_hub(call: &Call, source: u64, tokens: Option<u64>) -> Result<Step, WireError> {
+fn on_hub(
+    call: &Call,
+    source: u64,
+    project: Option<String>,
+    tokens: Option<u64>,
+) -> Result<Step, WireError> {
     let counter = Arc::clone(&call.tools.counter);
-    let read = hub::read(call, source)?;
+    let read = hub::read(call, source, project)?;
     Ok(Step::Await(Box::pin(async move {
         let (session, messages) = read.await?;
         let all: Vec<&Message> = messages.iter().collect();

@@ -12,7 +12,8 @@ const MOST_READ: i64 = 5_000;
 const READ: &str = "SELECT part, role, at, content FROM (
         SELECT part, role, at, content FROM contexture.said
         WHERE source = $1 ORDER BY part DESC LIMIT $2) AS last ORDER BY part";
-const NAME: &str = "SELECT name, author::text, machine_name FROM contexture.source WHERE id = $1";
+const NAME: &str =
+    "SELECT name, author::text, machine_name, project FROM contexture.source WHERE id = $1";
 
 /// A text that a hub found.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,8 @@ pub(crate) struct Whole {
     pub name: String,
     pub author: String,
     pub machine: String,
+    /// What its project is called on all machines.
+    pub project: String,
     /// Number, role, time and text of each message.
     pub messages: Vec<(u64, String, i64, String)>,
 }
@@ -105,6 +108,7 @@ impl Link {
                 name: short(get(&about, 0)?),
                 author: short(get(&about, 1)?),
                 machine: short(get(&about, 2)?),
+                project: get(&about, 3)?,
                 messages: rows.iter().map(message).collect::<Result<_, String>>()?,
             })
         })
