@@ -378,22 +378,14 @@ Text that may differ from its source is shown with its date."
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
 It is \"covered\" if another item contains it, and \"copy\" for a text that
-does not follow its source, or whose buffer has no file."
+does not follow its source, as that of an error, whether or not it names a file."
   (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
                                        (plist-get item :metadata)
                                        (plist-get item :timestamp))))
     (cond ((plist-get item :covered-by) "covered")
           ((not (equal state "current")) state)
-          ((or (contexture-list--kept-p item)
-               (and (contexture-list--copy-p item) (not (plist-get item :live))))
-           "copy")
+          ((and (plist-get item :as-of) (not (plist-get item :live))) "copy")
           (t state))))
-
-(defun contexture-list--kept-p (item)
-  "Return non-nil if ITEM is a copy that could follow its source instead."
-  (and (plist-get item :as-of)
-       (not (plist-get item :live))
-       (contexture-list--has-source-p item)))
 
 (defun contexture-list--copy-p (item)
   "Return non-nil if ITEM has the text of a buffer without a file, and its date."

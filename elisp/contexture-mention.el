@@ -459,8 +459,7 @@ This is the last of `completion-at-point-functions'."
 (defun contexture-mention--begins-file-p (text)
   "Return non-nil if TEXT is in the name of one of the project's listed files."
   (when-let* ((list (gethash (contexture-mention--root) contexture-files--lists)))
-    (cl-some (lambda (name) (string-search text name))
-             (contexture-files--list-names list))))
+    (contexture-mention--style-matches text (contexture-files--list-names list) nil)))
 
 (defun contexture-mention--root ()
   "Return the folder to which file names are relative."
@@ -534,8 +533,7 @@ STRING in the middle count.  While files are still being found, the
 common prefix of the first ones must not be used."
   (cond ((and (not (contexture-mention--partial-p completion))
               (try-completion string candidates predicate)))
-        ((cl-some (lambda (candidate) (string-search string candidate)) candidates)
-         string)))
+        ((contexture-mention--style-matches string candidates predicate) string)))
 
 (defun contexture-mention--partial-p (completion)
   "Return non-nil if more files are still being found for COMPLETION."
@@ -600,6 +598,7 @@ sorts into buckets first."
   (let* ((input (string-trim-left (contexture-mention--input completion) "\""))
          (begins (if (string-empty-p input) ""
                    (concat "\\(?:\\`\"?\\|/\\)" (regexp-quote input) "[^/]*\\'")))
+         (case-fold-search (isearch-no-upper-case-p input nil))
          (buckets (make-vector 384 nil))
          (left contexture-mention-limit)
          best)
@@ -624,8 +623,10 @@ BEGINS is a regexp for files whose own names begin with the input."
 ;;;; Matching
 
 (defun contexture-mention--style-matches (string table predicate)
-  "Return the candidates of TABLE that contain STRING and fit PREDICATE."
-  (let ((completion-regexp-list
+  "Return the candidates of TABLE that contain STRING and fit PREDICATE.
+As in a search, capitals count only if STRING has some."
+  (let ((completion-ignore-case (isearch-no-upper-case-p string nil))
+        (completion-regexp-list
          (cons (regexp-quote string) completion-regexp-list)))
     (all-completions "" table predicate)))
 
@@ -640,7 +641,7 @@ matches may come."
            (cons string (length string)))
           ((cdr matches)
            (let ((common (try-completion "" matches)))
-             (if (and (stringp common) (string-prefix-p string common))
+             (if (and (stringp common) (string-prefix-p string common t))
                  (cons common (length common))
                (cons string (length string)))))
           ((equal string (car matches)) t)
@@ -659,7 +660,8 @@ matches may come."
 (defun contexture-mention--highlight (string candidate)
   "Return CANDIDATE with the match of STRING highlighted."
   (let ((copy (copy-sequence candidate))
-        (start (string-search string candidate)))
+        (start (let ((case-fold-search t)) ; it matches, perhaps in other case
+                 (string-match-p (regexp-quote string) candidate))))
     (when start
       (add-face-text-property start (+ start (length string))
                               'completions-common-part nil copy))

@@ -562,9 +562,17 @@
       (should (string-prefix-p "copy 20" (get-text-property place 'display line)))
       (should (<= (+ place (length "copy 2030-01-01")) width))))
   (dolist (item '((:as-of 1893456000 :live t :state :fresh :metadata (:origin :region))
-                  (:as-of 1893456000 :state :fresh :metadata (:origin :diagnostic))
                   (:state :stale :metadata (:origin :region))))
     (should-not (contexture-list--dated-p item))))
+
+(ert-deftest contexture-list-calls-nothing-current-that-does-not-follow-its-source ()
+  ;; The file of an error may have changed since, as the model is told by the date.
+  (dolist (origin '(:region :defun :symbol :file :buffer :tree :kill :diagnostic :compilation
+                            :diff :listing :repl))
+    (let ((item `(:id "ctx-1" :type :error :state :fresh :tokens 1 :as-of 1893456000
+                  :metadata (:filename "/a/b.c" :start-line 1 :end-line 1 :origin ,origin))))
+      (should (equal "copy" (contexture-list--state item)))
+      (should (contexture-list--dated-p item)))))
 
 (ert-deftest contexture-list-refresh-finds-text-that-moved ()
   (contexture-list-tests--with-list

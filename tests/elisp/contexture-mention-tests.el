@@ -377,6 +377,18 @@
               (other (ert-fail other))))
         (delete-directory other t)))))
 
+(ert-deftest contexture-mention-completes-without-capitals ()
+  (contexture-mention-tests--in-project
+    (contexture-test-file "README.md" "# Read")
+    (contexture-test-file "docs/Guide (Old).md" "# Guide")
+    (contexture-files--forget)
+    (contexture-mention-tests--listed)
+    (pcase-dolist (`(,text . ,line) '(("@readme" . "@README.md") ("@README" . "@README.md")
+                                      ("@docs/gui" . "@\"docs/Guide (Old).md\"")
+                                      ("@rEADME" . "@rEADME")))
+      (erase-buffer)
+      (should (equal (contexture-mention-tests--complete text) line)))))
+
 (ert-deftest contexture-mention-is-read-in-questions-of-the-minibuffer ()
   (contexture-mention-tests--in-project
     (let (mode)
