@@ -1352,9 +1352,9 @@ The file is named relative to PROJECT.  The selected window stays selected."
     (when-let* ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
       (set-window-point window place)))
   (contexture--message
-   "The model proposes a change to %s; %s goes there, C-c C-c accepts it, C-c C-k rejects it"
+   "The model proposes a change to %s; %s goes there, where C-c C-c accepts it, C-c C-k rejects it"
    (file-relative-name (buffer-file-name buffer) project)
-   (substitute-command-keys "\\[contexture-review-next]")))
+   (contexture--key 'contexture-review-next)))
 
 (defun contexture-tools-change--outcome (file beg end old new remark)
   "Return the text that tells a model what the user decided on its proposal.

@@ -221,6 +221,24 @@ The user says: No numbers, please")))
         (llm-ert-wait-for (and done (not (contexture-review--open)))))
       (should (equal (buffer-string) "one\n")))))
 
+(ert-deftest contexture-tools-change-names-keys-that-work-where-the-user-is ()
+  (contexture-tools-change-tests--with "one\n"
+    (cl-flet ((told ()
+                (contexture-test-message "goes there, where C-c C-c accepts it"
+                  (contexture-tools-change-tests--propose "two\n" "one\n"))))
+      (save-window-excursion
+        ;; In a conversation, that key goes to the next message.
+        (let ((file (current-buffer)))
+          (with-temp-buffer
+            (use-local-map contexture-conversation-mode-map)
+            (set-window-buffer nil (current-buffer))
+            (with-current-buffer file
+              (should (string-search "; M-x contexture-review-next goes there" (told)))
+              (contexture-review-reject)))
+          (set-window-buffer nil file)
+          (should (string-search "; C-c C-n goes there" (told)))
+          (contexture-review-reject))))))
+
 ;;;; Which commands may be run
 
 (ert-deftest contexture-tools-change-lists-the-commands-that-the-user-chose ()
