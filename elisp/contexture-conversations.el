@@ -927,10 +927,10 @@ CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', or
 Markdown reads well, `contexture-import-sessions' opens it as the same
 conversation, and `contexture-conversation-branch' branches at its headings.
 Show the text in a buffer or, with a prefix argument, write it to FILE, as
-JSON if its name ends in \".json\"."
+JSON if its name ends in \".json\", and otherwise as Markdown."
   (interactive
    (if current-prefix-arg
-       (let ((file (read-file-name "Export the conversation to file: ")))
+       (let ((file (read-file-name "Export to file, as JSON if it ends in .json, else Markdown: ")))
          (list contexture-conversations--shown
                (if (string-suffix-p ".json" file t) 'json 'markdown) file))
      (list contexture-conversations--shown
@@ -947,8 +947,9 @@ JSON if its name ends in \".json\"."
      (if file
          (let ((coding-system-for-write 'utf-8-unix))
            (write-region (plist-get result :text) nil file nil 'silent)
-           (contexture--message "Wrote conversation %s (%s) to %s" (plist-get result :session)
+           (contexture--message "Wrote conversation %s (%s) as %s to %s" (plist-get result :session)
                     (contexture-conversations--many (plist-get result :messages) "message")
+                    (if (eq format 'json) "JSON" "Markdown")
                     (contexture--abbreviate file)))
        (contexture-conversations--show-export result (or format 'markdown))))))
 
