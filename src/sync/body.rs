@@ -3,16 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::LARGEST_BODY;
+use super::fit::{LARGEST_NUMBER, LONGEST_NAME, LONGEST_TEXT, cut, fit_name, fit_time};
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 
-/// Maximum size of a message's text in a change, in bytes. What is longer is cut, with a note.
-const LONGEST_TEXT: usize = 2 << 20;
 /// Maximum size of a tool call's arguments, or of what a model's server wants back, in bytes.
 const LONGEST_PART: usize = 256 << 10;
-/// Maximum size of a name, in bytes.
-const LONGEST_NAME: usize = 4 << 10;
-/// Largest number of a row, and of seconds, that is taken from another machine.
-const LARGEST_NUMBER: u64 = 1 << 40;
+/// Maximum size of all tool calls of a message, in bytes. Further calls are left out.
+const LARGEST_CALLS: usize = 1 << 20;
+/// Size of a tool call beside its texts, in bytes.
+const CALL_BYTES: usize = 64;
 
 /// A change. The numbers in it are those of rows at the machine that made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -254,20 +253,29 @@ impl OneSaid {
     pub(crate) fn of(message: &Message) -> Self {
         let opaque = message.opaque.as_ref().map(|opaque| opaque.to_string());
         let call = |call: &ToolCall| ToolCall {
+            id: fit_name(&call.id),
+            name: fit_name(&call.name),
             arguments: cut(&call.arguments, LONGEST_PART),
-            ..call.clone()
         };
-        Self {
+        let mut left = LARGEST_CALLS;
+        let fits = |call: &ToolCall| {
+            let size = CALL_BYTES + call.id.len() + call.name.len() + call.arguments.len();
+            let fits = size <= left;
+            left -= if fits { size } else { 0 };
+            fits
+        };
+        let said = Self {
             role: message.role,
-            at: message.timestamp,
+            at: fit_time(message.timestamp),
             content: cut(&message.content, LONGEST_TEXT),
             tokens: message.tokens,
             counted_by: message.counted_by.to_owned(),
             phase: message.phase,
-            calls: message.tool_calls.iter().map(call).collect(),
-            answers: message.tool_call_id.clone(),
+            calls: message.tool_calls.iter().map(call).take_while(fits).collect(),
+            answers: message.tool_call_id.as_deref().map(fit_name),
             opaque: opaque.filter(|opaque| opaque.len() <= LONGEST_PART),
-        }
+        };
+        Self { tokens: said.tokens.min(said.most_tokens()), ..said }
     }
 
     /// Returns the message with this number. `counter` knows the counters of tokens.
@@ -309,35 +317,25 @@ impl OneSaid {
         self.content.len() + calls.sum::<usize>() + self.opaque.as_ref().map_or(0, String::len)
     }
 
+    /// Returns the most tokens that the message can have: a token has at least a byte; names, ids and
+    /// rounding have some room.
+    fn most_tokens(&self) -> u64 {
+        1024 + 2 * self.bytes() as u64
+    }
+
     fn is_sound(&self) -> bool {
-        // A token has at least a byte; names, ids and rounding have some room.
-        let room = 1024 + 2 * self.bytes() as u64;
-        self.at.unsigned_abs() <= LARGEST_NUMBER && self.tokens <= room
+        self.at.unsigned_abs() <= LARGEST_NUMBER && self.tokens <= self.most_tokens()
     }
 }
 
 impl Item {
+    pub(super) fn most_tokens(&self) -> u64 {
+        1024 + 2 * self.content.len() as u64
+    }
+
     fn is_sound(&self) -> bool {
         let times = [self.at, self.taken_ms / 1000];
-        let room = 1024 + 2 * self.content.len() as u64;
-        times.iter().all(|at| at.unsigned_abs() <= LARGEST_NUMBER) && self.tokens <= room
-    }
-}
-
-/// Returns a text of at most about `most` bytes, with a note if it was cut.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    let mut end = most;
-    match text.len() <= most + 64 {
-        true => text.to_owned(),
-        false => {
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            format!(
-                "{}\n[{} more bytes are at the machine of this session]",
-                &text[..end],
-                text.len() - end
-            )
-        }
+        times.iter().all(|at| at.unsigned_abs() <= LARGEST_NUMBER)
+            && self.tokens <= self.most_tokens()
     }
 }

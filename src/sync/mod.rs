@@ -6,6 +6,8 @@
 //! adds changes about it, and never replaces one.
 
 mod body;
+mod fit;
+mod fitted;
 pub(crate) mod hub;
 mod key;
 mod talk;
@@ -14,8 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::body::{
-    Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Said, Scope, Session, cut,
+    Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Said, Scope, Session,
 };
+pub(crate) use self::fit::cut;
 pub(crate) use self::key::{Identity, Key, SUM, Sum, hash, hex, is_signed, sum, unhex};
 pub(crate) use self::talk::{Request, talk};
 

@@ -56,9 +56,10 @@ impl Exchange<'_> {
     /// its messages, with the session.
     pub(super) fn note(
         &mut self,
-        body: &Body,
+        body: Body,
         messages: Option<(u64, u64, u64)>,
     ) -> Result<(), Refusal> {
+        let body = body.fitted();
         let text = body.text();
         let me = self.me();
         let (seq, hash) = (me.seq + 1, hash(&text));
@@ -144,7 +145,7 @@ impl Exchange<'_> {
             agent: row.origin.agent.clone(),
             branch: row.origin.branch.clone(),
         };
-        self.note(&Body::Session(session), None)?;
+        self.note(Body::Session(session), None)?;
         let known = KnownRow::new(self.key.id(), "session", [row.id; 2], &row.name, row.created);
         self.engine.store.change()?.put_known(&known)?;
         Ok(known)
@@ -168,13 +169,13 @@ impl Exchange<'_> {
             // Whoever saw an earlier edit is later, whatever the clocks say.
             let at = now.max(known.name_at + 1);
             let field = Field::Name(name.to_owned());
-            self.note(&Body::Edited(Edited { of: of(&known), at, field }), None)?;
+            self.note(Body::Edited(Edited { of: of(&known), at, field }), None)?;
             new = KnownRow { name: name.to_owned(), name_at: at, name_by: me.clone(), ..new };
         }
         if gone != known.gone {
             let at = now.max(known.gone_at + 1);
             let field = Field::Gone(gone);
-            self.note(&Body::Edited(Edited { of: of(&known), at, field }), None)?;
+            self.note(Body::Edited(Edited { of: of(&known), at, field }), None)?;
             new = KnownRow { gone, gone_at: at, gone_by: me, ..new };
         }
         if new != known {
@@ -199,7 +200,7 @@ impl Exchange<'_> {
             });
             messages.truncate(fit.count());
             let Some(newest) = messages.last().map(|message| message.number) else { break };
-            self.note(&said(known.number, first, &messages), Some((known.number, first, newest)))?;
+            self.note(said(known.number, first, &messages), Some((known.number, first, newest)))?;
             bytes += size;
             known.count = newest;
             self.engine.store.change()?.put_known(&known)?;
@@ -224,7 +225,7 @@ impl Exchange<'_> {
         };
         let (kind, content) = (row.made.kind, row.made.content);
         let memory = Memory { number: id, scope, kind, created: row.made.created, content };
-        self.note(&Body::Memory(memory), None)?;
+        self.note(Body::Memory(memory), None)?;
         let known = KnownRow::new(self.key.id(), "memory", [id; 2], "", row.made.created);
         self.engine.store.change()?.put_known(&known)?;
         Ok(())
@@ -254,7 +255,7 @@ impl Exchange<'_> {
         }
         let shown = place::label(&name, None);
         let marks = Mark { number: id, name: shown, at: self.engine.now(), items };
-        self.note(&Body::Marks(marks), None)?;
+        self.note(Body::Marks(marks), None)?;
         let known = KnownRow::new(self.key.id(), "manager", [id; 2], &name, 0);
         self.engine.store.change()?.put_known(&KnownRow { count: version, ..known })?;
         Ok(bytes)

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use super::{Exchange, Refusal};
 use crate::context::change::Slot;
 use crate::context::item::{Item as ContextItem, ItemId, Metadata};
+use crate::ids::SessionId;
 use crate::store::counter_name;
 use crate::store::metadata::read_value;
 use crate::store::sync::KnownRow;
 use crate::sync::Item;
 use crate::value::Value;
+
+/// Maximum length of the name of another machine's session, in bytes: that of a name here.
+const LONGEST_NAME: usize = 1024;
 
 impl Exchange<'_> {
     /// Notes the identities of the projects of this machine.
@@ -37,7 +41,10 @@ impl Exchange<'_> {
         name: &str,
         machine: &str,
     ) -> Result<String, Refusal> {
-        if !name.is_empty() && self.engine.store.read().session_named(name)?.is_none() {
+        // A name in the form of an id would hide the session with that id.
+        let is_name = !name.is_empty() && name.parse::<SessionId>().is_err();
+        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+        if is_name && self.engine.store.read().session_named(name)?.is_none() {
             return Ok(name.to_owned());
         }
         let machine = self.machines.get(machine).map_or("", |row| &*row.name);

@@ -144,7 +144,7 @@ impl Exchange<'_> {
         let name = self.free_machine_name(&me.name, id);
         let place = Some(me.place.clone());
         self.put(MachineRow { id: id.to_owned(), name, place, seq: 0, sum: vec![0; 32] })?;
-        self.note(&Body::Machine(me.name.clone()), None)
+        self.note(Body::Machine(me.name.clone()), None)
     }
 
     fn put(&mut self, row: MachineRow) -> Result<(), Refusal> {

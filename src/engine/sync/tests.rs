@@ -11,10 +11,11 @@ use crate::context::item::{Kind, Metadata};
 use crate::engine::{NewItem, NewMessage};
 use crate::session::message::{Role, ToolCall};
 use crate::store::memory::{MemoryFilter, MemoryScope};
-use crate::store::session::NewSession;
+use crate::store::session::{NewSession, Origin};
 use crate::store::sqlite::SqliteStore;
 use crate::sync::{Edited, Field, Of, Request, hash, sum, talk};
 use crate::tokens::Estimate;
+use crate::value::Value;
 
 /// A machine.
 struct Home {
@@ -446,4 +447,108 @@ fn a_state_behind_its_number_gets_another_key_and_loses_nothing() {
     texts.sort();
     let texts: Vec<_> = texts.iter().map(|(id, _)| homes[1].texts(*id)).collect();
     assert_eq!(texts, [vec!["one"], vec!["one", "two"]]);
+}
+
+/// What recordings and files brought here may have any length and any time. One change that another
+/// machine refuses would end all exchanges.
+#[test]
+fn whatever_is_here_is_taken_elsewhere() {
+    let long = "λ\0\u{1}".repeat(700_000);
+    for (text, time) in [("x".to_owned(), i64::MIN), (long, i64::MAX)] {
+        let mut homes = homes(2, 0);
+        let id = homes[0].new_session("talk");
+        let origin = Origin {
+            agent: Some(text.clone()),
+            branch: Some(text.clone()),
+            folder: Some(text.clone()),
+            ..Origin::default()
+        };
+        let told = Some(format!("/{text}"));
+        let new = NewSession { name: text.clone(), told, created: time, ..NewSession::default() };
+        let name = text.chars().take(9_000).collect::<String>();
+        let arguments = text.chars().take(300_000).collect();
+        let call = ToolCall { id: name.clone(), name, arguments };
+        let message = NewMessage {
+            timestamp: Some(time),
+            tool_call_id: Some(text.clone()),
+            tokens: u64::MAX >> 8,
+            ..NewMessage::counted(Role::Assistant, &text, vec![call; 9], &Estimate)
+        };
+        let mut metadata = Metadata::default();
+        metadata.set("filename", Value::Str(text.clone()));
+        let item = NewItem {
+            kind: Kind::Code,
+            content: text.as_str().into(),
+            metadata,
+            taken_ms: time,
+            tokens: u64::MAX >> 8,
+            counted_by: "estimate",
+            live: false,
+            pinned: false,
+        };
+        let brought = homes[0].engine.run_alone(|engine| {
+            let brought = engine.store.change()?.create_session(&new)?;
+            engine.store.change()?.set_session_origin(brought, &origin)?;
+            engine.sessions.touch(brought);
+            engine.session_changed(brought, "import-sessions")?;
+            engine.add_messages(brought, vec![message.clone(), message])?;
+            engine.remember(MemoryScope::Session(brought), &text, None)?;
+            engine.remember(MemoryScope::Project(text.clone()), &text, None)?;
+            engine.add("add-item", "m", vec![item.clone(), item])?;
+            Ok(brought)
+        });
+        let brought = brought.unwrap();
+        settle(&mut homes);
+        assert_eq!((homes[1].sessions().len(), homes[1].memories().len()), (2, 2));
+        assert_eq!(homes[1].texts(2).len(), homes[0].texts(brought).len());
+        // What comes later comes, too.
+        homes[0].say(id, "later");
+        settle(&mut homes);
+        let there = homes[1].engine.read().session_named("talk").unwrap().unwrap().id;
+        assert_eq!(homes[1].texts(there), ["later"]);
+    }
+}
+
+/// Another machine may edit what is here at the last time there is, and name its sessions as it
+/// likes. Neither ends the exchanges, nor hides a session.
+#[test]
+fn a_hostile_edit_and_a_hostile_name_end_and_hide_nothing() {
+    let mut homes = homes(2, 0);
+    let own = homes[0].new_session("talk");
+    settle(&mut homes);
+    let key = Key::of(&[78; 32]).unwrap();
+    let of =
+        Of { machine: homes[0].identity().key.id().into(), kind: "session".into(), number: own };
+    let session = |number, name: &str| {
+        let (name, created) = (name.to_owned(), 1);
+        let (project, agent, branch) = (None, None, None);
+        Body::Session(crate::sync::Session { number, name, created, project, agent, branch })
+    };
+    let edit = |at, field| Body::Edited(Edited { of: of.clone(), at, field });
+    let bodies = [
+        Body::Machine("evil".to_owned()),
+        session(1, "ses-1"),
+        session(2, &"x".repeat(4000)),
+        edit(1 << 40, Field::Name("ses-1".into())),
+        edit((1 << 40) - 1, Field::Gone(Some(1 << 40))),
+        edit(1 << 40, Field::Gone(None)),
+    ];
+    let mut before = [0; 32];
+    let signed = |(seq, body): (u64, Body)| {
+        let body = body.text();
+        before = sum(&before, &hash(&body));
+        let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
+        Sent { machine, seq, sign, body: Some(body), hash: None }
+    };
+    let changes = (1..).zip(bodies).map(signed).collect();
+    homes[0].exchange(Request::of(None, changes)).unwrap();
+    let found = homes[0].engine.run_alone(|engine| engine.find_session(Some("ses-1"))).unwrap();
+    assert_eq!(found.id, own);
+    let name = found.name;
+    assert!(homes[0].sessions().iter().all(|(_, name)| name.len() < 1100));
+    homes[0].engine.run_alone(|engine| engine.rename_session(&name, "mine again")).unwrap();
+    homes[0].say(own, "later");
+    settle(&mut homes);
+    let row = homes[1].engine.run_alone(|engine| engine.row(own)).unwrap();
+    assert_eq!(homes[1].texts(row.id), ["later"]);
 }

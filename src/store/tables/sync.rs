@@ -115,7 +115,8 @@ impl Reading<'_> {
 
     /// Returns the folders of all projects that were not given an identity by the user.
     pub fn project_folders(&self) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT DISTINCT project FROM session WHERE project LIKE '/%'
+        let sql =
+            "SELECT DISTINCT ifnull(project, told) AS named FROM session WHERE named LIKE '/%'
                    UNION SELECT DISTINCT substr(scope, 9) FROM memory WHERE scope LIKE 'project /%'
                    UNION SELECT path FROM project
                    EXCEPT SELECT path FROM project WHERE given";
@@ -175,9 +176,9 @@ impl Writing<'_> {
                    ON CONFLICT (path) DO UPDATE SET identity = ?2, given = ?3
                    WHERE identity <> ?2 OR given <> ?3";
         self.db.change(sql, params![path, identity, given])?;
-        let sql = "SELECT id FROM session WHERE project = ?1";
+        let sql = "SELECT id FROM session WHERE told = ?1";
         let sessions: Vec<u64> = self.db.rows(sql, [identity], |row| row.get(0))?;
-        self.db.change("UPDATE session SET project = ?1 WHERE project = ?2", [path, identity])?;
+        self.db.change("UPDATE session SET told = ?1 WHERE told = ?2", [path, identity])?;
         let sql = "UPDATE memory SET scope = 'project ' || ?1 WHERE scope = 'project ' || ?2";
         self.db.change(sql, [path, identity])?;
         Ok(sessions)
