@@ -40,7 +40,10 @@ use clap::{Parser, Subcommand};
 
 use self::clock::FixedTime;
 use crate::config::Settings;
-use crate::visible::visible_lines;
+use crate::visible::{shortened, visible_lines};
+
+/// Maximum size of a message on standard error, in bytes. It may quote what another program sent.
+const MOST_OF_A_COMPLAINT: usize = 16 << 10;
 
 pub use self::within::serve_within;
 
@@ -216,7 +219,9 @@ fn utf8(path: PathBuf) -> anyhow::Result<String> {
     path.map_err(|path| anyhow::anyhow!("{path:?} is not UTF-8"))
 }
 
-/// Writes a message to standard error. Ignores failures: there is no other place to report them.
+/// Writes a message to standard error, without its middle if it is long. Ignores failures: there is no
+/// other place to report them.
 fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", visible_lines(message));
+    let message = shortened(message, MOST_OF_A_COMPLAINT);
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(&message));
 }

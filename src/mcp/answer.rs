@@ -12,7 +12,7 @@ use crate::wording::counted;
 pub(super) const MAX_SHOWN: u64 = 8_000;
 
 /// Maximum length of a reason, in bytes. It may quote a name from the request.
-const MAX_REASON_BYTES: usize = 4 << 10;
+pub(super) const MAX_REASON_BYTES: usize = 4 << 10;
 
 /// The reason why a tool has no answer, in words for a model.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::tools::context::Given;
-use super::{Bridge, Dial, Projects};
+use super::{Bridge, Dial, Projects, brief};
 use crate::server::auth::SecretHash;
 use crate::web::{Names, Visitor, bearer};
 
@@ -70,5 +70,5 @@ async fn with_token(
         );
         return (StatusCode::SERVICE_UNAVAILABLE, advice).into_response();
     }
-    next.run(request).await
+    brief::refusal(next.run(request).await).await
 }

@@ -5,6 +5,7 @@
 mod agent;
 mod answer;
 mod argument;
+mod brief;
 mod brought;
 pub(crate) mod http;
 mod link;
@@ -30,6 +31,7 @@ use rmcp::model::{
 use rmcp::service::{
     NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext,
 };
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -42,6 +44,7 @@ pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
 use self::agent::Agent;
 use self::answer::{Trouble, refused, shown};
+use self::brief::Brief;
 use self::tools::context::Given;
 use self::tools::{Asked, Tool};
 
@@ -78,7 +81,8 @@ impl Bridge {
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServerInitializeError> {
-        match self.serve((input, output)).await {
+        let transport = Brief(AsyncRwTransport::new_server(input, output));
+        match self.serve(transport).await {
             Ok(running) => {
                 // An error means that the task was cancelled or panicked, so it has ended in any
                 // case.

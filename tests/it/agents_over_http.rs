@@ -304,3 +304,23 @@ fn a_refused_request_is_not_logged() {
     let log = site.server.process.end_and_log();
     assert!(!log.contains("no-such-tool"), "{log}");
 }
+
+#[test]
+fn no_answer_over_http_repeats_a_long_text() {
+    let home = Home::new();
+    let site = Site::new(&home);
+    let long = "x".repeat(200_000);
+    let version = "2026-07-28";
+    for request in crate::mcp::requests(version) {
+        let method = request["method"].as_str().unwrap();
+        let headers =
+            format!("{}MCP-Protocol-Version: {version}\r\nMcp-Method: {method}\r\n", site.honest());
+        for request in crate::mcp::lengthened(&request, &long) {
+            let (status, answer) = site.post("", &headers, &request);
+            assert!(answer.len() < 20_000, "{method}, {status}: {answer:.300}");
+        }
+        let long = format!("{}MCP-Protocol-Version: {}\r\n", site.honest(), &long[..30_000]);
+        let (status, answer) = site.post("", &long, &request);
+        assert!(status == 400 && answer.len() < 20_000, "{method}, {status}: {answer:.300}");
+    }
+}

@@ -1,6 +1,8 @@
 //! `contexture mcp`: raw lines of the Model Context Protocol over stdio, in both of its eras.
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -557,6 +559,92 @@ fn hostile_input_is_refused_and_the_next_call_works() {
     let mut agent = Agent::start(&home, &["--ephemeral"]);
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(agent.client.line(), None);
+}
+
+/// The requests of agents, with a text in each place that can have one.
+pub(crate) fn requests(version: &str) -> Vec<Json> {
+    let text = json!("x");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let all = [
+        ("tools/list", json!({ "cursor": text })),
+        ("tools/call", json!({ "name": text, "arguments": { "x": text } })),
+        ("tools/call", json!({ "name": "read", "arguments": { "what": text, "lines": text } })),
+        ("tools/call", json!({ "name": "search", "arguments": { "kind": text } })),
+        ("prompts/get", json!({ "name": text, "arguments": { "x": text } })),
+        ("resources/read", json!({ "uri": text })),
+        ("logging/setLevel", json!({ "level": text })),
+        ("completion/complete", json!({ "ref": { "type": text, "name": text } })),
+        ("tasks/get", json!({ "taskId": text })),
+        ("server/discover", json!({})),
+        ("no/such", json!({})),
+    ];
+    let request = |(method, mut params): (&str, Json)| {
+        params["_meta"] = meta.clone();
+        json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
+    };
+    all.into_iter().map(request).collect()
+}
+
+/// The same request with a long text in place of each of its texts and names.
+pub(crate) fn lengthened(request: &Json, long: &str) -> Vec<Json> {
+    fn change(at: &Json, long: &str) -> Vec<Json> {
+        let Json::Object(members) = at else {
+            return if at.is_string() { vec![json!(long)] } else { Vec::new() };
+        };
+        let mut all = Vec::new();
+        for (name, member) in members.iter().filter(|(name, _)| *name != "jsonrpc") {
+            for changed in change(member, long) {
+                let mut other = at.clone();
+                other[name] = changed;
+                all.push(other);
+            }
+            let mut other = at.clone();
+            other[long] = member.clone();
+            all.push(other);
+        }
+        all
+    }
+    change(request, long)
+}
+
+#[test]
+fn no_answer_repeats_a_long_text() {
+    let home = Home::new();
+    let long = "x".repeat(200_000);
+    let mut cases = 0;
+    for (version, shakes_hands) in [(WITHOUT, false), ("2025-06-18", true)] {
+        let mut agent = match shakes_hands {
+            true => Agent::with(&home, &["--ephemeral"]),
+            false => Agent::start(&home, &["--ephemeral"]),
+        };
+        for request in requests(version) {
+            for request in lengthened(&request, &long) {
+                agent.say(&request);
+                agent.say(&json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" }));
+                loop {
+                    let line = agent.client.line().unwrap();
+                    assert!(line.len() < 20_000, "{}: {:.300}", request["method"], line);
+                    if serde_json::from_str::<Json>(&line).unwrap()["id"] == 8 {
+                        break;
+                    }
+                }
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 150, "{cases}");
+    let begins = json!({ "jsonrpc": "2.0", "method": "notifications/x", "params": { "x": long } });
+    let mut command = home.command(&["mcp", "--ephemeral"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    writeln!(program.stdin.take().unwrap(), "{begins}").unwrap();
+    let output = program.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("does not speak") && said.len() < 20_000, "{said:.300}");
 }
 
 #[test]
