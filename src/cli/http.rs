@@ -10,6 +10,7 @@ use super::host::Setup;
 use crate::mcp::{Dial, Dialing, http};
 use crate::server::Server;
 use crate::server::auth::{SecretHash, make_secret, read_secret};
+use crate::server::listen::bind_tcp;
 use crate::visible::visible_path;
 use crate::web::{self, Names};
 
@@ -60,7 +61,7 @@ impl Dial for InProcess {
 
 /// Listens on a port of the loopback address, which the user chose with `option`.
 pub(super) async fn listener(port: u16, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
+    bind_tcp((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
         anyhow!(
             "cannot listen on port {port} of 127.0.0.1: {error}; choose another port with {option}"
         )

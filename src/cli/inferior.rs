@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tokio::net::TcpListener;
 
+use crate::server::listen::bind_tcp;
 use crate::value::Value;
 use crate::value::sexp;
 use crate::visible::visible_path;
@@ -16,7 +17,7 @@ const LONGEST_SAYING: usize = 64 << 10;
 
 /// Opens the listener that Emacs connects to.
 pub(super) async fn listener() -> anyhow::Result<TcpListener> {
-    TcpListener::bind("127.0.0.1:0").await.context("cannot listen on 127.0.0.1")
+    bind_tcp("127.0.0.1:0").await.context("cannot listen on 127.0.0.1")
 }
 
 /// Writes the port to the file that Emacs names, and returns when standard input ends.

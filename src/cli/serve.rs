@@ -14,7 +14,7 @@ use super::http::Agents;
 use super::owner::{self, Taken, take};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
-use crate::server::listen::{relay_tcp, serve_stream, serve_tcp};
+use crate::server::listen::{bind_tcp, relay_tcp, serve_stream, serve_tcp};
 use crate::server::{Server, stdio};
 use crate::visible::visible;
 
@@ -134,7 +134,7 @@ impl Serve {
     async fn doors(&self) -> anyhow::Result<Doors> {
         let mut doors = Doors::default();
         if let Some(address) = &self.tcp {
-            let listener = TcpListener::bind(address).await.map_err(|error| {
+            let listener = bind_tcp(address).await.map_err(|error| {
                 anyhow!(
                     "cannot listen on {address:?}: {error}; give a free address such as \
                      127.0.0.1:4005"

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, UnixListener, UnixStream};
 
 use super::Server;
 use super::auth::{Admission, SecretHash, tcp_admission};
@@ -18,6 +18,17 @@ use crate::wire::frame::RELAYED;
 
 /// Maximum length of a socket's path, in bytes: that of Linux, or the shorter one of other systems.
 pub(crate) const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// Number of connections that may wait to be accepted. Beyond it, a client of TCP tries again only
+/// after a second.
+const MOST_WAITING: i32 = 4096;
+
+/// Listens on a TCP address.
+pub(crate) async fn bind_tcp(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await?;
+    rustix::net::listen(&listener, MOST_WAITING)?;
+    Ok(listener)
+}
 
 /// A Unix socket on which the server listens. Dropping the value removes the socket's file.
 #[derive(Debug)]
@@ -59,6 +70,7 @@ impl UnixSocket {
         let bound = UnixListener::bind(path);
         rustix::process::umask(mask);
         let listener = bound.map_err(|error| named(error, path))?;
+        rustix::net::listen(&listener, MOST_WAITING).map_err(|error| named(error.into(), path))?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
             .map_err(|error| named(error, path))?;
         Ok(Self { listener, path: path.to_owned() })
@@ -200,4 +212,40 @@ fn is_socket(path: &Path) -> bool {
 
 fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen on {}: {error}", visible_path(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Many clients may come before the first is accepted, and none of them waits.
+    #[tokio::test]
+    async fn a_burst_of_clients_finds_room() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        let clients = most.trim().parse().unwrap_or(100).min(400);
+        let listener = bind_tcp("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(20)).unwrap();
+        let all: Vec<TcpStream> = (0..clients).map(connect).collect();
+        assert_eq!(all.len(), clients);
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket::bind(&folder.path().join("s")).unwrap();
+        let connect = |_| {
+            let near = rustix::net::socket_with(
+                rustix::net::AddressFamily::UNIX,
+                rustix::net::SocketType::STREAM,
+                rustix::net::SocketFlags::NONBLOCK,
+                None,
+            );
+            let to = rustix::net::SocketAddrUnix::new(socket.path()).unwrap();
+            let near = near.unwrap();
+            rustix::net::connect(&near, &to).unwrap();
+            near
+        };
+        let all: Vec<_> = (0..clients).map(connect).collect();
+        assert_eq!(all.len(), clients);
+    }
 }
