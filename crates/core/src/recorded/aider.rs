@@ -6,6 +6,8 @@
 //! and quotations of the model, unless an editor removed those spaces, be it only at the ends of
 //! paragraphs. Some editors also write a blank line after each line that the user typed.
 
+use std::collections::HashMap;
+
 use super::gathered::Gathered;
 use super::report::{NOTICE, REASONING};
 use super::time::zoneless;
@@ -31,10 +33,12 @@ const ASKING: &[&str] = &["/ask", "/code", "/architect", "/help", "/context", "/
 #[must_use]
 pub fn chats(text: &str) -> Vec<(String, String)> {
     let mut chats: Vec<(String, String)> = Vec::new();
+    let mut begun: HashMap<&str, usize> = HashMap::new();
     for line in text.split_inclusive('\n') {
         if let Some(time) = line.strip_prefix(HEADING) {
-            let same = chats.iter().filter(|(name, _)| name.starts_with(time.trim())).count();
-            let again = if same > 0 { format!(" ({})", same + 1) } else { String::new() };
+            let same = begun.entry(time.trim()).or_default();
+            *same += 1;
+            let again = if *same > 1 { format!(" ({same})") } else { String::new() };
             chats.push((format!("{}{again}", time.trim()), String::new()));
         }
         if let Some((_, chat)) = chats.last_mut() {

@@ -1,8 +1,9 @@
 //! Where the recordings are: most are files, some are parts of a file or made of several files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::files::{self, FileError, Recording};
+use crate::files::{self, FileError, MOST_RECORDINGS, Recording};
 use crate::recorded::chats;
 use crate::store::opencode;
 
@@ -12,6 +13,8 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     /// Which one in the file; `None` if the file is the recording.
     part: Option<String>,
+    /// The text of a part, unless a database has it.
+    text: Option<Arc<str>>,
     /// True if the call names the file itself.
     pub(super) is_named: bool,
 }
@@ -22,18 +25,25 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, FileError> {
     let is_named = found == [path];
     let mut all = Vec::new();
     for path in found {
-        let parts: Vec<String> = match () {
-            () if is_database(&path) => opencode::ids(&path).unwrap_or_default(),
+        let parts: Vec<(String, Option<Arc<str>>)> = match () {
+            () if is_database(&path) => {
+                let ids = opencode::ids(&path).unwrap_or_default();
+                ids.into_iter().map(|id| (id, None)).collect()
+            }
+            // The file is read once, however many chats it has.
             () if is_aider(&path) => {
                 let chats = chats(&files::whole_recording(&path).unwrap_or_default());
-                chats.into_iter().map(|(name, _)| name).collect()
+                chats.into_iter().map(|(name, chat)| (name, Some(chat.into()))).collect()
             }
             () => Vec::new(),
         };
-        let one = |part| Source { path: path.clone(), part, is_named };
+        let one = |part, text| Source { path: path.clone(), part, text, is_named };
         match parts.is_empty() {
-            true => all.push(one(None)),
-            false => all.extend(parts.into_iter().map(|part| one(Some(part)))),
+            true => all.push(one(None, None)),
+            false => {
+                let parts = parts.into_iter().take(MOST_RECORDINGS);
+                all.extend(parts.map(|(part, text)| one(Some(part), text)));
+            }
         }
     }
     Ok(all)
@@ -56,12 +66,9 @@ impl Source {
                 None => Recording::open(&self.path)?,
             });
         };
-        let text = match is_database(&self.path) {
-            true => opencode::export(&self.path, part).ok().flatten(),
-            false => {
-                let text = files::whole_recording(&self.path)?;
-                chats(&text).into_iter().find(|(name, _)| name == part).map(|(_, chat)| chat)
-            }
+        let text = match &self.text {
+            Some(text) => Some(text.to_string()),
+            None => opencode::export(&self.path, part).ok().flatten(),
         };
         let path = files::true_name(&self.path);
         match text {
@@ -76,5 +83,27 @@ impl Source {
         self.part
             .as_ref()
             .map_or_else(|| path.clone().into_owned(), |part| format!("{path}#{part}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reading the file again for each of its chats would take hours for a long history.
+    #[test]
+    fn a_history_of_many_chats_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(files::AIDER);
+        let chat = |number| {
+            format!("\n# aider chat started at 2026-02-01 20:36:45\n\n#### q{number}\n\nyes\n")
+        };
+        std::fs::write(&path, (0..5_000).map(chat).collect::<String>()).unwrap();
+        let all = sources(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(all.len(), 5_000);
+        let names: std::collections::HashSet<String> =
+            all.iter().map(|source| source.name(&source.open().unwrap())).collect();
+        assert_eq!(names.len(), 5_000, "each chat has a name of its own");
     }
 }
