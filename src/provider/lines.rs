@@ -76,7 +76,11 @@ impl Unframer {
                 let is_mark_open = BYTE_ORDER_MARK.starts_with(begun);
                 let begun = begun.trim_ascii_start();
                 self.framing = match begun.first() {
-                    None => return Ok(()),
+                    // Blanks are dropped at once: they may go on for ever.
+                    None => {
+                        self.line.clear();
+                        return Ok(());
+                    }
                     Some(_) if is_mark_open => return Ok(()),
                     Some(b'{' | b'[') => Framing::Values,
                     Some(_) => Framing::Events,
@@ -247,6 +251,23 @@ mod tests {
         check("\u{feff} {\n \"a\": \"}\\\"{\"\n}{}", &["{\n \"a\": \"}\\\"{\"\n}", "{}"]);
         check("[{},\n{}]", &["[{},\n{}]"]);
         check("{} x {\"a\":", &["{}", "x"]);
+    }
+
+    /// A server that sends nothing but blanks costs no more than one that sends a text.
+    #[test]
+    fn nothing_is_kept_of_the_blanks_before_an_answer() {
+        let mut unframer = Unframer::default();
+        let mut found = Vec::new();
+        let mut take = |text: &str| {
+            found.push(text.to_owned());
+            Ok::<(), TooLong>(())
+        };
+        for blanks in [&b"\xef\xbb\xbf"[..], b" ", b"\r\n \t", b"  ", b"\n"].repeat(100) {
+            unframer.push(blanks, &mut take).unwrap();
+            assert_eq!(unframer.line, b"");
+        }
+        unframer.push(b" {}", &mut take).unwrap();
+        assert_eq!(found, ["{}"]);
     }
 
     #[test]
