@@ -1,15 +1,15 @@
 //! The configuration file of an agent: checked when it is read, and replaced as a whole when it is
 //! written. Its mode stays the same.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{Metadata, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
 use crate::visible::visible_path;
-use crate::whole_file::{read, read_text};
+use crate::whole_file::{create, read, read_text};
 
 /// Maximum size of a configuration file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -86,14 +86,14 @@ impl Found {
         Ok(())
     }
 
+    /// Returns the path of the draft, always the same: the next run replaces one that a kill left.
     fn draft(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(format!(".{name}.contexture-{}", std::process::id()))
+        self.path.with_file_name(format!(".{name}.contexture-new"))
     }
 
     fn write_draft(&self, draft: &Path, text: &str) -> anyhow::Result<()> {
-        let mut options = OpenOptions::new();
-        let mut file: File = options.write(true).create_new(true).mode(NEW_MODE).open(draft)?;
+        let mut file = create(draft)?;
         file.write_all(text.as_bytes())?;
         file.set_permissions(Permissions::from_mode(self.mode))?;
         Ok(file.sync_data()?)
@@ -121,5 +121,31 @@ fn resolve(path: &Path) -> anyhow::Result<(PathBuf, bool)> {
             Ok((resolve(above)?.0.join(name), false))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kill_left_is_replaced_by_the_next_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        std::fs::write(&path, "{}").unwrap();
+        let outside = folder.path().join("outside");
+        std::fs::write(&outside, "o").unwrap();
+        let draft = Found::read(&path, &[folder.path().to_owned()]).unwrap().draft();
+        for plant in ["a draft", "a link"] {
+            match plant {
+                "a link" => std::os::unix::fs::symlink(&outside, &draft).unwrap(),
+                _ => std::fs::write(&draft, "{").unwrap(),
+            }
+            let found = Found::read(&path, &[folder.path().to_owned()]).unwrap();
+            found.write(plant).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), plant);
+            assert_eq!(std::fs::read_to_string(&outside).unwrap(), "o");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "{plant}");
+        }
     }
 }
