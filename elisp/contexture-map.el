@@ -31,6 +31,9 @@
 (defconst contexture-map--longest-text (* 1024 1024)
   "Maximum number of characters of an unsaved buffer that counts.")
 
+(defconst contexture-map--longest-line 400
+  "Maximum width of a name or signature that is shown, in columns.")
+
 (defvar contexture-map-history nil
   "Minibuffer history of tasks and questions for maps.")
 
@@ -224,21 +227,32 @@ the project."
             (if (zerop (plist-get map :commits)) ", no history" "")
             (if query (format ", for: %s" query) ""))))
 
+(defun contexture-map--text (text)
+  "Return TEXT, a name or signature from the server, as it is shown on a line."
+  (contexture--visible (truncate-string-to-width (if (stringp text) text "?")
+                                                 contexture-map--longest-line nil nil t)))
+
 (defun contexture-map--insert (entry)
-  "Insert ENTRY, a file of a map, with its definitions."
-  (let ((path (plist-get entry :path)))
-    (insert (propertize (contexture--visible path)
-                        'face 'bold 'contexture-map (list path nil nil))
-            (if (eq (plist-get entry :known) :whole) ""
-              (propertize (format "  (%s)" (substring (symbol-name (plist-get entry :known)) 1))
-                          'face 'shadow))
-            "\n")
-    (dolist (definition (plist-get entry :definitions))
-      (insert (propertize (format " %5d %s" (plist-get definition :line)
-                                  (contexture--visible (plist-get definition :signature)))
-                          'contexture-map (list path (plist-get definition :line)
-                                                (plist-get definition :end-line)))
-              "\n"))))
+  "Insert ENTRY, a file of a map, with its definitions.
+Leave out what has no name or no line."
+  (let ((path (plist-get entry :path))
+        (known (plist-get entry :known)))
+    (when (stringp path)
+      (insert (propertize (contexture-map--text path)
+                          'face 'bold 'contexture-map (list path nil nil))
+              (if (or (eq known :whole) (not (keywordp known))) ""
+                (propertize (format "  (%s)" (contexture-map--text
+                                              (substring (symbol-name known) 1)))
+                            'face 'shadow))
+              "\n")
+      (dolist (definition (cl-remove-if-not #'consp (ensure-list (plist-get entry :definitions))))
+        (let ((line (plist-get definition :line))
+              (end (plist-get definition :end-line)))
+          (when (and (natnump line) (natnump end))
+            (insert (propertize (format " %5d %s" line
+                                        (contexture-map--text (plist-get definition :signature)))
+                                'contexture-map (list path line end))
+                    "\n")))))))
 
 (defun contexture-map--at-point ()
   "Return (PATH LINE END) of the file or definition at point."

@@ -113,9 +113,15 @@ With a file that is no picture, do as elsewhere with ACTION."
             (setq contexture-picture--shown overlay)))))))
 
 (defun contexture-picture--small (file)
-  "Return a string that shows FILE small, or nil if Emacs cannot."
-  (when-let* ((image (ignore-errors
-                       (create-image file nil nil :max-height contexture-picture-height))))
+  "Return a string that shows FILE small, or nil if Emacs cannot.
+FILE is read as what its name says, and as nothing else: its content could
+make Emacs run a program, as PostScript does, or read other files."
+  (when-let* ((end (downcase (or (file-name-extension file) "")))
+              (type (intern (if (equal end "jpg") "jpeg" end)))
+              ((memq type '(png jpeg gif webp)))
+              ((image-type-available-p type))
+              (image (ignore-errors
+                       (create-image file type nil :max-height contexture-picture-height))))
     (propertize " " 'display image 'help-echo (contexture--abbreviate file))))
 
 (defun contexture-picture--set-up ()

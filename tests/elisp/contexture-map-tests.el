@@ -90,6 +90,25 @@
         (should-error (contexture-map-visit) :type 'user-error)
         (should-error (contexture-map-add) :type 'user-error)))))
 
+(ert-deftest contexture-map-shows-short-lines-and-leaves-out-what-is-none ()
+  (let ((long (make-string 200000 ?x)))
+    (with-temp-buffer
+      (dolist (entry `((:path ,long :known :whole
+                              :definitions ((:line 1 :end-line 2 :signature ,long)
+                                            (:line "1" :end-line 2 :signature "s")
+                                            (:line 3 :end-line 4 :signature 5)
+                                            5))
+                       (:path 5 :known :whole :definitions nil)
+                       (:path "a.el" :known 5 :definitions 5)
+                       (:path "b.el" :known ,(intern (concat ":" long)) :definitions nil)
+                       (:known :whole)))
+        (contexture-map--insert entry))
+      (should (< (buffer-size) 3000))
+      (should (equal (count-lines (point-min) (point-max)) 5))
+      (should (string-search "a.el\n" (buffer-string)))
+      (goto-char (point-min))
+      (should (equal (contexture-map--at-point) (list long nil nil))))))
+
 (provide 'contexture-map-tests)
 
 ;;; contexture-map-tests.el ends here

@@ -89,6 +89,16 @@
         (should (equal 414 (contexture--tokens-to-send (list item))))
         (should (equal '(640 480) (list (plist-get picture :width) (plist-get picture :height))))))))
 
+(ert-deftest contexture-picture-is-shown-as-what-its-name-says ()
+  (let (types)
+    (cl-letf (((symbol-function 'image-type-available-p) #'always)
+              ((symbol-function 'create-image)
+               (lambda (_file type &rest _) (push type types) '(image))))
+      (dolist (name '("a.png" "a.JPG" "a.jpeg" "a.gif" "a.webp" "a.svg" "a.ps" "a.eps" "a.pdf"
+                      "a.png.ps" "a" "png" ".png"))
+        (contexture-picture--small (concat "/" name))))
+    (should (equal (nreverse types) '(png jpeg jpeg gif webp)))))
+
 (provide 'contexture-picture-tests)
 
 ;;; contexture-picture-tests.el ends here
