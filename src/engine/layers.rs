@@ -2,7 +2,7 @@
 //! general to the most specific.
 //!
 //! Opening a layer also moves into it the items of managers that have former names: those from
-//! before the folder became a project, the project got a Git remote, or the buffer got a file.
+//! before the project got a Git remote, or the buffer got a file.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ names! {
     Layer {
         /// Nothing in particular: the items are sent from everywhere.
         Everywhere => "everywhere",
-        /// The project, or the folder that stands in for one.
+        /// The project.
         Project => "project",
         /// The file.
         File => "file",
@@ -94,8 +94,8 @@ pub(crate) struct OpenLayers {
 }
 
 impl Engine {
-    /// Opens layers. Moves into them the items of managers that stood for the same project, folder,
-    /// file or buffer under former names.
+    /// Opens layers. Moves into them the items of managers that stood for the same project, file or
+    /// buffer under former names.
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
@@ -103,8 +103,8 @@ impl Engine {
         let Wanted { layers: mut asked, session, root } = wanted;
         let mut open = OpenLayers::default();
         for WantedLayer { layer, manager, once } in &asked {
-            let former = Place::of(manager).map(|place| place.former_managers());
-            for former in former.unwrap_or_default().iter().chain(once) {
+            let former = Place::of(manager).and_then(|place| place.former_manager());
+            for former in former.iter().chain(once) {
                 open.taken_over.extend(self.take_over(former, manager, *layer)?);
             }
         }
@@ -200,8 +200,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns other managers that have items and belong to the same project, folder or file under
-    /// another Git remote, or to another buffer with the same name.
+    /// Returns other managers that have items and belong to the same project or file under another
+    /// Git remote, or to another buffer with the same name.
     fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
         let found = self.store.read().managers_beginning(&place.beginning())?;

@@ -218,8 +218,8 @@
 (ert-deftest contexture-layers-outside-of-projects-are-those-of-the-folder ()
   (contexture-layers-test
     (contexture-test-visiting (contexture-test-file "a.txt" "one")
-      (should (string-prefix-p "folder:" (contexture-adding-context)))
-      (should (string-match-p "^Added .* to folder " (contexture-layers-test-mark))))
+      (should (string-prefix-p "project:" (contexture-adding-context)))
+      (should (string-match-p "^Added .* to project " (contexture-layers-test-mark))))
     (contexture-test-visiting (contexture-test-file "b.txt" "two")
       (should (equal (contexture-layers-test-contents) '("one\n"))))))
 
@@ -242,7 +242,7 @@
       (with-temp-buffer
         (setq default-directory "/ssh:nobody@nowhere.invalid:/srv/app/")
         (should (equal (contexture-adding-context)
-                       "folder:/ssh:nobody@nowhere.invalid:/srv/app/"))))))
+                       "project:/ssh:nobody@nowhere.invalid:/srv/app/"))))))
 
 ;;;; Choosing
 

@@ -518,7 +518,7 @@
   (contexture-tests--with-elisp
     (let ((contexture-add-to 'project))
       (should (equal (contexture-adding-context)
-                     (concat "folder:" (file-truename llm-ert-directory)))))))
+                     (concat "project:" (file-truename llm-ert-directory)))))))
 
 (ert-deftest contexture-scope-of-the-minibuffer-is-that-of-its-buffer ()
   (with-temp-buffer

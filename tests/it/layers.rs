@@ -95,8 +95,8 @@ fn a_conversation_and_a_buffer_have_layers() {
     let labels = opened["layers"].as_array().unwrap().iter().map(|layer| &layer["label"]);
     let labels: Vec<_> = labels.map(|label| label.as_str().unwrap()).collect();
     let name = folder.file_name().unwrap().to_str().unwrap();
-    let folder_label = format!("folder {name}");
-    assert_eq!(labels, ["everywhere", &folder_label, "buffer *a*", "this conversation"]);
+    let project_label = format!("project {name}");
+    assert_eq!(labels, ["everywhere", &project_label, "buffer *a*", "this conversation"]);
     assert_eq!(manager(&opened, "buffer"), "buffer:*a*#1.2");
     assert_eq!(layer(&opened, "conversation")["manager"], session["manager"]);
     // A later buffer of this name is told of what the earlier one had.
@@ -210,12 +210,33 @@ fn places_on_other_machines_are_names_only() {
     assert_eq!(manager(&opened, "file"), "file:/ssh:me@host:/srv/app/a.rs");
     assert_eq!(layer(&opened, "file")["label"], "file a.rs");
     let opened = open(&mut client, ":directory \"/ssh:host:/srv//x/\"");
-    assert_eq!(manager(&opened, "project"), "folder:/ssh:host:/srv/x/");
+    assert_eq!(manager(&opened, "project"), "project:/ssh:host:/srv/x/");
     let opened = open(&mut client, ":directory \"http://host/x/\"");
-    assert_eq!(manager(&opened, "project"), "folder:/http:/host/x/");
+    assert_eq!(manager(&opened, "project"), "project:/http:/host/x/");
     let long = "x".repeat(1100);
     let error = client.fails("open-layers", &format!("(:filename \"/{long}\")"));
     assert_eq!(error.param(), "filename");
+    client.end();
+}
+
+#[test]
+fn a_folder_is_the_same_project_however_it_is_named() {
+    let home = Home::new();
+    let mut client = home.stdio(&[]);
+    let (plain, repository) = (home.file("").canonicalize().unwrap(), repository(&home, "app"));
+    for folder in [plain.to_str().unwrap().trim_end_matches('/'), &repository] {
+        let opened =
+            ["root", "directory"].map(|it| open(&mut client, &format!(":{it} {folder:?}")));
+        let [of_root, of_directory] = [0, 1].map(|it| manager(&opened[it], "project"));
+        assert_eq!(of_root, of_directory, "{folder}");
+        assert_eq!(opened[0]["root"], folder);
+        client.add(&of_root, "marked");
+        // A conversation of the project shows what was marked there.
+        client.ok("open-session", &format!("(:name {folder:?} :project {folder:?})"));
+        client.ok("add-message", "(:role :user :content \"question\")");
+        let window = client.ok("build-window", "nil");
+        assert!(window["parts"][0]["content"].as_str().unwrap().contains("marked"), "{window}");
+    }
     client.end();
 }
 

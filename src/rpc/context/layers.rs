@@ -20,8 +20,8 @@ use crate::wire::message::WireError;
 pub(super) struct OpenLayersCall {
     /// Absolute name of the root of the project; `nil` outside of a project.
     root: Option<Short>,
-    /// Absolute name of the folder whose project to use if there is no `:root`; without a project,
-    /// the folder itself.
+    /// Absolute name of the folder whose project to use if there is no `:root`. A folder outside of
+    /// any project counts as one.
     directory: Option<Short>,
     /// Absolute name of the file.
     filename: Option<Short>,
@@ -66,7 +66,7 @@ struct Elsewhere {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenLayers")]
 pub(super) struct Opened {
-    /// Root of the project; `nil` outside of a project.
+    /// Folder of the project; `nil` if the call names none.
     root: Option<String>,
     /// Layers from general to specific.
     layers: Vec<OpenLayer>,
@@ -85,12 +85,9 @@ pub(super) struct Opened {
 
 pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, WireError> {
     let spot = Spot::of(&given)?;
-    let wanted = Wanted {
-        layers: spot.layers()?,
-        session: given.session.map(|Name(name)| name),
-        root: spot.folder.as_ref().map(|(_, root)| text(root)),
-    };
-    let root = spot.project().map(text);
+    let root = spot.root();
+    let session = given.session.map(|Name(name)| name);
+    let wanted = Wanted { layers: spot.layers()?, session, root: root.clone() };
     let open =
         |heard| Step::state(move |engine| Ok(shown(root, engine.open_layers(wanted)?, heard)));
     if !given.ask_editors {
@@ -102,8 +99,7 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
 /// Returns the layers of a folder, or those that exist without a folder. Reads the disk.
 pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, WireError> {
     let spot = Spot::of(&OpenLayersCall { directory, ..OpenLayersCall::default() })?;
-    let root = spot.folder.as_ref().map(|(_, root)| text(root));
-    Ok(Wanted { layers: spot.layers()?, session: None, root })
+    Ok(Wanted { layers: spot.layers()?, session: None, root: spot.root() })
 }
 
 fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> Opened {
@@ -127,8 +123,8 @@ fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> Opened
 
 /// The places that a call is about, as they are on the disk.
 struct Spot {
-    /// Folder of the project, or the folder that is used in its place.
-    folder: Option<(Kind, PathBuf)>,
+    /// Folder of the project.
+    folder: Option<PathBuf>,
     /// Git remote of the project, in its normal form.
     remote: Option<String>,
     file: Option<PathBuf>,
@@ -139,20 +135,17 @@ impl Spot {
     /// Finds the places of a call on the disk.
     fn of(given: &OpenLayersCall) -> Result<Self, WireError> {
         let folder = match (&given.root, &given.directory) {
-            (Some(root), _) => Some((Kind::Project, true_name(root)?)),
+            (Some(root), _) => Some(true_name(root)?),
             (None, Some(directory)) => {
                 let folder = true_name(directory)?;
-                Some(match files::project_root(&folder).filter(|_| !is_remote(directory)) {
-                    Some(root) => (Kind::Project, root),
-                    None => (Kind::Folder, folder),
-                })
+                let root = files::project_root(&folder).filter(|_| !is_remote(directory));
+                Some(root.unwrap_or(folder))
             }
             (None, None) => None,
         };
         let is_local =
             ![&given.root, &given.directory].into_iter().flatten().any(|it| is_remote(it));
-        let project = folder.as_ref().filter(|(kind, _)| is_local && *kind == Kind::Project);
-        let remote = project.and_then(|(_, root)| files::remote_of(root));
+        let remote = folder.as_deref().filter(|_| is_local).and_then(files::remote_of);
         let buffer = match (&given.buffer, &given.number) {
             (Some(buffer), Some(number)) => Some(place::numbered(buffer, number)),
             (None, None) => None,
@@ -166,9 +159,9 @@ impl Spot {
         })
     }
 
-    /// Returns the root of the project.
-    fn project(&self) -> Option<&Path> {
-        self.folder.as_ref().filter(|(kind, _)| *kind == Kind::Project).map(|(_, root)| &**root)
+    /// Returns the folder of the project.
+    fn root(&self) -> Option<String> {
+        self.folder.as_deref().map(text)
     }
 
     /// Returns the layers from general to specific.
@@ -188,8 +181,8 @@ impl Spot {
             Ok(())
         };
         let remote = self.remote.as_deref();
-        if let Some((kind, folder)) = &self.folder {
-            add(Layer::Project, "root", *kind, &text(folder), remote, None)?;
+        if let Some(root) = self.root() {
+            add(Layer::Project, "root", Kind::Project, &root, remote, None)?;
         }
         if let Some(file) = &self.file {
             let once = self.buffer.as_deref().map(|name| Place::new(Kind::Buffer, name).manager());

@@ -22,10 +22,9 @@ const USUAL_PORTS: [(&str, &str); 4] =
 /// Kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The top folder of a repository.
+    /// The folder of a project, or a folder outside of any project, which counts as one. So whoever
+    /// names the same folder has the same items, whatever a project is for that program.
     Project,
-    /// A folder outside of any project.
-    Folder,
     /// A file.
     File,
     /// A buffer without a file.
@@ -44,20 +43,15 @@ pub struct Place<'a> {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Project, Self::Folder, Self::File, Self::Buffer];
+    const ALL: [Self; 3] = [Self::Project, Self::File, Self::Buffer];
 
     /// Returns the prefix of the names of managers that stand for places of this kind.
     fn prefix(self) -> &'static str {
         match self {
             Self::Project => "project:",
-            Self::Folder => "folder:",
             Self::File => "file:",
             Self::Buffer => "buffer:",
         }
-    }
-
-    fn is_folder(self) -> bool {
-        matches!(self, Self::Project | Self::Folder)
     }
 }
 
@@ -71,7 +65,7 @@ impl<'a> Place<'a> {
     /// Returns the name of the place's manager.
     pub fn manager(&self) -> String {
         let Self { kind, name, remote } = self;
-        let slash = if kind.is_folder() && remote.is_none() { "/" } else { "" };
+        let slash = if *kind == Kind::Project && remote.is_none() { "/" } else { "" };
         let (mark, remote) = remote.map_or(("", ""), |remote| (REMOTE, remote));
         format!("{}{name}{slash}{mark}{remote}", kind.prefix())
     }
@@ -86,11 +80,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the names that the manager had before the place had a remote or became a project.
-    pub fn former_managers(&self) -> Vec<String> {
-        let without = self.remote.map(|_| Self { remote: None, ..*self });
-        let folder = (self.kind == Kind::Project).then(|| Self::new(Kind::Folder, self.name));
-        without.iter().chain(&folder).map(Self::manager).collect()
+    /// Returns the name that the manager had before the place had a remote.
+    pub fn former_manager(&self) -> Option<String> {
+        self.remote.map(|_| Self { remote: None, ..*self }.manager())
     }
 
     /// Returns whether both places are at the same spot, even if their remotes differ. Two buffers
@@ -117,7 +109,6 @@ impl<'a> Place<'a> {
         let last = self.name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
         match self.kind {
             Kind::Project => format!("project {last}"),
-            Kind::Folder => format!("folder {last}"),
             Kind::File => {
                 let inside = root.and_then(|root| self.name.strip_prefix(root)?.strip_prefix('/'));
                 format!("file {}", inside.unwrap_or(self.name))
@@ -213,7 +204,7 @@ mod tests {
         check(with(Kind::Project, "/u/app", None), "project:/u/app/", "project app");
         check(with(Kind::Project, "/", None), "project:/", "project /");
         check(with(Kind::Project, "/", remote), "project://github.com/o/app", "project /");
-        check(with(Kind::Folder, "/u/ x", None), "folder:/u/ x/", "folder  x");
+        check(with(Kind::Project, "/u/ x", None), "project:/u/ x/", "project  x");
         check(with(Kind::File, "/u/a#b.rs", None), "file:/u/a#b.rs", "file /u/a#b.rs");
         check(with(Kind::File, "/u/a b", Some("/srv/x")), "file:/u/a b///srv/x", "file /u/a b");
         let buffer = numbered("*a#//b*", "7.1");
@@ -224,11 +215,11 @@ mod tests {
     fn a_place_knows_its_earlier_names_and_its_neighbours() {
         let remote = Some("h/o");
         let project = Place { remote, ..Place::new(Kind::Project, "/p") };
-        assert_eq!(project.former_managers(), ["project:/p/", "folder:/p/"]);
-        assert_eq!(Place::new(Kind::File, "/p/x").former_managers(), [""; 0]);
+        assert_eq!(project.former_manager().as_deref(), Some("project:/p/"));
+        assert_eq!(Place::new(Kind::File, "/p/x").former_manager(), None);
         assert!(project.is_at(&Place::new(Kind::Project, "/p/")));
         assert!(!project.is_at(&Place::new(Kind::Project, "/pq")));
-        assert!(!project.is_at(&Place::new(Kind::Folder, "/p")));
+        assert!(!project.is_at(&Place::new(Kind::File, "/p")));
         let [one, two] = [numbered("*a*", "1"), numbered("*a*", "2")];
         let [one, two] = [&one, &two].map(|name| Place::new(Kind::Buffer, name));
         assert!(one.is_at(&two) && one.beginning() == "buffer:*a*#");
