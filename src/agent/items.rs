@@ -243,7 +243,7 @@ pub(crate) fn with_states(
 }
 
 /// Returns the metadata without what the server keeps only for itself.
-fn without_own(metadata: &Metadata) -> Cow<'_, Metadata> {
+pub(crate) fn without_own(metadata: &Metadata) -> Cow<'_, Metadata> {
     match metadata.get(ANCHOR) {
         None => Cow::Borrowed(metadata),
         Some(_) => {

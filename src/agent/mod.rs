@@ -22,6 +22,7 @@ mod providers;
 pub(crate) mod refresh;
 mod rooms;
 mod services;
+pub(crate) mod shown_version;
 pub(crate) mod summary;
 pub(crate) mod tools;
 mod whole;

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Services;
+use super::{Services, shown_version};
 use crate::context::item::{ANCHOR, AS_OF, Item, STALE, UNSAVED};
-use crate::engine::{Caller, ELSEWHERE, View};
+use crate::engine::{Caller, ELSEWHERE, Following, View};
 use crate::files::{self, Followed, Found, ReadOptions, Reader, Refreshed};
 use crate::ids::ItemId;
 use crate::names::names;
@@ -265,6 +265,10 @@ fn keep(
         engine.follow(
             versions.into_iter().map(|(old, new)| (managers[&old.id].to_string(), old, new)),
         )
+    });
+    let stored = stored.map(|Following { items, steps }| {
+        shown_version::note(steps);
+        items
     });
     let mut now: HashMap<ItemId, Arc<Item>> =
         found.into_iter().map(|(old, new)| (old.id, new)).collect();

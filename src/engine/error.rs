@@ -115,7 +115,9 @@ pub enum EngineError {
         known: Vec<String>,
     },
     /// A model is answering in the session with this name.
-    #[error("a model is still answering in {0:?}; wait for the answer, or cancel it")]
+    #[error(
+        "a model is still answering in {0:?}; wait for the answer, or cancel the call in the client that made it"
+    )]
     SessionBusy(String),
     /// No memory has this number.
     #[error("no memory mem-{0}; list-memories lists all memories")]

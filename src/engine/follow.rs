@@ -22,6 +22,26 @@ pub(crate) struct Again {
     pub absorbed: Vec<ItemId>,
 }
 
+/// What [`Engine::follow`] did.
+#[derive(Debug, Default)]
+pub(crate) struct Following {
+    /// The current versions of the items that are still in their managers.
+    pub items: Vec<Arc<Item>>,
+    /// The managers that changed.
+    pub steps: Vec<VersionStep>,
+}
+
+/// A manager whose version changed.
+#[derive(Debug)]
+pub(crate) struct VersionStep {
+    /// Name of the manager.
+    pub manager: String,
+    /// Its version before.
+    pub before: u64,
+    /// Its version now.
+    pub after: u64,
+}
+
 impl Engine {
     /// Adds an item. A live item that repeats an existing one, whole or in part, is merged with the
     /// existing item, which becomes the newest; the overlap is then returned too. So is a copy that
@@ -169,31 +189,33 @@ impl Engine {
     }
 
     /// Replaces items, each in its manager, with newer versions that have the current text of their
-    /// sources. An item that was changed meanwhile stays as it is. Returns the current versions of
-    /// the items that are still in their managers.
+    /// sources. An item that was changed meanwhile stays as it is.
     ///
     /// # Errors
     /// [`EngineError::Store`].
     pub(crate) fn follow(
         &mut self,
         versions: impl IntoIterator<Item = (String, Arc<Item>, Arc<Item>)>,
-    ) -> Result<Vec<Arc<Item>>, EngineError> {
+    ) -> Result<Following, EngineError> {
         let mut by_manager: HashMap<String, Vec<Arrival>> = HashMap::new();
-        let mut now = Vec::new();
+        let mut now = Following::default();
         for (manager, old, new) in versions {
             let Some(slot) = self.manager(&manager)?.slot(old.id).cloned() else { continue };
             if slot.item != old {
-                now.push(slot.item);
+                now.items.push(slot.item);
                 continue;
             }
-            now.push(Arc::clone(&new));
+            now.items.push(Arc::clone(&new));
             let arrival =
                 Arrival { item: new, version: self.counters.give_version(), pinned: slot.pinned };
             by_manager.entry(manager).or_default().push(arrival);
         }
         for (manager, arrivals) in by_manager {
+            let before = self.manager(&manager)?.version();
             let change = self.plan(&manager, |held| held.plan_update(Change::FOLLOW, arrivals))?;
             self.carry_out(&manager, change)?;
+            let after = self.manager(&manager)?.version();
+            now.steps.push(VersionStep { manager, before, after });
         }
         Ok(now)
     }

@@ -41,7 +41,7 @@ pub(crate) use self::core::Clock;
 pub use self::core::Engine;
 pub(crate) use self::error::EngineError;
 pub(crate) use self::event::{Event, SessionName, Statistics};
-pub(crate) use self::follow::Again;
+pub(crate) use self::follow::{Again, Following, VersionStep};
 pub(crate) use self::held::ELSEWHERE;
 pub(crate) use self::layers::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
 pub use self::memory::Grounded;

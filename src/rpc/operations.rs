@@ -10,6 +10,7 @@ use super::Step;
 use super::call::Call;
 use super::error::param_error;
 use super::params::{ManagerName, Name, not_negative};
+use crate::agent::items::without_own;
 use crate::context::item::{Item, Kind, Metadata};
 use crate::engine::{Engine, EngineError, Moved, Operation};
 use crate::ids::{CheckpointId, ItemId};
@@ -132,7 +133,7 @@ impl From<Operation> for OperationLine {
         let told = |item: &Arc<Item>| ChangedItem {
             id: item.id,
             r#type: item.kind,
-            metadata: item.metadata.clone(),
+            metadata: without_own(&item.metadata).into_owned(),
         };
         Self {
             operation: number,

@@ -10,6 +10,7 @@ use super::error::param_error;
 use super::page::taken;
 use super::params::{decode, lacks, named, not_negative};
 use super::{Finish, Operation, Step};
+use crate::agent::shown_version;
 use crate::engine::{Beside, Engine, EngineError, SHARED_MANAGER, Versioned, VersionedName};
 use crate::ids::SessionId;
 use crate::value::{Key, Value};
@@ -153,9 +154,13 @@ impl Versions {
             let (version, is_asked) = (engine.version(&target)?, self.since.is_some());
             Ok(match finish {
                 Finish::Now(value) => Finish::Now(told(value, version, is_asked)),
-                Finish::Later(work) => {
-                    Finish::Later(Box::new(move || Ok(told(work()?, version, is_asked))))
-                }
+                Finish::Later(work) => Finish::Later(Box::new(move || {
+                    let (value, version) = match &target {
+                        Versioned::Manager(name) => shown_version::after(name, version, work),
+                        Versioned::Session(_) => (work(), version),
+                    };
+                    Ok(told(value?, version, is_asked))
+                })),
                 refused @ Finish::Refused(_) => refused,
             })
         })

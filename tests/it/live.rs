@@ -59,6 +59,25 @@ fn an_edited_definition_is_shown_as_it_is_now() {
 }
 
 #[test]
+fn a_reading_has_the_version_of_what_it_shows() {
+    let home = Home::new();
+    let path = home.write("p/a.rs", text());
+    let mut client = home.ephemeral(&[]);
+    mark(&mut client, &path);
+    let readings = ["list-items", "context-to-string", "render-items"];
+    for (reading, round) in readings.into_iter().zip(1..) {
+        let moved = format!("{}{}", "// A line.\n".repeat(round), text());
+        home.write("p/a.rs", moved);
+        let first = client.ok(reading, "(:since 0)")["version"].as_u64().unwrap();
+        let again = client.ok(reading, "(:since 0)")["version"].as_u64().unwrap();
+        assert_eq!(first, again, "{reading}");
+        // Who has read the latest text may change it.
+        let pin = format!("(:id \"ctx-1\" :pinned t :if-version {first})");
+        client.ok("update-items", &pin);
+    }
+}
+
+#[test]
 fn what_is_gone_or_doubtful_is_stale_and_says_of_when_it_is() {
     let home = Home::new();
     let path = home.write("p/a.rs", text());
@@ -616,7 +635,9 @@ fn what_the_server_notes_about_a_place_is_in_no_answer_and_outlives_an_edit_of_t
     let update = format!("(:id \"ctx-1\" :metadata {metadata})");
     answers.push(client.ok("update-items", &update));
     answers.push(client.ok("list-items", "(:query \"b\")"));
-    answers.push(client.ok("get-context", "nil"));
+    for reading in ["get-context", "list-operations", "render-items"] {
+        answers.push(client.ok(reading, "nil"));
+    }
     for answer in answers {
         assert!(!answer.to_string().contains("anchor"), "{answer}");
     }
