@@ -52,7 +52,7 @@ fn what_the_author_of_a_client_has_to_know_stays_small() {
 
 #[test]
 fn the_page_for_authors_of_clients_is_true_and_short() {
-    check_page("docs/client.md", 8);
+    check_page("docs/client.md", 9);
     let words = page("docs/client.md").split_whitespace().count();
     assert!(words <= MOST_WORDS_OF_THE_CORE, "docs/client.md has {words} words");
 }
@@ -90,21 +90,27 @@ fn an_ellipsis_stands_for_anything() {
     assert!(matches("a b", "a b") && !matches("a …c", "a b d") && !matches("a", "a b"));
 }
 
+/// Folder of the examples that stands for the home of the test's server.
+const EXAMPLE_HOME: &str = "/home/me";
+/// Name of the file in that folder with the script of the page, a fenced block in TOML.
+const EXAMPLE_SCRIPT: &str = "turn.toml";
+
 /// Holds every fenced block with `→` lines as a conversation of its own with a new server.
 #[track_caller]
 fn check_page(name: &str, at_least: usize) {
     let page = page(name);
-    let blocks: Vec<&str> =
-        page.split("\n```").skip(1).step_by(2).filter(|block| block.contains("\n→ ")).collect();
+    let fenced = || page.split("\n```").skip(1).step_by(2);
+    let script = fenced().find_map(|block| block.strip_prefix("toml\n")).unwrap_or_default();
+    let blocks: Vec<&str> = fenced().filter(|block| block.contains("\n→ ")).collect();
     assert!(blocks.len() >= at_least, "{name} has only {} examples", blocks.len());
     for block in blocks {
-        hold(name, block);
+        hold(name, block, script);
     }
 }
 
 /// Says the `→` lines, and after each expects the `←` lines below it, in any order.
-fn hold(page: &str, block: &str) {
-    let mut conversation = Conversation::begin();
+fn hold(page: &str, block: &str, script: &str) {
+    let mut conversation = Conversation::begin(script);
     for turn in block.split("\n→ ").skip(1) {
         let mut lines = turn.lines();
         conversation.say(lines.next().unwrap_or_default());
@@ -141,12 +147,13 @@ struct Conversation {
     server: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 impl Conversation {
-    fn begin() -> Self {
+    fn begin(script: &str) -> Self {
         let home = tempfile::tempdir().expect("a folder");
+        std::fs::write(home.path().join(EXAMPLE_SCRIPT), script).expect("the script is written");
         let mut server = Command::new(PROGRAM)
             .args(["--ephemeral", "--fixed-time", "1767225600", "serve", "--stdio"])
             .env_clear()
@@ -163,10 +170,11 @@ impl Conversation {
                 let _ = sender.send(line);
             }
         });
-        Self { server, input, lines, _home: home }
+        Self { server, input, lines, home }
     }
 
     fn say(&mut self, line: &str) {
+        let line = line.replace(EXAMPLE_HOME, &self.home.path().to_string_lossy());
         let input = self.input.as_mut().expect("the conversation goes on");
         writeln!(input, "{line}").expect("the server reads");
     }
