@@ -53,7 +53,7 @@
 (clear-context nil (has ":removed"))
 (remove-items (:all t :reset t :manager "t") (has ":removed 1"))
 (move-items (:id "ctx-2" :manager "m" :into "other") (has "ctx-2"))
-(open-layers (:directory "$DIR") (has "folder:"))
+(open-layers (:directory "$DIR") (has "project:"))
 (add-context (:content 7) (error "must be a string"))
 (add-context (:content "x" :colour "red") (error "colour"))
 (no-such-method nil (error "no method"))
