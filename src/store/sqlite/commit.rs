@@ -94,6 +94,7 @@ impl SqliteStore {
                        SET next_item = ?1, next_version = ?2, last_timestamp = ?3, changes = ?4";
             self.db.change(sql, &*counters.values())?;
             self.run("COMMIT")?;
+            self.is_unsettled = true;
         }
         (self.transaction, self.kept) = (false, false);
         self.counters = counters;
@@ -104,8 +105,7 @@ impl SqliteStore {
     /// Writes the high-water mark.
     pub(super) fn note_mark(&mut self, is_damaged: bool) {
         let sequences = self.sequences().unwrap_or_default();
-        if let Some(place) = &mut self.place {
-            place.is_unsettled = true;
+        if let Some(place) = &self.place {
             let counters = self.counters;
             place.note(&Mark { format: FORMAT, counters, sequences, is_damaged });
         }

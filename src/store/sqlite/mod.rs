@@ -49,6 +49,9 @@ pub struct SqliteStore {
     damage: Damage,
     /// `None` for a store in memory.
     place: Option<Place>,
+    /// Set when the write-ahead log may have pages that the database lacks, or when a store in
+    /// memory may have prepared statements.
+    is_unsettled: bool,
     reopen: Option<Reopen>,
     /// Reason why the store is read-only.
     refusal: Option<String>,
@@ -321,20 +324,25 @@ impl Store for SqliteStore {
     }
 
     fn is_settled(&self) -> bool {
-        self.place.as_ref().is_none_or(|place| !place.is_unsettled)
+        !self.is_unsettled
     }
 
     /// Makes a checkpoint: writes all pages to the database, and empties the write-ahead log. It is
-    /// left for later while a backup reads the database.
+    /// left for later while a backup reads the database. A store in memory forgets its prepared
+    /// statements, since a program can have many such stores and use few of them.
     fn settle(&mut self) -> Result<(), StoreError> {
-        let Some(place) = self.place.as_mut().filter(|place| place.is_unsettled) else {
+        if !self.is_unsettled || self.transaction {
             return Ok(());
-        };
-        if !self.transaction {
-            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-            let busy: bool = self.db.query_row(sql, [], |row| row.get(0))?;
-            place.is_unsettled = busy;
         }
+        self.is_unsettled = match self.place {
+            Some(_) => {
+                self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?
+            }
+            None => {
+                self.db.flush_prepared_statement_cache();
+                false
+            }
+        };
         Ok(())
     }
 

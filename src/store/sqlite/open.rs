@@ -38,6 +38,9 @@ const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
 /// Number of pages that a backup copies in one step: all of them, because it begins again whenever
 /// a write comes between two steps.
 const ALL_PAGES: i32 = i32::MAX;
+/// Size of a page of a database in memory, in bytes. Each table has at least a page, and most tables
+/// of a conversation in memory stay small.
+const PAGE_IN_MEMORY: i64 = 1024;
 
 impl SqliteStore {
     /// Opens or creates the database of a folder, and continues after the numbers in `mark`.
@@ -65,7 +68,12 @@ impl SqliteStore {
     /// [`StoreError::Open`] when memory runs out.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
-        Self::prepare(Connection::open_in_memory().map_err(open_error(path))?, path)
+        let open = || -> Result<Connection, rusqlite::Error> {
+            let db = Connection::open_in_memory()?;
+            db.pragma_update(None, "page_size", PAGE_IN_MEMORY)?;
+            Ok(db)
+        };
+        Self::prepare(open().map_err(open_error(path))?, path)
     }
 
     /// Reads a database into memory, and continues after the numbers in `mark`.
@@ -121,6 +129,7 @@ impl SqliteStore {
             db,
             damage,
             place: None,
+            is_unsettled: true,
             reopen: None,
             refusal: None,
             trouble: None,

@@ -13,8 +13,6 @@ pub(super) struct Place {
     marks: Marks,
     /// Files that SQLite has open, each with its inode.
     open: Vec<(PathBuf, u64)>,
-    /// Set when the write-ahead log may have pages that the database lacks.
-    pub(super) is_unsettled: bool,
 }
 
 impl Place {
@@ -22,7 +20,7 @@ impl Place {
     pub(super) fn new(files: &Files) -> io::Result<Self> {
         let inode = |path: PathBuf| Some((path.clone(), std::fs::metadata(path).ok()?.ino()));
         let open = [files.database(), files.wal()].into_iter().filter_map(inode).collect();
-        Ok(Self { marks: Marks::open(files)?, open, is_unsettled: true })
+        Ok(Self { marks: Marks::open(files)?, open })
     }
 
     /// Fails if a file of the database was removed or replaced: writes to it would be lost.
