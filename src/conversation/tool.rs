@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -240,11 +241,15 @@ struct Call {
     waiting: Waiting,
 }
 
-/// Reads the arguments of a call. The error is a text for the model.
+/// Reads the arguments of a call. The error is a text for the model. A panic of the program's own
+/// reading only fails the call.
 fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
-    serde_json::from_str(text)
-        .map_err(|error| format!("the arguments do not match the tool's parameters: {error}"))
+    match catch_unwind(|| serde_json::from_str(text)) {
+        Ok(Ok(args)) => Ok(args),
+        Ok(Err(error)) => Err(format!("the arguments do not match the tool's parameters: {error}")),
+        Err(_) => Err("reading the arguments failed with a panic".to_owned()),
+    }
 }
 
 impl Offered {

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contexture::provider::Answer;
 use contexture::provider::chat::{AnswerStream, ChatProvider, Request, Stop, StreamEvent};
 use contexture::{
-    Builder, Conversation, Error, Item, Kind, Message, OutputSchema, Provider, Refusal, Role,
-    Server, ToolChoice, TurnConfig,
+    Builder, Conversation, Error, Item, Kind, Message, Outcome, OutputSchema, Provider, Refusal,
+    Role, Server, ToolChoice, TurnConfig,
 };
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::endpoint::{Answer as Answering, Endpoint};
@@ -270,6 +271,39 @@ async fn a_provider_that_panics_only_fails_its_turn() {
         assert!(matches!(failed, Error::Internal(_)), "{at}: {failed}");
         assert_eq!(conversation.retry().await.unwrap().text, "ok", "{at}");
         assert_eq!(words(&conversation).await, ["go", "ok"], "{at}");
+    }
+}
+
+/// Arguments whose reading panics.
+struct Unreadable;
+
+impl<'de> Deserialize<'de> for Unreadable {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("a defect of the tool")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_only_fails_its_call() {
+    let ended = |text: String| async { Ok::<_, Error>(text) };
+    let defect = || -> String { panic!("a defect of the tool") };
+    let schema = || json!({"type": "object"});
+    let tool = |builder: Builder, at| match at {
+        "arguments" => builder
+            .function("work", "Works.", schema(), move |_: Unreadable, _| ended(String::new())),
+        "call" => builder.function("work", "Works.", schema(), move |_: Value, _| ended(defect())),
+        _ => builder.function("work", "Works.", schema(), move |_: Value, _| async move {
+            tokio::task::yield_now().await;
+            ended(defect()).await
+        }),
+    };
+    for at in ["arguments", "call", "await"] {
+        let conversation = tool(builder("a", CALLING), at).open().await.unwrap();
+        for _ in 0..2 {
+            let reply = conversation.chat("go").await.unwrap();
+            assert_eq!((&*reply.text, reply.calls[0].outcome), ("done", Outcome::Failed), "{at}");
+            assert!(reply.calls[0].text.contains("panic"), "{at}: {}", reply.calls[0].text);
+        }
     }
 }
 
