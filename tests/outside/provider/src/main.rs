@@ -90,7 +90,7 @@ async fn many() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (threads, kilobytes) = (threads(), memory() - before);
     println!("{CONVERSATIONS} conversations: {threads} threads, {} MB", kilobytes >> 10);
-    assert!(threads < 40 && kilobytes < 160 << 10);
+    assert!(threads < 40 && kilobytes < 480 << 10);
     Ok(())
 }
 
