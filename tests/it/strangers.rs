@@ -60,6 +60,21 @@ fn open_descriptors(site: &Site) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", site.server.process.pid())).unwrap().count()
 }
 
+/// Waits until the server has accepted all connections to a port. Those that wait are guests only
+/// later, and the newest guests keep their places.
+fn wait_until_accepted(place: &str) {
+    let port: u16 = place.rsplit_once(':').unwrap().1.parse().unwrap();
+    // Of a port that listens (0A), the second queue has the connections that wait.
+    let (port, none) = (format!(":{port:04X}"), "00000000:00000000");
+    until("the connections to be accepted", || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let mut rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
+        rows.all(|row| {
+            row.len() < 5 || !row[1].ends_with(&port) || row[3] != "0A" || row[4] == none
+        })
+    });
+}
+
 #[track_caller]
 fn check_served(site: &Site, after: &str) {
     let listed = site.answer("", "tools/list", json!({}));
@@ -107,6 +122,7 @@ fn connections_that_say_nothing_leave_room_for_others() {
                 let _ = stream.write_all(said.as_bytes());
                 held.push(stream);
             }
+            wait_until_accepted(place);
             check_served(&site, said);
         }
         if cfg!(target_os = "linux") {
