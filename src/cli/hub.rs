@@ -104,7 +104,7 @@ fn told(task: Task, shown: &Shown) -> String {
             visible(&project.identity),
             counted(*sessions, "session"),
             counted(*messages, "message"),
-            if *memories == 1 { "1 memory".to_owned() } else { format!("{memories} memories") },
+            counted(*memories, "memory"),
             counted(*held, "text")
         )
     };

@@ -335,7 +335,6 @@ fn shown(taken: Taken) -> String {
         (edits, "edit"),
     ];
     let some = all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| match *what {
-        "memory" if *count != 1 => format!("{count} memories"),
         "set of marks" if *count != 1 => format!("{count} sets of marks"),
         what => counted(*count, what),
     });

@@ -10,13 +10,10 @@ use super::error_data::PlainKind;
 use crate::agent::found::Hit;
 use crate::context::place::normal_remote;
 use crate::files;
-use crate::ids::MessageId;
+use crate::ids::{MessageId, SharedId};
 use crate::session::message::{Message, Role, Signals};
 use crate::sync::hub::{Hub, Link, Whole};
 use crate::wire::message::WireError;
-
-/// Prefix of the ids of what is on the hub.
-const HUB: &str = "hub-";
 
 /// Returns the hub of the configuration.
 pub(super) fn configured(tools: &Tools) -> Result<Arc<Hub>, WireError> {
@@ -52,7 +49,7 @@ pub(super) fn search(
         hub.note(&found);
         let hits = found.map_err(|why| not_allowed(&why))?.into_iter().map(|found| Hit {
             session: found.name,
-            id: format!("{HUB}{}", found.source),
+            id: SharedId(found.source).to_string(),
             score: found.score,
             snippet: found.snippet,
             message: (found.kind == "session").then_some(MessageId(found.part)),
@@ -69,7 +66,7 @@ pub(super) fn search(
 /// project in a folder, if one is given.
 pub(super) fn read(
     call: &Call,
-    source: u64,
+    SharedId(source): SharedId,
     project: Option<String>,
 ) -> Result<impl Future<Output = Result<(String, Vec<Message>), WireError>> + use<>, WireError> {
     call.check_access("read what is on the hub")?;
@@ -105,12 +102,6 @@ pub(super) fn read(
     })
 }
 
-/// Returns the number of what has this id on the hub; `None` if the id is none of a hub.
-pub(super) fn number(id: &str) -> Option<u64> {
-    let digits = id.strip_prefix(HUB)?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-}
-
 fn role(name: &str) -> Option<Role> {
     match name {
         "user" => Some(Role::User),
@@ -126,13 +117,17 @@ pub(super) async fn identity(tools: &Tools, folder: &str) -> Result<String, Stri
     if let Some(identity) = known.await.map_err(|error| error.to_string())? {
         return Ok(identity);
     }
-    let remote = files::repository_address(Path::new(folder));
-    let remote = remote.and_then(|remote| normal_remote(&remote));
-    remote.map(|remote| format!("git:{remote}")).ok_or_else(|| {
+    remote_identity(folder).ok_or_else(|| {
         "this project has no Git remote, so that others cannot know it; give it a name with \
          `contexture sync --name NAME` in its folder"
             .to_owned()
     })
+}
+
+/// Returns what the project in a folder is called after its Git remote, if it has one.
+pub(super) fn remote_identity(folder: &str) -> Option<String> {
+    let remote = files::repository_address(Path::new(folder))?;
+    Some(format!("git:{}", normal_remote(&remote)?))
 }
 
 /// Returns the refusal of something about other machines or the hub.

@@ -21,18 +21,9 @@ pub(super) fn fit_time(at: i64) -> i64 {
 
 /// Returns a text of at most about `most` bytes, with a note if it was cut.
 pub(crate) fn cut(text: &str, most: usize) -> String {
-    let mut end = most;
-    match text.len() <= most + NOTE_BYTES {
-        true => text.to_owned(),
-        false => {
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            format!(
-                "{}\n[{} more bytes are at the machine of this session]",
-                &text[..end],
-                text.len() - end
-            )
-        }
+    if text.len() <= most + NOTE_BYTES {
+        return text.to_owned();
     }
+    let (begin, rest) = text.split_at(text.floor_char_boundary(most));
+    format!("{begin}\n[{} more bytes are at the machine of this session]", rest.len())
 }

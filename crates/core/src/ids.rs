@@ -88,6 +88,8 @@ ids! {
     CheckpointId: "chk-", "a checkpoint's", "chk-2", 0..;
     /// Id of a memory.
     MemoryId: "mem-", "a memory's", "mem-4", 0..;
+    /// Id of what somebody shares on a hub: a session or a memory.
+    SharedId: "hub-", "a shared session's", "hub-5", 0..;
     /// Id of stored notes, which were once called views.
     ViewId: "view-", "a note's", "view-12", 0..;
 }

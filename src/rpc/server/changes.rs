@@ -1,14 +1,12 @@
 //! The changes of this machine, and those of others.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::context::place::normal_remote;
 use crate::engine::{Asked, Refusal};
 use crate::files;
 use crate::rpc::call::Tools;
 use crate::rpc::error::{engine_error, internal_error, param_error};
-use crate::rpc::hub::not_allowed;
+use crate::rpc::hub::{not_allowed, remote_identity};
 use crate::rpc::params::{MAX_NAME_BYTES, Short};
 use crate::sync::{Given, Identity};
 use crate::wire::message::WireError;
@@ -62,8 +60,7 @@ fn projects(
     let folders = folders.map_err(engine_error)?;
     let identified = folders.into_iter().filter_map(|folder| {
         let folder = folder.trim_end_matches('/');
-        let remote = normal_remote(&files::repository_address(Path::new(folder))?)?;
-        Some((folder.to_owned(), format!("git:{remote}"), false))
+        Some((folder.to_owned(), remote_identity(folder)?, false))
     });
     let mut projects: Vec<_> = identified.collect();
     if let Some((folder, name)) = named {

@@ -86,10 +86,8 @@ impl Acting<'_> {
 
     async fn shown(&self, problem: Option<String>) -> Result<Shown, String> {
         let shares = self.hub.shares().await?.shares;
-        let projects = shares.projects.iter();
-        let projects = projects.map(|(identity, share)| SharedProject::of(identity, share));
-        let address = self.hub.address.to_string();
-        Ok(Shown { address, problem, projects: projects.collect(), ..Shown::default() })
+        let (address, projects) = (self.hub.address.to_string(), SharedProject::all(&shares));
+        Ok(Shown { address, problem, projects, ..Shown::default() })
     }
 
     async fn pushed(&self) -> Result<Shown, String> {
@@ -126,11 +124,9 @@ impl Acting<'_> {
             }
             _ => format!("memory mem-{}", held.number),
         };
-        let projects = shares.projects.iter();
-        let projects = projects.map(|(identity, share)| SharedProject::of(identity, share));
         Ok(Shown {
             address: self.hub.address.to_string(),
-            projects: projects.collect(),
+            projects: SharedProject::all(&shares),
             held: held.iter().take(NAMED).map(named).collect(),
             ..Shown::default()
         })

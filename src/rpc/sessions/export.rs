@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::transcript;
 use crate::curation::used;
 use crate::files;
+use crate::ids::SharedId;
 use crate::rpc::call::Call;
 use crate::rpc::hub;
 use crate::rpc::params::{InSession, Short, not_negative};
@@ -45,7 +46,7 @@ pub(super) struct Exported {
 
 pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireError> {
     let format = given.format.unwrap_or(transcript::Format::Markdown);
-    let shared = given.session.as_ref().and_then(|InSession(name)| hub::number(name));
+    let shared = given.session.as_ref().and_then(|InSession(name)| name.parse::<SharedId>().ok());
     if let Some(source) = shared.filter(|_| call.tools.hub.is_some() || given.project.is_some()) {
         let project = given.project.map(|folder| files::project_of(&folder));
         return on_hub(&call, source, project, not_negative("max-tokens", given.max_tokens)?);
@@ -68,7 +69,7 @@ pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireErro
 /// Returns what somebody else said in a session on the hub.
 fn on_hub(
     call: &Call,
-    source: u64,
+    source: SharedId,
     project: Option<String>,
     tokens: Option<u64>,
 ) -> Result<Step, WireError> {

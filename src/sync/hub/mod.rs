@@ -169,8 +169,12 @@ pub(crate) struct SharedProject {
 }
 
 impl SharedProject {
-    /// Returns what is shared of a project.
-    pub(crate) fn of(identity: &str, share: &Share) -> Self {
+    /// Returns what is shared of each project.
+    pub(crate) fn all(shares: &Shares) -> Vec<Self> {
+        shares.projects.iter().map(|(identity, share)| Self::of(identity, share)).collect()
+    }
+
+    fn of(identity: &str, share: &Share) -> Self {
         Self {
             project: share.folder.clone(),
             identity: identity.to_owned(),

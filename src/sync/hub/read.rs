@@ -138,9 +138,7 @@ fn number(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn short(text: String) -> String {
-    match text.len() > LONGEST {
-        true => text[..text.floor_char_boundary(LONGEST)].to_owned(),
-        false => text,
-    }
+fn short(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(LONGEST));
+    text
 }
