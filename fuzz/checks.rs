@@ -7,7 +7,7 @@ pub(crate) mod sexp {
     use contexture::internals::value::json::{from_json, to_json};
     use contexture::internals::value::sexp::{print, read};
     use contexture::internals::wire::dialect::{Dialect, Encoder};
-    use contexture::internals::wire::message::{Id, Incoming, Outgoing};
+    use contexture::internals::wire::message::{Incoming, Outgoing, RequestId};
 
     pub(crate) fn check(data: &[u8]) {
         for dialect in Dialect::ALL {
@@ -27,7 +27,9 @@ pub(crate) mod sexp {
         let answer = match dialect.decode(data) {
             Incoming::Ignored => return,
             Incoming::Call(call) => Outgoing::Reply(call.id, Ok(call.params)),
-            Incoming::Invalid(id, error) => Outgoing::Reply(id.or(Some(Id::Int(0))), Err(error)),
+            Incoming::Invalid(id, error) => {
+                Outgoing::Reply(id.or(Some(RequestId::Int(0))), Err(error))
+            }
             Incoming::Methods(id) => Outgoing::Reply(id, Ok(Value::Nil)),
             Incoming::Talk(talk) => Outgoing::Event(Value::Str(format!("{talk:?}"))),
         };
@@ -77,7 +79,7 @@ pub(crate) mod sexp {
 /// A stream gives the same frames however it is cut, and the frames are those of a plain split.
 pub(crate) mod frame {
     use bytes::{Bytes, BytesMut};
-    use contexture::internals::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
+    use contexture::internals::wire::frame::{Frame, HEADER_BYTES, MessageEnds, StreamDecoder};
     use tokio_util::codec::Decoder;
 
     /// The first two bytes choose the limit and the size of the pieces.
@@ -139,7 +141,7 @@ pub(crate) mod frame {
             let Some(payload) = rest.get(..length) else { break };
             frames.push(match length > limit {
                 true => {
-                    let ends = Ends::of(payload);
+                    let ends = MessageEnds::of(payload);
                     Frame::TooLong { bytes: length as u64, limit, ends, is_payload: true }
                 }
                 false => Frame::Payload(Bytes::copy_from_slice(payload)),
@@ -158,7 +160,7 @@ pub(crate) mod frame {
             };
             match line.len() {
                 length if length > limit => {
-                    let ends = Ends::of(whole.unwrap_or(piece));
+                    let ends = MessageEnds::of(whole.unwrap_or(piece));
                     Frame::TooLong { bytes: length as u64, limit, ends, is_payload: false }
                 }
                 _ => Frame::Line(line.to_vec().into()),

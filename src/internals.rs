@@ -127,9 +127,9 @@ pub mod wire {
         pub use crate::wire::dialect::{Dialect, Encoder};
     }
     pub mod frame {
-        pub use crate::wire::frame::{Ends, Frame, HEADER_BYTES, StreamDecoder};
+        pub use crate::wire::frame::{Frame, HEADER_BYTES, MessageEnds, StreamDecoder};
     }
     pub mod message {
-        pub use crate::wire::message::{Id, Incoming, Outgoing, WireError};
+        pub use crate::wire::message::{Incoming, Outgoing, RequestId, WireError};
     }
 }

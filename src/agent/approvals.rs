@@ -25,12 +25,12 @@ names! {
 
 /// The questions that wait for the user's answer. Clones share the questions.
 #[derive(Clone, Default)]
-pub struct Approvals(Arc<Mutex<Open>>);
+pub struct Approvals(Arc<Mutex<OpenQuestions>>);
 
 #[derive(Default)]
-struct Open {
+struct OpenQuestions {
     last: u64,
-    waiting: BTreeMap<u64, (oneshot::Sender<Decision>, Waiting)>,
+    waiting: BTreeMap<u64, (oneshot::Sender<Decision>, WaitingQuestion)>,
 }
 
 /// A question to the user: may this tool be called?
@@ -53,14 +53,14 @@ pub struct Approval {
 
 /// A question that waits for its answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingQuestion {
     /// Session whose turn asks the question.
     pub(crate) session: SessionName,
     pub(crate) asked: Approval,
 }
 
 /// An open question. Dropping it withdraws the question.
-pub(crate) struct Question {
+pub(crate) struct OpenQuestion {
     /// Number of the question; the answer must name the same number.
     pub(crate) number: u64,
     answer: oneshot::Receiver<Decision>,
@@ -73,14 +73,14 @@ impl Approvals {
         &self,
         session: SessionName,
         asked: impl FnOnce(u64) -> Approval,
-    ) -> Question {
+    ) -> OpenQuestion {
         let (sender, answer) = oneshot::channel();
         let mut open = self.open();
         open.last += 1;
         let number = open.last;
-        open.waiting.insert(number, (sender, Waiting { session, asked: asked(number) }));
+        open.waiting.insert(number, (sender, WaitingQuestion { session, asked: asked(number) }));
         drop(open);
-        Question { number, answer, approvals: self.clone() }
+        OpenQuestion { number, answer, approvals: self.clone() }
     }
 
     /// Answers a question. Returns whether the question was open.
@@ -90,17 +90,17 @@ impl Approvals {
     }
 
     /// Returns the open questions, oldest first.
-    pub(crate) fn waiting(&self) -> Vec<Waiting> {
+    pub(crate) fn waiting(&self) -> Vec<WaitingQuestion> {
         self.open().waiting.values().map(|(_, waiting)| waiting.clone()).collect()
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenQuestions> {
         // A panic cannot leave the questions inconsistent: each change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Question {
+impl OpenQuestion {
     /// Waits for the answer.
     pub(crate) async fn answered(&mut self) -> Decision {
         // The other end is dropped only when this question is dropped.
@@ -108,7 +108,7 @@ impl Question {
     }
 }
 
-impl Drop for Question {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         self.approvals.open().waiting.remove(&self.number);
     }

@@ -38,7 +38,7 @@ pub(crate) async fn backfill(engine: Handle, embedding: Embedding) {
                 wait = FIRST_WAIT;
                 backfill.embedding.lacking().await;
             }
-            Err(Failure::Engine(EngineError::Ended)) => return,
+            Err(BackfillFailure::Engine(EngineError::Ended)) => return,
             Err(failure) => {
                 tracing::warn!(
                     "cannot compute vectors in the background: {failure}; trying again in {} s",
@@ -55,7 +55,7 @@ struct Backfill {
     engine: Handle,
     embedding: Embedding,
     /// Memories and messages whose texts the service refuses.
-    refused: HashSet<Of>,
+    refused: HashSet<TextOwner>,
     /// Memories and messages that may lack vectors.
     wanted: WantedVectors,
     /// For each session, the number of its first message that may lack a vector.
@@ -66,7 +66,7 @@ struct Backfill {
 
 /// The memory or message that a text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Of {
+enum TextOwner {
     Memory(u64),
     /// A message: the number of its session, and its own number.
     Message(u64, u64),
@@ -74,13 +74,13 @@ enum Of {
 
 /// A text whose vector is to be computed.
 #[derive(Debug, Clone)]
-struct Text {
-    of: Of,
+struct TextToEmbed {
+    of: TextOwner,
     content: String,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum BackfillFailure {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -88,7 +88,7 @@ enum Failure {
 }
 
 impl Backfill {
-    async fn fill(&mut self) -> Result<(), Failure> {
+    async fn fill(&mut self) -> Result<(), BackfillFailure> {
         loop {
             let WantedVectors { memories, sessions } = self.embedding.take_wanted();
             self.wanted.memories |= memories;
@@ -99,7 +99,7 @@ impl Backfill {
                 None => return Ok(()),
             };
             match self.embed(&texts).await {
-                Err(Failure::Provider(error)) if is_refusal(&error) => {
+                Err(BackfillFailure::Provider(error)) if is_refusal(&error) => {
                     self.one_by_one(&texts, error).await?;
                 }
                 outcome => outcome?,
@@ -109,7 +109,7 @@ impl Backfill {
 
     /// Returns some memories that have no vector, newest first. Before the model's name is known,
     /// returns only the newest memory, since computing its vector reveals the name.
-    async fn memories(&mut self) -> Result<Vec<Text>, EngineError> {
+    async fn memories(&mut self) -> Result<Vec<TextToEmbed>, EngineError> {
         let limit = (BATCH + self.refused.len()) as u64;
         let name = self.embedding.name();
         let rows = self.engine.ask(move |engine| match name {
@@ -118,9 +118,12 @@ impl Backfill {
             // vectors.
             None => engine.list_memories(&MemoryFilter::default(), 1),
         });
-        let text = |row: MemoryRow| Text { of: Of::Memory(row.id), content: row.made.content };
+        let text = |row: MemoryRow| TextToEmbed {
+            of: TextOwner::Memory(row.id),
+            content: row.made.content,
+        };
         let texts = rows.await?.into_iter().map(text);
-        let texts: Vec<Text> =
+        let texts: Vec<TextToEmbed> =
             texts.filter(|text| !self.refused.contains(&text.of)).take(BATCH).collect();
         self.wanted.memories = !texts.is_empty();
         Ok(texts)
@@ -128,7 +131,7 @@ impl Backfill {
 
     /// Returns some of a session's messages that have no vector, oldest first. Before the model's
     /// name is known, returns at most one message.
-    async fn messages(&mut self, id: u64) -> Result<Vec<Text>, EngineError> {
+    async fn messages(&mut self, id: u64) -> Result<Vec<TextToEmbed>, EngineError> {
         let name = self.embedding.name();
         if self.model != name {
             self.looked_at.clear();
@@ -140,10 +143,13 @@ impl Backfill {
         let lacking =
             move |engine: &mut Engine| engine.messages_without_vector(id, from, &model, most);
         let Lacking { messages, end, is_last } = self.engine.ask(lacking).await?;
-        let text =
-            |it: Unembedded| Text { of: Of::Message(it.session, it.number), content: it.content };
+        let text = |it: Unembedded| TextToEmbed {
+            of: TextOwner::Message(it.session, it.number),
+            content: it.content,
+        };
         let texts = messages.into_iter().map(text);
-        let texts: Vec<Text> = texts.filter(|text| !self.refused.contains(&text.of)).collect();
+        let texts: Vec<TextToEmbed> =
+            texts.filter(|text| !self.refused.contains(&text.of)).collect();
         if texts.is_empty() {
             self.looked_at.insert(id, end + 1);
             if is_last {
@@ -153,17 +159,17 @@ impl Backfill {
         Ok(texts)
     }
 
-    async fn embed(&self, texts: &[Text]) -> Result<(), Failure> {
+    async fn embed(&self, texts: &[TextToEmbed]) -> Result<(), BackfillFailure> {
         if texts.is_empty() {
             return Ok(());
         }
         let contents: Vec<String> = texts.iter().map(|text| text.content.clone()).collect();
         let (name, vectors) = self.embedding.vectors(&contents, BATCH_TIME).await?;
-        let of: Vec<Of> = texts.iter().map(|text| text.of).collect();
+        let of: Vec<TextOwner> = texts.iter().map(|text| text.of).collect();
         let keep = self.engine.ask(move |engine| {
             of.iter().zip(&vectors).try_for_each(|(of, vector)| match *of {
-                Of::Memory(id) => engine.set_memory_vector(id, &name, vector),
-                Of::Message(session, number) => {
+                TextOwner::Memory(id) => engine.set_memory_vector(id, &name, vector),
+                TextOwner::Message(session, number) => {
                     engine.set_message_vector((session, number), &name, vector)
                 }
             })
@@ -174,12 +180,18 @@ impl Backfill {
     /// Embeds texts one by one after the service refused them as a batch, so that one refused text
     /// does not hold up the others. Fails with `refusal`, the batch's error, if the service seems
     /// to refuse every text.
-    async fn one_by_one(&mut self, texts: &[Text], refusal: ProviderError) -> Result<(), Failure> {
+    async fn one_by_one(
+        &mut self,
+        texts: &[TextToEmbed],
+        refusal: ProviderError,
+    ) -> Result<(), BackfillFailure> {
         let mut refused = Vec::new();
         let mut taken = 0;
         for text in texts {
             match self.embed(std::slice::from_ref(text)).await {
-                Err(Failure::Provider(error)) if is_refusal(&error) => refused.push(text.of),
+                Err(BackfillFailure::Provider(error)) if is_refusal(&error) => {
+                    refused.push(text.of)
+                }
                 outcome => outcome.map(|()| taken += 1)?,
             }
             if taken == 0 && refused.len() >= REFUSED_AT_MOST {

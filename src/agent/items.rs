@@ -18,7 +18,7 @@ use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
 
 /// First and last line of a part of a file; without a last line, the part extends to the end.
-pub(crate) type Lines = (u64, Option<u64>);
+pub(crate) type LineRange = (u64, Option<u64>);
 
 /// Maximum size of a picture in bytes, so that a request has at most 5 MB of it.
 pub(crate) const MAX_PICTURE_BYTES: u64 = 3_750_000;
@@ -356,7 +356,7 @@ pub(crate) fn resolved_item(
     services: &Services,
     counter: &dyn Counter,
     file: &Opened,
-    lines: Option<Lines>,
+    lines: Option<LineRange>,
 ) -> Result<FileItem, FileError> {
     let mut metadata = Metadata::default();
     if let Some(folder) = file.within() {

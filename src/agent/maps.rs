@@ -20,7 +20,7 @@ const MAX_PROJECTS: usize = 3;
 pub(crate) const DEFAULT_MAP_TOKENS: u64 = 1_024;
 
 /// An index that one call at a time uses.
-type Shared = Arc<Mutex<Option<Kept>>>;
+type SharedIndex = Arc<Mutex<Option<Kept>>>;
 
 /// The indexes of projects.
 #[derive(Debug, Default)]
@@ -28,12 +28,12 @@ pub(crate) struct Maps {
     /// Folder for the files of the indexes; `None` keeps them in memory only.
     folder: Option<PathBuf>,
     /// Roots and indexes, the last used at the end.
-    open: Mutex<Vec<(PathBuf, Shared)>>,
+    open: Mutex<Vec<(PathBuf, SharedIndex)>>,
 }
 
 /// What a map is wanted for.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedMap {
     /// What is to be done; may be empty.
     pub(crate) query: String,
     /// Files that are at hand: absolute, or relative to the project.
@@ -64,7 +64,7 @@ impl Maps {
     pub(crate) fn map(
         &self,
         root: &Path,
-        wanted: &Wanted,
+        wanted: &WantedMap,
         options: ReadOptions,
         counter: &dyn Counter,
         is_cancelled: &(dyn Fn() -> bool + Sync),
@@ -103,12 +103,12 @@ impl Maps {
     }
 
     /// Returns the index of a project, which becomes the last used.
-    fn shared(&self, root: &Path) -> Shared {
+    fn shared(&self, root: &Path) -> SharedIndex {
         let mut open = locked(&self.open);
         let at = open.iter().position(|(known, _)| known == root);
         let (root, shared) = match at {
             Some(at) => open.remove(at),
-            None => (root.to_owned(), Shared::default()),
+            None => (root.to_owned(), SharedIndex::default()),
         };
         // An index that a call uses stays, since two would write to one file.
         let idle = open.iter().position(|(_, shared)| Arc::strong_count(shared) == 1);

@@ -31,7 +31,7 @@ pub(crate) mod window;
 use std::pin::Pin;
 
 pub use self::approvals::{Approval, Decision};
-pub(crate) use self::approvals::{Approvals, Waiting};
+pub(crate) use self::approvals::{Approvals, WaitingQuestion};
 pub(crate) use self::backfill::backfill;
 pub use self::chat::Reply;
 pub(crate) use self::chat::{

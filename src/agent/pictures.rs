@@ -22,7 +22,7 @@ pub(crate) const MOST_PICTURES: usize = 20;
 
 /// The pictures that a window can show.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenPictures {
     /// Each with the id of its item and its tokens.
     pub(super) pictures: Vec<(ItemId, u64, Shown)>,
     /// Items for which there is no room.
@@ -40,8 +40,8 @@ pub(super) fn seen(
     takes_pdf: bool,
     room: u64,
     counter: &dyn Counter,
-) -> Result<Seen, AgentError> {
-    let (mut seen, mut taken) = (Seen::default(), 0);
+) -> Result<SeenPictures, AgentError> {
+    let (mut seen, mut taken) = (SeenPictures::default(), 0);
     let mut refused = None;
     let sees = model.can.pictures != Some(false);
     views.retain_mut(|view| {
@@ -169,7 +169,7 @@ mod tests {
         let claude = model("claude-sonnet-4-5");
         let all = || vec![view(1, PictureKind::Png, 0, false), view(2, PictureKind::Pdf, 1, true)];
         let mut views = all();
-        let tokens = |seen: &Seen| seen.pictures.iter().map(|it| it.1).collect::<Vec<_>>();
+        let tokens = |seen: &SeenPictures| seen.pictures.iter().map(|it| it.1).collect::<Vec<_>>();
         let by = seen(&mut views, &claude, true, 5000, &Estimate).unwrap();
         assert_eq!(tokens(&by), [100, 10 + 1600]);
         assert_eq!(&*views[1].item.content, "2: PDF, 1 pages, 9 bytes");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::whole::{Unheard, Wanted, hear};
+use super::whole::{Unheard, WantedAnswer, hear};
 use super::{AgentError, Configured, Job};
 use crate::curation::budget::usable;
 use crate::curation::summary::{Ahead, Asked, Prepared, TASK};
@@ -27,12 +27,12 @@ pub(crate) struct Described {
     /// The summarizer.
     pub prepared: Prepared,
     /// Outcome of asking for a description; `None` if no model was asked.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<DescriptionOutcome>,
 }
 
 /// The outcome of asking a model for a description.
 #[derive(Debug, Clone)]
-pub(crate) struct Outcome {
+pub(crate) struct DescriptionOutcome {
     /// Name of the provider.
     pub provider: String,
     /// Reason why there is no description; `None` if there is one.
@@ -57,7 +57,7 @@ pub(crate) async fn described(job: &Job, ahead: Ahead) -> Result<Described, Agen
         }
         Err(Unheard::Cancelled) => return Err(EngineError::Cancelled.into()),
     };
-    let outcome = Outcome { provider: provider.clone(), failure };
+    let outcome = DescriptionOutcome { provider: provider.clone(), failure };
     Ok(Described { prepared, outcome: Some(outcome) })
 }
 
@@ -71,8 +71,11 @@ async fn description(job: &Job, provider: &str, ahead: &Ahead) -> Result<String,
         vec![ChatMessage::new(Role::System, TASK), ChatMessage::new(Role::User, &prompt)];
     let request = Request { messages, max_tokens: configured.max_tokens, ..Request::default() };
     let mut whole = Response::default();
-    let wanted =
-        Wanted { what: "sentences", it_has: "the description has", most: MAX_DESCRIPTION_BYTES };
+    let wanted = WantedAnswer {
+        what: "sentences",
+        it_has: "the description has",
+        most: MAX_DESCRIPTION_BYTES,
+    };
     hear(job, &*configured.provider, &request, &wanted, &mut whole).await?;
     Ok(whole.text)
 }

@@ -12,7 +12,7 @@ pub(super) enum Unheard {
 }
 
 /// The text that an answer must have.
-pub(super) struct Wanted {
+pub(super) struct WantedAnswer {
     /// Noun for the text, as the object of a sentence, in the plural.
     pub(super) what: &'static str,
     /// Noun for the text with its article and the verb "have".
@@ -30,7 +30,7 @@ pub(super) async fn hear(
     job: &Job,
     provider: &dyn ChatProvider,
     request: &Request,
-    wanted: &Wanted,
+    wanted: &WantedAnswer,
     whole: &mut Response,
 ) -> Result<(), Unheard> {
     let reading = async {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::pictures::{Seen, seen};
+use super::pictures::{SeenPictures, seen};
 use super::refresh::current;
 use super::{AgentError, Job};
 use crate::context::render::Format;
@@ -109,7 +109,7 @@ pub(crate) fn build(
     let similarity =
         similarity.map(|query| Similarity::of(&query, history.messages.iter().map(of_message)));
     let share = items_share(max_tokens, history.others(), &sections, measure);
-    let Seen { mut pictures, dropped } =
+    let SeenPictures { mut pictures, dropped } =
         seen(&mut items, &costs.model, purpose.takes_pdf, share, counter)?;
     let of_pictures = |shown: &[(ItemId, u64, Shown)]| shown.iter().map(|it| it.1).sum::<u64>();
     let share = share - of_pictures(&pictures);

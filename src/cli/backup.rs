@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, say};
 use crate::store::ownership::{FolderError, Owned};
@@ -19,7 +19,7 @@ use crate::visible::visible_path;
     reads the file back to check it. The file is an SQLite database, followed by\nthe list of \
     trusted projects and a line with their hash. Only you can read it. It has no\nsecret, token or \
     configuration.")]
-pub(super) struct Backup {
+pub(super) struct BackupCommand {
     /// The file to write
     file: PathBuf,
     /// Replace the file if it exists
@@ -33,17 +33,17 @@ pub(super) struct Backup {
     state is kept in the folder `damaged` of the state folder. Ids that were\nused before are \
     not used again. The projects that were trusted when the backup was made\nare trusted again. \
     The server must not be running.")]
-pub(super) struct Restore {
+pub(super) struct RestoreCommand {
     /// The backup to restore
     file: PathBuf,
 }
 
-impl Backup {
+impl BackupCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         log_to_stderr();
         self.check(setup.state.as_deref())?;
-        let made = Call::of("backup").result(&setup, Value::Nil)?;
+        let made = CallCommand::of("backup").result(&setup, Value::Nil)?;
         let Some(Value::Str(path)) = made.get("path") else {
             bail!("the server did not return the path of the backup");
         };
@@ -79,7 +79,7 @@ impl Backup {
     }
 }
 
-impl Restore {
+impl RestoreCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         let folder = setup.state.context(

@@ -12,7 +12,7 @@ use super::host::{Setup, runtime};
 use super::misspelt::check_managers;
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, say};
-use crate::rpc::{Called, find};
+use crate::rpc::{CalledMethod, find};
 use crate::store::ownership::{FolderError, Owned, Owner, owner};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json};
@@ -27,7 +27,7 @@ use crate::visible::{visible_json, visible_path, visible_sexp};
     | contexture call add-item -\n\nA :path is relative to the current folder. Text results are \
     printed verbatim."
 )]
-pub(super) struct Call {
+pub(super) struct CallCommand {
     /// Name of the method; `contexture methods` lists them
     method: String,
     /// Parameters as a plist or JSON object; `-` reads them from standard input
@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Reply {
+struct CallReply {
     id: Value,
     #[serde(default)]
     result: Value,
@@ -60,7 +60,7 @@ struct ReplyError {
     message: String,
 }
 
-impl Call {
+impl CallCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
         // Without a running server, this process opens the state and may have damage to report.
@@ -98,7 +98,7 @@ impl Call {
         reply.error.map_or(Ok(reply.result), |error| bail!(error.message))
     }
 
-    fn reply(&self, setup: &Setup, mut params: Value) -> anyhow::Result<Reply> {
+    fn reply(&self, setup: &Setup, mut params: Value) -> anyhow::Result<CallReply> {
         add_request_key(&self.method, &mut params);
         let request = Value::Map(vec![
             ("id".into(), Value::Int(1)),
@@ -113,7 +113,7 @@ impl Call {
         reply
     }
 
-    async fn ask(&self, setup: &Setup, line: Vec<u8>) -> anyhow::Result<Reply> {
+    async fn ask(&self, setup: &Setup, line: Vec<u8>) -> anyhow::Result<CallReply> {
         if let Some(socket) = &self.socket {
             return ask_socket(&unknown(socket), socket, &line, self.json).await;
         }
@@ -139,7 +139,7 @@ impl Call {
         }
     }
 
-    async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<Reply> {
+    async fn ask_owner(&self, folder: &Path, line: &[u8]) -> anyhow::Result<CallReply> {
         let owner = owner(folder).unwrap_or_default();
         let socket = owner.socket.as_deref().with_context(|| {
             format!(
@@ -159,7 +159,7 @@ impl Call {
         text
     }
 
-    fn show(&self, reply: Reply) -> anyhow::Result<bool> {
+    fn show(&self, reply: CallReply) -> anyhow::Result<bool> {
         if let Some(error) = reply.error {
             complain(&format!("contexture: {}: {} ({})", self.method, error.message, error.code));
             return Ok(false);
@@ -198,7 +198,7 @@ fn read_params(given: Option<&str>) -> anyhow::Result<Value> {
 /// answers. Does nothing if the method takes no request key, or `params` already has one.
 fn add_request_key(method: &str, params: &mut Value) {
     let name = "request-key";
-    let takes_one = |method: Called| method.params().iter().any(|param| param.name == name);
+    let takes_one = |method: CalledMethod| method.params().iter().any(|param| param.name == name);
     if params.get(name).is_some() || !find(method, &mut params.clone()).is_ok_and(takes_one) {
         return;
     }
@@ -225,7 +225,7 @@ async fn ask_socket(
     socket: &Path,
     line: &[u8],
     json: bool,
-) -> anyhow::Result<Reply> {
+) -> anyhow::Result<CallReply> {
     let unreachable = |error| {
         let socket = visible_path(socket);
         anyhow!("cannot reach a server on {socket}: {error}; check that one is running")
@@ -245,7 +245,7 @@ async fn ask_embedded(
     owned: Option<&Owned>,
     line: &[u8],
     json: bool,
-) -> anyhow::Result<Reply> {
+) -> anyhow::Result<CallReply> {
     let server = setup.start(owned)?;
     let (reader, writer) = tokio::io::split(server.memory());
     let reply = converse(reader, writer, line, json).await;
@@ -258,7 +258,7 @@ async fn converse(
     mut writer: impl AsyncWrite + Unpin,
     line: &[u8],
     json: bool,
-) -> anyhow::Result<Reply> {
+) -> anyhow::Result<CallReply> {
     writer.write_all(line).await.context("cannot send the call to the server")?;
     let mut reader = BufReader::new(reader);
     loop {
@@ -274,7 +274,7 @@ async fn converse(
             true => from_json(line.as_bytes()).context(unread)?,
             false => sexp::read(&line).context(unread)?,
         };
-        if let Ok(reply) = value.decode::<Reply>()
+        if let Ok(reply) = value.decode::<CallReply>()
             && reply.id == Value::Int(1)
         {
             return Ok(reply);

@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::{Setup, runtime};
 use super::http::{listener, token};
-use super::mcp::Reach;
+use super::mcp::ServerReach;
 use super::owner;
 use super::serve::{log_to_stderr, port};
 use super::{Common, complain, say};
 use crate::dashboard::{self, Pass};
 use crate::server::guests::Guests;
 use crate::server::stdio;
-use crate::web::{self, Names, Origin};
+use crate::web::{self, PageOrigin, ServerNames};
 
 /// Name of the file with the token for embedded elements, in the state folder.
 const READER_FILE: &str = "dashboard-token";
@@ -41,10 +41,10 @@ pub(super) struct Dashboard {
     no_open: bool,
     /// Origin under which a tunnel, a container or another system reaches this port
     #[arg(long, value_name = "ORIGIN")]
-    public_url: Option<Origin>,
+    public_url: Option<PageOrigin>,
     /// Origin of a web page that may embed elements and read with the token of the state folder; repeatable
     #[arg(long, value_name = "ORIGIN")]
-    embed_origin: Vec<Origin>,
+    embed_origin: Vec<PageOrigin>,
 }
 
 impl Dashboard {
@@ -68,10 +68,11 @@ impl Dashboard {
             true => None,
             false => Some(token(&setup, READER_FILE, "--embed-origin")?),
         };
-        let names = Names::of(listener.local_addr()?).with(self.public_url, self.embed_origin);
+        let names =
+            ServerNames::of(listener.local_addr()?).with(self.public_url, self.embed_origin);
         let pass = Arc::new(Pass::new(names.preferred(), reader)?);
         let address = names.preferred().to_string();
-        let (reach, ending) = (Reach::new(setup), CancellationToken::new());
+        let (reach, ending) = (ServerReach::new(setup), CancellationToken::new());
         let routes = dashboard::routes(Arc::clone(&reach), Arc::clone(&pass), ending.clone());
         let serving = web::serve(listener, Guests::default(), names, routes, ending.clone());
         let served = tokio::select! {

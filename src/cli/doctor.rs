@@ -16,7 +16,7 @@ use crate::server::listen::LONGEST_SOCKET_PATH;
 use crate::store::Store;
 use crate::store::ownership::{FolderError, Owned, Owner, check_owner, make_private};
 use crate::store::recovery::TRUST_FILE;
-use crate::store::recovery::{self, Files, Opened};
+use crate::store::recovery::{self, Files, OpenedStore};
 use crate::visible::{visible_lines, visible_path};
 
 /// Check the set-up and say how to fix problems.
@@ -33,7 +33,7 @@ const LONGEST_SOCKET_NAME: &str = "0123456789abcdef.sock";
 const DATABASE: &str = "contexture.db";
 
 /// A line of the report: either something that is in order, or a problem with its remedy.
-type Finding = Result<String, String>;
+type DoctorFinding = Result<String, String>;
 
 impl Doctor {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
@@ -64,7 +64,7 @@ impl Doctor {
     }
 }
 
-fn findings(setup: &Setup) -> Vec<Finding> {
+fn findings(setup: &Setup) -> Vec<DoctorFinding> {
     let mut findings = vec![counter(setup), runtime_folder(setup)];
     findings.extend(setup.config.embeddings.as_ref().map(embeddings));
     let hub = setup.config.hub.as_ref();
@@ -81,14 +81,14 @@ fn findings(setup: &Setup) -> Vec<Finding> {
 }
 
 /// Checks the agents by running the commands that they are configured to start.
-fn agents(setup: &Setup) -> Vec<Finding> {
+fn agents(setup: &Setup) -> Vec<DoctorFinding> {
     let home = &setup.folders.home;
     let folder = std::env::current_dir().ok().map(|folder| true_name(&folder));
     let project = folder.and_then(|folder| project_root(&folder)).filter(|root| root != home);
     check_agents(home, project)
 }
 
-fn counter(setup: &Setup) -> Finding {
+fn counter(setup: &Setup) -> DoctorFinding {
     let counter = setup.config.tokenizer.counter();
     match counter.count("one two three") {
         0 => Err(format!(
@@ -101,13 +101,13 @@ fn counter(setup: &Setup) -> Finding {
 
 /// Checks the settings for embeddings. Sends nothing, and runs no command, since a command might
 /// ask for a passphrase.
-fn embeddings(settings: &Embeddings) -> Finding {
+fn embeddings(settings: &Embeddings) -> DoctorFinding {
     let Embeddings { url, model, key, .. } = settings;
     key.check().map_err(|wrong| format!("[embeddings]: {wrong}"))?;
     Ok(format!("vectors of memories and messages are computed by {model} at {url}"))
 }
 
-fn provider(configured: &Configured) -> Finding {
+fn provider(configured: &Configured) -> DoctorFinding {
     let Configured { name, model, from, .. } = configured;
     let key = match from {
         Origin::Server { key, .. } => key.check(),
@@ -118,7 +118,7 @@ fn provider(configured: &Configured) -> Finding {
     Ok(format!("provider {name} uses {model} from {from}"))
 }
 
-fn runtime_folder(setup: &Setup) -> Finding {
+fn runtime_folder(setup: &Setup) -> DoctorFinding {
     let folder = &setup.folders.runtime;
     make_private(folder).map_err(|error| error.to_string())?;
     let bytes = folder.join(LONGEST_SOCKET_NAME).as_os_str().len();
@@ -132,7 +132,7 @@ fn runtime_folder(setup: &Setup) -> Finding {
     Ok(format!("sockets are created in {}", visible_path(folder)))
 }
 
-fn state(folder: &Path) -> Vec<Finding> {
+fn state(folder: &Path) -> Vec<DoctorFinding> {
     if !folder.exists() {
         return vec![state_to_be(folder)];
     }
@@ -154,7 +154,7 @@ fn state(folder: &Path) -> Vec<Finding> {
 
 /// Returns a finding for each project in the list of trusted projects. If the list cannot be read,
 /// returns one finding that says why.
-fn trusted(folder: &Path) -> Vec<Finding> {
+fn trusted(folder: &Path) -> Vec<DoctorFinding> {
     let line = |trusted: Trusted| {
         let Identity { project, remote } = &trusted.identity;
         let remote = remote.as_ref().map(|remote| format!(" ({remote})")).unwrap_or_default();
@@ -179,7 +179,7 @@ fn trusted(folder: &Path) -> Vec<Finding> {
 
 /// Says whether the state folder, which does not exist yet, can be created. It cannot if the
 /// nearest existing path above it is a file. Does not create the folder.
-fn state_to_be(folder: &Path) -> Finding {
+fn state_to_be(folder: &Path) -> DoctorFinding {
     check_owner(folder).map_err(|error| error.to_string())?;
     let above = folder.ancestors().find(|above| above.exists());
     match above.filter(|above| !above.is_dir()) {
@@ -197,16 +197,16 @@ fn state_to_be(folder: &Path) -> Finding {
 /// Repairs the state by opening it as the server does when it starts, then reads the whole state
 /// and checks the backups. Returns a finding for each repair, one for the state, and one for each
 /// backup that is damaged.
-fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
+fn repair(folder: &Path) -> anyhow::Result<Vec<DoctorFinding>> {
     if !folder.exists() {
         return Ok(vec![Ok("there is no state to repair".to_owned())]);
     }
     let owned = own(folder)?;
-    let Opened { mut store, mut findings } = recovery::open(folder, owned.relock())?;
+    let OpenedStore { mut store, mut findings } = recovery::open(folder, owned.relock())?;
     if recovery::check_file(&Files::new(folder)).is_err() {
         findings.extend(store.renew()?);
     }
-    let mut steps: Vec<Finding> =
+    let mut steps: Vec<DoctorFinding> =
         findings.into_iter().map(|finding| Ok(format!("repair: {}", finding.text))).collect();
     if let Some(why) = store.refusal() {
         anyhow::bail!("the state is read-only for now: {why}");
@@ -224,7 +224,7 @@ fn repair(folder: &Path) -> anyhow::Result<Vec<Finding>> {
 
 /// Reports the last backup, the space that backups take, and the number of earlier states that
 /// repairs and restores have kept.
-fn kept_beside(folder: &Path) -> Vec<Finding> {
+fn kept_beside(folder: &Path) -> Vec<DoctorFinding> {
     let files = Files::new(folder);
     let backups = recovery::backup::list(&files);
     let mut findings = Vec::new();
@@ -254,7 +254,7 @@ fn kept_beside(folder: &Path) -> Vec<Finding> {
 }
 
 /// Checks the state without changing it.
-fn database(folder: &Path) -> Vec<Finding> {
+fn database(folder: &Path) -> Vec<DoctorFinding> {
     let files = Files::new(folder);
     if !files.database().exists() && files.marks().iter().all(|mark| !mark.exists()) {
         return vec![Ok(format!("{DATABASE} will be created when the server first starts"))];
@@ -273,7 +273,7 @@ fn database(folder: &Path) -> Vec<Finding> {
     }
 }
 
-fn running(owner: &Owner) -> Finding {
+fn running(owner: &Owner) -> DoctorFinding {
     let process = of_process(owner);
     // With the id 0, `kill` would end the caller's own processes.
     let end = match owner.pid {
@@ -295,7 +295,7 @@ fn running(owner: &Owner) -> Finding {
     }
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &DoctorFinding) -> String {
     match finding {
         Ok(text) => format!("ok  {text}\n"),
         Err(text) => format!("BAD {text}\n"),

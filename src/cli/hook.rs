@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use super::acp::{RECORDS, UNDER_ACP};
 use super::host::{Setup, runtime};
-use super::mcp::Reach;
+use super::mcp::ServerReach;
 use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, write_out};
@@ -66,7 +66,7 @@ pub(super) struct Hook {
 
 /// The parts of an event that the hook reads.
 #[derive(Deserialize)]
-struct Event {
+struct HookEvent {
     session_id: String,
     transcript_path: Option<PathBuf>,
     source: Option<String>,
@@ -86,7 +86,7 @@ impl Hook {
     }
 
     fn answer(&self, common: &Common) -> anyhow::Result<()> {
-        let agent = Agent::named(&self.agent)?;
+        let agent = HookAgent::named(&self.agent)?;
         let event = read_event()?;
         let named = agent.transcript(event.transcript_path.as_deref());
         let proxied = std::env::var_os(UNDER_ACP);
@@ -137,7 +137,7 @@ impl Hook {
                 recording: transcript.as_deref(),
                 room: ROOM_OF_A_HOOK,
             };
-            let access = Access::new(setup)?;
+            let access = HookAccess::new(setup)?;
             let pushed = self.pushed(&access, session, receipt.as_ref());
             access.end();
             if pushed? {
@@ -157,7 +157,7 @@ impl Hook {
     /// session received the push. Returns whether the server will import the transcript.
     fn pushed(
         &self,
-        access: &Access,
+        access: &HookAccess,
         session: AgentSession<'_>,
         receipt: Option<&Receipt>,
     ) -> anyhow::Result<bool> {
@@ -181,7 +181,7 @@ impl Hook {
 
 /// Reads the event from standard input until its JSON is complete, since an agent may leave the input
 /// open. Fails after [`EVENT_WAIT`].
-fn read_event() -> anyhow::Result<Event> {
+fn read_event() -> anyhow::Result<HookEvent> {
     let end = Instant::now() + EVENT_WAIT;
     let mut text = Vec::new();
     let mut part = vec![0; 64 << 10];
@@ -205,7 +205,7 @@ fn read_event() -> anyhow::Result<Event> {
     }
     // The reason may quote the event, which may hold secrets.
     let event = serde_json::from_slice(&text).ok();
-    let event: Event = event.context("the event is not a JSON object with a session_id")?;
+    let event: HookEvent = event.context("the event is not a JSON object with a session_id")?;
     let is_plain = |c: char| c.is_ascii_graphic();
     let id = &event.session_id;
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
@@ -226,15 +226,15 @@ fn is_readable(end: Instant) -> anyhow::Result<bool> {
 }
 
 /// A way to reach the server, and the runtime that it needs.
-struct Access {
+struct HookAccess {
     runtime: Runtime,
-    reach: Arc<Reach>,
+    reach: Arc<ServerReach>,
     link: Link,
 }
 
-impl Access {
+impl HookAccess {
     fn new(setup: Setup) -> anyhow::Result<Self> {
-        let reach = Reach::new(setup);
+        let reach = ServerReach::new(setup);
         Ok(Self { runtime: runtime()?, link: Link::new(Arc::clone(&reach)), reach })
     }
 
@@ -286,13 +286,13 @@ fn record(common: &Common, transcript: &Path) -> anyhow::Result<()> {
     command.spawn().map(drop).context("cannot start the import of the transcript")
 }
 
-struct Agent {
+struct HookAgent {
     name: &'static str,
     /// Folder of the agent's transcripts, if they can be imported.
     transcripts: Option<PathBuf>,
 }
 
-impl Agent {
+impl HookAgent {
     fn named(name: &str) -> anyhow::Result<Self> {
         let home = std::env::home_dir();
         let below = |folder: fn(&Path) -> PathBuf, name: &str| {

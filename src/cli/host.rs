@@ -16,7 +16,7 @@ use crate::engine::{Engine, Models};
 use crate::files::Trust;
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
-use crate::rpc::{Model, ReplSettings, Tools};
+use crate::rpc::{ModelAnswerer, ReplSettings, Tools};
 use crate::server::Server;
 use crate::store::ownership::Owned;
 use crate::store::recovery;
@@ -99,7 +99,7 @@ impl Setup {
         let hub = hub.map(|(address, folder)| Arc::new(Hub::new(address, folder)));
         let providers = self.providers()?;
         let mut repl = self.repl.clone();
-        repl.answerer = Arc::new(Model::new(providers.clone()));
+        repl.answerer = Arc::new(ModelAnswerer::new(providers.clone()));
         Ok(Server::start(engine, |engine| Tools {
             state_folder,
             notices,

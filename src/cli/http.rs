@@ -12,18 +12,18 @@ use crate::server::Server;
 use crate::server::auth::{SecretHash, make_secret, read_secret};
 use crate::server::listen::bind_tcp;
 use crate::visible::visible_path;
-use crate::web::{self, Names};
+use crate::web::{self, ServerNames};
 
 /// Name of the file with the token of agents, in the state folder.
 const TOKEN_FILE: &str = "http-token";
 
 /// A listener for agents, and the token that agents must send.
-pub(super) struct Agents {
+pub(super) struct AgentListener {
     listener: TcpListener,
     token: SecretHash,
 }
 
-impl Agents {
+impl AgentListener {
     /// Listens on a port of the loopback address. If `port` is 0, the system picks a free port.
     pub(super) async fn listen(setup: &Setup, port: u16) -> anyhow::Result<Self> {
         // The secret file that the user chose takes the place of the token.
@@ -43,7 +43,7 @@ impl Agents {
     pub(super) async fn serve(self, server: Server) {
         let Ok(address) = self.listener.local_addr() else { return };
         let (guests, ending) = (server.guests().clone(), server.ending().clone());
-        let names = Names::of(address);
+        let names = ServerNames::of(address);
         let dial = move || InProcess(server.clone());
         let routes = http::routes(dial, &names, self.token, ending.clone());
         web::serve(self.listener, guests, names, routes, ending).await;

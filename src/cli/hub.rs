@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, bail};
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
 use crate::sync::hub::{EVERYBODY, SharedProject, Shown, Task};
@@ -71,7 +71,7 @@ impl OnHub {
             ("project".into(), Value::Str(project)),
         ];
         params.extend(self.with.map(|readers| ("readers".into(), Value::Str(readers))));
-        let answer = Call::in_json("exchange").result(&setup, Value::Map(params))?;
+        let answer = CallCommand::in_json("exchange").result(&setup, Value::Map(params))?;
         let given: Result<Given, _> = answer.decode();
         let given = given.map_err(|error| anyhow!("the server's answer is not valid: {error}"))?;
         let shown = *given.hub.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
 use crate::files::{Kept, places, project_root};
@@ -20,7 +20,7 @@ use crate::wording::counted;
     SpecStory, and what contexture acp records. Importing again\nadds only what is new. Without a \
     FILE, says where agents keep their sessions. The name of an agent\nthere stands for these \
     places.")]
-pub(super) struct Import {
+pub(super) struct ImportCommand {
     /// Files to import, folders with such files, or the name of an agent
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -35,8 +35,8 @@ pub(super) struct Import {
 /// The members of the result of `import-sessions` that the command shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Answer {
-    files: Vec<Shown>,
+struct ImportAnswer {
+    files: Vec<ImportShown>,
     sessions: u64,
     messages: u64,
     other_files: u64,
@@ -44,34 +44,34 @@ struct Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Shown {
+struct ImportShown {
     path: String,
     state: String,
     session: Option<String>,
     messages: u64,
     tokens: u64,
-    left_out: Option<Vec<LeftOut>>,
+    left_out: Option<Vec<ImportLeftOut>>,
     error: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct LeftOut {
+struct ImportLeftOut {
     kind: String,
     reason: String,
     count: u64,
     first_line: u64,
 }
 
-impl Import {
+impl ImportCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         if self.files.is_empty() {
             return say(&listed()?).map(|()| true);
         }
         let setup = common.setup()?;
         log_to_stderr();
-        let answer = Call::of("import-sessions").result(&setup, self.params()?)?;
-        let answer: Answer = answer
+        let answer = CallCommand::of("import-sessions").result(&setup, self.params()?)?;
+        let answer: ImportAnswer = answer
             .decode()
             .map_err(|error| anyhow::anyhow!("the server's answer is not valid: {error}"))?;
         let is_whole = answer.files.iter().all(|file| file.error.is_none());
@@ -96,7 +96,7 @@ impl Import {
         Ok(Value::Map(params))
     }
 
-    fn shown(&self, answer: &Answer) -> String {
+    fn shown(&self, answer: &ImportAnswer) -> String {
         let mut text = String::new();
         for file in &answer.files {
             let name = file.session.as_deref().or(file.error.as_deref()).unwrap_or("no messages");
@@ -108,7 +108,7 @@ impl Import {
                 let _ = writeln!(text, "           {messages}, {tokens}");
             }
             for entry in file.left_out.iter().flatten() {
-                let LeftOut { kind, reason, count, first_line } = entry;
+                let ImportLeftOut { kind, reason, count, first_line } = entry;
                 let _ = writeln!(
                     text,
                     "           left out or changed: {count} × {kind} ({reason}; first on line \
@@ -117,7 +117,7 @@ impl Import {
             }
         }
         let done = if self.dry_run { "Would import" } else { "Imported" };
-        let Answer { sessions, messages, other_files, .. } = answer;
+        let ImportAnswer { sessions, messages, other_files, .. } = answer;
         let messages = counted(*messages, "message");
         let _ = write!(text, "{done} {messages}; new sessions: {sessions}");
         if *other_files > 0 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::{Common, complain, current_folder, say, utf8};
 use crate::config::number;
 use crate::files::project_root;
@@ -55,7 +55,7 @@ impl MapOf {
             let focus: anyhow::Result<_> = self.focus.into_iter().map(absolute).collect();
             params.push(("focus".into(), Value::List(focus?)));
         }
-        let map = Call::of("repo-map").result(&setup, Value::Map(params))?;
+        let map = CallCommand::of("repo-map").result(&setup, Value::Map(params))?;
         let text = map.get("text").and_then(Value::as_text).unwrap_or_default();
         if map.get("total-files") == Some(&Value::Int(0)) {
             complain("contexture: the folder has no files that are not ignored");

@@ -11,11 +11,11 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::host::{Setup, runtime};
-use super::owner::{self, Taken, take};
+use super::owner::{self, TakenFolder, take};
 use super::serve::log_to_stderr;
 use super::{Common, current_folder};
 use crate::files::true_name;
-use crate::mcp::{Bridge, Dial, Dialing, Projects, Stream};
+use crate::mcp::{AgentProjects, Bridge, Dial, Dialing, Stream};
 use crate::server::{Server, stdio};
 use crate::store::ownership::Owned;
 use crate::visible::visible_path;
@@ -42,19 +42,19 @@ impl Mcp {
             anyhow::bail!("--project: {} is not a folder", visible_path(project));
         }
         let runtime = runtime()?;
-        let served = runtime.block_on(serve(setup, Projects::new(named, folder)));
+        let served = runtime.block_on(serve(setup, AgentProjects::new(named, folder)));
         // A blocked read from standard input must not keep the process alive.
         runtime.shutdown_timeout(Duration::ZERO);
         served
     }
 }
 
-async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
+async fn serve(setup: Setup, projects: AgentProjects) -> anyhow::Result<()> {
     let _too_large = owner::survive_full_files()?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut hung_up = signal(SignalKind::hangup())?;
-    let reach = Reach::new(setup);
+    let reach = ServerReach::new(setup);
     let bridge = Bridge::new(Arc::clone(&reach), projects);
     let served = tokio::select! {
         served = bridge.serve_agent(stdio::input()?, stdio::output()?) => {
@@ -69,7 +69,7 @@ async fn serve(setup: Setup, projects: Projects) -> anyhow::Result<()> {
 }
 
 /// Access to the server of the state folder. The server may be in this process.
-pub(super) struct Reach {
+pub(super) struct ServerReach {
     setup: Setup,
     here: Mutex<Option<Here>>,
 }
@@ -81,13 +81,13 @@ struct Here {
     until_the_end: JoinHandle<()>,
 }
 
-impl Dial for Arc<Reach> {
+impl Dial for Arc<ServerReach> {
     fn dial(&self) -> Dialing<'_> {
         Box::pin(async move { self.stream().await.map_err(|error| format!("{error:#}")) })
     }
 }
 
-impl Reach {
+impl ServerReach {
     pub(super) fn new(setup: Setup) -> Arc<Self> {
         Arc::new(Self { setup, here: Mutex::new(None) })
     }
@@ -119,11 +119,11 @@ impl Reach {
         let owned = match &self.setup.state {
             None => None,
             Some(folder) => match take(folder, true).await? {
-                Taken::By(_, stream) => {
+                TakenFolder::By(_, stream) => {
                     stream.set_nonblocking(true)?;
                     return Ok(Box::new(UnixStream::from_std(stream)?));
                 }
-                Taken::Here(owned) => Some(owned),
+                TakenFolder::Here(owned) => Some(owned),
             },
         };
         let ours = here.insert(Here::start(&self.setup, owned)?);

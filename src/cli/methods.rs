@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::reference::{Part, markdown};
+use super::reference::{ReferencePart, markdown};
 use super::say;
 use crate::rpc::{Method, methods};
 
@@ -18,7 +18,7 @@ pub(super) struct Methods {
 impl Methods {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.markdown {
-            true => say(&markdown(Part::Methods)),
+            true => say(&markdown(ReferencePart::Methods)),
             false => say(&list()),
         }
     }

@@ -88,9 +88,9 @@ enum Command {
     /// Serve clients over stdio, Unix sockets and TCP
     Serve(serve::Serve),
     /// Call a method of the running server, or of a server started for this call
-    Call(call::Call),
+    Call(call::CallCommand),
     /// Import the sessions that other agents recorded
-    Import(import::Import),
+    Import(import::ImportCommand),
     /// Compact a recorded session, and say what was left out
     Compact(compact::Compact),
     /// Show all sessions and their windows in a browser
@@ -107,7 +107,7 @@ enum Command {
     /// Print the map of a project: the files and definitions that matter for a task
     Map(map::MapOf),
     /// Render files as context, without a server
-    Render(render::Render),
+    Render(render::RenderCommand),
     /// List the methods
     Methods(methods::Methods),
     /// Print the JSON Schema of the protocol
@@ -115,15 +115,15 @@ enum Command {
     /// Check the set-up and say how to fix problems
     Doctor(doctor::Doctor),
     /// Write the state to one file
-    Backup(backup::Backup),
+    Backup(backup::BackupCommand),
     /// Replace the state with a backup
-    Restore(backup::Restore),
+    Restore(backup::RestoreCommand),
     /// Exchange sessions, memories and marks with another machine over ssh
     Sync(sync::Sync),
     /// Share projects with others on a PostgreSQL database
     Hub(hub::OnHub),
     /// Trust a project, so that its own templates are used
-    Trust(trust::Trust),
+    Trust(trust::TrustCommand),
     /// Show the help of a command, or the manual at a topic
     Help(manual::Help),
 }

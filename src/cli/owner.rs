@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 250;
 
 /// The owner of a state folder, after an attempt to take the folder.
-pub(super) enum Taken {
+pub(super) enum TakenFolder {
     Here(Owned),
     /// Another server: the path of its socket, and a connection to it.
     By(PathBuf, UnixStream),
@@ -29,10 +29,10 @@ pub(super) enum Taken {
 /// With `bridge`, connects to the owner, and keeps trying for some seconds, since the owner may be
 /// starting or ending. Fails at once if the owner listens but does not answer, and warns if it is
 /// another version.
-pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
+pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<TakenFolder> {
     for look in 1.. {
         match Owned::take(folder) {
-            Ok(owned) => return Ok(Taken::Here(owned)),
+            Ok(owned) => return Ok(TakenFolder::Here(owned)),
             Err(FolderError::Taken { .. }) if bridge && look < LOOKS => {
                 let owner = owner(folder).unwrap_or_default();
                 if let Some(socket) = &owner.socket {
@@ -40,7 +40,7 @@ pub(super) async fn take(folder: &Path, bridge: bool) -> anyhow::Result<Taken> {
                         Ok(warning) => {
                             if let Ok(stream) = UnixStream::connect(socket) {
                                 warning.iter().for_each(|warning| tracing::warn!("{warning}"));
-                                return Ok(Taken::By(socket.clone(), stream));
+                                return Ok(TakenFolder::By(socket.clone(), stream));
                             }
                         }
                         Err(mute @ Unanswered::Mute(_)) => return Err(mute.into()),

@@ -9,7 +9,7 @@ use crate::rpc::{Method, Param, default_limits, document, methods};
 
 /// A part of the protocol's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Part {
+pub(super) enum ReferencePart {
     /// The parameters that many methods take.
     Envelope,
     /// The methods with their parameters and results.
@@ -25,16 +25,18 @@ pub(super) enum Part {
 }
 
 /// Returns a part of the reference, as it appears in `docs/protocol.md`.
-pub(super) fn markdown(part: Part) -> String {
+pub(super) fn markdown(part: ReferencePart) -> String {
     let document = document();
     let reference = Reference { types: &document["$defs"], document: &document };
     match part {
-        Part::Envelope => reference.envelope(),
-        Part::Methods => methods().map(|it| reference.method(it)).collect::<Vec<_>>().join("\n"),
-        Part::Types => reference.types(),
-        Part::Errors => reference.errors(),
-        Part::Notifications => reference.notifications(),
-        Part::Limits => reference.limits(),
+        ReferencePart::Envelope => reference.envelope(),
+        ReferencePart::Methods => {
+            methods().map(|it| reference.method(it)).collect::<Vec<_>>().join("\n")
+        }
+        ReferencePart::Types => reference.types(),
+        ReferencePart::Errors => reference.errors(),
+        ReferencePart::Notifications => reference.notifications(),
+        ReferencePart::Limits => reference.limits(),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::value::Value;
     render *.el --format xml --max-tokens 2000\n\nA file may be followed by :START or :START-END. \
     Files that are cut or left out are reported on standard error."
 )]
-pub(super) struct Render {
+pub(super) struct RenderCommand {
     /// Files, each with an optional :START or :START-END
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Render {
     max_tokens: Option<u64>,
 }
 
-impl Render {
+impl RenderCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
         let setup = common.setup()?;
         let types: Vec<TypeName> =

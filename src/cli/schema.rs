@@ -1,7 +1,7 @@
 //! `contexture schema`: prints the JSON Schema of the protocol, or parts of the reference.
 
 use super::emacs::generated;
-use super::reference::{Part, markdown};
+use super::reference::{ReferencePart, markdown};
 use super::say;
 use crate::rpc::document;
 
@@ -11,7 +11,7 @@ use crate::rpc::document;
 pub(super) struct Schema {
     /// Print a part of the reference as Markdown, not the schema
     #[arg(long, value_name = "PART")]
-    markdown: Option<Part>,
+    markdown: Option<ReferencePart>,
     /// Print the Emacs Lisp that the package shares with the server, not the schema
     #[arg(long, conflicts_with = "markdown")]
     emacs: bool,

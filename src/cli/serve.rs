@@ -10,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::host::{Setup, runtime};
-use super::http::Agents;
-use super::owner::{self, Taken, take};
+use super::http::AgentListener;
+use super::owner::{self, TakenFolder, take};
 use super::{Common, inferior, say};
 use crate::server::auth::{Admission, SecretHash, read_secret};
 use crate::server::listen::{bind_tcp, relay_tcp, serve_stream, serve_tcp};
@@ -88,8 +88,8 @@ impl Serve {
         let owned = loop {
             let Some(folder) = &setup.state else { break None };
             let socket = match take(folder, self.may_join()).await? {
-                Taken::Here(owned) => break Some(owned),
-                Taken::By(socket, _) => socket,
+                TakenFolder::Here(owned) => break Some(owned),
+                TakenFolder::By(socket, _) => socket,
             };
             doors.say_port()?;
             let Some(listener) = doors.tcp.as_ref().or(doors.inferior.as_ref()) else {
@@ -117,7 +117,7 @@ impl Serve {
             listeners.spawn(serve_tcp(listener, server.clone(), secret.clone()));
         }
         if let Some(port) = self.http {
-            let agents = Agents::listen(setup, port).await?;
+            let agents = AgentListener::listen(setup, port).await?;
             if !self.stdio {
                 say(&format!("{}\n", agents.url()?))?;
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::host::Setup;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8, write_out};
@@ -97,7 +97,7 @@ impl Sync {
             let name = ("project-name".into(), Value::Str(name.clone()));
             let protocol = ("protocol".into(), Value::of(&PROTOCOL));
             let params = Value::Map(vec![protocol, project, name]);
-            Call::in_json("exchange").result(&setup, params)?;
+            CallCommand::in_json("exchange").result(&setup, params)?;
             return say("The project of this folder has the name now.\n");
         }
         let host = self.host.unwrap_or_default();
@@ -138,7 +138,7 @@ impl From<anyhow::Error> for Failed {
 
 /// Asks the server of this machine.
 fn ours(setup: &Setup, request: &Request) -> Result<Given, Failed> {
-    let answer = Call::in_json("exchange").result(setup, Value::of(request))?;
+    let answer = CallCommand::in_json("exchange").result(setup, Value::of(request))?;
     let given = answer.decode::<Given>();
     Ok(given.map_err(|error| anyhow!("the server's answer is not valid: {error}"))?)
 }

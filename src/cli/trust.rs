@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 
-use super::call::Call;
+use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
 use crate::files::project_root;
@@ -16,7 +16,7 @@ use crate::value::Value;
 #[command(after_help = "Examples:\n  contexture trust ~/src/parser\n  contexture trust --revoke \
     ~/src/parser\n  contexture trust --list\n\nTrust applies to the folder and to its Git remote, if it \
     has one. A project that is moved, or whose\nremote changes, must be trusted again.")]
-pub(super) struct Trust {
+pub(super) struct TrustCommand {
     /// Folder of the project; defaults to the project of the current folder
     dir: Option<PathBuf>,
     /// Stop trusting the project
@@ -27,7 +27,7 @@ pub(super) struct Trust {
     list: bool,
 }
 
-impl Trust {
+impl TrustCommand {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<()> {
         let setup = common.setup()?;
         if setup.state.is_none() {
@@ -35,7 +35,7 @@ impl Trust {
         }
         log_to_stderr();
         let params = if self.list { Value::Nil } else { self.project(!self.revoke)? };
-        say(&shown(self.list, &Call::of("trust-project").result(&setup, params)?))
+        say(&shown(self.list, &CallCommand::of("trust-project").result(&setup, params)?))
     }
 
     fn project(&self, trusted: bool) -> anyhow::Result<Value> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::error::check_range;
-use super::state::{Kept, State};
-use super::tool::{Offered, Offering, Tool, ToolContext};
-use super::{Conversation, Error, Inner, Provider, tool};
+use super::state::{KeptSettings, OpenState};
+use super::tool::{Offering, ProgramTool, Tool, ToolContext};
+use super::{Conversation, ConversationInner, Error, Provider, tool};
 use crate::agent::tools::context;
 use crate::agent::{Configured, Limits, Providers, Services};
 use crate::context::change::Settings;
@@ -112,7 +112,7 @@ impl Builder {
 
     /// Adds a tool that models can call.
     pub fn tool(self, tool: impl Tool) -> Self {
-        self.offering(Offered::tool(tool).checked().map(|tool| vec![tool]))
+        self.offering(ProgramTool::tool(tool).checked().map(|tool| vec![tool]))
     }
 
     /// Adds a function that models can call as a tool, for tools that are only known when the
@@ -148,7 +148,7 @@ impl Builder {
     {
         let (name, description) = (name.into(), description.into());
         let definition = ToolDefinition { name, description, schema: parameters };
-        self.offering(Offered::function(definition, call).checked().map(|tool| vec![tool]))
+        self.offering(ProgramTool::function(definition, call).checked().map(|tool| vec![tool]))
     }
 
     /// Adds the tools with which a model can list, change and search its context; with the feature
@@ -282,7 +282,7 @@ impl Builder {
         let project = self.project.as_deref().map(absolute_project).transpose()?;
         let (counter, state, max_items) = match self.beside {
             Some(beside) => {
-                let Inner { services, state, .. } = &*beside.inner;
+                let ConversationInner { services, state, .. } = &*beside.inner;
                 (Arc::clone(&services.counter), state.clone(), services.limits.max_items)
             }
             None => {
@@ -294,7 +294,7 @@ impl Builder {
                 let engine =
                     move |store| Ok(Engine::new(store, clock, defaults)?.with_models(models));
                 let folder = self.folder.as_deref().map(|folder| absolute("state folder", folder));
-                (counter, State::open(folder.transpose()?, engine).await?, self.max_items)
+                (counter, OpenState::open(folder.transpose()?, engine).await?, self.max_items)
             }
         };
         let new = NewSession { name: self.name, project, ..NewSession::default() };
@@ -304,7 +304,7 @@ impl Builder {
         };
         let row = state.engine.ask(open).await?;
         let (model, versioning) = (self.model.clone(), self.versioning);
-        let kept = Kept {
+        let kept = KeptSettings {
             model: model.clone(),
             strategy: self.strategy.clone(),
             versioning,
@@ -323,7 +323,7 @@ impl Builder {
         let id = row.id;
         state.engine.ask(move |engine| set_settings(engine, id, settings)).await?;
         let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
-        let inner = Inner {
+        let inner = ConversationInner {
             services: Arc::new(services(&state, counter, providers, max_items)),
             state,
             runtime: tokio::runtime::Handle::current(),
@@ -347,7 +347,7 @@ impl Builder {
 const ITEMS: Range = Range::Count(1, MAX_CAPACITY as u64);
 
 fn services(
-    state: &State,
+    state: &OpenState,
     counter: Arc<dyn Counter>,
     providers: Vec<Configured>,
     max_items: usize,

@@ -196,7 +196,7 @@ enum Author {
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Content {
+    enum ChatContent {
         Text(String),
         Parts(Vec<TextPart>),
         None,
@@ -208,10 +208,10 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
         text: String,
     }
 
-    Ok(match Content::deserialize(deserializer)? {
-        Content::Text(text) => text,
-        Content::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
-        Content::None => String::new(),
+    Ok(match ChatContent::deserialize(deserializer)? {
+        ChatContent::Text(text) => text,
+        ChatContent::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+        ChatContent::None => String::new(),
     })
 }
 

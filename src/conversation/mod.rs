@@ -28,7 +28,7 @@ pub use self::others::ConversationInfo;
 pub use self::provider::Provider;
 #[cfg(feature = "providers")]
 pub use self::provider::Server;
-use self::state::{Shared, State};
+use self::state::{OpenState, SharedConversation};
 use self::tool::Offering;
 pub use self::tool::{Tool, ToolContext};
 pub use self::turn::{PartialReply, Turn, TurnStream};
@@ -53,14 +53,14 @@ use crate::store::session::CheckpointRow;
 /// [`Error::Closed`].
 #[derive(Clone)]
 pub struct Conversation {
-    inner: Arc<Inner>,
+    inner: Arc<ConversationInner>,
 }
 
-struct Inner {
+struct ConversationInner {
     services: Arc<Services>,
-    state: State,
+    state: OpenState,
     runtime: tokio::runtime::Handle,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConversation>,
     id: u64,
     name: String,
     manager: String,
@@ -76,13 +76,13 @@ struct Inner {
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { name, project, .. } = &*self.inner;
+        let ConversationInner { name, project, .. } = &*self.inner;
         let mut shown = formatter.debug_struct("Conversation");
         shown.field("name", name).field("project", project).finish_non_exhaustive()
     }
 }
 
-impl Inner {
+impl ConversationInner {
     /// Returns a job that is never cancelled.
     fn job(&self) -> Job {
         let cancelled = Arc::new(CancellationToken::new());

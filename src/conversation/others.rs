@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::state::Kept;
-use super::{Conversation, Error, Inner, Message};
+use super::state::KeptSettings;
+use super::{Conversation, ConversationInner, Error, Message};
 use crate::engine::{Engine, EngineError, SessionSettings};
 use crate::store::session::{NewSession, SessionRow};
 
@@ -83,10 +83,11 @@ impl Conversation {
             self.ask(fork).await?;
         let prompt = self.inner.sections.system_prompt.as_ref();
         let system_prompt = prompt.map(|prompt| prompt.text.to_string());
-        let kept = Kept { model, strategy, versioning, turn, system_prompt };
-        let Inner { services, state, runtime, tools, allowed, asked, sections, .. } = &*self.inner;
+        let kept = KeptSettings { model, strategy, versioning, turn, system_prompt };
+        let ConversationInner { services, state, runtime, tools, allowed, asked, sections, .. } =
+            &*self.inner;
         let shared = state.shared(row.id, kept);
-        let inner = Inner {
+        let inner = ConversationInner {
             services: Arc::clone(services),
             state: state.clone(),
             runtime: runtime.clone(),

@@ -25,7 +25,7 @@ const SCRIPTED: &str = "scripted";
 /// A model to talk to, with a name, a limit on the length of answers, and prices.
 #[derive(Clone)]
 pub struct Provider {
-    source: Source,
+    source: ProviderSource,
     name: String,
     max_tokens: Option<u64>,
     price: Option<(f64, f64)>,
@@ -38,7 +38,7 @@ impl fmt::Debug for Provider {
 }
 
 #[derive(Clone)]
-enum Source {
+enum ProviderSource {
     Script(String),
     Program(Arc<dyn ChatProvider>),
     #[cfg(feature = "providers")]
@@ -49,16 +49,16 @@ impl Provider {
     /// Creates a provider that takes its answers from a script and needs no network. The
     /// [`scripted`](crate::provider::scripted) module explains the format.
     pub fn scripted(script: impl Into<String>) -> Self {
-        Self::of(SCRIPTED, Source::Script(script.into()))
+        Self::of(SCRIPTED, ProviderSource::Script(script.into()))
     }
 
     /// Creates a provider from your own implementation, under the name that it gives itself.
     pub fn custom(provider: impl ChatProvider + 'static) -> Self {
         let name = provider.name().to_owned();
-        Self::of(&name, Source::Program(Arc::new(provider)))
+        Self::of(&name, ProviderSource::Program(Arc::new(provider)))
     }
 
-    fn of(name: &str, source: Source) -> Self {
+    fn of(name: &str, source: ProviderSource) -> Self {
         Self { source, name: name.to_owned(), max_tokens: None, price: None }
     }
 
@@ -96,12 +96,12 @@ impl Provider {
             return Err(wrong("prices must be 0 or more".to_owned()));
         }
         let (provider, from): (Arc<dyn ChatProvider>, _) = match source {
-            Source::Script(script) => {
+            ProviderSource::Script(script) => {
                 (Arc::new(Scripted::new(&script, SCRIPTED).map_err(wrong)?), Origin::Program)
             }
-            Source::Program(provider) => (provider, Origin::Program),
+            ProviderSource::Program(provider) => (provider, Origin::Program),
             #[cfg(feature = "providers")]
-            Source::Server(server) => {
+            ProviderSource::Server(server) => {
                 let Server { settings, retries, asks_limit } = *server;
                 let (price_input, price_output) = price.unzip();
                 let settings = ProviderSettings {
@@ -310,6 +310,6 @@ impl Server {
 #[cfg(feature = "providers")]
 impl From<Server> for Provider {
     fn from(server: Server) -> Self {
-        Self::of(&server.settings.name.clone(), Source::Server(Box::new(server)))
+        Self::of(&server.settings.name.clone(), ProviderSource::Server(Box::new(server)))
     }
 }

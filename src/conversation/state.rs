@@ -19,7 +19,7 @@ use crate::store::sqlite::SqliteStore;
 
 /// An open state. Clones share the state.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct OpenState {
     pub(super) engine: Handle,
     /// Turns in progress.
     pub(super) turns: TaskTracker,
@@ -28,12 +28,12 @@ pub(super) struct State {
     /// The task that owns the state.
     owner: TaskTracker,
     /// The open conversations, by their numbers.
-    open: Arc<Mutex<HashMap<u64, Weak<Shared>>>>,
+    open: Arc<Mutex<HashMap<u64, Weak<SharedConversation>>>>,
 }
 
 /// The settings that all handles of a conversation have.
 #[derive(Debug, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct KeptSettings {
     pub(super) model: Option<String>,
     pub(super) strategy: Option<String>,
     pub(super) versioning: bool,
@@ -42,17 +42,17 @@ pub(super) struct Kept {
 }
 
 /// What all handles of a conversation share.
-pub(super) struct Shared {
+pub(super) struct SharedConversation {
     /// Locked during a turn.
     pub(super) turns: tokio::sync::Mutex<()>,
     /// Text of the memories that the last processed turn found; empty if it found none.
     grounding: Mutex<String>,
     /// The question of the last turn, if the turn failed.
     failed: Mutex<Option<Message>>,
-    kept: Kept,
+    kept: KeptSettings,
 }
 
-impl Shared {
+impl SharedConversation {
     pub(super) fn grounding(&self) -> MutexGuard<'_, String> {
         self.grounding.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl OpenState {
     /// Opens the state in a folder, or a state in memory, and starts the task that owns it.
     ///
     /// # Errors
@@ -90,14 +90,14 @@ impl State {
 
     /// Returns what the handles of a conversation share. Returns `None` if another handle is open
     /// with other settings.
-    pub(super) fn shared(&self, id: u64, kept: Kept) -> Option<Arc<Shared>> {
+    pub(super) fn shared(&self, id: u64, kept: KeptSettings) -> Option<Arc<SharedConversation>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = open.get(&id).and_then(Weak::upgrade) {
             return (shared.kept == kept).then_some(shared);
         }
         open.retain(|_, shared| shared.strong_count() > 0);
         let (turns, grounding, failed) = Default::default();
-        let shared = Arc::new(Shared { turns, grounding, failed, kept });
+        let shared = Arc::new(SharedConversation { turns, grounding, failed, kept });
         open.insert(id, Arc::downgrade(&shared));
         Some(shared)
     }

@@ -123,14 +123,14 @@ impl fmt::Debug for ToolContext {
 
 tokio::task_local! {
     /// The conversations whose turns wait for this task.
-    static WAITING: Waiting;
+    static WAITING: WaitingTurns;
 }
 
 /// Conversations whose turns wait for a tool, by the addresses of what their handles share.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Waiting(Vec<usize>);
+pub(super) struct WaitingTurns(Vec<usize>);
 
-impl Waiting {
+impl WaitingTurns {
     /// Returns the conversations whose turns wait for the current task.
     pub(super) fn here() -> Self {
         WAITING.try_with(Self::clone).unwrap_or_default()
@@ -186,7 +186,7 @@ pub(super) fn check_exist(names: &[String], tools: &[Offering]) -> Result<(), Er
 #[derive(Clone)]
 pub(super) enum Offering {
     /// A tool of the program.
-    Own(Arc<Offered>),
+    Own(Arc<ProgramTool>),
     /// A tool of the library.
     Context(Arc<dyn OfferedTool>),
 }
@@ -204,7 +204,7 @@ impl Offering {
     pub(super) fn for_turn(
         &self,
         conversation: &Conversation,
-        waiting: &Waiting,
+        waiting: &WaitingTurns,
     ) -> Arc<dyn OfferedTool> {
         match self {
             Self::Own(tool) => Arc::new(Bound {
@@ -218,7 +218,7 @@ impl Offering {
 }
 
 /// A tool of the program in the form in which it is offered to models.
-pub(super) struct Offered {
+pub(super) struct ProgramTool {
     definition: ToolDefinition,
     needs_approval: bool,
     check: Arc<Check>,
@@ -227,18 +227,18 @@ pub(super) struct Offered {
 
 /// A tool of the program in a turn.
 struct Bound {
-    tool: Arc<Offered>,
+    tool: Arc<ProgramTool>,
     conversation: Conversation,
-    waiting: Waiting,
+    waiting: WaitingTurns,
 }
 
 /// A call with valid arguments.
-struct Call {
+struct ProgramCall {
     name: String,
     arguments: String,
     begin: Arc<Begin>,
     context: ToolContext,
-    waiting: Waiting,
+    waiting: WaitingTurns,
 }
 
 /// Reads the arguments of a call. The error is a text for the model. A panic of the program's own
@@ -252,7 +252,7 @@ fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     }
 }
 
-impl Offered {
+impl ProgramTool {
     /// Creates the offered form of a tool.
     pub(super) fn tool<T: Tool>(tool: T) -> Self {
         let (description, schema) = (tool.description(), tool.parameters());
@@ -327,7 +327,7 @@ impl OfferedTool for Bound {
             // The call itself begins once it is allowed.
             (self.tool.check)(&called.arguments)?;
             let (conversation, call) = (self.conversation.clone(), called.id.clone());
-            let call = Call {
+            let call = ProgramCall {
                 name: called.name.clone(),
                 arguments: called.arguments.clone(),
                 begin: Arc::clone(&self.tool.begin),
@@ -339,7 +339,7 @@ impl OfferedTool for Bound {
     }
 }
 
-impl ToolRequest for Call {
+impl ToolRequest for ProgramCall {
     fn phrase(&self) -> String {
         format!("call {} {}", self.name, visible(&one_line(&self.arguments))).trim_end().to_owned()
     }

@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::DropGuard;
 
 use super::error::{Refusal, check_range};
-use super::tool::{self, Waiting};
+use super::tool::{self, WaitingTurns};
 use super::{Conversation, Error, Message};
 use crate::agent::tools::CalledTool;
 use crate::agent::{
@@ -147,7 +147,7 @@ impl Turn {
         let guard = cancelled.clone().drop_guard();
         let runtime = inner.runtime.clone();
         // The task of the turn does not know who waits for it.
-        let waiting = Waiting::here();
+        let waiting = WaitingTurns::here();
         let turn = async move {
             if waiting.has(&self.conversation) {
                 return Err(Error::Busy(inner.name.clone()));
@@ -189,7 +189,7 @@ impl Turn {
         self,
         job: &Job,
         question: Message,
-        waiting: &Waiting,
+        waiting: &WaitingTurns,
     ) -> Result<ChatRequest, Error> {
         let Self { conversation, phase, provider, model, max_tokens, .. } = self;
         let Self { coherence, max_rounds, temperature, tools, choice, output, .. } = self;

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Shared;
-use crate::mcp::Open;
+use crate::mcp::OpenConnection;
 use crate::web::refusal;
 
 /// Topics of the protocol that change what the dashboard shows.
@@ -42,7 +42,7 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>) -> Response {
     };
     let dialed = shared.dial.dial().await;
     let mut open = match dialed {
-        Ok(stream) => Open::over(stream),
+        Ok(stream) => OpenConnection::over(stream),
         Err(why) => return refusal(StatusCode::BAD_GATEWAY, &why).into_response(),
     };
     if open.answer("subscribe", &json!({ "topics": TOPICS })).await.is_none() {
@@ -59,7 +59,7 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Gathers notifications until the server leaves.
-async fn gather(mut open: Open, waiting: Arc<Waiting>) {
+async fn gather(mut open: OpenConnection, waiting: Arc<Waiting>) {
     while let Some(line) = open.line().await {
         if let Ok(told) = serde_json::from_str::<Json>(&line) {
             waiting.add(told);

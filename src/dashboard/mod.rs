@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::pass::Pass;
 
 use self::pass::Right;
-use crate::mcp::{Dial, Open};
-use crate::web::{Embedder, Visitor, refusal};
+use crate::mcp::{Dial, OpenConnection};
+use crate::web::{EmbeddingPage, Visitor, refusal};
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -143,7 +143,7 @@ async fn serve_style(State(shared): State<Arc<Shared>>) -> Response {
 /// Serves the script; to other pages with the stylesheet, for the insides of the elements.
 async fn serve_script(
     State(shared): State<Arc<Shared>>,
-    embedder: Option<Extension<Embedder>>,
+    embedder: Option<Extension<EmbeddingPage>>,
 ) -> Response {
     let style = match embedder {
         Some(_) => format!("globalThis.STYLE = {};\n", Json::from(&*shared.style)),
@@ -159,7 +159,7 @@ async fn with_right(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let embedder = request.extensions().get::<Embedder>();
+    let embedder = request.extensions().get::<EmbeddingPage>();
     let known = shared.pass.right(request.headers(), request.uri(), embedder);
     let is_page = request.uri().path() == "/" && embedder.is_none();
     let cookie = is_page.then(|| shared.pass.redeem(request.uri())).flatten();
@@ -223,7 +223,7 @@ async fn answer(
         return Err(refusal(StatusCode::FORBIDDEN, advice));
     }
     let lost = |why: String| refusal(StatusCode::BAD_GATEWAY, &why);
-    let mut open = Open::over(shared.dial.dial().await.map_err(lost)?);
+    let mut open = OpenConnection::over(shared.dial.dial().await.map_err(lost)?);
     let replied = tokio::time::timeout(ANSWER_TIME, open.answer(&method, &params.into())).await;
     let replied = replied.map_err(|_| lost("the server did not answer in time".to_owned()))?;
     replied.ok_or_else(|| lost("the server ended before it answered".to_owned()))

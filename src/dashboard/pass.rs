@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::server::auth::{SecretHash, random_secret};
-use crate::web::{Embedder, Origin, bearer};
+use crate::web::{EmbeddingPage, PageOrigin, bearer};
 
 /// Time in which an address with a one-time token must be opened.
 const TICKET_TIME: Duration = Duration::from_secs(600);
@@ -39,7 +39,7 @@ impl Pass {
     ///
     /// # Errors
     /// Fails if the operating system has no random bytes.
-    pub(crate) fn new(origin: &Origin, reader: Option<SecretHash>) -> std::io::Result<Self> {
+    pub(crate) fn new(origin: &PageOrigin, reader: Option<SecretHash>) -> std::io::Result<Self> {
         let attributes = match origin.is_encrypted() {
             true => "; Path=/; HttpOnly; SameSite=Strict; Secure",
             false => "; Path=/; HttpOnly; SameSite=Strict",
@@ -82,7 +82,7 @@ impl Pass {
         &self,
         headers: &HeaderMap,
         uri: &Uri,
-        embedder: Option<&Embedder>,
+        embedder: Option<&EmbeddingPage>,
     ) -> Option<Right> {
         if embedder.is_some() {
             let is_reader = |given: &[u8]| self.reader.as_ref().is_some_and(|hash| hash.is(given));

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::archiving::Archiving;
 use super::error::EngineError;
 use super::event::{Event, Statistics};
-use super::held::Held;
+use super::held::UnsavedBuffers;
 use super::models::Models;
 use super::reach::{Caller, Reach};
 use super::sessions::Sessions;
@@ -61,7 +61,7 @@ pub struct Engine {
     pub(super) vectors: Vectors,
     pub(super) archiving: Archiving,
     pub(super) moments: Moments,
-    pub(super) held: Held,
+    pub(super) held: UnsavedBuffers,
     /// Told whenever the store has done its postponed work after changes.
     pub(super) quiet: Arc<Notify>,
     /// What was found and done about a damaged state since the start.
@@ -106,7 +106,7 @@ impl Engine {
             vectors: Vectors::default(),
             archiving: Archiving { is_due, ..Archiving::default() },
             moments,
-            held: Held::default(),
+            held: UnsavedBuffers::default(),
             quiet: Arc::default(),
             notices: Vec::new(),
             has_ended: false,

@@ -9,7 +9,7 @@ use crate::ids::ItemId;
 
 /// The versions of items that connections have in unsaved buffers.
 #[derive(Default)]
-pub(super) struct Held(HashMap<ItemId, Vec<Holding>>);
+pub(super) struct UnsavedBuffers(HashMap<ItemId, Vec<Holding>>);
 
 /// The version of an item in an unsaved buffer of a connection.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub(crate) const ELSEWHERE: &str = "another editor has other unsaved text";
 const OF_BUFFER: [&str; 7] =
     ["filename", "start-line", "end-line", UNSAVED, "modified", STALE, ANCHOR];
 
-impl Held {
+impl UnsavedBuffers {
     /// Records whether the caller has the text of this version of an item in an unsaved buffer.
     /// Other connections keep their own versions.
     pub(super) fn note(&mut self, item: &Item, caller: Caller) {

@@ -17,10 +17,10 @@ static IDLE: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
 
 /// A thread that borrows engines.
 #[derive(Clone)]
-struct Worker(mpsc::Sender<Job>);
+struct Worker(mpsc::Sender<LentJob>);
 
 /// Work for a thread. Returns whether the thread waits for more.
-type Job = Box<dyn FnOnce(&Worker) -> bool + Send>;
+type LentJob = Box<dyn FnOnce(&Worker) -> bool + Send>;
 
 /// Runs `work` on another thread (on the caller's if there can be none), then returns the engine and
 /// the result. Returns `None` if the work panicked; the engine is lost then.
@@ -42,7 +42,7 @@ pub(super) async fn lend<T: Send + 'static>(
 }
 
 /// Gives the job to a thread that waits, or to a new one.
-fn carry_out(mut job: Job) {
+fn carry_out(mut job: LentJob) {
     loop {
         let waiting = idle().pop();
         let Some(worker) = waiting else { break };
@@ -51,7 +51,7 @@ fn carry_out(mut job: Job) {
             Err(mpsc::SendError(returned)) => job = returned,
         }
     }
-    let (jobs, waiting) = mpsc::channel::<Job>();
+    let (jobs, waiting) = mpsc::channel::<LentJob>();
     let worker = Worker(jobs);
     let of_thread = worker.clone();
     let work = move || while waiting.recv().is_ok_and(|job| job(&of_thread)) {};

@@ -11,32 +11,32 @@ use super::{Engine, EngineError};
 
 /// Sends the answer, given whether the commit succeeded.
 pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
-pub(super) type Work = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
+pub(super) type QueuedWork = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// A queued request.
 pub struct Task {
     pub(super) caller: Caller,
     pub(super) reach: Reach,
-    pub(super) work: Work,
+    pub(super) work: QueuedWork,
 }
 
 /// A burst: the requests of one commit.
-pub(super) struct Burst {
-    pub(super) works: Vec<Work>,
+pub(super) struct RequestBurst {
+    pub(super) works: Vec<QueuedWork>,
     /// True if all requests are sure to be quick.
     pub(super) is_quick: bool,
 }
 
 /// The queued requests.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct QueuedRequests {
     tasks: VecDeque<Task>,
     /// Number of the turn in which each caller last ran a long request.
     turns: HashMap<Caller, u64>,
     turn: u64,
 }
 
-impl Waiting {
+impl QueuedRequests {
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
@@ -47,7 +47,7 @@ impl Waiting {
 
     /// Takes the next burst: up to `most` quick requests, or, if there are none, one long request.
     /// Leaves a quick request behind if an earlier request of the same caller must still wait.
-    pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> Burst {
+    pub(super) fn burst(&mut self, engine: &Engine, most: usize) -> RequestBurst {
         let mut blocked = HashSet::new();
         let mut left = VecDeque::new();
         let mut works = Vec::with_capacity(self.tasks.len().min(most));
@@ -64,13 +64,13 @@ impl Waiting {
         }
         self.tasks = left;
         match works.is_empty() {
-            false => Burst { works, is_quick: true },
-            true => Burst { works: self.one().into_iter().collect(), is_quick: false },
+            false => RequestBurst { works, is_quick: true },
+            true => RequestBurst { works: self.one().into_iter().collect(), is_quick: false },
         }
     }
 
     /// Takes the first request of the caller that has waited longest for its turn.
-    fn one(&mut self) -> Option<Work> {
+    fn one(&mut self) -> Option<QueuedWork> {
         let turn_of = |task: &Task| self.turns.get(&task.caller).copied().unwrap_or_default();
         let (at, _) = self.tasks.iter().enumerate().min_by_key(|(_, task)| turn_of(task))?;
         let task = self.tasks.remove(at)?;

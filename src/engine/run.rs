@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lend::lend;
-use super::queue::{Burst, Deliver, Task, Waiting, Work};
+use super::queue::{Deliver, QueuedRequests, QueuedWork, RequestBurst, Task};
 use super::{Caller, Engine, EngineError, Event, Reach};
 use crate::wording::counted;
 
@@ -104,7 +104,7 @@ thread_local! {
 }
 
 /// Outcome of a burst.
-struct Done {
+struct BurstOutcome {
     /// Answers, each with whether its request or an earlier one of the burst changed the state.
     answers: Vec<(bool, Deliver)>,
     events: Vec<Event>,
@@ -120,7 +120,7 @@ pub(crate) async fn run(
     mut publish: impl FnMut(&[Event], &Engine),
 ) {
     let mut engine = Box::new(engine);
-    let mut waiting = Waiting::default();
+    let mut waiting = QueuedRequests::default();
     let mut received = Vec::with_capacity(MAX_BURST);
     while let Some(returned) = next(engine, &mut queue, waiting.is_empty(), &mut received).await {
         engine = returned;
@@ -132,7 +132,7 @@ pub(crate) async fn run(
         // While commits fail, each request is committed alone, so that no read fails because of a
         // change.
         let together = if engine.refusal().is_some() { 1 } else { MAX_BURST };
-        let Burst { works, is_quick } = waiting.burst(&engine, together);
+        let RequestBurst { works, is_quick } = waiting.burst(&engine, together);
         let done = match is_quick {
             true => carry_out(&mut engine, works),
             false => {
@@ -204,7 +204,7 @@ impl Engine {
 }
 
 /// Applies a burst and commits it.
-fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
+fn carry_out(engine: &mut Engine, works: Vec<QueuedWork>) -> BurstOutcome {
     let mut events = Vec::new();
     let mut answers = Vec::with_capacity(works.len());
     let failed_before = engine.refusal().is_some();
@@ -227,12 +227,12 @@ fn carry_out(engine: &mut Engine, works: Vec<Work>) -> Done {
             tracing::error!("cannot store the changes of {requests}: {error}");
         }
     }
-    Done { answers, events, failure }
+    BurstOutcome { answers, events, failure }
 }
 
 /// Publishes the events, unless the commit failed, and sends the answers.
-fn deliver(engine: &Engine, done: Done, publish: &mut impl FnMut(&[Event], &Engine)) {
-    let Done { answers, events, failure } = done;
+fn deliver(engine: &Engine, done: BurstOutcome, publish: &mut impl FnMut(&[Event], &Engine)) {
+    let BurstOutcome { answers, events, failure } = done;
     if failure.is_none() {
         publish(&events, engine);
     }
@@ -251,7 +251,7 @@ fn work<T: Send + 'static>(
     caller: Caller,
     operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     answer: impl FnOnce(Result<T, EngineError>) + Send + 'static,
-) -> Work {
+) -> QueuedWork {
     Box::new(move |engine| {
         engine.sessions.caller = caller;
         engine.step = 0;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::reach::Caller;
-use super::vectors::OfSession;
+use super::vectors::SessionVectors;
 use crate::curation::unit::Words;
 use crate::ids::SessionId;
 use crate::session::Session;
@@ -18,11 +18,11 @@ const MESSAGES_KEPT: u64 = 100_000;
 const SHORT_SESSION: u64 = 2_000;
 
 /// A session in memory.
-pub(super) struct Loaded {
+pub(super) struct LoadedSession {
     pub(super) row: SessionRow,
     pub(super) session: Session,
     /// Vectors of the session's messages, once they have been needed.
-    pub(super) vectors: Option<OfSession>,
+    pub(super) vectors: Option<SessionVectors>,
     /// Data about the session's messages, computed while windows were built. Shared with the
     /// threads that build windows.
     pub(super) words: Arc<Words>,
@@ -32,7 +32,7 @@ pub(super) struct Loaded {
 #[derive(Default)]
 pub(super) struct Sessions {
     /// Sessions, the least recently used first.
-    pub(super) loaded: Vec<Loaded>,
+    pub(super) loaded: Vec<LoadedSession>,
     /// A row read since the last commit, of a session that may not be in memory.
     found: Option<SessionRow>,
     /// Ids of sessions changed since the last commit. Those that a failed request changed are read
@@ -51,7 +51,7 @@ pub(super) struct Sessions {
     pub(super) answering: Vec<u64>,
 }
 
-impl Loaded {
+impl LoadedSession {
     /// Appends a message that is already in the store.
     pub(super) fn append(&mut self, message: Message) {
         self.row.messages += 1;
@@ -125,13 +125,13 @@ impl Sessions {
     }
 
     /// Takes a session out of memory, if it is there. [`put`](Self::put) puts it back.
-    pub(super) fn take(&mut self, id: u64) -> Option<Loaded> {
+    pub(super) fn take(&mut self, id: u64) -> Option<LoadedSession> {
         let at = self.loaded.iter().position(|loaded| loaded.row.id == id)?;
         Some(self.loaded.remove(at))
     }
 
     /// Puts a session into memory as the most recently used one, and returns it.
-    pub(super) fn put(&mut self, loaded: Loaded) -> Option<&mut Loaded> {
+    pub(super) fn put(&mut self, loaded: LoadedSession) -> Option<&mut LoadedSession> {
         self.found = None;
         self.loaded.push(loaded);
         self.loaded.last_mut()
@@ -203,7 +203,7 @@ impl Sessions {
     pub(super) fn tidy(&mut self) {
         self.found = None;
         self.touched.clear();
-        let length = |loaded: &Loaded| loaded.session.length();
+        let length = |loaded: &LoadedSession| loaded.session.length();
         while self.loaded.len() > 1
             && self.loaded.iter().rev().skip(1).map(length).sum::<u64>() > MESSAGES_KEPT
         {

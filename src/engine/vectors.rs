@@ -12,13 +12,13 @@ use crate::store::{Store, StoreError};
 const MOST_NUMBERS: usize = 32 << 20;
 
 /// Vectors by memory id.
-pub(super) type Known = HashMap<u64, Box<[f32]>>;
+pub(super) type KnownVectors = HashMap<u64, Box<[f32]>>;
 
 /// Vectors by the number of the message.
 pub(crate) type MessageVectors = HashMap<u64, Arc<[f32]>>;
 
 /// The vectors that one model computed for a session's messages.
-pub(super) struct OfSession {
+pub(super) struct SessionVectors {
     pub(super) model: String,
     pub(super) vectors: Arc<MessageVectors>,
 }
@@ -28,7 +28,7 @@ pub(super) struct OfSession {
 pub(super) struct Vectors {
     model: Option<String>,
     /// Vectors of that model; `None` if there are too many, or none were asked for yet.
-    known: Option<Known>,
+    known: Option<KnownVectors>,
     numbers: usize,
     /// True if some vectors may not be committed yet.
     unsure: bool,
@@ -40,7 +40,7 @@ impl Vectors {
         &mut self,
         model: &str,
         store: &mut dyn Store,
-    ) -> Result<Option<&Known>, StoreError> {
+    ) -> Result<Option<&KnownVectors>, StoreError> {
         if self.model.as_deref() != Some(model) {
             let all = MemoryFilter { with_forgotten: true, ..MemoryFilter::default() };
             let read = store.read().memory_vectors(&all, model)?;

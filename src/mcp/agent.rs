@@ -8,14 +8,14 @@ const LONGEST: usize = 100;
 
 /// The introduction of an agent, in the form that the server expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Agent {
+pub(super) struct McpAgent {
     pub(super) name: String,
     pub(super) version: String,
     /// Folder of the agent's project, if known.
     pub(super) project: Option<String>,
 }
 
-impl Agent {
+impl McpAgent {
     /// Creates an agent, without a project, from the information that a client gives about itself.
     /// An agent without a name gets the name `mcp`.
     pub(super) fn new(told: Option<Implementation>) -> Self {

@@ -4,7 +4,7 @@ use super::answer::Trouble;
 
 /// What the tool `read` can show.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named<'a> {
+pub(super) enum ReadArgument<'a> {
     /// An item, by its id.
     Item(&'a str),
     /// A message of a session.
@@ -15,14 +15,14 @@ pub(super) enum Named<'a> {
         message: &'a str,
     },
     /// A file, by its path, and the lines to show, if they are named after the path.
-    Place(&'a str, Option<Lines>),
+    Place(&'a str, Option<ArgumentLines>),
 }
 
 /// First and last line, counted from 1. `None` in place of the last line stands for the end of the
 /// text.
-pub(super) type Lines = (u64, Option<u64>);
+pub(super) type ArgumentLines = (u64, Option<u64>);
 
-impl<'a> Named<'a> {
+impl<'a> ReadArgument<'a> {
     /// Parses `ctx-N`, `ses-N/msg-N`, `msg-N`, or a path, which may end with `:LINE`, `:FIRST-LAST` or
     /// `:FIRST-`.
     pub(super) fn read(text: &'a str) -> Self {
@@ -55,7 +55,7 @@ pub(super) fn is_id(text: &str, beginning: &str) -> bool {
 }
 
 /// Parses `LINE`, `FIRST-LAST` or `FIRST-`.
-pub(super) fn lines(text: &str) -> Result<Lines, Trouble> {
+pub(super) fn lines(text: &str) -> Result<ArgumentLines, Trouble> {
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);
     let lines = match text.split_once('-') {
         None => number(text).map(|line| (line, Some(line))),
@@ -73,17 +73,17 @@ mod tests {
 
     #[test]
     fn what_is_read_is_named_by_id_or_place() {
-        let check = |text, expected| assert_eq!(Named::read(text), expected, "{text}");
-        check("ctx-12", Named::Item("ctx-12"));
-        check("ctx-x", Named::Place("ctx-x", None));
-        check("ses-3/msg-4", Named::Message { session: Some("ses-3"), message: "msg-4" });
-        check("msg-4", Named::Message { session: None, message: "msg-4" });
-        check("ses-3/msg-4/x", Named::Place("ses-3/msg-4/x", None));
-        check("src/a.rs", Named::Place("src/a.rs", None));
-        check("src/a.rs:10", Named::Place("src/a.rs", Some((10, Some(10)))));
-        check("/x/a.rs:10-20", Named::Place("/x/a.rs", Some((10, Some(20)))));
-        check("a:b", Named::Place("a:b", None));
-        check(":7", Named::Place(":7", None));
+        let check = |text, expected| assert_eq!(ReadArgument::read(text), expected, "{text}");
+        check("ctx-12", ReadArgument::Item("ctx-12"));
+        check("ctx-x", ReadArgument::Place("ctx-x", None));
+        check("ses-3/msg-4", ReadArgument::Message { session: Some("ses-3"), message: "msg-4" });
+        check("msg-4", ReadArgument::Message { session: None, message: "msg-4" });
+        check("ses-3/msg-4/x", ReadArgument::Place("ses-3/msg-4/x", None));
+        check("src/a.rs", ReadArgument::Place("src/a.rs", None));
+        check("src/a.rs:10", ReadArgument::Place("src/a.rs", Some((10, Some(10)))));
+        check("/x/a.rs:10-20", ReadArgument::Place("/x/a.rs", Some((10, Some(20)))));
+        check("a:b", ReadArgument::Place("a:b", None));
+        check(":7", ReadArgument::Place(":7", None));
     }
 
     #[test]

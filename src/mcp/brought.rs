@@ -7,14 +7,14 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotation
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::agent::Agent;
+use super::agent::McpAgent;
 use super::answer::Trouble;
-use super::tools::{self, Asked};
+use super::tools::{self, ToolCallContext};
 use crate::visible::visible_lines;
 
 /// A tool as the server lists it.
 #[derive(Deserialize)]
-struct Listed {
+struct BroughtTool {
     name: String,
     description: String,
     schema: String,
@@ -23,7 +23,7 @@ struct Listed {
 
 /// The result of calling a client's tool.
 #[derive(Deserialize)]
-struct Called {
+struct BroughtResult {
     content: String,
     failed: bool,
 }
@@ -31,12 +31,12 @@ struct Called {
 /// Returns the tools that clients offer to agents in the agent's project, without those that have
 /// the name of one of the bridge's own tools. Returns an empty list if there is no project, or the
 /// server cannot be reached.
-pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
+pub(super) async fn offered(asked: &ToolCallContext<'_>) -> Vec<Tool> {
     let Some(project) = project(asked).await else { return Vec::new() };
     let params = json!({ "agent_project": project });
-    let listed = asked.link.call::<Option<Vec<Listed>>>("list_tools", params).await;
+    let listed = asked.link.call::<Option<Vec<BroughtTool>>>("list_tools", params).await;
     let listed = listed.ok().flatten().unwrap_or_default().into_iter();
-    listed.filter(|tool| tools::Tool::named(&tool.name).is_none()).map(described).collect()
+    listed.filter(|tool| tools::McpTool::named(&tool.name).is_none()).map(described).collect()
 }
 
 /// Calls a tool that a client offers.
@@ -44,7 +44,7 @@ pub(super) async fn offered(asked: &Asked<'_>) -> Vec<Tool> {
 /// # Errors
 /// Any [`Trouble`], for example if the server cannot be reached, or refuses the call.
 pub(super) async fn call(
-    asked: &Asked<'_>,
+    asked: &ToolCallContext<'_>,
     name: &str,
     arguments: JsonObject,
 ) -> Result<CallToolResult, Trouble> {
@@ -52,10 +52,10 @@ pub(super) async fn call(
         "tool": name,
         "arguments": Json::Object(arguments).to_string(),
         "project": project(asked).await,
-        "agent": Agent::new(asked.context.client_info()).name,
+        "agent": McpAgent::new(asked.context.client_info()).name,
     });
     let given_up = asked.context.ct.cancelled();
-    let called: Called = asked.link.call_apart("call_tool", params, given_up).await?;
+    let called: BroughtResult = asked.link.call_apart("call_tool", params, given_up).await?;
     let content = vec![ContentBlock::text(called.content)];
     Ok(match called.failed {
         false => CallToolResult::success(content),
@@ -64,12 +64,12 @@ pub(super) async fn call(
 }
 
 /// Returns the folder of the agent's project; `None` if the agent works in no project.
-async fn project(asked: &Asked<'_>) -> Option<String> {
+async fn project(asked: &ToolCallContext<'_>) -> Option<String> {
     let project = asked.project(None).await.ok()?;
     project.is_project.then(|| project.directory())
 }
 
-fn described(tool: Listed) -> Tool {
+fn described(tool: BroughtTool) -> Tool {
     let schema = match serde_json::from_str(&tool.schema) {
         Ok(Json::Object(schema)) => schema,
         _ => JsonObject::new(),

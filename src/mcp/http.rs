@@ -12,10 +12,10 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::tools::context::Given;
-use super::{Bridge, Dial, Projects, brief};
+use super::tools::context::GivenAnswers;
+use super::{AgentProjects, Bridge, Dial, brief};
 use crate::server::auth::SecretHash;
-use crate::web::{Names, Visitor, bearer};
+use crate::web::{ServerNames, Visitor, bearer};
 
 /// Path at which agents are served.
 pub(crate) const PATH: &str = "/mcp";
@@ -29,12 +29,12 @@ const SESSION: &str = "mcp-session-id";
 /// and is called for each bridge.
 pub(crate) fn routes<D: Dial>(
     dial: impl Fn() -> D + Send + Sync + 'static,
-    names: &Names,
+    names: &ServerNames,
     token: SecretHash,
     ending: CancellationToken,
 ) -> Router {
-    let given = Arc::new(Given::default());
-    let bridge = move || Ok(Bridge::sharing(dial(), Projects::default(), Arc::clone(&given)));
+    let given = Arc::new(GivenAnswers::default());
+    let bridge = move || Ok(Bridge::sharing(dial(), AgentProjects::default(), Arc::clone(&given)));
     // Every request has passed these checks before; without the names, the crate has names of its own.
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(names.origins())

@@ -11,9 +11,9 @@ use tokio::sync::Mutex;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout};
 
-use super::agent::Agent;
+use super::agent::McpAgent;
 use super::answer::Trouble;
-use super::open::{ANSWERS_WITHIN, Open, Refusal, Reply, Stream};
+use super::open::{ANSWERS_WITHIN, CallRefusal, OpenConnection, ServerReply, Stream};
 use super::watch::Watch;
 
 /// Maximum time to wait for the reply to a call.
@@ -32,9 +32,9 @@ pub(crate) trait Dial: Send + Sync + 'static {
 /// The connection to the server, made when it is first needed.
 pub(crate) struct Link {
     dial: Box<dyn Dial>,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenConnection>>,
     /// The agent that the connection serves, if known.
-    agent: OnceLock<Agent>,
+    agent: OnceLock<McpAgent>,
     watch: Watch,
 }
 
@@ -51,7 +51,7 @@ impl Link {
 
     /// Sets the agent that the connection serves, unless it is already known. Over each connection
     /// for ordinary calls, the server is told about the agent before the first call.
-    pub(super) fn introduce(&self, agent: impl FnOnce() -> Agent) {
+    pub(super) fn introduce(&self, agent: impl FnOnce() -> McpAgent) {
         self.agent.get_or_init(agent);
     }
 
@@ -71,7 +71,7 @@ impl Link {
         if let Some(due) = self.watch.due(is_new).await
             && let Ok(stream) = self.dial.dial().await
         {
-            due.begin(Open::over(stream)).await;
+            due.begin(OpenConnection::over(stream)).await;
         }
     }
 
@@ -79,7 +79,7 @@ impl Link {
     pub(crate) async fn connect(&self) -> Result<(), String> {
         let mut slot = self.open.lock().await;
         if slot.is_none() {
-            *slot = Some(Open::over(self.dial.dial().await?));
+            *slot = Some(OpenConnection::over(self.dial.dial().await?));
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Link {
     ) -> Result<T, Trouble> {
         let mut slot = self.open.lock().await;
         let mut reply = self.ask(&mut slot, method, &params).await?;
-        if reply.error.as_ref().is_some_and(Refusal::is_of_the_ending) {
+        if reply.error.as_ref().is_some_and(CallRefusal::is_of_the_ending) {
             // The server did not run the call. Another server takes its place, perhaps in this
             // process.
             *slot = None;
@@ -111,7 +111,7 @@ impl Link {
         params: Json,
         given_up: impl Future<Output = ()>,
     ) -> Result<T, Trouble> {
-        let mut open = Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
+        let mut open = OpenConnection::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
         let reply = tokio::select! {
             reply = open.ask(method, &params) => reply,
             () = given_up => {
@@ -124,13 +124,13 @@ impl Link {
 
     async fn ask(
         &self,
-        slot: &mut Option<Open>,
+        slot: &mut Option<OpenConnection>,
         method: &str,
         params: &Json,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<ServerReply, Trouble> {
         // The connection is taken out of its slot, so that an abandoned call leaves no half-read
         // connection behind.
-        let mut open = match slot.take().and_then(Open::if_alive) {
+        let mut open = match slot.take().and_then(OpenConnection::if_alive) {
             Some(mut open) => {
                 // A server that answers at all answers this at once.
                 let nothing = Json::Null;
@@ -139,7 +139,8 @@ impl Link {
                 open
             }
             None => {
-                let open = Open::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
+                let open =
+                    OpenConnection::over(self.dial.dial().await.map_err(Trouble::Unreachable)?);
                 self.watch_tools(true).await;
                 open
             }

@@ -10,7 +10,7 @@ use super::link::Link;
 
 /// The outcome of rendering an item.
 #[derive(Deserialize)]
-pub(super) struct Verdict {
+pub(super) struct MarkedVerdict {
     pub(super) id: String,
     pub(super) fate: String,
     pub(super) tokens: u64,
@@ -18,10 +18,10 @@ pub(super) struct Verdict {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Rendered {
+pub(super) struct MarkedText {
     pub(super) text: String,
     pub(super) tokens: u64,
-    pub(super) report: Vec<Verdict>,
+    pub(super) report: Vec<MarkedVerdict>,
 }
 
 /// The marked items of a project at one revision.
@@ -40,18 +40,18 @@ pub(super) type Digests = BTreeMap<String, String>;
 
 /// An item with its digest, as the server lists it.
 #[derive(Deserialize)]
-struct Item {
+struct DigestedItem {
     id: String,
     digest: String,
 }
 
 /// Reads a list of items with their digests.
 pub(super) fn digests<'de, D: Deserializer<'de>>(from: D) -> Result<Digests, D::Error> {
-    let items = Vec::<Item>::deserialize(from)?;
+    let items = Vec::<DigestedItem>::deserialize(from)?;
     Ok(items.into_iter().map(|item| (item.id, item.digest)).collect())
 }
 
-impl Verdict {
+impl MarkedVerdict {
     /// Returns whether the item was rendered in full.
     pub(super) fn is_kept(&self) -> bool {
         self.fate == "kept"
@@ -63,7 +63,7 @@ pub(super) async fn rendered(
     managers: &[String],
     ids: Option<&[String]>,
     budget: u64,
-) -> Result<Rendered, Trouble> {
+) -> Result<MarkedText, Trouble> {
     let mut params = json!({ "managers": managers, "max_tokens": budget });
     if let Some(ids) = ids {
         params["ids"] = json!(ids);
@@ -72,7 +72,7 @@ pub(super) async fn rendered(
 }
 
 /// Returns a line that names the items that were left out or cut; empty if there are none.
-pub(super) fn named(report: &[Verdict]) -> String {
+pub(super) fn named(report: &[MarkedVerdict]) -> String {
     let left_out = report.iter().filter(|verdict| !verdict.is_kept());
     let each: Vec<_> = left_out.map(|it| format!("{} ({})", it.id, it.fate)).collect();
     if each.is_empty() {

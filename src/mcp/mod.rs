@@ -38,15 +38,15 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::link::{Dial, Dialing, Link};
-pub(crate) use self::open::{Open, Stream};
-pub(crate) use self::project::Projects;
+pub(crate) use self::open::{OpenConnection, Stream};
+pub(crate) use self::project::AgentProjects;
 pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
 
-use self::agent::Agent;
+use self::agent::McpAgent;
 use self::answer::{Trouble, refused, shown};
 use self::brief::Brief;
-use self::tools::context::Given;
-use self::tools::{Asked, Tool};
+use self::tools::context::GivenAnswers;
+use self::tools::{McpTool, ToolCallContext};
 
 /// Advice for the model, sent when the agent connects.
 const INSTRUCTIONS: &str = "Contexture keeps what the user marked in Emacs for you. Call `context` \
@@ -56,19 +56,19 @@ const INSTRUCTIONS: &str = "Contexture keeps what the user marked in Emacs for y
 /// The bridge between one agent and the server.
 pub(crate) struct Bridge {
     link: Link,
-    projects: Projects,
-    given: Arc<Given>,
+    projects: AgentProjects,
+    given: Arc<GivenAnswers>,
 }
 
 impl Bridge {
     /// Creates a bridge to the server that `dial` reaches.
-    pub(crate) fn new(dial: impl Dial, projects: Projects) -> Self {
+    pub(crate) fn new(dial: impl Dial, projects: AgentProjects) -> Self {
         Self::sharing(dial, projects, Arc::default())
     }
 
     /// Creates a bridge that shares `given`, the record of its answers, with other bridges, since
     /// an agent may have a new bridge for each request.
-    fn sharing(dial: impl Dial, projects: Projects, given: Arc<Given>) -> Self {
+    fn sharing(dial: impl Dial, projects: AgentProjects, given: Arc<GivenAnswers>) -> Self {
         Self { link: Link::new(dial), projects, given }
     }
 
@@ -94,13 +94,14 @@ impl Bridge {
         }
     }
 
-    fn asked<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Asked<'a> {
+    fn asked<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> ToolCallContext<'a> {
         self.introduce(|| context.client_info());
-        Asked { link: &self.link, projects: &self.projects, given: &self.given, context }
+        ToolCallContext { link: &self.link, projects: &self.projects, given: &self.given, context }
     }
 
     fn introduce(&self, told: impl FnOnce() -> Option<Implementation>) {
-        self.link.introduce(|| Agent { project: self.projects.usual(), ..Agent::new(told()) });
+        self.link
+            .introduce(|| McpAgent { project: self.projects.usual(), ..McpAgent::new(told()) });
     }
 }
 
@@ -124,7 +125,7 @@ impl ServerHandler for Bridge {
     ) -> Result<ListToolsResult, ErrorData> {
         // An agent that has the list is told of all later changes.
         self.link.watch_tools(false).await;
-        let mut all: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
+        let mut all: Vec<_> = McpTool::ALL.iter().map(McpTool::offered).collect();
         all.extend(brought::offered(&self.asked(&context)).await);
         Ok(ListToolsResult::with_all_items(all))
     }
@@ -136,7 +137,7 @@ impl ServerHandler for Bridge {
     ) -> Result<CallToolResponse, ErrorData> {
         let asked = self.asked(&context);
         let arguments = request.arguments.unwrap_or_default();
-        let result = if let Some(tool) = Tool::named(&request.name) {
+        let result = if let Some(tool) = McpTool::named(&request.name) {
             let text = (tool.call)(&asked, arguments).await;
             text.map(|text| CallToolResult::success(vec![ContentBlock::text(text)]))
         } else {
@@ -241,12 +242,12 @@ impl ServerHandler for Bridge {
 
 /// Fails, with a list of the tools that the agent has, unless a client offers the agent a tool with
 /// this name.
-async fn check_name(asked: &Asked<'_>, name: &str) -> Result<(), ErrorData> {
+async fn check_name(asked: &ToolCallContext<'_>, name: &str) -> Result<(), ErrorData> {
     let brought = brought::offered(asked).await;
     if brought.iter().any(|tool| tool.name == name) {
         return Ok(());
     }
-    let known = Tool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
+    let known = McpTool::ALL.iter().map(|tool| Cow::Borrowed(tool.name));
     let known: Vec<_> = known.chain(brought.into_iter().map(|tool| tool.name)).collect();
     let message = format!("no tool {name:?}; the tools are {}", known.join(", "));
     Err(refused(ErrorCode::INVALID_PARAMS, &Trouble::Wrong(message)))

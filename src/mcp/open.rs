@@ -21,7 +21,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// An open connection, over which one call is made at a time.
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     lines: Lines<BufReader<ReadHalf<Box<dyn Stream>>>>,
     writer: WriteHalf<Box<dyn Stream>>,
     /// Id of the last call.
@@ -32,27 +32,27 @@ pub(crate) struct Open {
 
 /// A message from the server: a reply, or a notification, which has no id.
 #[derive(Deserialize)]
-struct Message {
+struct ServerMessage {
     id: Option<Json>,
 }
 
 /// A reply from the server.
 #[derive(Deserialize)]
-pub(super) struct Reply {
+pub(super) struct ServerReply {
     #[serde(default)]
     result: Json,
-    pub(super) error: Option<Refusal>,
+    pub(super) error: Option<CallRefusal>,
 }
 
 /// The reason why the server refused a call.
 #[derive(Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct CallRefusal {
     message: String,
     #[serde(default)]
     data: Json,
 }
 
-impl Reply {
+impl ServerReply {
     /// Decodes the result. Fails if the server refused the call, or the result has an unexpected
     /// form.
     pub(super) fn result<T: DeserializeOwned>(self) -> Result<T, Trouble> {
@@ -63,14 +63,14 @@ impl Reply {
     }
 }
 
-impl Refusal {
+impl CallRefusal {
     /// Returns whether the server refused the call because the server is shutting down.
     pub(super) fn is_of_the_ending(&self) -> bool {
         self.data["kind"] == "shutting-down"
     }
 }
 
-impl Open {
+impl OpenConnection {
     pub(crate) fn over(stream: Box<dyn Stream>) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         Self { lines: BufReader::new(reader).lines(), writer, last: 0, is_introduced: false }
@@ -96,7 +96,7 @@ impl Open {
 
     /// Sends a call and waits for the reply. Returns `None` if the connection ends before the
     /// reply, or the reply is not valid.
-    pub(super) async fn ask(&mut self, method: &str, params: &Json) -> Option<Reply> {
+    pub(super) async fn ask(&mut self, method: &str, params: &Json) -> Option<ServerReply> {
         serde_json::from_str(&self.answer(method, params).await?).ok()
     }
 
@@ -109,7 +109,7 @@ impl Open {
         self.writer.flush().await.ok()?;
         loop {
             let line = self.line().await?;
-            let Message { id } = serde_json::from_str(&line).ok()?;
+            let ServerMessage { id } = serde_json::from_str(&line).ok()?;
             if id.as_ref().and_then(Json::as_u64) == Some(self.last) {
                 return Some(line);
             }

@@ -22,26 +22,26 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The projects of one agent. The default value is for an agent that names its project in the
 /// address of its requests.
 #[derive(Default)]
-pub(crate) struct Projects {
+pub(crate) struct AgentProjects {
     /// Project that the command line names.
     named: Option<PathBuf>,
     /// Folder in which the program was started; `None` over HTTP, where it says nothing about the
     /// agent.
     folder: Option<PathBuf>,
     /// Projects of the client's roots, or else of `folder`; `None` until the client has been asked.
-    roots: Mutex<Option<Vec<Project>>>,
+    roots: Mutex<Option<Vec<AgentProject>>>,
 }
 
 /// A project, or a folder that stands in for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Project {
+pub(super) struct AgentProject {
     pub(super) root: PathBuf,
     /// True if the user named the project, or the folder has a marker such as `.git`. Otherwise no
     /// files are read, since the folder might be the home folder.
     pub(super) is_project: bool,
 }
 
-impl Project {
+impl AgentProject {
     pub(super) fn of(path: &Path) -> Self {
         let path = true_name(path);
         match project_root(&path) {
@@ -74,7 +74,7 @@ impl Project {
     }
 }
 
-impl Projects {
+impl AgentProjects {
     /// Creates the projects of the agent that this program serves. `named` is the project that the
     /// command line names, if any, and `folder` is the folder in which the program was started.
     pub(crate) fn new(named: Option<PathBuf>, folder: PathBuf) -> Self {
@@ -85,7 +85,7 @@ impl Projects {
     /// which the program was started; `None` over HTTP.
     pub(super) fn usual(&self) -> Option<String> {
         let folder = self.named.as_deref().or(self.folder.as_deref())?;
-        Some(Project::of(folder).directory())
+        Some(AgentProject::of(folder).directory())
     }
 
     /// Forgets the client's roots, so that the client is asked again.
@@ -100,7 +100,7 @@ impl Projects {
         &self,
         asked: Option<&str>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Project, Trouble> {
+    ) -> Result<AgentProject, Trouble> {
         let known = self.known(context).await;
         let Some(first) = known.first() else {
             let advice = "no project is named; ask the user to add ?project=DIR to the address";
@@ -108,7 +108,7 @@ impl Projects {
         };
         let Some(asked) = asked else { return Ok(first.clone()) };
         let path = true_name(Path::new(asked));
-        let is_it = |project: &&Project| {
+        let is_it = |project: &&AgentProject| {
             project.label() == asked || (asked.starts_with('/') && path.starts_with(&project.root))
         };
         known.iter().find(is_it).cloned().ok_or_else(|| {
@@ -120,18 +120,18 @@ impl Projects {
         })
     }
 
-    async fn known(&self, context: &RequestContext<RoleServer>) -> Vec<Project> {
+    async fn known(&self, context: &RequestContext<RoleServer>) -> Vec<AgentProject> {
         if let Some(named) = self.named.clone().or_else(|| of_address(context)) {
-            return vec![Project { root: true_name(&named), is_project: true }];
+            return vec![AgentProject { root: true_name(&named), is_project: true }];
         }
         let mut roots = self.roots.lock().await;
         if let Some(known) = &*roots {
             return known.clone();
         }
-        let mut known: Vec<Project> =
-            client_roots(context).await.iter().map(|root| Project::of(root)).collect();
+        let mut known: Vec<AgentProject> =
+            client_roots(context).await.iter().map(|root| AgentProject::of(root)).collect();
         if known.is_empty() {
-            known.extend(self.folder.as_deref().map(Project::of));
+            known.extend(self.folder.as_deref().map(AgentProject::of));
         }
         known.dedup();
         roots.insert(known).clone()
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn names_of_files_are_shown_from_the_root() {
-        let project = Project { root: "/home/u/app".into(), is_project: true };
+        let project = AgentProject { root: "/home/u/app".into(), is_project: true };
         assert_eq!(project.relative("/home/u/app/src/a.rs"), "src/a.rs");
         assert_eq!(project.relative("/home/u/apple"), "/home/u/apple");
         assert_eq!((project.key(), project.label()), ("/home/u/app/".into(), "app".into()));

@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 
 use super::answer::{Trouble, refused};
-use super::tools::{Asked, context, handoff};
+use super::tools::{ToolCallContext, context, handoff};
 
 pub(super) fn list() -> ListPromptsResult {
     let session = PromptArgument::new("session")
@@ -20,7 +20,7 @@ pub(super) fn list() -> ListPromptsResult {
 
 /// Returns the messages of a prompt.
 pub(super) async fn get(
-    asked: &Asked<'_>,
+    asked: &ToolCallContext<'_>,
     request: GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let text = match &*request.name {

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use super::answer::Trouble;
 use super::link::Link;
 use super::marked::{Digests, Now, digests, named, rendered};
-use super::project::Project;
+use super::project::AgentProject;
 use crate::visible::visible_lines;
 use crate::wording::counted;
 
@@ -68,12 +68,12 @@ impl Push {
 
 /// The items that a session was given, those to send with its next prompt, and those marked now.
 #[derive(Deserialize)]
-pub(super) struct Pushed {
+pub(super) struct PushedItems {
     number: u64,
     #[serde(deserialize_with = "digests")]
     items: Digests,
     project: String,
-    next: Vec<Due>,
+    next: Vec<DuePush>,
     #[serde(rename = "marked")]
     pub(super) now: Now,
     #[serde(default)]
@@ -82,7 +82,7 @@ pub(super) struct Pushed {
 
 /// An item that the user sends once, with the next prompt.
 #[derive(Deserialize)]
-struct Due {
+struct DuePush {
     number: u64,
     manager: String,
     id: String,
@@ -90,7 +90,7 @@ struct Due {
 
 /// The items that the user sends once with a prompt, as a text.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct SentOnce {
     pub(super) text: String,
     numbers: Vec<u64>,
     ids: Vec<String>,
@@ -99,30 +99,30 @@ pub(super) struct Sent {
 
 /// The items that a push shows.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct PushShown {
     pub(super) ids: Vec<String>,
     /// Number of tokens of the items in the text of the push.
     pub(super) tokens: u64,
 }
 
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedPush {
     number: u64,
 }
 
 #[derive(Deserialize)]
 struct Imported {
-    files: Vec<ImportedFile>,
+    files: Vec<ImportedRecording>,
 }
 
 #[derive(Deserialize)]
-struct ImportedFile {
+struct ImportedRecording {
     id: Option<String>,
     error: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Exported {
+struct ExportedSession {
     text: String,
 }
 
@@ -134,7 +134,7 @@ impl AgentSession<'_> {
     /// # Errors
     /// The reason in words, if the server cannot be reached, does not answer, or refuses again.
     pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Push, String> {
-        let project = Project::of(folder);
+        let project = AgentProject::of(folder);
         let mut received = self.received;
         let pushed = match self.try_push(link, &project, &mut received).await {
             // The items for this prompt may have been sent with another prompt meanwhile.
@@ -152,7 +152,7 @@ impl AgentSession<'_> {
     async fn try_push(
         &self,
         link: &Link,
-        project: &Project,
+        project: &AgentProject,
         received: &mut Option<u64>,
     ) -> Result<Push, Trouble> {
         let facts = self.facts(link).await.unwrap_or_default();
@@ -162,7 +162,7 @@ impl AgentSession<'_> {
         let sent = before.sent(link, room * 2 / 3).await?;
         let nothing = Digests::new();
         let had = if self.is_anew { &nothing } else { &before.items };
-        let mut change = Change::between(had, &before.now.digests);
+        let mut change = MarkedChange::between(had, &before.now.digests);
         change.changed.retain(|id| !sent.ids.contains(id));
         // Items of another project are out of sight here, but nobody unmarked them.
         if !before.project.is_empty() && before.project != project.directory() {
@@ -189,9 +189,9 @@ impl AgentSession<'_> {
     pub(super) async fn before(
         &self,
         link: &Link,
-        project: &Project,
+        project: &AgentProject,
         received: Option<u64>,
-    ) -> Result<Pushed, Trouble> {
+    ) -> Result<PushedItems, Trouble> {
         let asked = json!({
             "agent": self.agent, "agent_session": self.id, "project": project.directory(),
             "number": received, "marked": true, "recording": self.recording,
@@ -204,10 +204,10 @@ impl AgentSession<'_> {
     pub(super) async fn record(
         &self,
         link: &Link,
-        project: &Project,
-        before: &Pushed,
-        shown: Shown,
-        sent: &Sent,
+        project: &AgentProject,
+        before: &PushedItems,
+        shown: PushShown,
+        sent: &SentOnce,
     ) -> Result<u64, Trouble> {
         let item = |(id, digest): (&String, &String)| json!({ "id": id, "digest": digest });
         let record = json!({
@@ -216,7 +216,7 @@ impl AgentSession<'_> {
             "shown": shown.ids.iter().chain(&sent.ids).collect::<Vec<_>>(),
             "tokens": shown.tokens + sent.tokens, "next": sent.numbers,
         });
-        let Recorded { number } = link.call("record_push", record).await?;
+        let RecordedPush { number } = link.call("record_push", record).await?;
         Ok(number)
     }
 
@@ -231,7 +231,7 @@ impl AgentSession<'_> {
         let mut tokens = GIVEN_BACK;
         for _ in 0..TRIES {
             let asked = json!({ "session": session, "max_tokens": tokens });
-            let facts: Exported = link.call("export_session", asked).await.ok()?;
+            let facts: ExportedSession = link.call("export_session", asked).await.ok()?;
             if facts.text.is_empty() {
                 return None;
             }
@@ -251,12 +251,12 @@ impl AgentSession<'_> {
     }
 }
 
-impl Pushed {
+impl PushedItems {
     /// Returns the items for the next prompt as a text of at most `room` bytes of JSON, or, if they
     /// do not fit even when cut, as a text that only names them.
-    pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<Sent, Trouble> {
+    pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<SentOnce, Trouble> {
         if self.next.is_empty() {
-            return Ok(Sent::default());
+            return Ok(SentOnce::default());
         }
         let managers: BTreeSet<_> = self.next.iter().map(|due| due.manager.clone()).collect();
         let ids: BTreeSet<_> = self.next.iter().map(|due| due.id.clone()).collect();
@@ -268,11 +268,16 @@ impl Pushed {
             let names = ids.join(", ");
             (format!("{head}, but too long to show: {names}; call the tool `read`.\n\n"), 0)
         });
-        Ok(Sent { text, numbers: self.next.iter().map(|due| due.number).collect(), ids, tokens })
+        Ok(SentOnce {
+            text,
+            numbers: self.next.iter().map(|due| due.number).collect(),
+            ids,
+            tokens,
+        })
     }
 }
 
-impl Sent {
+impl SentOnce {
     pub(super) fn is_nothing(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -313,14 +318,14 @@ pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
 }
 
 /// The difference between what an agent has and what is marked now.
-pub(super) struct Change {
+pub(super) struct MarkedChange {
     /// Items that are new or changed.
     pub(super) changed: Vec<String>,
     /// Items that are no longer marked.
     gone: Vec<String>,
 }
 
-impl Change {
+impl MarkedChange {
     pub(super) fn between(had: &Digests, now: &Digests) -> Self {
         let changed = now.iter().filter(|(id, digest)| had.get(*id) != Some(*digest));
         let gone = had.keys().filter(|id| !now.contains_key(*id));
@@ -337,15 +342,15 @@ impl Change {
     async fn text(
         &self,
         link: &Link,
-        project: &Project,
+        project: &AgentProject,
         managers: &[String],
         room: usize,
-    ) -> Result<(String, Shown), Trouble> {
+    ) -> Result<(String, PushShown), Trouble> {
         let name = project.label();
         if self.changed.is_empty() {
             let head =
                 format!("What the user marked in the editor for project {name} has changed:");
-            return Ok((self.with_gone(&head, room), Shown::default()));
+            return Ok((self.with_gone(&head, room), PushShown::default()));
         }
         let head = format!("Marked by the user in the editor for project {name}");
         let gone = self.gone_text(GONE_NAMED);
@@ -356,7 +361,7 @@ impl Change {
             let advice = "too long to show; call the tool `context`";
             (self.with_gone(&format!("{head}: {items} new or changed, {advice}."), room), 0)
         });
-        Ok((text, Shown { ids: self.changed.clone(), tokens }))
+        Ok((text, PushShown { ids: self.changed.clone(), tokens }))
     }
 
     /// Returns the heading `head`, followed by the names of the items that are no longer marked. If

@@ -8,13 +8,13 @@ use rmcp::model::{
 };
 
 use super::answer::{Trouble, refused};
-use super::tools::{Asked, context, handoff, read as item};
+use super::tools::{ToolCallContext, context, handoff, read as item};
 
 const SCHEME: &str = "contexture://";
 
 /// Lists the context of the project as the only resource. Items and facts have addresses that
 /// follow [`templates`].
-pub(super) async fn list(asked: &Asked<'_>) -> Result<ListResourcesResult, ErrorData> {
+pub(super) async fn list(asked: &ToolCallContext<'_>) -> Result<ListResourcesResult, ErrorData> {
     let project = asked.projects.choose(None, asked.context).await.map_err(not_found)?;
     let name = utf8_percent_encode(&project.label(), NON_ALPHANUMERIC).to_string();
     let context = Resource::new(format!("{SCHEME}{name}/context"), "context")
@@ -37,13 +37,16 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// Reads the resource at an address.
-pub(super) async fn read(asked: &Asked<'_>, uri: String) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(
+    asked: &ToolCallContext<'_>,
+    uri: String,
+) -> Result<ReadResourceResult, ErrorData> {
     let text = text_of(asked, &uri).await.map_err(not_found)?;
     let contents = ResourceContents::text(text, uri).with_mime_type("text/markdown");
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-async fn text_of(asked: &Asked<'_>, uri: &str) -> Result<String, Trouble> {
+async fn text_of(asked: &ToolCallContext<'_>, uri: &str) -> Result<String, Trouble> {
     let unknown = || {
         let message = format!("no resource {uri:?}; ask for the list of resources and templates");
         Trouble::Wrong(message)

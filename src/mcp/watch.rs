@@ -5,7 +5,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::open::{ANSWERS_WITHIN, Open};
+use super::open::{ANSWERS_WITHIN, OpenConnection};
 
 /// The watch over the tools that clients offer to agents. It begins once somebody wants to know of
 /// changes.
@@ -16,7 +16,7 @@ pub(super) struct Watch {
 }
 
 /// A watch that must begin, or begin again because its connection ended or the server is new.
-pub(super) struct Due<'a>(&'a Watch, MutexGuard<'a, Option<AbortOnDropHandle<()>>>);
+pub(super) struct DueWatch<'a>(&'a Watch, MutexGuard<'a, Option<AbortOnDropHandle<()>>>);
 
 impl Watch {
     /// Returns a receiver of changes to the tools.
@@ -26,21 +26,21 @@ impl Watch {
 
     /// Returns the watch if it must begin: somebody wants to know of changes, and either the tools
     /// are not being watched or the server `is_new`.
-    pub(super) async fn due(&self, is_new: bool) -> Option<Due<'_>> {
+    pub(super) async fn due(&self, is_new: bool) -> Option<DueWatch<'_>> {
         if self.changed.receiver_count() == 0 {
             return None;
         }
         let task = self.task.lock().await;
         let is_due = is_new || task.as_ref().is_none_or(AbortOnDropHandle::is_finished);
-        is_due.then_some(Due(self, task))
+        is_due.then_some(DueWatch(self, task))
     }
 }
 
-impl Due<'_> {
+impl DueWatch<'_> {
     /// Begins to watch over `open`, a new connection; does nothing if the connection is lost
     /// or the server does not answer. If
     /// there was a watch before, announces a change, since the old watch may have missed one.
-    pub(super) async fn begin(mut self, mut open: Open) {
+    pub(super) async fn begin(mut self, mut open: OpenConnection) {
         let topics = json!({ "topics": ["tools-changed"] });
         let begun = tokio::time::timeout(ANSWERS_WITHIN, open.ask("subscribe", &topics)).await;
         let Ok(Some(_)) = begun else { return };

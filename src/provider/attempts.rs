@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::chat::OnWait;
 use super::error::ProviderError;
-use super::refusal::{Again, Refusal};
+use super::refusal::{RetryPolicy, ServerRefusal};
 
 /// Maximum number of attempts if the failure may pass. A server that is loading or overloaded, or
 /// that says when to try again, is tried again until the time is up.
@@ -22,28 +22,28 @@ const RETRY_TIME: Duration = Duration::from_secs(180);
 pub(super) const LATE: &str = "no answer came in time";
 
 /// The failure of one attempt.
-pub(super) struct Failed {
+pub(super) struct FailedAttempt {
     pub(super) error: ProviderError,
-    pub(super) again: Again,
+    pub(super) again: RetryPolicy,
     /// True if the server closed a connection without an answer, as happens with idle connections.
     /// The request is then sent once more on a new connection.
     pub(super) is_closed: bool,
     /// Status of the response, if there was one.
     pub(super) status: Option<u16>,
     /// The refusal, if the server answered.
-    pub(super) refusal: Option<Box<Refusal>>,
+    pub(super) refusal: Option<Box<ServerRefusal>>,
 }
 
-impl Failed {
+impl FailedAttempt {
     /// Returns the failure with another policy for trying again.
-    pub(super) fn with(self, again: Again) -> Self {
+    pub(super) fn with(self, again: RetryPolicy) -> Self {
         Self { again, ..self }
     }
 }
 
-impl From<ProviderError> for Failed {
+impl From<ProviderError> for FailedAttempt {
     fn from(error: ProviderError) -> Self {
-        Self { error, again: Again::Never, is_closed: false, status: None, refusal: None }
+        Self { error, again: RetryPolicy::Never, is_closed: false, status: None, refusal: None }
     }
 }
 
@@ -73,10 +73,10 @@ impl Attempts {
     /// The failure, if there should be no further attempt.
     pub(super) async fn wait(
         &mut self,
-        failed: Failed,
+        failed: FailedAttempt,
         on_wait: &OnWait,
     ) -> Result<(), ProviderError> {
-        let Failed { error, again, is_closed, .. } = failed;
+        let FailedAttempt { error, again, is_closed, .. } = failed;
         if error.what == LATE {
             return Err(ProviderError { what: format!("{}{LATE}", self.before), ..error });
         }
@@ -86,10 +86,10 @@ impl Attempts {
         }
         self.made += 1;
         let goes_on = match (again, self.most) {
-            (Again::Never, _) => false,
+            (RetryPolicy::Never, _) => false,
             (_, Some(most)) => self.made < most,
-            (Again::Soon, None) => self.made < ATTEMPTS,
-            (Again::UntilReady, None) => true,
+            (RetryPolicy::Soon, None) => self.made < ATTEMPTS,
+            (RetryPolicy::UntilReady, None) => true,
         };
         let pause = error.retry_after.map_or(self.wait, |pause| pause.max(FIRST_WAIT));
         // The sum of now and the server's pause could overflow.

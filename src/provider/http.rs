@@ -10,11 +10,11 @@ use reqwest::{Client, ClientBuilder, Proxy, Response, StatusCode, Url, redirect}
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, timeout_at};
 
-use super::attempts::{Attempts, Failed, LATE};
+use super::attempts::{Attempts, FailedAttempt, LATE};
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
 use super::origin::{NO_PROXY, Serving};
-use super::refusal::{Again, Refusal, in_a_line, wanted_pause};
+use super::refusal::{RetryPolicy, ServerRefusal, in_a_line, wanted_pause};
 use super::secret::{KeySource, Secret, Secrets};
 use super::trusted;
 use crate::visible::visible_path;
@@ -37,18 +37,18 @@ pub(super) struct Endpoint {
     /// Headers that the interface needs.
     headers: &'static [(&'static str, &'static str)],
     serving: Arc<Serving>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
 }
 
 /// What is sent with each request and shown nowhere.
 #[derive(Clone, Default)]
-struct Sent {
+struct SentSecrets {
     key: Option<Secret>,
     /// Values of the user's headers, by the names.
     headers: Vec<(String, Secret)>,
 }
 
-impl Sent {
+impl SentSecrets {
     fn secrets(&self) -> Secrets {
         Secrets::new(self.headers.iter().map(|(_, value)| value).chain(&self.key))
     }
@@ -56,10 +56,10 @@ impl Sent {
 
 /// The state that all models of one server share.
 #[derive(Default)]
-struct Shared {
+struct SharedServer {
     /// The key and the values of headers, once they are known. Locked while they are fetched,
     /// because a command that asks for a passphrase must not run twice at the same time.
-    sent: Mutex<Option<Sent>>,
+    sent: Mutex<Option<SentSecrets>>,
     /// HTTP client, created on first use because loading the system's certificates takes a while.
     client: OnceCell<Client>,
 }
@@ -174,10 +174,10 @@ impl Endpoint {
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(Response, Secrets), Failed> {
+    ) -> Result<(Response, Secrets), FailedAttempt> {
         let sent = self.sent().await?;
         match self.send(url, body.clone(), &sent).await {
-            Err(Failed { status: Some(401), .. }) if self.has_command() => {}
+            Err(FailedAttempt { status: Some(401), .. }) if self.has_command() => {}
             answered => return answered.map(|response| (response, sent.secrets())),
         }
         let newer = self.sent().await?;
@@ -194,8 +194,8 @@ impl Endpoint {
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-        sent: &Sent,
-    ) -> Result<Response, Failed> {
+        sent: &SentSecrets,
+    ) -> Result<Response, FailedAttempt> {
         let client = self.shared.client.get_or_try_init(|| async { self.client(url) }).await?;
         let request = match body {
             Some(body) => client.post(url).body(body),
@@ -204,7 +204,10 @@ impl Endpoint {
         let request = request.headers(self.headers(sent)?);
         let response = request.send().await.map_err(|error| {
             let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
-            Failed { is_closed, ..Failed::from(self.broken(error)).with(Again::Soon) }
+            FailedAttempt {
+                is_closed,
+                ..FailedAttempt::from(self.broken(error)).with(RetryPolicy::Soon)
+            }
         })?;
         match response.status().is_success() {
             true => Ok(response),
@@ -212,13 +215,14 @@ impl Endpoint {
         }
     }
 
-    async fn sent(&self) -> Result<Sent, ProviderError> {
+    async fn sent(&self) -> Result<SentSecrets, ProviderError> {
         let mut known = self.shared.sent.lock().await;
         if let Some(known) = &*known {
             return Ok(known.clone());
         }
         let failed = |why: String| self.error(ErrorKind::Unconfigured, why);
-        let mut sent = Sent { key: self.source.key().await.map_err(failed)?, headers: Vec::new() };
+        let mut sent =
+            SentSecrets { key: self.source.key().await.map_err(failed)?, headers: Vec::new() };
         for (name, source) in &self.serving.headers {
             let value = source.fetch(&format!("header {name}: command")).await;
             sent.headers.extend(value.map_err(failed)?.map(|value| (name.clone(), value)));
@@ -226,7 +230,7 @@ impl Endpoint {
         Ok(known.insert(sent).clone())
     }
 
-    fn headers(&self, sent: &Sent) -> Result<HeaderMap, ProviderError> {
+    fn headers(&self, sent: &SentSecrets) -> Result<HeaderMap, ProviderError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // A stream must not wait until a part of it is worth compressing. Answers that are
@@ -253,7 +257,7 @@ impl Endpoint {
         Ok(headers)
     }
 
-    async fn refused(&self, mut response: Response, secrets: &Secrets, url: &str) -> Failed {
+    async fn refused(&self, mut response: Response, secrets: &Secrets, url: &str) -> FailedAttempt {
         let status = response.status();
         let pause = wanted_pause(response.headers());
         let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
@@ -278,25 +282,25 @@ impl Endpoint {
             body = secrets.hidden_in_beginning(&body);
         }
         let status = status.as_u16();
-        let refusal = Refusal::read(status, &body, pause, secrets);
+        let refusal = ServerRefusal::read(status, &body, pause, secrets);
         if refusal.kind == ErrorKind::Authentication {
             // The command or the variable may return another key next time.
             *self.shared.sent.lock().await = None;
         }
         let told = if refusal.said.is_empty() { "" } else { ": " };
         let what = format!("it answered {status}{place}{told}{}", refusal.said);
-        Failed { status: Some(status), ..self.failed(refusal, what) }
+        FailedAttempt { status: Some(status), ..self.failed(refusal, what) }
     }
 
     /// Returns the failure of a refusal, told as `what`.
-    pub(super) fn failed(&self, refusal: Refusal, what: String) -> Failed {
+    pub(super) fn failed(&self, refusal: ServerRefusal, what: String) -> FailedAttempt {
         let error = ProviderError {
             retry_after: refusal.pause,
             overflow: refusal.overflow.map(Box::new),
             ..self.error(refusal.kind, what)
         };
         let (again, refusal) = (refusal.again, Some(Box::new(refusal)));
-        Failed { error, again, is_closed: false, status: None, refusal }
+        FailedAttempt { error, again, is_closed: false, status: None, refusal }
     }
 
     /// Returns the error of a failed connection. Leaves out reqwest's mention of the address, which

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use self::change::{Change, as_text};
+use self::change::{RequestChange, as_text};
 use super::chat::Request;
 use super::error::ErrorKind;
 use super::family::{Family, INCLUDED, fit_budget, other_effort, sends_effort};
 use super::normal::IDS;
 use super::plain::plain;
-use super::refusal::Refusal;
+use super::refusal::ServerRefusal;
 use super::shown;
 use crate::session::message::Role;
 
@@ -55,8 +55,8 @@ const DEEPEST: usize = 32;
 
 /// The changes that one model's server needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Learned {
-    changes: BTreeSet<Change>,
+pub(super) struct LearnedChanges {
+    changes: BTreeSet<RequestChange>,
     /// Maximum length of an answer in tokens.
     most_tokens: Option<u64>,
     /// Whether the server's list of models says that this one takes PDFs.
@@ -104,13 +104,13 @@ fn is_like(form: &LazyLock<Option<Regex>>, words: &str) -> bool {
     form.as_ref().is_some_and(|form| form.is_match(words))
 }
 
-impl Learned {
+impl LearnedChanges {
     /// Learns from a refusal of `body`. Returns what changes, as a phrase for the user; `None` if
     /// the refusal teaches nothing new.
     pub(super) fn learn(
         &mut self,
         family: Family,
-        refusal: &Refusal,
+        refusal: &ServerRefusal,
         body: &Value,
     ) -> Option<&'static str> {
         if !matches!(refusal.kind, ErrorKind::BadRequest | ErrorKind::Unavailable) {
@@ -123,8 +123,8 @@ impl Learned {
         }
         let found = self.found(family, words, body)?;
         // In the other form it was refused, too.
-        if found == Change::WithReasoning || found == Change::WithoutReasoning {
-            self.changes.remove(&Change::WithReasoning);
+        if found == RequestChange::WithReasoning || found == RequestChange::WithoutReasoning {
+            self.changes.remove(&RequestChange::WithReasoning);
         }
         self.changes.insert(found).then(|| found.phrase())
     }
@@ -147,8 +147,8 @@ impl Learned {
         (most < sent && self.most_tokens.is_none_or(|known| most < known)).then_some(most)
     }
 
-    fn found(&self, family: Family, words: &str, body: &Value) -> Option<Change> {
-        use Change as C;
+    fn found(&self, family: Family, words: &str, body: &Value) -> Option<RequestChange> {
+        use RequestChange as C;
         if !is_like(&REFUSES, words) {
             return None;
         }
@@ -228,30 +228,31 @@ impl Learned {
     /// Returns whether the model takes messages with calls and results in a request.
     pub(super) fn takes_calls(&self, request: &Request) -> bool {
         let has = |change| self.changes.contains(&change);
-        !(has(Change::WithoutTools) || request.tools.is_empty() && has(Change::CallsAsText))
+        !(has(RequestChange::WithoutTools)
+            || request.tools.is_empty() && has(RequestChange::CallsAsText))
     }
 
     /// Returns whether the model takes PDFs, as far as its server told.
     pub(super) fn takes_pdf(&self) -> Option<bool> {
-        if self.changes.contains(&Change::PdfAsText) { Some(false) } else { self.pdf }
+        if self.changes.contains(&RequestChange::PdfAsText) { Some(false) } else { self.pdf }
     }
 
     /// Changes a request before it is brought into normal form.
     pub(super) fn change(&self, request: &mut Request) {
         for change in &self.changes {
             match change {
-                Change::WithoutTools => request.tools.clear(),
-                Change::PlainSchemas => {
+                RequestChange::WithoutTools => request.tools.clear(),
+                RequestChange::PlainSchemas => {
                     request
                         .tools
                         .iter_mut()
                         .for_each(|tool| tool.schema = plain(&tool.schema, DEEPEST));
                 }
-                Change::PdfAsText => request.messages.iter_mut().for_each(as_text),
-                Change::WithoutTemperature => request.temperature = None,
-                Change::WithoutTopP => request.top_p = None,
-                Change::WithoutEffort => request.effort = None,
-                Change::WithoutReasoning => {
+                RequestChange::PdfAsText => request.messages.iter_mut().for_each(as_text),
+                RequestChange::WithoutTemperature => request.temperature = None,
+                RequestChange::WithoutTopP => request.top_p = None,
+                RequestChange::WithoutEffort => request.effort = None,
+                RequestChange::WithoutReasoning => {
                     for opaque in
                         request.messages.iter_mut().filter_map(|said| said.opaque.as_mut())
                     {
@@ -269,7 +270,7 @@ impl Learned {
     /// Changes a request in normal form.
     pub(super) fn change_normal(&self, request: &mut Request) {
         let is_system = request.messages.first().is_some_and(|first| first.role == Role::System);
-        if !self.changes.contains(&Change::WithoutSystem)
+        if !self.changes.contains(&RequestChange::WithoutSystem)
             || !is_system
             || request.messages.len() < 2
         {
@@ -287,26 +288,26 @@ impl Learned {
             |body: &mut Value, name: &str| body.as_object_mut().and_then(|body| body.remove(name));
         for change in &self.changes {
             match change {
-                Change::WithoutToolChoice => drop(remove(body, "tool_choice")),
-                Change::WithoutStreamOptions => drop(remove(body, "stream_options")),
-                Change::WithoutStream => {
+                RequestChange::WithoutToolChoice => drop(remove(body, "tool_choice")),
+                RequestChange::WithoutStreamOptions => drop(remove(body, "stream_options")),
+                RequestChange::WithoutStream => {
                     remove(body, "stream_options");
                     body["stream"] = false.into();
                 }
-                Change::OtherLimit => {
+                RequestChange::OtherLimit => {
                     let found = LIMITS.iter().find_map(|name| Some((*name, remove(body, name)?)));
                     if let Some((name, limit)) = found {
                         let other = LIMITS.iter().find(|other| **other != name);
                         body[*other.unwrap_or(&name)] = limit;
                     }
                 }
-                Change::WithoutLimit => {
+                RequestChange::WithoutLimit => {
                     LIMITS.iter().chain(&[LENGTH]).for_each(|name| drop(remove(body, name)));
                 }
-                Change::WithoutInclude => drop(remove(body, "include")),
-                Change::OtherEffort => drop(other_effort(family, body)),
-                Change::WithoutSummary => drop(remove(&mut body["reasoning"], "summary")),
-                Change::PlainSchemas if family == Family::Gemini => {
+                RequestChange::WithoutInclude => drop(remove(body, "include")),
+                RequestChange::OtherEffort => drop(other_effort(family, body)),
+                RequestChange::WithoutSummary => drop(remove(&mut body["reasoning"], "summary")),
+                RequestChange::PlainSchemas if family == Family::Gemini => {
                     let tools = body["tools"][0]["functionDeclarations"].as_array_mut();
                     for tool in tools.into_iter().flatten() {
                         let schema = remove(tool, "parametersJsonSchema").unwrap_or_default();
@@ -316,8 +317,10 @@ impl Learned {
                         }
                     }
                 }
-                Change::WithoutMarks => unmark(body, DEEPEST),
-                Change::TextForNull | Change::WithReasoning | Change::WithSignatures => {
+                RequestChange::WithoutMarks => unmark(body, DEEPEST),
+                RequestChange::TextForNull
+                | RequestChange::WithReasoning
+                | RequestChange::WithSignatures => {
                     let name = if family == Family::Gemini { "contents" } else { "messages" };
                     for said in body[name].as_array_mut().into_iter().flatten() {
                         change.change_message(said);

@@ -8,7 +8,7 @@ use super::chat::Limit;
 use super::family::{Family, LimitsIn};
 
 /// An address at which a server may report a limit.
-pub(super) struct Place {
+pub(super) struct LimitAddress {
     pub(super) url: String,
     pub(super) body: Option<Value>,
     /// Reads the limit of the named model from the answer.
@@ -31,14 +31,14 @@ const FIELDS: &[&str] = &[
 
 /// Returns the addresses to try, in order. Interfaces that only local servers have are tried only
 /// if the base address begins with `http:`.
-pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<Place> {
+pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<LimitAddress> {
     let base = address.versioned();
     let root = base.trim_end_matches("/v1");
-    let get = |url: String, read| Place { url, body: None, read };
+    let get = |url: String, read| LimitAddress { url, body: None, read };
     match family.facts().limits {
         LimitsIn::Loaded => vec![
             get(address.endpoint("/api/ps"), of_loaded),
-            Place {
+            LimitAddress {
                 url: address.endpoint("/api/show"),
                 body: Some(json!({ "model": model })),
                 read: of_shown,

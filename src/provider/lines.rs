@@ -18,7 +18,7 @@ type Take<'a, E> = dyn FnMut(&str) -> Result<(), E> + 'a;
 /// Collects bytes and passes on complete texts.
 #[derive(Default)]
 pub(super) struct Unframer {
-    framing: Framing,
+    framing: AnswerFraming,
     /// The line or the value in progress.
     line: Vec<u8>,
     /// Data of the event in progress.
@@ -33,7 +33,7 @@ pub(super) struct Unframer {
 
 /// The framing of an answer: how its texts are separated.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Framing {
+enum AnswerFraming {
     #[default]
     Unknown,
     /// Server-sent events, of which only the data matter.
@@ -68,9 +68,9 @@ impl Unframer {
         take: &mut Take<'_, E>,
     ) -> Result<(), E> {
         match self.framing {
-            Framing::Events => self.push_lines(bytes, take)?,
-            Framing::Values => self.push_values(bytes, take)?,
-            Framing::Unknown => {
+            AnswerFraming::Events => self.push_lines(bytes, take)?,
+            AnswerFraming::Values => self.push_values(bytes, take)?,
+            AnswerFraming::Unknown => {
                 self.line.extend_from_slice(bytes);
                 let begun = self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line);
                 let is_mark_open = BYTE_ORDER_MARK.starts_with(begun);
@@ -82,8 +82,8 @@ impl Unframer {
                         return Ok(());
                     }
                     Some(_) if is_mark_open => return Ok(()),
-                    Some(b'{' | b'[') => Framing::Values,
-                    Some(_) => Framing::Events,
+                    Some(b'{' | b'[') => AnswerFraming::Values,
+                    Some(_) => AnswerFraming::Events,
                 };
                 let begun = begun.to_vec();
                 self.line.clear();
@@ -141,11 +141,11 @@ impl Unframer {
     /// value does not.
     pub(super) fn end<E>(&mut self, take: &mut Take<'_, E>) -> Result<(), E> {
         match self.framing {
-            Framing::Events => {
+            AnswerFraming::Events => {
                 self.end_line(take)?;
                 self.end_line(take)
             }
-            Framing::Values | Framing::Unknown => Ok(()),
+            AnswerFraming::Values | AnswerFraming::Unknown => Ok(()),
         }
     }
 

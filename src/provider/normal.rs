@@ -33,7 +33,7 @@ const BETWEEN: &str = "\n\n";
 
 /// The differences between the forms that kinds of servers need.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct MessageForm {
     /// Name of the kind. Data that must be returned to the server unchanged are kept under this
     /// name.
     pub(super) family: &'static str,
@@ -45,7 +45,8 @@ pub(super) struct Form {
 }
 
 /// The form that the strictest servers want.
-pub(super) const STRICT: Form = Form { family: "", joins_results: false, takes_calls: true };
+pub(super) const STRICT: MessageForm =
+    MessageForm { family: "", joins_results: false, takes_calls: true };
 
 impl Request {
     /// Returns the request in the form that even the strictest servers accept: at most one system
@@ -58,10 +59,10 @@ impl Request {
 }
 
 /// Converts a request to normal form.
-pub(super) fn normal(request: &Request, form: Form) -> Request {
+pub(super) fn normal(request: &Request, form: MessageForm) -> Request {
     let said = &request.messages;
     let leading = said.iter().take_while(|said| said.role == Role::System).count();
-    let mut system = Turn::new(0, Role::System);
+    let mut system = NormalMessage::new(0, Role::System);
     said[..leading].iter().for_each(|said| system.add(0, &said.content));
     let system = (!system.texts.is_empty()).then(|| system.spoken());
     let results = Results::of(said);
@@ -75,7 +76,7 @@ pub(super) fn normal(request: &Request, form: Form) -> Request {
         true => 0,
         false => steady + usize::from(system.is_some()),
     };
-    let turns = speakers.turns.into_iter().map(Turn::spoken);
+    let turns = speakers.turns.into_iter().map(NormalMessage::spoken);
     Request { messages: system.into_iter().chain(turns).collect(), stable, ..request.clone() }
 }
 
@@ -113,13 +114,13 @@ impl Results {
 
 /// A message under construction. `until` is the index of the last message of the request that went
 /// into it.
-struct Turn {
+struct NormalMessage {
     said: ChatMessage,
     texts: Vec<Arc<str>>,
     until: usize,
 }
 
-impl Turn {
+impl NormalMessage {
     fn new(at: usize, role: Role) -> Self {
         Self { said: ChatMessage::new(role, ""), texts: Vec::new(), until: at }
     }
@@ -153,9 +154,9 @@ impl Turn {
 
 /// The messages built so far.
 struct Speakers {
-    form: Form,
+    form: MessageForm,
     ids: Ids,
-    turns: Vec<Turn>,
+    turns: Vec<NormalMessage>,
 }
 
 impl Speakers {
@@ -194,7 +195,7 @@ impl Speakers {
         let ids: Vec<String> = own.tool_calls.iter().map(|call| call.id.clone()).collect();
         self.assistant(at, &own);
         for (place, id) in ids.into_iter().enumerate() {
-            let mut result = Turn::new(at, Role::Tool);
+            let mut result = NormalMessage::new(at, Role::Tool);
             let of_call = results.of_call((at, place));
             of_call.iter().for_each(|from| result.add(*from, &all[*from].content));
             if result.texts.is_empty() {
@@ -208,7 +209,7 @@ impl Speakers {
 
     fn assistant(&mut self, at: usize, said: &ChatMessage) {
         match self.turns.last_mut() {
-            None => self.turns.push(Turn::new(at, Role::User)),
+            None => self.turns.push(NormalMessage::new(at, Role::User)),
             Some(last) if last.said.role == Role::Assistant => {
                 // Opaque data must be returned unchanged, so messages that have it are not merged.
                 if last.said.opaque.is_none() && said.opaque.is_none() {
@@ -216,20 +217,20 @@ impl Speakers {
                     last.said.tool_calls.extend_from_slice(&said.tool_calls);
                     return;
                 }
-                self.turns.push(Turn::new(at, Role::User));
+                self.turns.push(NormalMessage::new(at, Role::User));
             }
             Some(_) => {}
         }
-        self.turns.push(Turn::of(at, said));
+        self.turns.push(NormalMessage::of(at, said));
     }
 
     fn user(&mut self, at: usize, text: &Arc<str>) {
         let last = self.turns.last().map(|turn| turn.said.role);
         if last == Some(Role::Tool) && !self.form.joins_results {
-            self.turns.push(Turn::new(at, Role::Assistant));
+            self.turns.push(NormalMessage::new(at, Role::Assistant));
         }
         if last != Some(Role::User) {
-            self.turns.push(Turn::new(at, Role::User));
+            self.turns.push(NormalMessage::new(at, Role::User));
         }
         if let Some(user) = self.turns.last_mut() {
             user.add(at, text);
@@ -239,8 +240,9 @@ impl Speakers {
     /// Adds a system message that comes after other messages.
     fn note(&mut self, at: usize, text: &str) {
         let text: Arc<str> = system_note(text).into();
-        let is_answer =
-            |turn: &Turn| turn.said.role == Role::Assistant && turn.said.tool_calls.is_empty();
+        let is_answer = |turn: &NormalMessage| {
+            turn.said.role == Role::Assistant && turn.said.tool_calls.is_empty()
+        };
         let mut of_turn = self.turns.iter_mut().rev().take_while(|turn| !is_answer(turn));
         match of_turn.find(|turn| turn.said.role == Role::User) {
             Some(user) => user.add(at, &text),
@@ -251,7 +253,7 @@ impl Speakers {
     /// Adds a user message if the last message is from the assistant or there is none.
     fn end(&mut self, at: usize) {
         if self.turns.last().is_none_or(|last| last.said.role == Role::Assistant) {
-            self.turns.push(Turn::new(at, Role::User));
+            self.turns.push(NormalMessage::new(at, Role::User));
         }
     }
 }

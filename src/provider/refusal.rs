@@ -26,7 +26,7 @@ const MOST_ERRORS: usize = 3;
 
 /// An interpreted refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ServerRefusal {
     pub(super) kind: ErrorKind,
     /// The server's message, on one line and without the key.
     pub(super) said: String,
@@ -36,12 +36,12 @@ pub(super) struct Refusal {
     pub(super) overflow: Option<Overflow>,
     /// Time that the server asks clients to wait.
     pub(super) pause: Option<Duration>,
-    pub(super) again: Again,
+    pub(super) again: RetryPolicy,
 }
 
 /// The policy for sending the same request again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryPolicy {
     /// Give up: the request would be refused again.
     Never,
     /// Try a few times: the failure may pass.
@@ -53,7 +53,7 @@ pub(super) enum Again {
 
 /// The facts that a refusal has in its members.
 #[derive(Default)]
-struct Facts {
+struct RefusalFacts {
     /// Codes and types, in lower case; the outermost come first.
     codes: Vec<String>,
     /// Status within the body.
@@ -62,11 +62,11 @@ struct Facts {
     param: String,
 }
 
-impl Refusal {
+impl ServerRefusal {
     /// Creates a refusal of a kind for which the same request is not sent again.
     pub(super) fn new(kind: ErrorKind, said: String) -> Self {
         let words = String::new();
-        Self { kind, said, words, overflow: None, pause: None, again: Again::Never }
+        Self { kind, said, words, overflow: None, pause: None, again: RetryPolicy::Never }
     }
 
     /// Interprets a response with `status`. `pause` comes from the headers.
@@ -111,7 +111,7 @@ impl Refusal {
         pause: Option<Duration>,
         secrets: &Secrets,
     ) -> Self {
-        let mut facts = Facts::default();
+        let mut facts = RefusalFacts::default();
         let message = json.and_then(|json| facts.message(json, DEEPEST));
         let whole = in_words(&untagged(message.as_deref().unwrap_or(body)));
         let whole = match whole.is_empty() && status.is_none() {
@@ -132,7 +132,7 @@ impl Refusal {
     }
 }
 
-impl Facts {
+impl RefusalFacts {
     /// Collects the facts, and returns the message. What a proxy wraps comes after its own words.
     fn message(&mut self, said: &Value, depth: usize) -> Option<String> {
         match said {
@@ -278,14 +278,19 @@ fn is_too_long(said: &str) -> bool {
     TOO_LONG.as_ref().is_some_and(|forms| forms.is_match(said)) || Overflow::read(said).is_some()
 }
 
-fn again(status: Option<u16>, kind: ErrorKind, words: &str, pause: Option<Duration>) -> Again {
+fn again(
+    status: Option<u16>,
+    kind: ErrorKind,
+    words: &str,
+    pause: Option<Duration>,
+) -> RetryPolicy {
     let is_loading = words.contains("loading") || words.contains("overloaded");
     match (kind, status) {
-        (ErrorKind::RateLimited, _) if pause.is_some() => Again::UntilReady,
-        (ErrorKind::Unavailable, Some(503 | 529)) => Again::UntilReady,
-        (ErrorKind::Unavailable, _) if is_loading => Again::UntilReady,
-        (ErrorKind::RateLimited | ErrorKind::Unavailable, _) => Again::Soon,
-        _ => Again::Never,
+        (ErrorKind::RateLimited, _) if pause.is_some() => RetryPolicy::UntilReady,
+        (ErrorKind::Unavailable, Some(503 | 529)) => RetryPolicy::UntilReady,
+        (ErrorKind::Unavailable, _) if is_loading => RetryPolicy::UntilReady,
+        (ErrorKind::RateLimited | ErrorKind::Unavailable, _) => RetryPolicy::Soon,
+        _ => RetryPolicy::Never,
     }
 }
 

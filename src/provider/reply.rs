@@ -7,13 +7,13 @@ use std::time::Duration;
 use reqwest::Response;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::attempts::Failed;
+use super::attempts::FailedAttempt;
 use super::chat::{AnswerStream, Stop, StreamEvent};
 use super::error::{ErrorKind, ProviderError};
-use super::family::{Broken, Reader};
+use super::family::{AnswerReader, Broken};
 use super::http::Endpoint;
 use super::lines::{TooLong, Unframer};
-use super::refusal::{Again, Refusal, in_a_line};
+use super::refusal::{RetryPolicy, ServerRefusal, in_a_line};
 use super::secret::Secrets;
 use super::{Answer, MAX_ANSWER_BYTES};
 
@@ -57,7 +57,7 @@ pub(super) struct HttpReply {
     /// Secrets that were sent, to be removed from the server's error messages.
     secrets: Secrets,
     unframer: Unframer,
-    reader: Reader,
+    reader: AnswerReader,
     pieces: VecDeque<StreamEvent>,
     times: Times,
     /// Time at which the answer ends, once the reason for its end has come.
@@ -99,7 +99,7 @@ impl HttpReply {
         origin: String,
         response: Response,
         secrets: Secrets,
-        reader: Reader,
+        reader: AnswerReader,
         times: Times,
     ) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl HttpReply {
     ///
     /// # Errors
     /// The failure, if the answer does not begin.
-    pub(super) async fn begin(&mut self, until: Instant) -> Result<(), Failed> {
+    pub(super) async fn begin(&mut self, until: Instant) -> Result<(), FailedAttempt> {
         while !self.reader.has_begun() && !self.stopped {
             let left = until.saturating_duration_since(Instant::now());
             // A server that has sent anything, such as a comment, is alive.
@@ -143,11 +143,11 @@ impl HttpReply {
         }
         let what = "the model made a tool call that its server could not read";
         let error = self.endpoint.error(ErrorKind::Malformed, what);
-        Err(Failed::from(error).with(Again::Soon))
+        Err(FailedAttempt::from(error).with(RetryPolicy::Soon))
     }
 
     /// Reads a part of the answer, which must come within this time.
-    async fn read(&mut self, within: Duration) -> Result<(), Failed> {
+    async fn read(&mut self, within: Duration) -> Result<(), FailedAttempt> {
         let Some(response) = &mut self.response else { return Ok(()) };
         if self.stopped {
             // A connection that is read to its end can be reused.
@@ -166,7 +166,7 @@ impl HttpReply {
                 return Err(self.endpoint.error(ErrorKind::Unavailable, what).into());
             }
             Ok(Err(error)) => {
-                return Err(Failed::from(self.endpoint.broken(error)).with(self.again()));
+                return Err(FailedAttempt::from(self.endpoint.broken(error)).with(self.again()));
             }
             Ok(Ok(chunk)) => chunk,
         };
@@ -179,12 +179,12 @@ impl HttpReply {
     }
 
     /// Returns whether to ask again after a connection that failed: only if nothing came.
-    fn again(&self) -> Again {
-        if self.reader.has_begun() { Again::Never } else { Again::Soon }
+    fn again(&self) -> RetryPolicy {
+        if self.reader.has_begun() { RetryPolicy::Never } else { RetryPolicy::Soon }
     }
 
     /// Decodes a part of the answer, or its end.
-    fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), Failed> {
+    fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), FailedAttempt> {
         let mut pieces = Vec::new();
         let reader = &mut self.reader;
         let read = match chunk {
@@ -211,7 +211,11 @@ impl HttpReply {
         if let Err(Broken(refusal)) = read {
             let what = in_a_line(&refusal.said, &self.secrets);
             let failed = self.endpoint.failed(*refusal, what);
-            return Err(if self.reader.has_begun() { failed.with(Again::Never) } else { failed });
+            return Err(if self.reader.has_begun() {
+                failed.with(RetryPolicy::Never)
+            } else {
+                failed
+            });
         }
         if is_cut {
             return Err(self.broken_off());
@@ -228,8 +232,8 @@ impl HttpReply {
     }
 
     /// Returns the error of an answer that ended without a reason.
-    fn broken_off(&self) -> Failed {
-        let stray = Refusal::read(200, self.unframer.stray(), None, &self.secrets).said;
+    fn broken_off(&self) -> FailedAttempt {
+        let stray = ServerRefusal::read(200, self.unframer.stray(), None, &self.secrets).said;
         let (kind, what) = match (self.bytes, stray.is_empty()) {
             (0, _) => (ErrorKind::Unavailable, "the answer is empty".to_owned()),
             (_, true) => (ErrorKind::Unavailable, "the answer broke off in the middle".to_owned()),
@@ -238,8 +242,8 @@ impl HttpReply {
             }
             _ => (ErrorKind::Malformed, format!("the answer is not an event stream: {stray}")),
         };
-        let again = if kind == ErrorKind::Unavailable { self.again() } else { Again::Never };
-        Failed::from(self.endpoint.error(kind, what)).with(again)
+        let again = if kind == ErrorKind::Unavailable { self.again() } else { RetryPolicy::Never };
+        FailedAttempt::from(self.endpoint.error(kind, what)).with(again)
     }
 }
 

@@ -46,7 +46,7 @@ use serde::Deserialize;
 use super::chat::{
     AnswerStream, ChatMessage, ChatProvider, Request, Stop, StreamEvent, ToolChoice, Usage,
 };
-use super::normal::{Form, STRICT, normal};
+use super::normal::{MessageForm, STRICT, normal};
 use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
@@ -56,7 +56,7 @@ use crate::whole_file::read_text;
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Message form of the strictest servers.
-const FORM: Form = Form { family: SCRIPTED, ..STRICT };
+const FORM: MessageForm = MessageForm { family: SCRIPTED, ..STRICT };
 /// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
@@ -70,7 +70,7 @@ pub struct Scripted {
 
 struct Answers {
     /// Each answer with the number of times that it was played.
-    lines: Vec<(Arc<Line>, usize)>,
+    lines: Vec<(Arc<ScriptedAnswer>, usize)>,
     /// Time of the last change of the file when it was read.
     changed: Option<SystemTime>,
 }
@@ -79,20 +79,20 @@ struct Answers {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Script {
     #[serde(rename = "answer")]
-    answers: Vec<Line>,
+    answers: Vec<ScriptedAnswer>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Line {
+struct ScriptedAnswer {
     when: Option<String>,
     reasoning: Option<String>,
     #[serde(default)]
-    text: Text,
+    text: ScriptedText,
     #[serde(default)]
     delay: f64,
     #[serde(default)]
-    calls: Vec<Call>,
+    calls: Vec<ScriptedCall>,
     opaque: Option<serde_json::Value>,
     #[serde(default)]
     usage: Used,
@@ -103,7 +103,7 @@ struct Line {
     cut: bool,
     #[serde(default)]
     hang: bool,
-    stop: Option<Ends>,
+    stop: Option<ScriptedEnd>,
     #[serde(default)]
     echo: bool,
 }
@@ -111,19 +111,19 @@ struct Line {
 /// The reason why an answer ends early.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Ends {
+enum ScriptedEnd {
     Length,
     Refused,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum ScriptedText {
     Response(String),
     Pieces(Vec<String>),
 }
 
-impl Default for Text {
+impl Default for ScriptedText {
     fn default() -> Self {
         Self::Pieces(Vec::new())
     }
@@ -131,7 +131,7 @@ impl Default for Text {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Call {
+struct ScriptedCall {
     name: String,
     #[serde(default)]
     arguments: String,
@@ -174,7 +174,10 @@ impl Scripted {
     /// # Errors
     /// [`ErrorKind::Unconfigured`] if no answer fits, or if the file was changed and is no longer a
     /// valid script.
-    async fn next_line(&self, request: &Request) -> Result<(Arc<Line>, usize), ProviderError> {
+    async fn next_line(
+        &self,
+        request: &Request,
+    ) -> Result<(Arc<ScriptedAnswer>, usize), ProviderError> {
         if let Some(file) = self.file.clone() {
             let answers = Arc::clone(&self.answers);
             let reading = tokio::task::spawn_blocking(move || read_again(&file, &answers)).await;
@@ -216,12 +219,13 @@ impl Answers {
         Ok(Self { lines, changed })
     }
 
-    fn next(&mut self, request: &Request) -> Option<(Arc<Line>, usize)> {
+    fn next(&mut self, request: &Request) -> Option<(Arc<ScriptedAnswer>, usize)> {
         let asked = normal(request, FORM);
         let last = asked.messages.last().map_or("", |said| &*said.content);
-        let by_text = |line: &Line| line.when.as_ref().is_some_and(|when| last.contains(when));
+        let by_text =
+            |line: &ScriptedAnswer| line.when.as_ref().is_some_and(|when| last.contains(when));
         let any = self.lines.iter().any(|(line, _)| by_text(line));
-        let fits = |line: &Line| if any { by_text(line) } else { line.when.is_none() };
+        let fits = |line: &ScriptedAnswer| if any { by_text(line) } else { line.when.is_none() };
         let fitting = self.lines.iter_mut().filter(|(line, _)| fits(line));
         let (line, times) = fitting.min_by_key(|(_, times)| *times)?;
         *times += 1;
@@ -315,17 +319,17 @@ impl ChatProvider for Scripted {
     }
 }
 
-impl Line {
+impl ScriptedAnswer {
     fn pieces(&self, before: usize, payload: impl FnOnce() -> String) -> Vec<StreamEvent> {
         let texts = match &self.text {
-            Text::Response(text) => std::slice::from_ref(text),
-            Text::Pieces(texts) => texts,
+            ScriptedText::Response(text) => std::slice::from_ref(text),
+            ScriptedText::Pieces(texts) => texts,
         };
         let mut pieces: Vec<StreamEvent> = Vec::new();
         pieces.extend(self.reasoning.clone().map(StreamEvent::Reasoning));
         pieces.extend(texts.iter().cloned().map(StreamEvent::Text));
         pieces.extend(self.echo.then(|| StreamEvent::Text(payload())));
-        let call = |(at, call): (usize, Call)| {
+        let call = |(at, call): (usize, ScriptedCall)| {
             // Ids differ from those of earlier plays of the same answer.
             let id = call.id.unwrap_or_else(|| format!("call-{before}-{at}"));
             StreamEvent::Call(ToolCall { id, name: call.name, arguments: call.arguments })
@@ -338,8 +342,8 @@ impl Line {
             let usage = Usage { input, output, cache_read, ..Usage::default() };
             pieces.push(StreamEvent::Usage(usage));
             let stop = match self.stop {
-                Some(Ends::Length) => Stop::Length,
-                Some(Ends::Refused) => Stop::Refused,
+                Some(ScriptedEnd::Length) => Stop::Length,
+                Some(ScriptedEnd::Refused) => Stop::Refused,
                 None if self.calls.is_empty() => Stop::Finished,
                 None => Stop::Calls,
             };

@@ -10,15 +10,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::abilities::listed;
 use super::address::{Address, key_header};
-use super::attempts::{Attempts, Failed};
+use super::attempts::{Attempts, FailedAttempt};
 use super::chat::{AnswerStream, ChatProvider, Limit, OnWait, Request};
 use super::error::{ErrorKind, ProviderError};
-use super::family::{Family, Reader};
+use super::family::{AnswerReader, Family};
 use super::http::Endpoint;
-use super::learned::{Learned, MOST_CHANGES};
-use super::limits::{Place, places};
+use super::learned::{LearnedChanges, MOST_CHANGES};
+use super::limits::{LimitAddress, places};
 use super::listed::Listed;
-use super::normal::{Form, normal};
+use super::normal::{MessageForm, normal};
 use super::origin::Serving;
 use super::reply::{FROM, HttpReply, Times};
 use super::secret::KeySource;
@@ -36,16 +36,16 @@ pub struct HttpProvider {
     address: Address,
     times: Times,
     serving: Arc<Serving>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<LearnedOfServer>>,
 }
 
 /// What the server's answers have taught, for all its models.
 #[derive(Default)]
-struct Known {
+struct LearnedOfServer {
     /// True if the address needs the version.
     needs_version: bool,
     /// By the name of the model.
-    models: HashMap<String, Learned>,
+    models: HashMap<String, LearnedChanges>,
 }
 
 impl HttpProvider {
@@ -132,12 +132,12 @@ impl ChatProvider for HttpProvider {
 }
 
 impl HttpProvider {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LearnedOfServer> {
         // A panic cannot leave what is known inconsistent: each change is one assignment.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn learned(&self) -> Learned {
+    fn learned(&self) -> LearnedChanges {
         self.known().models.get(self.endpoint.model()).cloned().unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ impl HttpProvider {
         request.top_p = request.top_p.or(serving.top_p);
         request.effort = request.effort.or(serving.effort);
         learned.change(&mut request);
-        let form = Form { takes_calls: learned.takes_calls(&request), ..self.family.form() };
+        let form = MessageForm { takes_calls: learned.takes_calls(&request), ..self.family.form() };
         let mut request = normal(&request, form);
         learned.change_normal(&mut request);
         let model = self.endpoint.model();
@@ -178,7 +178,7 @@ impl HttpProvider {
 
     /// Asks, and waits until the answer has begun. Learns from refusals, and asks again in the form
     /// that the server wants.
-    async fn begin(&self, request: &Request, until: Instant) -> Result<HttpReply, Failed> {
+    async fn begin(&self, request: &Request, until: Instant) -> Result<HttpReply, FailedAttempt> {
         let mut changes = 0;
         loop {
             let body = self.body(request);
@@ -194,7 +194,7 @@ impl HttpProvider {
         }
     }
 
-    fn learn(&self, failed: &Failed, body: &Value) -> Option<&'static str> {
+    fn learn(&self, failed: &FailedAttempt, body: &Value) -> Option<&'static str> {
         let refusal = failed.refusal.as_ref()?;
         let mut known = self.known();
         let model = self.endpoint.model().to_owned();
@@ -210,13 +210,14 @@ impl HttpProvider {
         is_new.then_some("asking again with /v1 in the address")
     }
 
-    async fn begin_with(&self, body: &Value, until: Instant) -> Result<HttpReply, Failed> {
+    async fn begin_with(&self, body: &Value, until: Instant) -> Result<HttpReply, FailedAttempt> {
         let url = self.address().chat(self.endpoint.model());
         let asked = self.endpoint.ask_once(&url, Some(body.to_string().into_bytes()));
-        let (response, secrets) =
-            timeout_at(until, asked).await.map_err(|_| Failed::from(self.endpoint.late()))??;
+        let (response, secrets) = timeout_at(until, asked)
+            .await
+            .map_err(|_| FailedAttempt::from(self.endpoint.late()))??;
         let stamp = jiff::Timestamp::now().as_millisecond();
-        let reader = Reader::new(self.family, stamp, self.serving.thinks);
+        let reader = AnswerReader::new(self.family, stamp, self.serving.thinks);
         let mut reply = HttpReply::new(
             Arc::clone(&self.endpoint),
             self.origin(),
@@ -242,7 +243,7 @@ impl HttpProvider {
     async fn find_limit(&self) -> Result<Option<Limit>, ProviderError> {
         let model = self.endpoint.model();
         let until = Instant::now() + LIST_TIME;
-        for Place { url, body, read } in places(self.family, &self.address(), model) {
+        for LimitAddress { url, body, read } in places(self.family, &self.address(), model) {
             let body = body.map(|body| body.to_string().into_bytes());
             let answer = match self.endpoint.ask_only_once(&url, body, until).await {
                 Ok(response) => self.endpoint.whole(response, MAX_MODEL_LIST_BYTES, until).await?,

@@ -24,7 +24,7 @@ const LARGEST_FILE: u64 = 4 << 20;
 /// Checks the certificate that a server shows. A server may show a certificate that the user names,
 /// although it is made as that of an authority: this is what `openssl req -x509` makes.
 #[derive(Debug)]
-struct Trusted {
+struct TrustedCertificates {
     usual: Verifier,
     named: Vec<CertificateDer<'static>>,
 }
@@ -42,7 +42,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
 
 /// Returns how to connect if these certificates are trusted, too.
 pub(super) fn config(named: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
-    let trusted = Arc::new(Trusted::new(named)?);
+    let trusted = Arc::new(TrustedCertificates::new(named)?);
     Ok(builder()?.dangerous().with_custom_certificate_verifier(trusted).with_no_client_auth())
 }
 
@@ -58,7 +58,7 @@ fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
     ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
 }
 
-impl Trusted {
+impl TrustedCertificates {
     fn new(mut named: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         let provider = Arc::new(default_provider());
         let usual = match named.is_empty() {
@@ -72,7 +72,7 @@ impl Trusted {
     }
 }
 
-impl ServerCertVerifier for Trusted {
+impl ServerCertVerifier for TrustedCertificates {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -150,7 +150,8 @@ mod tests {
         host: &str,
         at: u64,
     ) -> Option<Error> {
-        let trusted = Trusted::new(named.iter().map(|it| (*it).clone()).collect()).unwrap();
+        let trusted =
+            TrustedCertificates::new(named.iter().map(|it| (*it).clone()).collect()).unwrap();
         let name = ServerName::try_from(host.to_owned()).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(at));
         trusted.verify_server_cert(shown, &[], &name, &[], now).err()

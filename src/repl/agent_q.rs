@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::lisp::{items, list, no_lisp, plist, refusal, text, value_at};
 use super::listener::INTERRUPT;
-use super::{Shared, locked};
+use super::{ReplShared, locked};
 use crate::rpc::{Approval, Decision, Later, Listener, UserInput};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::form_of;
-use crate::wire::message::{Form, WireError};
+use crate::wire::message::{LispForm, WireError};
 
-type Outcome = Result<Value, WireError>;
+type AgentQOutcome = Result<Value, WireError>;
 
 /// The Unix epoch as a Common Lisp time, which counts seconds from 1900.
 const UNIX_EPOCH: i64 = 2_208_988_800;
@@ -42,13 +42,13 @@ const FUNCTIONS: [&str; 14] = [
 
 /// The turn that agent-q's package asked for last. The package waits for one answer at a time.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct AgentQTurn {
     current: Mutex<CancellationToken>,
     /// Held while a turn takes place.
     turns: Queue<()>,
 }
 
-impl Asked {
+impl AgentQTurn {
     /// Cancels the current turn, and returns the token that cancels the next turn.
     fn next(&self) -> CancellationToken {
         let next = CancellationToken::new();
@@ -63,7 +63,7 @@ impl Asked {
 }
 
 /// Answers one of the calls of agent-q's package.
-pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> Outcome {
+pub(super) async fn call(shared: &ReplShared, name: &str, arguments: Vec<Value>) -> AgentQOutcome {
     let (first, keywords) = split(arguments);
     let given = |name| value_at(&keywords, name);
     match name {
@@ -131,7 +131,7 @@ pub(super) async fn call(shared: &Shared, name: &str, arguments: Vec<Value>) -> 
 }
 
 /// Evaluates the forms with which agent-q's package looks for its server. Refuses all other forms.
-pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
+pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> AgentQOutcome {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or_default();
     match name {
@@ -165,13 +165,13 @@ pub(super) fn common_lisp(name: &str, arguments: Vec<Value>) -> Outcome {
     }
 }
 
-fn value_of(form: Value) -> Outcome {
+fn value_of(form: Value) -> AgentQOutcome {
     match form_of(form) {
-        Form::Call { package, name, arguments } if matches!(&*package, "cl" | "") => {
+        LispForm::Call { package, name, arguments } if matches!(&*package, "cl" | "") => {
             common_lisp(&name, arguments)
         }
-        Form::Call { package, name, .. } => Err(no_lisp(&format!("({package}:{name} …)"))),
-        Form::Datum(datum) => Ok(datum),
+        LispForm::Call { package, name, .. } => Err(no_lisp(&format!("({package}:{name} …)"))),
+        LispForm::Datum(datum) => Ok(datum),
     }
 }
 
@@ -193,11 +193,11 @@ fn done(_: Value) -> Value {
 
 /// Returns the name of the manager of the session's items; `None` if the connection has no session,
 /// or the session cannot be looked up.
-async fn manager(shared: &Shared) -> Option<Value> {
+async fn manager(shared: &ReplShared) -> Option<Value> {
     shared.place.row(shared).await?.get("manager").cloned()
 }
 
-async fn summary(shared: &Shared) -> Outcome {
+async fn summary(shared: &ReplShared) -> AgentQOutcome {
     let managers = ("managers", shared.place.managers(shared).await?);
     let summary = shared.call("list-items", [managers, ("count-only", Value::Bool(true))]).await?;
     let field = |name| value_at(&summary, name);
@@ -208,7 +208,7 @@ async fn summary(shared: &Shared) -> Outcome {
     Ok(plist([("count", field("count")), ("types", field("types")), ("preview", preview)]))
 }
 
-async fn history(shared: &Shared, limit: Value) -> Outcome {
+async fn history(shared: &ReplShared, limit: Value) -> AgentQOutcome {
     let Some(row) = shared.place.row(shared).await else { return Ok(Value::Nil) };
     let params = [("session", value_at(&row, "id")), ("limit", limit)];
     let messages = items(shared.call("get-messages", params).await?);
@@ -222,13 +222,13 @@ async fn history(shared: &Shared, limit: Value) -> Outcome {
     Ok(list(messages.iter().map(row)))
 }
 
-async fn rename(shared: &Shared, name: Value) -> Outcome {
+async fn rename(shared: &ReplShared, name: Value) -> AgentQOutcome {
     let none = || refusal("there is no session yet; a message opens one");
     let row = shared.place.row(shared).await.ok_or_else(none)?;
     shared.call("configure-session", [("session", value_at(&row, "id")), ("name", name)]).await
 }
 
-async fn search(shared: &Shared, query: Value) -> Outcome {
+async fn search(shared: &ReplShared, query: Value) -> AgentQOutcome {
     let hits = items(shared.call("list-sessions", [("query", query)]).await?);
     let found = |row: &Value| hits.iter().any(|hit| hit.get("id") == row.get("id"));
     let rows = items(shared.call("list-sessions", []).await?);
@@ -237,7 +237,7 @@ async fn search(shared: &Shared, query: Value) -> Outcome {
 
 /// Describes the connection's session, as it was when it was last looked up: agent-q's package asks
 /// for it whenever it draws its mode line, and Emacs waits for the answer.
-pub(super) fn info(shared: &Shared) -> Value {
+pub(super) fn info(shared: &ReplShared) -> Value {
     let Some(session) = shared.place.known() else { return Value::Nil };
     let described = shared.answerer().describe();
     plist([
@@ -272,7 +272,7 @@ fn universal(time: Value) -> Value {
 /// text, which the package shows. A new turn cancels the previous turn, and the call of the
 /// previous turn fails: otherwise, the package would take the previous answer for that of the new
 /// turn.
-async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
+async fn send(shared: &ReplShared, message: &Value, with_items: bool) -> AgentQOutcome {
     let cancelled = shared.asked.next();
     let _turn = shared.asked.turns.lock().await;
     let collected = Collected { shared, said: Mutex::default() };
@@ -301,7 +301,7 @@ async fn send(shared: &Shared, message: &Value, with_items: bool) -> Outcome {
 
 /// A listener that collects the output of a turn.
 struct Collected<'a> {
-    shared: &'a Shared,
+    shared: &'a ReplShared,
     said: Mutex<String>,
 }
 

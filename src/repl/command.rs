@@ -1,8 +1,8 @@
 //! Commands: lines that begin with a slash.
 
 use super::lisp::{items, refusal, string_at, text, texts};
-use super::session::{Place, Session};
-use super::{Shared, absolute, readable, talk};
+use super::session::{ReplSession, SessionSlot};
+use super::{ReplShared, absolute, readable, talk};
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -37,27 +37,27 @@ const OPEN_NONE: &[&str] = &["/stats", "/explain", "/rollback"];
 
 /// A parsed command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Command<'a> {
+pub(super) struct ReplCommand<'a> {
     pub(super) name: &'a str,
     rest: &'a str,
 }
 
 /// Parses a command. Returns `None` for other texts, such as paths or several lines.
-pub(super) fn of(typed: &str) -> Option<Command<'_>> {
+pub(super) fn of(typed: &str) -> Option<ReplCommand<'_>> {
     let line = typed.trim();
     let name = line.split_whitespace().next()?;
     let word = name.strip_prefix('/')?;
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    (is_word && !line.contains('\n')).then(|| Command { name, rest: line[name.len()..].trim() })
+    (is_word && !line.contains('\n')).then(|| ReplCommand { name, rest: line[name.len()..].trim() })
 }
 
 /// Runs a command and returns the text to show.
 pub(super) async fn run(
-    shared: &Shared,
-    command: Command<'_>,
-    place: &Place,
+    shared: &ReplShared,
+    command: ReplCommand<'_>,
+    place: &SessionSlot,
 ) -> Result<String, WireError> {
-    let Command { name, rest } = command;
+    let ReplCommand { name, rest } = command;
     match name {
         "/help" => return Ok(help()),
         "/session" => return talk::session(shared, place, rest).await,
@@ -70,7 +70,7 @@ pub(super) async fn run(
         let Some(row) = place.row(shared).await else {
             return Ok("no session is open yet; a question opens one\n".to_owned());
         };
-        Session::of(&row)
+        ReplSession::of(&row)
     } else {
         place.session(shared).await?
     };
@@ -143,7 +143,7 @@ pub(super) async fn run(
 /// Returns the id of the last checkpoint that the user took, or else of the last checkpoint of any
 /// kind; `nil` if there is none.
 async fn last_checkpoint(
-    shared: &Shared,
+    shared: &ReplShared,
     session: (&'static str, Value),
 ) -> Result<Value, WireError> {
     let checkpoints = ("checkpoints", Value::Bool(true));
@@ -158,7 +158,10 @@ async fn last_checkpoint(
 
 /// Returns all items of the managers in `managers` (a parameter with its name), without the items'
 /// contents.
-async fn brief(shared: &Shared, managers: (&'static str, Value)) -> Result<Vec<Value>, WireError> {
+async fn brief(
+    shared: &ReplShared,
+    managers: (&'static str, Value),
+) -> Result<Vec<Value>, WireError> {
     Ok(items(shared.call("list-items", [managers, ("brief", Value::Bool(true))]).await?))
 }
 
@@ -178,7 +181,7 @@ fn held<'a>(typed: &'a str, listed: &[Value], own: Value) -> Vec<(Value, Vec<&'a
 }
 
 async fn add(
-    shared: &Shared,
+    shared: &ReplShared,
     named: &str,
     manager: (&'static str, Value),
 ) -> Result<String, WireError> {
@@ -218,7 +221,11 @@ mod tests {
     #[test]
     fn commands_are_single_words_after_a_slash() {
         let check = |typed: &str, expected: Option<(&str, &str)>| {
-            assert_eq!(of(typed).map(|Command { name, rest }| (name, rest)), expected, "{typed}");
+            assert_eq!(
+                of(typed).map(|ReplCommand { name, rest }| (name, rest)),
+                expected,
+                "{typed}"
+            );
         };
         check("/add  a b.lisp ", Some(("/add", "a b.lisp")));
         check("  /help", Some(("/help", "")));

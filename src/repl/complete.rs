@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::command::COMMANDS;
 use super::lisp::{items, list, string_at, text, texts};
-use super::{PACKAGE, Shared, absolute};
+use super::{PACKAGE, ReplShared, absolute};
 use crate::rpc;
 use crate::value::Value;
 
@@ -14,20 +14,20 @@ const MOST: usize = 300;
 const MOST_ENTRIES: usize = 20_000;
 
 /// A completion and its kind.
-type Candidate = (String, &'static str);
+type Completion = (String, &'static str);
 
 /// Returns the completions in the form that the client expects from the function `name`.
-pub(super) async fn answer(shared: &Shared, name: &str, pattern: &str) -> Value {
+pub(super) async fn answer(shared: &ReplShared, name: &str, pattern: &str) -> Value {
     let found = candidates(shared, pattern).await;
     match name {
         "flex-completions" => {
-            let row = |(word, sort): &Candidate| {
+            let row = |(word, sort): &Completion| {
                 list([text(&**word), score(pattern, word), chunks(pattern), text(*sort)])
             };
             list([list(found.iter().map(row)), Value::Nil])
         }
         "fuzzy-completions" => {
-            let row = |(word, _): &Candidate| {
+            let row = |(word, _): &Completion| {
                 list([text(&**word), text("0.50"), chunks(pattern), text("--------")])
             };
             list([list(found.iter().map(row)), Value::Nil])
@@ -50,9 +50,9 @@ fn chunks(pattern: &str) -> Value {
     list([list([Value::Int(0), text(pattern)])])
 }
 
-async fn candidates(shared: &Shared, pattern: &str) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = Vec::new();
-    let mut offer = |words: &mut dyn Iterator<Item = Candidate>| {
+async fn candidates(shared: &ReplShared, pattern: &str) -> Vec<Completion> {
+    let mut found: Vec<Completion> = Vec::new();
+    let mut offer = |words: &mut dyn Iterator<Item = Completion>| {
         found.extend(words.filter(|(word, _)| word.starts_with(pattern)));
     };
     offer(&mut COMMANDS.iter().map(|(name, ..)| ((*name).to_owned(), "command")));
@@ -69,7 +69,7 @@ async fn candidates(shared: &Shared, pattern: &str) -> Vec<Candidate> {
     found
 }
 
-async fn item_ids(shared: &Shared) -> Vec<String> {
+async fn item_ids(shared: &ReplShared) -> Vec<String> {
     let listed = shared.call("list-managers", []).await.unwrap_or_default();
     let managers = items(listed).iter().filter_map(|row| row.get("manager").cloned()).collect();
     let params = [("managers", Value::List(managers)), ("brief", Value::Bool(true))];
@@ -80,7 +80,7 @@ async fn item_ids(shared: &Shared) -> Vec<String> {
 /// Lists the entries of the directory part of `named`, as completions of `named`. Hidden entries
 /// are listed only if the part after the last slash begins with a dot. If `named` is empty, nothing
 /// is listed.
-fn files(directory: &Path, named: &str) -> Vec<Candidate> {
+fn files(directory: &Path, named: &str) -> Vec<Completion> {
     if named.is_empty() {
         return Vec::new();
     }
@@ -89,7 +89,7 @@ fn files(directory: &Path, named: &str) -> Vec<Candidate> {
         None => ("", named),
     };
     let Ok(entries) = std::fs::read_dir(absolute(directory, folder)) else { return Vec::new() };
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found: Vec<Completion> = Vec::new();
     for entry in entries.flatten().take(MOST_ENTRIES) {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with(begun) || (name.starts_with('.') && !begun.starts_with('.')) {
@@ -103,7 +103,7 @@ fn files(directory: &Path, named: &str) -> Vec<Candidate> {
 }
 
 /// Returns the longest prefix that all completions share; `None` if there are no completions.
-fn common_prefix(found: &[Candidate]) -> Option<&str> {
+fn common_prefix(found: &[Completion]) -> Option<&str> {
     let (first, rest) = found.split_first()?;
     let common = rest.iter().fold(first.0.len(), |length, (word, _)| {
         let same = first.0.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
@@ -134,7 +134,7 @@ mod tests {
         check(".h", &[".hidden"]);
         check("", &[]);
         check("none/x", &[]);
-        let words: Vec<Candidate> = ["maß", "maße", "maö"].map(|w| (w.to_owned(), "")).into();
+        let words: Vec<Completion> = ["maß", "maße", "maö"].map(|w| (w.to_owned(), "")).into();
         assert_eq!(common_prefix(&words), Some("ma"));
         assert_eq!(common_prefix(&[]), None);
     }

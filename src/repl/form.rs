@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::lisp::{items, keyword, list, no_lisp, number, plist, refusal, text, texts};
-use super::{PACKAGE, Repls, Shared, agent_q, complete, describe, locked};
+use super::{PACKAGE, ReplShared, Repls, agent_q, complete, describe, locked};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::{call_of, form_of};
-use crate::wire::message::{Form, WireError};
+use crate::wire::message::{LispForm, WireError};
 
-type Outcome = Result<Value, WireError>;
+type FormOutcome = Result<Value, WireError>;
 
 /// SLY modules that the server reports as loaded, so that SLY does not ask for them.
 const SLY_MODULES: [&str; 7] = [
@@ -45,10 +45,10 @@ const NOTHING: [&str; 16] = [
 
 impl Repls {
     /// Evaluates a form. Returns false if the form ends the connection.
-    pub(super) fn evaluate(&mut self, id: i64, form: Form, thread: &Value) -> bool {
+    pub(super) fn evaluate(&mut self, id: i64, form: LispForm, thread: &Value) -> bool {
         let outcome = match form {
-            Form::Datum(datum) => constant(datum),
-            Form::Call { package, name, arguments } => match &*package {
+            LispForm::Datum(datum) => constant(datum),
+            LispForm::Call { package, name, arguments } => match &*package {
                 editor if editor.starts_with("slynk") || editor.starts_with("swank") => {
                     let slime = editor.starts_with("swank");
                     return self.editor_form(id, slime, &name, arguments, thread);
@@ -110,7 +110,13 @@ impl Repls {
     }
 
     /// Answers a form that can be answered without waiting.
-    fn answer(&self, slime: bool, name: &str, arguments: Vec<Value>, thread: &Value) -> Outcome {
+    fn answer(
+        &self,
+        slime: bool,
+        name: &str,
+        arguments: Vec<Value>,
+        thread: &Value,
+    ) -> FormOutcome {
         let mut arguments = arguments.into_iter();
         let first = arguments.next().unwrap_or_default();
         let second = arguments.next().unwrap_or_default();
@@ -184,9 +190,9 @@ impl Repls {
     }
 
     /// Evaluates a form in a task of its own, which answers when the evaluation is done.
-    fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<Shared>) -> F)
+    fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<ReplShared>) -> F)
     where
-        F: Future<Output = Outcome> + Send + 'static,
+        F: Future<Output = FormOutcome> + Send + 'static,
     {
         let shared = Arc::clone(&self.shared);
         let evaluating = evaluate(Arc::clone(&shared));
@@ -256,7 +262,7 @@ impl Repls {
 }
 
 /// Evaluates a constant, which is its own value. Refuses symbols and lists.
-fn constant(datum: Value) -> Outcome {
+fn constant(datum: Value) -> FormOutcome {
     match datum {
         Value::Symbol(name) => Err(no_lisp(&name)),
         Value::List(_) => Err(no_lisp("this form")),
@@ -266,15 +272,15 @@ fn constant(datum: Value) -> Outcome {
 
 /// Evaluates a form that was typed outside the REPL: a call of a method, or a constant. With
 /// `grab`, the answer has the form that SLIME's `eval-and-grab-output` expects.
-async fn typed(shared: &Shared, typed: &str, grab: bool) -> Outcome {
+async fn typed(shared: &ReplShared, typed: &str, grab: bool) -> FormOutcome {
     let datum = sexp::read(typed).map_err(|error| refusal(error.to_string()))?;
     let value = match form_of(datum) {
-        Form::Call { package, name, arguments } if package == PACKAGE => {
+        LispForm::Call { package, name, arguments } if package == PACKAGE => {
             let (method, params) = call_of(&name, arguments)?;
             shared.caller.call(&method, params).await?
         }
-        Form::Call { package, name, .. } => return Err(no_lisp(&format!("{package}:{name}"))),
-        Form::Datum(datum) => constant(datum)?,
+        LispForm::Call { package, name, .. } => return Err(no_lisp(&format!("{package}:{name}"))),
+        LispForm::Datum(datum) => constant(datum)?,
     };
     let printed = text(sexp::print(&value));
     Ok(if grab { list([text(""), printed]) } else { printed })

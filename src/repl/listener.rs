@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::lisp::{keyword, list, number, refusal, text};
-use super::retry::{self, Asked};
-use super::session::Place;
-use super::{PACKAGE, Shared, WAITING_INPUTS, command, locked};
+use super::retry::{self, RetryableQuestion};
+use super::session::SessionSlot;
+use super::{PACKAGE, ReplShared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
 use crate::value::Value;
 use crate::visible::visible;
@@ -23,7 +23,7 @@ pub(super) const INTERRUPT: &str = "interrupt";
 
 /// The way in which a REPL shows its output.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum OutputMode {
     /// On one of the client's channels, as SLY expects.
     Channel(i64),
     /// In messages without a channel, as SLIME expects.
@@ -51,7 +51,12 @@ pub(super) struct Repl {
 }
 
 impl Repl {
-    pub(super) fn begin(shared: Arc<Shared>, thread: i64, way: Way, place: Arc<Place>) -> Self {
+    pub(super) fn begin(
+        shared: Arc<ReplShared>,
+        thread: i64,
+        way: OutputMode,
+        place: Arc<SessionSlot>,
+    ) -> Self {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
         let running = Arc::new(Mutex::new(VecDeque::new()));
         let ended = shared.ended.child_token();
@@ -67,7 +72,7 @@ impl Repl {
     }
 
     /// Returns the place of the REPL's session.
-    pub(super) fn place(&self) -> &Arc<Place> {
+    pub(super) fn place(&self) -> &Arc<SessionSlot> {
         &self.output.place
     }
 
@@ -104,7 +109,7 @@ struct ReplInput {
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     inputs: usize,
     /// The last question, which `/retry` asks again; `None` if there is none.
-    asked: Option<Asked>,
+    asked: Option<RetryableQuestion>,
 }
 
 impl ReplInput {
@@ -180,22 +185,22 @@ impl ReplInput {
     fn prompt(&self) {
         let name = self.output.place.shown_name();
         match self.output.way {
-            Way::Channel(_) => {
+            OutputMode::Channel(_) => {
                 let arguments = [text(PACKAGE), text(name), Value::Int(0), number(self.inputs)];
                 self.output.tell("prompt", arguments);
             }
-            Way::TopLevel => self.output.tell("new-package", [text(PACKAGE), text(name)]),
+            OutputMode::TopLevel => self.output.tell("new-package", [text(PACKAGE), text(name)]),
         }
     }
 }
 
 /// The output side of a REPL.
 struct ReplOutput {
-    shared: Arc<Shared>,
+    shared: Arc<ReplShared>,
     thread: i64,
-    way: Way,
+    way: OutputMode,
     /// The place of the session.
-    place: Arc<Place>,
+    place: Arc<SessionSlot>,
     /// Cancelled when the REPL has ended; nothing may be sent to its channel then.
     ended: CancellationToken,
 }
@@ -207,8 +212,10 @@ impl ReplOutput {
         }
         let message = list(std::iter::once(keyword(what)).chain(arguments));
         self.shared.editor.tell(match self.way {
-            Way::Channel(channel) => list([keyword("channel-send"), Value::Int(channel), message]),
-            Way::TopLevel => message,
+            OutputMode::Channel(channel) => {
+                list([keyword("channel-send"), Value::Int(channel), message])
+            }
+            OutputMode::TopLevel => message,
         });
     }
 }

@@ -24,12 +24,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::approval::Questions;
 use self::lisp::{keyword, list, refusal, text};
-use self::listener::{Input, Repl, Way};
-use self::session::Place;
+use self::listener::{Input, OutputMode, Repl};
+use self::session::SessionSlot;
 use crate::rpc::limits::WAITING_INPUTS;
 use crate::rpc::{Answerer, Caller, ReplSettings, locked};
 use crate::value::Value;
-use crate::wire::message::{Talk, WireError};
+use crate::wire::message::{ReplTalk, WireError};
 
 /// Name of the Lisp package in prompts and symbols.
 const PACKAGE: &str = "contexture";
@@ -45,7 +45,7 @@ pub(crate) trait Editor: Send + Sync {
 
 /// The REPLs of one connection.
 pub(crate) struct Repls {
-    shared: Arc<Shared>,
+    shared: Arc<ReplShared>,
     repls: BTreeMap<i64, Repl>,
     /// Number of the REPL of SLIME, which has only one; `None` until it is created.
     of_slime: Option<i64>,
@@ -55,7 +55,7 @@ pub(crate) struct Repls {
 }
 
 /// The data that every task of the connection uses.
-struct Shared {
+struct ReplShared {
     editor: Arc<dyn Editor>,
     caller: Arc<dyn Caller>,
     settings: ReplSettings,
@@ -63,14 +63,14 @@ struct Shared {
     directory: Mutex<PathBuf>,
     questions: Questions,
     /// The turn that agent-q's package asked for last.
-    asked: agent_q::Asked,
+    asked: agent_q::AgentQTurn,
     /// The connection's session, once it is open.
-    place: Arc<Place>,
+    place: Arc<SessionSlot>,
     /// Cancelled when the client has gone.
     ended: CancellationToken,
 }
 
-impl Shared {
+impl ReplShared {
     fn answerer(&self) -> &dyn Answerer {
         &*self.settings.answerer
     }
@@ -104,13 +104,13 @@ impl Repls {
         settings: ReplSettings,
     ) -> Self {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        let shared = Shared {
+        let shared = ReplShared {
             questions: Questions::new(Arc::clone(&editor)),
             editor,
             caller,
             settings,
             directory: Mutex::new(directory),
-            asked: agent_q::Asked::default(),
+            asked: agent_q::AgentQTurn::default(),
             place: Arc::default(),
             ended: CancellationToken::new(),
         };
@@ -122,12 +122,12 @@ impl Repls {
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
-    pub(crate) fn take(&mut self, talk: Talk) -> bool {
+    pub(crate) fn take(&mut self, talk: ReplTalk) -> bool {
         match talk {
-            Talk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
-            Talk::Channel { channel, message } => self.channel(channel, &message),
-            Talk::Interrupt { thread } => self.interrupt(&thread),
-            Talk::Answer { tag, value } => self.shared.questions.answered(&tag, &value),
+            ReplTalk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
+            ReplTalk::Channel { channel, message } => self.channel(channel, &message),
+            ReplTalk::Interrupt { thread } => self.interrupt(&thread),
+            ReplTalk::Answer { tag, value } => self.shared.questions.answered(&tag, &value),
         }
         true
     }
@@ -135,7 +135,7 @@ impl Repls {
     /// Begins a REPL that shows its output in the given way, and returns its number. The first REPL
     /// uses the connection's session; while it is open, each further REPL uses a session of its
     /// own.
-    fn begin(&mut self, way: Way) -> i64 {
+    fn begin(&mut self, way: OutputMode) -> i64 {
         let number = self.next;
         self.next += 1;
         let taken = self.repls.values().any(|repl| Arc::ptr_eq(repl.place(), &self.shared.place));
@@ -146,7 +146,7 @@ impl Repls {
     }
 
     fn create_mrepl(&mut self, id: i64, channel: i64) {
-        let number = self.begin(Way::Channel(channel));
+        let number = self.begin(OutputMode::Channel(channel));
         let numbers = list([Value::Int(number), Value::Int(number)]);
         // The answer goes first, so that a prompt formatter of the buffer is ready for the first
         // prompt.
@@ -158,7 +158,7 @@ impl Repls {
         if let Some(old) = self.of_slime.take() {
             self.repls.remove(&old);
         }
-        self.of_slime = Some(self.begin(Way::TopLevel));
+        self.of_slime = Some(self.begin(OutputMode::TopLevel));
         self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
     }
 

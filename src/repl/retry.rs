@@ -1,9 +1,9 @@
 //! Remembers the last question of a REPL, and asks it again so that the new answer replaces the old
 //! one.
 
-use super::Shared;
+use super::ReplShared;
 use super::lisp::{items, list, refusal, string_at, text, value_at};
-use super::session::Session;
+use super::session::ReplSession;
 use crate::value::Value;
 use crate::wire::message::WireError;
 
@@ -11,9 +11,9 @@ use crate::wire::message::WireError;
 const FIRST_WORDS: usize = 50;
 
 /// A question that can be asked again.
-pub(super) struct Asked {
+pub(super) struct RetryableQuestion {
     /// The session in which the question was asked.
-    pub(super) session: Session,
+    pub(super) session: ReplSession,
     pub(super) text: String,
     /// Checkpoint before the question; `nil` if the session keeps none.
     checkpoint: Value,
@@ -22,21 +22,24 @@ pub(super) struct Asked {
 /// Takes a checkpoint before the question `typed`, so that [`again`] can go back to it, and returns
 /// the question.
 pub(super) async fn before(
-    shared: &Shared,
-    session: Session,
+    shared: &ReplShared,
+    session: ReplSession,
     typed: String,
-) -> Result<Asked, WireError> {
+) -> Result<RetryableQuestion, WireError> {
     let words: Vec<_> = typed.split_whitespace().collect();
     let words: String = words.join(" ").chars().take(FIRST_WORDS).collect();
     let params = [("session", text(&*session.name)), ("message", text(format!("Before: {words}")))];
     let taken = shared.call("checkpoint", params).await?;
-    Ok(Asked { session, text: typed, checkpoint: value_at(&taken, "checkpoint") })
+    Ok(RetryableQuestion { session, text: typed, checkpoint: value_at(&taken, "checkpoint") })
 }
 
 /// Goes back to the checkpoint before the question, if there is one, and returns the question,
 /// which the caller asks again. Fails if nothing was asked. The items of the context stay as they
 /// are.
-pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked, WireError> {
+pub(super) async fn again(
+    shared: &ReplShared,
+    asked: Option<RetryableQuestion>,
+) -> Result<RetryableQuestion, WireError> {
     let asked = asked.ok_or_else(|| refusal("nothing has been asked here yet"))?;
     if asked.checkpoint == Value::Nil {
         return Ok(asked);
@@ -51,7 +54,7 @@ pub(super) async fn again(shared: &Shared, asked: Option<Asked>) -> Result<Asked
     Ok(asked)
 }
 
-async fn own_items(shared: &Shared, manager: &str) -> Result<Vec<String>, WireError> {
+async fn own_items(shared: &ReplShared, manager: &str) -> Result<Vec<String>, WireError> {
     let params = [("managers", list([text(manager)])), ("brief", Value::Bool(true))];
     let listed = items(shared.call("list-items", params).await?);
     Ok(listed.iter().filter_map(|item| string_at(item, "id").map(str::to_owned)).collect())

@@ -4,13 +4,13 @@
 use std::sync::Mutex;
 
 use super::lisp::{items, string_at, text, texts, value_at};
-use super::{PACKAGE, Shared, locked};
+use super::{PACKAGE, ReplShared, locked};
 use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// A session as it was when it was last looked up.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct ReplSession {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) manager: String,
@@ -26,13 +26,13 @@ pub(super) struct Session {
 
 /// Holds the session of a connection or a REPL. The session is opened when it is first needed.
 #[derive(Default)]
-pub(super) struct Place {
-    known: Mutex<Option<Session>>,
+pub(super) struct SessionSlot {
+    known: Mutex<Option<ReplSession>>,
     /// Locked while a session is opened, so that only one session is opened.
     opening: tokio::sync::Mutex<()>,
 }
 
-impl Session {
+impl ReplSession {
     pub(super) fn of(row: &Value) -> Self {
         let field = |name| string_at(row, name).unwrap_or_default().to_owned();
         let managers = items(value_at(row, "managers"));
@@ -53,9 +53,9 @@ impl Session {
     }
 }
 
-impl Place {
+impl SessionSlot {
     /// Returns the session as it was when it was last looked up; `None` if there is none yet.
-    pub(super) fn known(&self) -> Option<Session> {
+    pub(super) fn known(&self) -> Option<ReplSession> {
         locked(&self.known).clone()
     }
 
@@ -65,23 +65,27 @@ impl Place {
     }
 
     /// Returns the session. Begins a new session if there is none yet or the session is gone.
-    pub(super) async fn session(&self, shared: &Shared) -> Result<Session, WireError> {
+    pub(super) async fn session(&self, shared: &ReplShared) -> Result<ReplSession, WireError> {
         let _opening = self.opening.lock().await;
         match self.looked_up(shared).await? {
-            Some(row) => Ok(Session::of(&row)),
+            Some(row) => Ok(ReplSession::of(&row)),
             None => self.opened(shared, Value::Nil).await,
         }
     }
 
     /// Continues with the session of this name, or begins it; without a name, begins a new session.
-    pub(super) async fn open(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
+    pub(super) async fn open(
+        &self,
+        shared: &ReplShared,
+        name: Value,
+    ) -> Result<ReplSession, WireError> {
         let _opening = self.opening.lock().await;
         self.opened(shared, name).await
     }
 
     /// Opens a session. A new one is about the project that the connection's directory belongs to,
     /// and shows its items.
-    async fn opened(&self, shared: &Shared, name: Value) -> Result<Session, WireError> {
+    async fn opened(&self, shared: &ReplShared, name: Value) -> Result<ReplSession, WireError> {
         let open = here(shared).await?;
         let params = [
             ("name", name),
@@ -89,32 +93,32 @@ impl Place {
             ("managers", managers_of(&open)),
             ("current", Value::Nil),
         ];
-        let session = Session::of(&shared.call("open-session", params).await?);
+        let session = ReplSession::of(&shared.call("open-session", params).await?);
         *locked(&self.known) = Some(session.clone());
         Ok(session)
     }
 
     /// Returns the managers whose items the session shows, or those that a new session would show.
-    pub(super) async fn managers(&self, shared: &Shared) -> Result<Value, WireError> {
+    pub(super) async fn managers(&self, shared: &ReplShared) -> Result<Value, WireError> {
         Ok(match self.row(shared).await {
-            Some(row) => texts(Session::of(&row).managers.iter().map(String::as_str)),
+            Some(row) => texts(ReplSession::of(&row).managers.iter().map(String::as_str)),
             None => managers_of(&here(shared).await?),
         })
     }
 
     /// Looks the session up, and returns it in the form that the method `open-session` returns;
     /// `None` if there is no session, or it cannot be looked up.
-    pub(super) async fn row(&self, shared: &Shared) -> Option<Value> {
+    pub(super) async fn row(&self, shared: &ReplShared) -> Option<Value> {
         self.looked_up(shared).await.ok().flatten()
     }
 
     /// Continues with the session of this name or id. Returns false if there is no such session.
-    pub(super) async fn switch(&self, shared: &Shared, name: &str) -> Result<bool, WireError> {
+    pub(super) async fn switch(&self, shared: &ReplShared, name: &str) -> Result<bool, WireError> {
         let _opening = self.opening.lock().await;
         let rows = items(shared.call("list-sessions", []).await?);
         let is = |row: &&Value, field| string_at(row, field) == Some(name);
         let found = rows.iter().find(|row| is(row, "session"));
-        let found = found.or_else(|| rows.iter().find(|row| is(row, "id"))).map(Session::of);
+        let found = found.or_else(|| rows.iter().find(|row| is(row, "id"))).map(ReplSession::of);
         let switched = found.is_some();
         if switched {
             *locked(&self.known) = found;
@@ -124,14 +128,14 @@ impl Place {
 
     /// Looks up the known session again, since it may have been renamed or deleted meanwhile.
     /// Returns `None` if no session is known, or it has been deleted.
-    async fn looked_up(&self, shared: &Shared) -> Result<Option<Value>, WireError> {
+    async fn looked_up(&self, shared: &ReplShared) -> Result<Option<Value>, WireError> {
         let Some(known) = self.known() else { return Ok(None) };
         let params = [("name", text(&*known.id)), ("current", Value::Nil)];
         match shared.call("open-session", params).await {
             Ok(row) => {
                 if let Some(seen) = locked(&self.known).as_mut().filter(|seen| seen.id == known.id)
                 {
-                    *seen = Session::of(&row);
+                    *seen = ReplSession::of(&row);
                 }
                 Ok(Some(row))
             }
@@ -145,7 +149,7 @@ impl Place {
 }
 
 /// Opens the layers of the connection's directory.
-async fn here(shared: &Shared) -> Result<Value, WireError> {
+async fn here(shared: &ReplShared) -> Result<Value, WireError> {
     let directory = text(shared.directory().to_string_lossy());
     shared.call("open-layers", [("directory", directory)]).await
 }
@@ -153,7 +157,7 @@ async fn here(shared: &Shared) -> Result<Value, WireError> {
 /// Opens the layers of `place` (a file or folder), and returns their managers; see the method
 /// `open-layers`.
 pub(super) async fn layers<const N: usize>(
-    shared: &Shared,
+    shared: &ReplShared,
     place: [(&str, Value); N],
 ) -> Result<Value, WireError> {
     Ok(managers_of(&shared.call("open-layers", place).await?))

@@ -2,17 +2,21 @@
 //! items the model sees.
 
 use super::lisp::{items, refusal, string_at, text, texts, value_at};
-use super::session::{self, Place, Session};
-use super::{Shared, absolute, readable};
+use super::session::{self, ReplSession, SessionSlot};
+use super::{ReplShared, absolute, readable};
 use crate::value::Value;
 use crate::visible::visible;
 use crate::wire::message::WireError;
 
-type Said = Result<String, WireError>;
+type SaidOnConnection = Result<String, WireError>;
 
 /// Lists the sessions, the one with the latest message first, or switches to the session with this
 /// name or id. Begins a new session if there is none.
-pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said {
+pub(super) async fn session(
+    shared: &ReplShared,
+    place: &SessionSlot,
+    name: &str,
+) -> SaidOnConnection {
     if name.is_empty() {
         let here = place.known().map(|session| session.id);
         let rows = items(shared.call("list-sessions", []).await?);
@@ -33,7 +37,11 @@ pub(super) async fn session(shared: &Shared, place: &Place, name: &str) -> Said 
 
 /// Shows the model the items of the file or folder `named` instead of those that it saw so far; it
 /// keeps seeing the session's own items. Without a name, says whose items the model sees.
-pub(super) async fn place(shared: &Shared, session: Session, named: &str) -> Said {
+pub(super) async fn place(
+    shared: &ReplShared,
+    session: ReplSession,
+    named: &str,
+) -> SaidOnConnection {
     if named.is_empty() {
         let names = session.managers.iter().map(String::as_str);
         return Ok(shown_managers(names, &session.manager));
@@ -62,7 +70,11 @@ fn shown_managers<'a>(names: impl Iterator<Item = &'a str>, own: &'a str) -> Str
 }
 
 /// Lists the models that can be chosen, or chooses one.
-pub(super) async fn model(shared: &Shared, session: Session, name: &str) -> Said {
+pub(super) async fn model(
+    shared: &ReplShared,
+    session: ReplSession,
+    name: &str,
+) -> SaidOnConnection {
     if name.is_empty() {
         let chosen = settings(shared, &session).await?.get("model").map(readable::plain);
         let rows = items(shared.call("list-providers", []).await?);
@@ -81,7 +93,11 @@ pub(super) async fn model(shared: &Shared, session: Session, name: &str) -> Said
 }
 
 /// Lists the templates, or chooses the template for note-taking; `off` turns note-taking off.
-pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> Said {
+pub(super) async fn template(
+    shared: &ReplShared,
+    session: ReplSession,
+    name: &str,
+) -> SaidOnConnection {
     let of_session = ("session", text(&*session.name));
     match name {
         "" => {
@@ -110,7 +126,11 @@ pub(super) async fn template(shared: &Shared, session: Session, name: &str) -> S
 }
 
 /// Lists the tools that models may call, changes this list, or changes which tools need permission.
-pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -> Said {
+pub(super) async fn tools(
+    shared: &ReplShared,
+    session: ReplSession,
+    text_given: &str,
+) -> SaidOnConnection {
     let settings = settings(shared, &session).await?;
     let allowed: Vec<String> = names(&settings, "allowed-tools");
     let of_session = ("session", text(&*session.name));
@@ -146,7 +166,7 @@ pub(super) async fn tools(shared: &Shared, session: Session, text_given: &str) -
     Ok(format!("; {now}\n"))
 }
 
-async fn settings(shared: &Shared, session: &Session) -> Result<Value, WireError> {
+async fn settings(shared: &ReplShared, session: &ReplSession) -> Result<Value, WireError> {
     shared.call("configure-session", [("session", text(&*session.name))]).await
 }
 

@@ -26,7 +26,7 @@ impl Editor for Notes {
     }
 
     fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
-        self.note(&Outgoing::Reply(Some(crate::wire::message::Id::Int(id)), outcome));
+        self.note(&Outgoing::Reply(Some(crate::wire::message::RequestId::Int(id)), outcome));
     }
 }
 

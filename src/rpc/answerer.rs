@@ -146,12 +146,12 @@ impl Answerer for NoModel {
 }
 
 /// An answerer that uses the default model of `chat`, once there is one.
-pub(crate) struct Model {
+pub(crate) struct ModelAnswerer {
     providers: Providers,
 }
 
 /// Receives the progress of a chat, and sends it on as pieces.
-struct Pieces(mpsc::Sender<Piece>);
+struct Pieces(mpsc::Sender<ProgressPiece>);
 
 /// Maximum number of pieces that wait to be shown before the chat waits too. The channel holds
 /// twice as many, since some pieces, such as results of tools, are sent without waiting.
@@ -160,7 +160,7 @@ const WAITING: usize = 256;
 const SHOWN_AT_ONCE: usize = 4 << 10;
 
 /// A piece of a chat's progress.
-enum Piece {
+enum ProgressPiece {
     Text(String),
     /// A note on the turn, to be shown on lines of its own.
     Note(String),
@@ -168,7 +168,7 @@ enum Piece {
     Question(Value, Approval),
 }
 
-impl Model {
+impl ModelAnswerer {
     /// Creates an answerer that uses the default model at the time of each turn.
     pub(crate) fn new(providers: Providers) -> Self {
         Self { providers }
@@ -183,9 +183,9 @@ impl Peer for Pieces {
             return false;
         };
         let heard = match &**kind {
-            "text" => Piece::Text(text.clone()),
+            "text" => ProgressPiece::Text(text.clone()),
             "status" | "retry" | "tool-result" => {
-                Piece::Note(format!("; {}\n", visible_lines(text)))
+                ProgressPiece::Note(format!("; {}\n", visible_lines(text)))
             }
             "approval" => question(&params, text),
             _ => return false,
@@ -200,7 +200,7 @@ impl Peer for Pieces {
     }
 }
 
-fn question(params: &Value, phrase: &str) -> Piece {
+fn question(params: &Value, phrase: &str) -> ProgressPiece {
     let said = |name: &str| match params.get(name) {
         Some(Value::Str(text)) => text.clone(),
         _ => String::new(),
@@ -214,30 +214,30 @@ fn question(params: &Value, phrase: &str) -> Piece {
         place => format!(" (outside the project: {})", visible(&place)),
     };
     let title = format!("The model wants to {}{place}", visible(phrase));
-    Piece::Question(number, Approval { title, details })
+    ProgressPiece::Question(number, Approval { title, details })
 }
 
 /// The progress of showing an answer to a listener.
 #[derive(Default)]
-struct Shown {
+struct ShownProgress {
     /// Number of bytes that were shown since the last wait for the listener.
     waiting: usize,
     /// True if the last line has no newline yet.
     is_within_line: bool,
 }
 
-impl Shown {
+impl ShownProgress {
     /// Appends a piece to `text`, which goes to the listener next; ignores a question.
-    fn append(&mut self, piece: Piece, text: &mut String) {
+    fn append(&mut self, piece: ProgressPiece, text: &mut String) {
         let piece = match piece {
-            Piece::Text(piece) => piece,
-            Piece::Note(note) => {
+            ProgressPiece::Text(piece) => piece,
+            ProgressPiece::Note(note) => {
                 if std::mem::take(&mut self.is_within_line) {
                     text.push('\n');
                 }
                 note
             }
-            Piece::Question(..) => return,
+            ProgressPiece::Question(..) => return,
         };
         if !piece.is_empty() {
             self.is_within_line = !piece.ends_with('\n');
@@ -250,22 +250,22 @@ impl Shown {
 /// question, passes the person's decision on to the turn, or withdraws the question if the turn
 /// continues without the decision.
 async fn pass_on(
-    heard: Piece,
-    pieces: &mut mpsc::Receiver<Piece>,
-    shown: &mut Shown,
+    heard: ProgressPiece,
+    pieces: &mut mpsc::Receiver<ProgressPiece>,
+    shown: &mut ShownProgress,
     caller: &dyn Caller,
     listener: &dyn Listener,
 ) {
     let mut next = Some(heard);
     while let Some(heard) = next.take() {
         let (number, approval) = match heard {
-            Piece::Question(number, approval) => (number, approval),
+            ProgressPiece::Question(number, approval) => (number, approval),
             piece => {
                 let mut text = String::new();
                 shown.append(piece, &mut text);
                 while text.len() < SHOWN_AT_ONCE {
                     match pieces.try_recv() {
-                        Ok(question @ Piece::Question(..)) => {
+                        Ok(question @ ProgressPiece::Question(..)) => {
                             next = Some(question);
                             break;
                         }
@@ -299,7 +299,7 @@ async fn pass_on(
     }
 }
 
-impl Answerer for Model {
+impl Answerer for ModelAnswerer {
     fn describe(&self) -> Value {
         match self.providers.find(None, None) {
             Err(_) => NoModel.describe(),
@@ -325,7 +325,7 @@ impl Answerer for Model {
                 managers: (!turn.with_items).then_some([]),
             });
             let (sender, mut pieces) = mpsc::channel(2 * WAITING);
-            let mut shown = Shown::default();
+            let mut shown = ShownProgress::default();
             let progress = Arc::new(Pieces(sender));
             let cancelled = turn.cancelled.clone();
             let answer = caller.stream("chat", params, progress, cancelled);
@@ -354,7 +354,7 @@ impl Answerer for Model {
             let mut last = "\n".to_owned();
             if let Some(Value::Str(why)) = answered.get("ending") {
                 last.clear();
-                shown.append(Piece::Note(format!("; {}\n", visible_lines(why))), &mut last);
+                shown.append(ProgressPiece::Note(format!("; {}\n", visible_lines(why))), &mut last);
             }
             listener.say(&last);
             Ok(())

@@ -24,7 +24,7 @@ use crate::engine::{Caller, Handle};
 use crate::sync::hub::Hub;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
-use crate::wire::message::{Id, WireError};
+use crate::wire::message::{RequestId, WireError};
 
 /// Maximum number of imports that run at the same time after their calls have ended.
 const IMPORTS_BESIDE: usize = 4;
@@ -139,7 +139,7 @@ pub struct Call {
     /// True if the call names its session. If not, the server may have filled in the current one.
     pub is_session_named: bool,
     /// The request's id; `None` for a notification.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// Set when the client no longer wants the answer. The list of running calls has only a weak
     /// reference to the token.
     pub cancelled: Arc<CancellationToken>,

@@ -8,7 +8,7 @@ use crate::value::Value;
 use crate::wire::message::WireError;
 
 /// A call of the contract.
-pub(crate) struct Row {
+pub(crate) struct ContractCall {
     /// Name of the call.
     pub(super) name: &'static str,
     /// Method that carries out the call.
@@ -23,38 +23,41 @@ const KEPT_TOKENS: &[(&str, &str)] = &[("max-tokens", "keep-tokens")];
 const KEPT_ITEMS: &[(&str, &str)] = &[("max-items", "keep-messages")];
 
 /// Every call of the contract.
-pub(crate) const CONTRACT: [Row; 13] = [
+pub(crate) const CONTRACT: [ContractCall; 13] = [
     row("add-context", "add-item"),
     row("get-context", "list-items"),
-    Row { given: Some(("all", true)), ..row("clear-context", "remove-items") },
-    Row { given: Some(("text-only", true)), ..row("context-to-string", "render-items") },
+    ContractCall { given: Some(("all", true)), ..row("clear-context", "remove-items") },
+    ContractCall { given: Some(("text-only", true)), ..row("context-to-string", "render-items") },
     row("build-context", "build-window"),
     row("process-turn", "process-turn"),
     row("checkpoint", "checkpoint"),
     row("rollback", "rollback"),
-    Row { given: Some(("quality-only", true)), ..row("quality-score", "session-report") },
-    Row { renamed: KEPT_TOKENS, ..row("prune-context", "prune-session") },
-    Row { renamed: KEPT_ITEMS, ..row("summarize-context", "summarize-session") },
+    ContractCall { given: Some(("quality-only", true)), ..row("quality-score", "session-report") },
+    ContractCall { renamed: KEPT_TOKENS, ..row("prune-context", "prune-session") },
+    ContractCall { renamed: KEPT_ITEMS, ..row("summarize-context", "summarize-session") },
     row("context-stats", "session-report"),
-    Row {
+    ContractCall {
         renamed: KEPT_TOKENS,
         given: Some(("if-needed", true)),
         ..row("auto-manage-context", "prune-session")
     },
 ];
 
-const fn row(name: &'static str, method: &'static str) -> Row {
-    Row { name, method, renamed: &[], given: None }
+const fn row(name: &'static str, method: &'static str) -> ContractCall {
+    ContractCall { name, method, renamed: &[], given: None }
 }
 
 /// Returns the calls of the contract that the method carries out under another name.
-pub(super) fn rows_of(method: &str) -> impl Iterator<Item = &'static Row> {
+pub(super) fn rows_of(method: &str) -> impl Iterator<Item = &'static ContractCall> {
     CONTRACT.iter().filter(move |row| row.method == method && row.name != method)
 }
 
 /// Finds the call of the contract with this name, and changes its parameters to those of its
 /// method. Returns the name of the method, too; `None` if the name is not in the contract.
-pub(super) fn resolve(name: &str, params: &mut Value) -> Option<(&'static Row, &'static str)> {
+pub(super) fn resolve(
+    name: &str,
+    params: &mut Value,
+) -> Option<(&'static ContractCall, &'static str)> {
     let row = CONTRACT.iter().find(|row| row.name == name)?;
     for (in_contract, of_method) in row.renamed {
         if let Some(value) = params.take_named(in_contract) {
@@ -84,7 +87,7 @@ pub(super) fn without_session(params: &mut Value) -> Result<(), WireError> {
 }
 
 /// Returns the error of a call with the names that the contract has for the parameters.
-pub(super) fn in_contract(mut error: WireError, row: &Row) -> WireError {
+pub(super) fn in_contract(mut error: WireError, row: &ContractCall) -> WireError {
     for (in_contract, of_method) in row.renamed {
         if let Some(rest) = error.message.strip_prefix(of_method) {
             error.message = format!("{in_contract}{rest}");
@@ -102,7 +105,7 @@ pub(super) fn in_contract(mut error: WireError, row: &Row) -> WireError {
 /// Returns a sentence about the calls of the contract that the method carries out; empty if there
 /// are none.
 pub(crate) fn described(method: &str) -> String {
-    let one = |row: &Row| {
+    let one = |row: &ContractCall| {
         let renamed = row.renamed.iter().map(|(one, other)| format!("`:{one}` is `:{other}`"));
         let given = row.given.map(|(name, _)| format!("`:{name}` is true"));
         let all: Vec<_> = renamed.chain(given).collect();

@@ -18,18 +18,18 @@ const PATIENCE: Duration = Duration::from_millis(EDITOR_PATIENCE_MS);
 
 /// The editors, which are the connections that subscribed to `text-wanted`.
 #[derive(Default)]
-pub struct Editors(Mutex<Known>);
+pub struct Editors(Mutex<KnownEditors>);
 
 #[derive(Default)]
-struct Known {
+struct KnownEditors {
     editors: Vec<Weak<Client>>,
     /// Number of the last question.
     last: u64,
-    questions: HashMap<u64, Question>,
+    questions: HashMap<u64, EditorQuestion>,
 }
 
 /// A question that waits for answers.
-struct Question {
+struct EditorQuestion {
     /// Editors that have not answered yet.
     asked: Vec<Weak<Client>>,
     answers: UnboundedSender<EditorText>,
@@ -59,9 +59,9 @@ pub(super) struct Heard {
 }
 
 /// An open question, by its number. Dropping the value withdraws the question.
-struct Open<'a>(&'a Editors, u64);
+struct AskedEditors<'a>(&'a Editors, u64);
 
-impl Drop for Open<'_> {
+impl Drop for AskedEditors<'_> {
     fn drop(&mut self) {
         locked(&self.0.0).questions.remove(&self.1);
     }
@@ -89,7 +89,7 @@ impl Editors {
         let Some((number, asked, mut answers)) = self.begin(asking) else {
             return Ok(Heard::default());
         };
-        let _open = Open(self, number);
+        let _open = AskedEditors(self, number);
         let path = path.map(|path| path.to_string_lossy().into_owned());
         let tell = move |engine: &mut Engine| {
             engine.want_text(number, path);
@@ -145,7 +145,7 @@ impl Editors {
         known.last = number;
         let (answers, receiver) = mpsc::unbounded_channel();
         if count > 0 {
-            known.questions.insert(number, Question { asked, answers });
+            known.questions.insert(number, EditorQuestion { asked, answers });
         }
         Some((number, count, receiver))
     }

@@ -37,7 +37,7 @@ pub(crate) struct Keyed {
 
 /// The answer to a call whose key was used before: the stored outcome of the earlier call, or the
 /// error that there is none for this call.
-type Known = Result<Value, WireError>;
+type EarlierAnswer = Result<Value, WireError>;
 
 /// The way in which a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Keyed {
 
     /// Binds the key to the parameters of a turn. Returns the answer of the call if the turn must
     /// not begin; `None` if it may.
-    pub(super) async fn begin(&self, engine: &Handle) -> Result<Option<Known>, WireError> {
+    pub(super) async fn begin(&self, engine: &Handle) -> Result<Option<EarlierAnswer>, WireError> {
         let keyed = self.clone();
         let begun = self.of_turn("begun");
         let known = engine.ask(move |engine| {
@@ -151,7 +151,7 @@ impl Keyed {
         format!("{} {what}", self.name)
     }
 
-    fn known(&self, engine: &mut Engine) -> Result<Option<Known>, EngineError> {
+    fn known(&self, engine: &mut Engine) -> Result<Option<EarlierAnswer>, EngineError> {
         let kept = engine.recorded(&self.name)?;
         let kept = kept.as_deref().and_then(|kept| kept.split_once(' '));
         Ok(match kept {

@@ -13,7 +13,7 @@ use super::keyed::Keyed;
 use super::page::{self, PageParams, Paged};
 use super::param::{Param, has_member, key, own_params_of};
 use super::params::{KEY, lacks};
-use super::version::{About, IfVersion, Since, Versions};
+use super::version::{IfVersion, Since, VersionOwner, Versions};
 use crate::engine::Beside;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
@@ -32,7 +32,7 @@ pub struct Method {
     /// Thread on which the first part of the method runs.
     pub pace: Pace,
     /// Kind of change that the method makes to the state.
-    pub(super) change: Change,
+    pub(super) change: ChangeKind,
     /// Parameters of the method's handler.
     pub(super) own_params: fn() -> Vec<Param>,
     /// Cache of all parameters of the method.
@@ -52,7 +52,7 @@ pub struct Method {
     /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
     /// Session that the method's calls are about; `None` if that follows from the parameters.
-    pub(super) session: Option<About>,
+    pub(super) session: Option<VersionOwner>,
     /// True if a call may have a history of the client's own in place of a session.
     pub(super) takes_history: bool,
     /// Data in the method's result that can change without a new version.
@@ -62,7 +62,7 @@ pub struct Method {
 /// The kind of change that a method makes to the state. Methods that change something take a
 /// request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ChangeKind {
     /// No change.
     Nothing,
     /// A change for which the method itself stores the request keys.
@@ -98,7 +98,7 @@ macro_rules! method {
             doc: "",
             result: "",
             pace: $crate::rpc::method::Pace::Prompt,
-            change: $crate::rpc::method::Change::Nothing,
+            change: $crate::rpc::method::ChangeKind::Nothing,
             own_params: || $crate::rpc::param::params_of($handler),
             all_params: || {
                 static PARAMS: ::std::sync::OnceLock<Vec<$crate::rpc::param::Param>> =
@@ -153,21 +153,21 @@ impl Method {
 
     /// Declares that the method changes the state and stores the keys of its calls itself.
     pub(super) const fn changes_by_itself(self) -> Self {
-        Self { change: Change::ByItself, ..self }
+        Self { change: ChangeKind::ByItself, ..self }
     }
 
     pub(super) const fn changes(self) -> Self {
-        Self { change: Change::InEngine, ..self }
+        Self { change: ChangeKind::InEngine, ..self }
     }
 
     /// Declares that the method changes the state after work such as reading files.
     pub(super) const fn changes_after_work(self) -> Self {
-        Self { change: Change::AfterWork, ..self }
+        Self { change: ChangeKind::AfterWork, ..self }
     }
 
     /// Declares that the method changes, after work, something that does not outlive the server.
     pub(super) const fn changes_this_run(self) -> Self {
-        Self { change: Change::OfThisRun, ..self }
+        Self { change: ChangeKind::OfThisRun, ..self }
     }
 
     /// Declares which lists in the result are returned in pages.
@@ -191,7 +191,7 @@ impl Method {
     }
 
     /// Declares which session the calls are about, if that does not follow from the parameters.
-    pub(super) const fn about_session(self, about: About) -> Self {
+    pub(super) const fn about_session(self, about: VersionOwner) -> Self {
         Self { session: Some(about), ..self }
     }
 
@@ -223,20 +223,20 @@ impl Method {
 
     /// Returns which manager or session the method's calls are about, if any. Their results include
     /// its version, except for lists and texts.
-    pub(super) fn about(&self) -> Option<About> {
+    pub(super) fn about(&self) -> Option<VersionOwner> {
         self.about_of(self.params())
     }
 
-    fn about_of(&self, params: &[Param]) -> Option<About> {
+    fn about_of(&self, params: &[Param]) -> Option<VersionOwner> {
         let takes = |name: &str| params.iter().any(|param| param.name == name);
         let is_for_current = params.iter().any(|param| param.is_current_session);
         match self.family {
             _ if self.session.is_some() => self.session,
-            "context" if takes("manager") => Some(About::Manager),
+            "context" if takes("manager") => Some(VersionOwner::Manager),
             // Memories are not part of a session.
             "memory" => None,
-            _ if is_for_current => Some(About::CurrentSession),
-            _ => takes("session").then_some(About::Session),
+            _ if is_for_current => Some(VersionOwner::CurrentSession),
+            _ => takes("session").then_some(VersionOwner::Session),
         }
     }
 
@@ -245,14 +245,14 @@ impl Method {
         let is_for_several = |param: &Param| param.name == "managers";
         let may_be_left_out = |param: &Param| param.name == "session" && !param.required;
         match self.about() {
-            Some(About::Session) => !self.params().iter().any(may_be_left_out),
+            Some(VersionOwner::Session) => !self.params().iter().any(may_be_left_out),
             Some(_) => !self.params().iter().any(is_for_several),
             None => false,
         }
     }
 
     pub(super) fn is_change(&self) -> bool {
-        self.change != Change::Nothing
+        self.change != ChangeKind::Nothing
     }
 
     /// Returns the names that the contract has for the method, if they are others.
@@ -288,7 +288,7 @@ impl Method {
             return self.run_in_pages(call, params);
         }
         let key = match self.change {
-            Change::Nothing => None,
+            ChangeKind::Nothing => None,
             _ => Keyed::take(self.name, &mut params, call.is_session_named)?,
         };
         let mut versions = match self.about() {
@@ -307,14 +307,14 @@ impl Method {
         };
         let Some(key) = key else { return run(call, params) };
         let key = match self.change {
-            Change::OfThisRun => key.of_this_run(),
+            ChangeKind::OfThisRun => key.of_this_run(),
             _ => key,
         };
-        if self.change == Change::ByItself {
+        if self.change == ChangeKind::ByItself {
             call.in_steps.key = Some(key);
             return run(call, params);
         }
-        if matches!(self.change, Change::AfterWork | Change::OfThisRun)
+        if matches!(self.change, ChangeKind::AfterWork | ChangeKind::OfThisRun)
             && self.pace != Pace::Prompt
             && let Some(answer) = key.look_up(&call.tools.engine)?
         {

@@ -56,7 +56,7 @@ mod window;
 
 pub(crate) use self::access::Access;
 pub use self::answerer::{Answerer, Approval, Caller, Listener, UserInput};
-pub(crate) use self::answerer::{LONGEST_END, Model};
+pub(crate) use self::answerer::{LONGEST_END, ModelAnswerer};
 pub(crate) use self::call::{Call, Subscription};
 pub use self::call::{ReplSettings, Tools};
 pub(crate) use self::client::Client;
@@ -71,12 +71,12 @@ pub(crate) use self::peer::Peer;
 pub(crate) use self::server::backup::look_after_state;
 pub(crate) use self::server::hub::share;
 pub(crate) use self::server::{CallCancelled, Subscribed, default_limits};
-pub(crate) use self::table::Called;
+pub(crate) use self::table::CalledMethod;
 pub use self::table::methods;
 pub(crate) use self::table::{document, find, spelled};
-#[cfg(test)]
-pub(crate) use self::touched::Subject;
 pub(crate) use self::touched::Touched;
+#[cfg(test)]
+pub(crate) use self::touched::TouchedPart;
 pub(crate) use crate::agent::Decision;
 pub use crate::agent::{Later, Limits};
 
@@ -89,7 +89,7 @@ use serde::Serialize;
 
 use crate::engine::{Engine, EngineError, Reach};
 use crate::value::Value;
-use crate::wire::message::{Id, WireError};
+use crate::wire::message::{RequestId, WireError};
 
 /// The next step of a call: its answer, or further work.
 pub enum Step {
@@ -105,7 +105,7 @@ pub enum Step {
     /// far. A cancelled call is answered when the work has ended, or after `LONGEST_END`.
     AwaitEnd(Awaited),
     /// Cancel another call of the same connection.
-    Cancel(Id),
+    Cancel(RequestId),
     /// Replace the client's subscription with this one.
     Subscribe(Subscription),
     /// End the server once the answer is sent.

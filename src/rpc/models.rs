@@ -9,7 +9,7 @@ use super::call::Call;
 use super::error::{param_error, provider_error, refused};
 use super::error_data::PlainKind;
 use super::params::{Name, Nothing};
-use crate::agent::{Configured, Decision, Waiting};
+use crate::agent::{Configured, Decision, WaitingQuestion};
 use crate::ids::SessionId;
 use crate::provider::Origin;
 use crate::provider::chat::Listed;
@@ -273,7 +273,7 @@ pub(super) struct OpenApproval {
 }
 
 pub(super) fn list_approvals(call: Call, _: Nothing) -> Result<Step, WireError> {
-    let open = |Waiting { session, asked }: Waiting| OpenApproval {
+    let open = |WaitingQuestion { session, asked }: WaitingQuestion| OpenApproval {
         approval: asked.number,
         session: session.name,
         session_id: SessionId(session.id),

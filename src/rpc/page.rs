@@ -73,8 +73,8 @@ impl Paged {
 }
 
 /// The parameters of a call that are about pages.
-struct Asked {
-    fields: Option<fields::Chosen>,
+struct PageOptions {
+    fields: Option<fields::ChosenFields>,
     is_brief: bool,
     /// Size of the page; `None` if the client wants the whole list.
     max_bytes: Option<usize>,
@@ -139,11 +139,11 @@ pub(super) fn run(
         return Ok(Step::Done(rest.page(empty, max_bytes, dialect, &client, most_bytes)));
     }
     let fields: Option<Vec<String>> = taken(&mut params, "fields")?;
-    let fields = fields.map(|fields| fields::Chosen::new(&fields, paged.lists, result()));
+    let fields = fields.map(|fields| fields::ChosenFields::new(&fields, paged.lists, result()));
     let is_search = !lacks(&params, "query");
     let newest_last = paged.newest_last && !is_search;
     let most = if is_search { paged.most.map(|most| most.min(MAX_HITS)) } else { paged.most };
-    let mut asked = Asked {
+    let mut asked = PageOptions {
         fields: fields.transpose()?,
         is_brief: !paged.brief.is_empty() && taken(&mut params, "brief")?.unwrap_or(false),
         max_bytes,
@@ -167,11 +167,11 @@ pub(super) fn run(
 }
 
 /// A function that reduces a whole result to the part that the client wants.
-type Shape = Box<dyn FnOnce(Value) -> Result<Value, WireError> + Send>;
+type PageShape = Box<dyn FnOnce(Value) -> Result<Value, WireError> + Send>;
 
 /// Returns a step that passes its answer through `shape`. A large answer is shaped on a thread that
 /// may block.
-fn shaped(step: Step, shape: Shape) -> Result<Step, WireError> {
+fn shaped(step: Step, shape: PageShape) -> Result<Step, WireError> {
     Ok(match step {
         Step::Done(value) => Step::Done(shape(value)?),
         Step::Await(work) => Step::Await(Box::pin(async { shaped(work.await?, shape) })),
@@ -219,7 +219,7 @@ fn no_such_cursor(cursor: &str) -> WireError {
     application(&ErrorData::NoSuchCursor { cursor }, message)
 }
 
-impl Asked {
+impl PageOptions {
     /// Reduces the entries of a result to the members that the client asks for, and the result to
     /// a page if the client takes pages.
     fn shape(

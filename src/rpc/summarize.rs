@@ -11,7 +11,7 @@ use super::messages::{HISTORY, MessageParam};
 use super::params::{InSession, ModelName, given_list, not_negative};
 use super::undo::stepping;
 use crate::agent::Providers;
-use crate::agent::summary::{Described, Outcome, described};
+use crate::agent::summary::{Described, DescriptionOutcome, described};
 use crate::curation::prune::SUMMARIZED_BUT;
 use crate::curation::summary::Ahead;
 use crate::engine::{Engine, EngineError, Keep};
@@ -161,8 +161,8 @@ pub(super) struct Description<'a> {
     failure: Option<&'a str>,
 }
 
-impl<'a> From<&'a Outcome> for Description<'a> {
-    fn from(Outcome { provider, failure }: &'a Outcome) -> Self {
+impl<'a> From<&'a DescriptionOutcome> for Description<'a> {
+    fn from(DescriptionOutcome { provider, failure }: &'a DescriptionOutcome) -> Self {
         Self { provider, failure: failure.as_deref() }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use super::call::Call;
-use super::client_tools::{self, Description, Owner, announce, checked};
+use super::client_tools::{self, Description, ToolOwner, announce, checked};
 use super::editors::EditorText;
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
@@ -38,7 +38,7 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
     call.check_access("bring tools")?;
     let tools = checked(given.tools)?;
     let (client, peer) = (Arc::downgrade(&call.client), Arc::downgrade(&call.peer));
-    let owner = Owner { client, peer, gone: call.hung_up };
+    let owner = ToolOwner { client, peer, gone: call.hung_up };
     // At once, and not with the step: later calls look for tools before their steps.
     let registered = Registered { tools: tools.len() };
     let changed = call.tools.client_tools.set(&owner, tools);
@@ -106,10 +106,10 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
     let result = match (number, question, content, error) {
         (None, Some(question), text, error) if text.is_none() || error.is_none() => {
             let is_edited = text.is_some() || error.is_some();
-            Given::Text(question, EditorText { text, is_edited })
+            ClientAnswer::Text(question, EditorText { text, is_edited })
         }
-        (Some(number), None, Some(content), None) => Given::Result(number, Ok(content)),
-        (Some(number), None, None, Some(error)) => Given::Result(number, Err(error)),
+        (Some(number), None, Some(content), None) => ClientAnswer::Result(number, Ok(content)),
+        (Some(number), None, None, Some(error)) => ClientAnswer::Result(number, Err(error)),
         (Some(_), None, ..) => {
             return Err(param_error("content", "or error must be given, but not both"));
         }
@@ -121,8 +121,10 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
     // This runs in the engine, so that it comes after the changes that the client made there.
     Step::state(move |_| {
         let taken = match result {
-            Given::Text(question, text) => call.tools.editors.answer(&call.client, question, text),
-            Given::Result(number, result) => {
+            ClientAnswer::Text(question, text) => {
+                call.tools.editors.answer(&call.client, question, text)
+            }
+            ClientAnswer::Result(number, result) => {
                 call.tools.client_tools.answer(&call.client, number, result)
             }
         };
@@ -131,7 +133,7 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
 }
 
 /// What a client answers: the text of a file, or the result of a tool.
-enum Given {
+enum ClientAnswer {
     Text(u64, EditorText),
     Result(u64, Result<String, String>),
 }

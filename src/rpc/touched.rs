@@ -2,7 +2,7 @@
 
 use super::method::Method;
 use super::params::{lacks, named};
-use super::version::About;
+use super::version::VersionOwner;
 use crate::engine::SHARED_MANAGER;
 use crate::ids::SessionId;
 use crate::value::Value;
@@ -14,14 +14,14 @@ const OF_BUFFERS: &str = "update-items";
 /// The part of the state that a call is about, and whether the call may change that part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
-    pub subject: Subject,
+    pub subject: TouchedPart,
     /// True if the call may change the subject.
     pub changes: bool,
 }
 
 /// A part of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum TouchedPart {
     /// Nothing that other calls change.
     Nothing,
     /// The manager with this name.
@@ -32,7 +32,7 @@ pub(crate) enum Subject {
     Everything,
 }
 
-impl Subject {
+impl TouchedPart {
     /// Returns whether calls about `self` and calls about `other` must keep their order.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         match (self, other) {
@@ -55,29 +55,29 @@ impl Method {
         Touched { subject: self.subject(params), changes: self.is_change() }
     }
 
-    fn subject(&self, params: &Value) -> Subject {
+    fn subject(&self, params: &Value) -> TouchedPart {
         let takes = |name: &str| self.params().iter().any(|param| param.name == name);
         let given = |name: &str| named(params, name);
         if takes("calls") || takes("into") && !lacks(params, "into") {
             // The calls of a batch may be about anything, and items may move between managers.
-            return Subject::Everything;
+            return TouchedPart::Everything;
         }
         if self.name == OF_BUFFERS && !lacks(params, "items") {
-            return Subject::Nothing;
+            return TouchedPart::Nothing;
         }
-        if self.about() == Some(About::Either) && !lacks(params, "session") {
-            return Subject::Session(given("session"));
+        if self.about() == Some(VersionOwner::Either) && !lacks(params, "session") {
+            return TouchedPart::Session(given("session"));
         }
         // Sets belong to no manager, and some methods read several managers.
         if takes("manager") && !takes("name") && lacks(params, "managers") {
             let shared = || SHARED_MANAGER.to_owned();
-            return Subject::Manager(given("manager").unwrap_or_else(shared));
+            return TouchedPart::Manager(given("manager").unwrap_or_else(shared));
         }
         match self.family {
-            _ if takes("session") => Subject::Session(given("session")),
-            "context" => Subject::Everything,
-            "session" => Subject::Session(None),
-            _ => Subject::Nothing,
+            _ if takes("session") => TouchedPart::Session(given("session")),
+            "context" => TouchedPart::Everything,
+            "session" => TouchedPart::Session(None),
+            _ => TouchedPart::Nothing,
         }
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use crate::value::sexp;
 
     #[track_caller]
-    fn check(method: &str, params: &str, expected: Subject) {
+    fn check(method: &str, params: &str, expected: TouchedPart) {
         let mut params = sexp::read(params).unwrap();
         let method = find(method, &mut params).unwrap();
         assert_eq!(method.touched(&params).subject, expected, "{}", method.name);
@@ -97,18 +97,18 @@ mod tests {
 
     #[test]
     fn only_the_texts_of_buffers_wait_for_nothing() {
-        check(OF_BUFFERS, "(:manager m :items [])", Subject::Nothing);
-        check(OF_BUFFERS, "(:manager m :id i)", Subject::Manager("m".to_owned()));
-        let session = |name: &str| Subject::Session(Some(name.to_owned()));
+        check(OF_BUFFERS, "(:manager m :items [])", TouchedPart::Nothing);
+        check(OF_BUFFERS, "(:manager m :id i)", TouchedPart::Manager("m".to_owned()));
+        let session = |name: &str| TouchedPart::Session(Some(name.to_owned()));
         check("build-window", "(:session s :items nil)", session("s"));
         check("build-window", "(:session s)", session("s"));
     }
 
     #[test]
     fn a_name_may_have_text_properties() {
-        let manager = Subject::Manager("m".to_owned());
+        let manager = TouchedPart::Manager("m".to_owned());
         check("clear-context", "(:manager #(\"m\" 0 1 (face bold)))", manager);
-        let session = Subject::Session(Some("s".to_owned()));
+        let session = TouchedPart::Session(Some("s".to_owned()));
         check("add-message", "(:session #(\"s\" 0 1 (face bold)))", session);
     }
 }

@@ -10,7 +10,7 @@ use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{InSession, ModelName, Short, not_negative};
 use super::summarize::{Description, prepared};
-use crate::agent::summary::{Described, Outcome};
+use crate::agent::summary::{Described, DescriptionOutcome};
 use crate::agent::{Embedded, Providers};
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone};
 use crate::ids::{CheckpointId, MemoryId, MessageId};
@@ -170,7 +170,7 @@ pub(super) struct QualityPart<'a> {
 impl<'a> TurnResult<'a> {
     pub(super) fn of(
         done: &'a TurnDone,
-        description: Option<&'a Outcome>,
+        description: Option<&'a DescriptionOutcome>,
         embedding: Option<Value>,
     ) -> Self {
         let summary = done.summarized.as_ref().map(|done| SummaryResult {

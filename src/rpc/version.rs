@@ -43,7 +43,7 @@ pub(super) struct Unchanged {
 
 /// The manager or session whose version a method returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum VersionOwner {
     /// The manager that the call names.
     Manager,
     /// The session that the call names, or else the manager.
@@ -59,7 +59,7 @@ pub(super) enum About {
 }
 
 /// The subject of a call.
-enum Subject {
+enum VersionSubject {
     Manager(String),
     Session(Option<String>),
     /// The session with this name; a deleted one takes precedence.
@@ -72,7 +72,7 @@ enum Subject {
 
 /// The parameters of a call that are about versions, with the subject of the call.
 pub(super) struct Versions {
-    subject: Subject,
+    subject: VersionSubject,
     beside: Beside,
     since: Option<u64>,
     if_version: Option<u64>,
@@ -86,7 +86,7 @@ impl Versions {
     /// not a version, or if the call gives one but is not about exactly one existing manager or
     /// session.
     pub(super) fn take(
-        about: About,
+        about: VersionOwner,
         beside: Beside,
         params: &mut Value,
     ) -> Result<Option<Self>, WireError> {
@@ -100,7 +100,7 @@ impl Versions {
         let (since, if_version) = (version("since")?, version("if-version")?);
         let given = since.map(|_| "since").or(if_version.map(|_| "if-version"));
         match (subject(about, params), given) {
-            (None | Some(Subject::New), Some(given)) => Err(param_error(
+            (None | Some(VersionSubject::New), Some(given)) => Err(param_error(
                 given,
                 "is allowed only in calls about exactly one existing manager or session",
             )),
@@ -169,14 +169,14 @@ impl Versions {
     /// Returns the manager or session that the call is about, if it exists.
     fn target(&self, engine: &mut Engine) -> Result<Option<Versioned>, EngineError> {
         let id = match &self.subject {
-            Subject::Manager(name) => return Ok(Some(Versioned::Manager(name.clone()))),
-            Subject::Session(name) => engine.session_id(name.as_deref())?,
-            Subject::Opened(name) => engine.session_id(Some(name))?,
-            Subject::Deleted(name) => match engine.deleted_session_id(name)? {
+            VersionSubject::Manager(name) => return Ok(Some(Versioned::Manager(name.clone()))),
+            VersionSubject::Session(name) => engine.session_id(name.as_deref())?,
+            VersionSubject::Opened(name) => engine.session_id(Some(name))?,
+            VersionSubject::Deleted(name) => match engine.deleted_session_id(name)? {
                 None => engine.session_id(Some(name))?,
                 found => found,
             },
-            Subject::New => None,
+            VersionSubject::New => None,
         };
         Ok(id.map(Versioned::Session))
     }
@@ -184,7 +184,7 @@ impl Versions {
     fn check(&self, engine: &mut Engine, target: Option<&Versioned>) -> Result<(), EngineError> {
         match (self.if_version, target, &self.subject) {
             (Some(expected), Some(target), _) => engine.expect_version(target, expected),
-            (Some(expected), None, Subject::Opened(name)) if expected != 0 => {
+            (Some(expected), None, VersionSubject::Opened(name)) if expected != 0 => {
                 let of = VersionedName::Session(name.clone(), None);
                 Err(EngineError::Conflict { of, expected, version: 0 })
             }
@@ -194,23 +194,25 @@ impl Versions {
     }
 }
 
-fn subject(about: About, params: &Value) -> Option<Subject> {
+fn subject(about: VersionOwner, params: &Value) -> Option<VersionSubject> {
     let session = || named(params, "session");
     Some(match about {
-        About::Manager if !lacks(params, "managers") => return None,
-        About::Either if !lacks(params, "session") => Subject::Session(session()),
-        About::Manager | About::Either => {
+        VersionOwner::Manager if !lacks(params, "managers") => return None,
+        VersionOwner::Either if !lacks(params, "session") => VersionSubject::Session(session()),
+        VersionOwner::Manager | VersionOwner::Either => {
             let shared = || SHARED_MANAGER.to_owned();
-            Subject::Manager(named(params, "manager").unwrap_or_else(shared))
+            VersionSubject::Manager(named(params, "manager").unwrap_or_else(shared))
         }
-        About::Session => Subject::Session(Some(session()?)),
-        About::CurrentSession => Subject::Session(session()),
+        VersionOwner::Session => VersionSubject::Session(Some(session()?)),
+        VersionOwner::CurrentSession => VersionSubject::Session(session()),
         // False has several notations.
-        About::Deleted => match params.get("deleted").cloned().map(decode::<bool>) {
-            Some(Ok(false)) => Subject::Deleted(session()?),
-            _ => Subject::Session(Some(session()?)),
+        VersionOwner::Deleted => match params.get("deleted").cloned().map(decode::<bool>) {
+            Some(Ok(false)) => VersionSubject::Deleted(session()?),
+            _ => VersionSubject::Session(Some(session()?)),
         },
-        About::Opened => named(params, "name").map_or(Subject::New, Subject::Opened),
+        VersionOwner::Opened => {
+            named(params, "name").map_or(VersionSubject::New, VersionSubject::Opened)
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::guests::Peer;
+use super::guests::RemotePeer;
 use crate::whole_file;
 
 /// Maximum number of symbolic links to follow, as on Linux.
@@ -197,9 +197,9 @@ fn own_user() -> u32 {
 
 /// Decides what a TCP client must prove. A client on this machine that runs as the server's user
 /// needs no proof; any other client needs the secret, and is refused if there is none.
-pub(crate) fn tcp_admission(peer: Peer, secret: Option<&SecretHash>) -> Admission {
+pub(crate) fn tcp_admission(peer: RemotePeer, secret: Option<&SecretHash>) -> Admission {
     match (peer, secret.cloned()) {
-        (Peer::Own, secret) => Admission::Offered(secret),
+        (RemotePeer::Own, secret) => Admission::Offered(secret),
         (_, Some(secret)) => Admission::Demanded(secret),
         (_, None) => Admission::Refused,
     }

@@ -15,9 +15,9 @@ use super::auth::Admission;
 use super::dispatch::{Inside, dispatch};
 use super::door::Door;
 use super::guests::{Guest, warn_of};
-use super::outbox::Writer;
+use super::outbox::OutboxWriter;
 use super::reader::{ROOM_UNIT, Reader, read};
-use super::running::Running;
+use super::running::RunningCalls;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
 use crate::value::Value;
@@ -32,7 +32,7 @@ pub(super) async fn serve(
     hung_up: impl Future<Output = ()> + Send,
 ) {
     let limit = server.tools().limits.max_message_bytes;
-    let (writer, outbox) = Writer::new(writer, limit);
+    let (writer, outbox) = OutboxWriter::new(writer, limit);
     if matches!(admission, Admission::Refused) {
         warn_of(
             "refused a client from another user or machine; set up a secret to admit such clients \
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     // Not a child of the server's token: calls accepted before the shutdown still run.
     let gone = CancellationToken::new();
     let (calls, waiting) = mpsc::channel(WAITING_CALLS);
-    let running = Running::default();
+    let running = RunningCalls::default();
     let dispatching =
         dispatch(server.clone(), outbox.clone(), running.clone(), gone.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);

@@ -9,28 +9,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, onesho
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::order::{Order, Place};
+use super::order::{Order, OrderPlace};
 use super::outbox::Outbox;
-use super::reply::{Outcome, Reply, To};
-use super::running::Running;
+use super::reply::{EncodedReply, ReplyOutcome, To};
+use super::running::RunningCalls;
 use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
 use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
-use crate::rpc::{self, Call, Called, Pace, Step, engine_error};
+use crate::rpc::{self, Call, CalledMethod, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::message::{Id, Request, WireError};
+use crate::wire::message::{Request, RequestId, WireError};
 
 /// Maximum number of one client's large answers that are being made or have not been read yet: one
 /// is written while the next is made. Further calls wait before they copy any content.
 const LARGE_ANSWERS: usize = 2;
 
 /// A call on its way to the dispatcher.
-pub(super) struct Waiting {
+pub(super) struct DispatchedCall {
     pub(super) request: Request,
     /// Caller inside the server that waits for the answer; `None` if the client waits for it.
-    pub(super) answer_to: Option<oneshot::Sender<Outcome>>,
+    pub(super) answer_to: Option<oneshot::Sender<ReplyOutcome>>,
     /// Receiver of the call's progress; `None` if the client receives it.
     pub(super) peer: Option<Arc<dyn rpc::Peer>>,
     /// Rights of the caller, which depend on how the client reached the server.
@@ -46,13 +46,13 @@ pub(super) struct Waiting {
 /// A caller of methods inside the server, such as a REPL, with the rights of the client. Its calls
 /// are cancelled when the connection ends.
 pub(super) struct Inside {
-    pub(super) calls: mpsc::Sender<Waiting>,
+    pub(super) calls: mpsc::Sender<DispatchedCall>,
     pub(super) access: rpc::Access,
     pub(super) gone: CancellationToken,
 }
 
 impl rpc::Caller for Inside {
-    fn call(&self, method: &str, params: Value) -> rpc::Later<'_, Outcome> {
+    fn call(&self, method: &str, params: Value) -> rpc::Later<'_, ReplyOutcome> {
         let request = Request { id: None, method: method.to_owned(), params };
         self.ask(request, None, self.gone.child_token())
     }
@@ -63,9 +63,9 @@ impl rpc::Caller for Inside {
         params: Value,
         progress: Arc<dyn rpc::Peer>,
         cancelled: CancellationToken,
-    ) -> rpc::Later<'_, Outcome> {
+    ) -> rpc::Later<'_, ReplyOutcome> {
         // Progress goes only to calls with an id; this id is not sent to anyone.
-        let request = Request { id: Some(Id::Int(0)), method: method.to_owned(), params };
+        let request = Request { id: Some(RequestId::Int(0)), method: method.to_owned(), params };
         let token = self.gone.child_token();
         let mut call = self.ask(request, Some(progress), token.clone());
         Box::pin(async move {
@@ -84,7 +84,7 @@ impl Inside {
         request: Request,
         peer: Option<Arc<dyn rpc::Peer>>,
         cancelled: CancellationToken,
-    ) -> rpc::Later<'_, Outcome> {
+    ) -> rpc::Later<'_, ReplyOutcome> {
         Box::pin(async move {
             let _dropped = cancelled.clone().drop_guard();
             let cancelled = Arc::new(cancelled);
@@ -92,8 +92,16 @@ impl Inside {
             let answer_to = Some(answer_to);
             let (access, dialect) = (self.access, Dialect::Slynk);
             let (bytes, room) = (0, None);
-            let waiting =
-                Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room };
+            let waiting = DispatchedCall {
+                request,
+                answer_to,
+                peer,
+                access,
+                dialect,
+                cancelled,
+                bytes,
+                room,
+            };
             // Both fail only once the connection has ended.
             let _ = self.calls.send(waiting).await;
             answer.await.unwrap_or_else(|_| Err(engine_error(EngineError::Cancelled)))
@@ -107,9 +115,9 @@ impl Inside {
 pub(super) async fn dispatch(
     server: Server,
     outbox: Outbox,
-    running: Running,
+    running: RunningCalls,
     gone: CancellationToken,
-    mut waiting: mpsc::Receiver<Waiting>,
+    mut waiting: mpsc::Receiver<DispatchedCall>,
 ) {
     let caller = server.next_caller();
     let mut dispatcher = Dispatcher {
@@ -117,7 +125,7 @@ pub(super) async fn dispatch(
         caller,
         client: Arc::default(),
         places: Arc::new(Semaphore::new(LARGE_ANSWERS)),
-        beside: Beside {
+        beside: BesideCalls {
             server: server.clone(),
             gone,
             aside: Arc::new(Semaphore::new(CALLS_ASIDE)),
@@ -144,25 +152,26 @@ pub(super) async fn dispatch(
 /// The state that the calls of one client share.
 struct Dispatcher {
     outbox: Outbox,
-    running: Running,
+    running: RunningCalls,
     peer: Arc<dyn rpc::Peer>,
     caller: Caller,
     client: Arc<rpc::Client>,
     places: Arc<Semaphore>,
-    beside: Beside,
+    beside: BesideCalls,
     order: Order,
 }
 
 impl Dispatcher {
     /// Begins a call. Unless the call runs alongside the client's other calls, waits until it has
     /// ended or is queued in the engine, which keeps the order.
-    async fn run(&mut self, next: Waiting) {
-        let Waiting { request, answer_to, peer, access, dialect, cancelled, bytes, room } = next;
+    async fn run(&mut self, next: DispatchedCall) {
+        let DispatchedCall { request, answer_to, peer, access, dialect, cancelled, bytes, room } =
+            next;
         let Request { id, method, mut params } = request;
         let found = rpc::find(&method, &mut params);
         // Callers inside the server are not the client that introduced itself.
         let client = if answer_to.is_some() { Arc::default() } else { self.client.clone() };
-        let reply = Reply {
+        let reply = EncodedReply {
             dialect,
             method: found.as_ref().ok().map(|called| called.method),
             outbox: self.outbox.clone(),
@@ -200,16 +209,16 @@ impl Dispatcher {
             is_beside: Arc::default(),
             effective: place.as_ref().map(|place| place.effective.clone()).unwrap_or_default(),
         };
-        self.begin(place, Begun { method, call, params, reply }).await;
+        self.begin(place, StartedCall { method, call, params, reply }).await;
     }
 
-    async fn begin(&self, place: Option<Place>, begun: Begun) {
+    async fn begin(&self, place: Option<OrderPlace>, begun: StartedCall) {
         let pace = begun.method.pace;
         if matches!(pace, Pace::Aside | Pace::AsideAfter) || place.is_some() {
             return self.beside.run(place, begun).await;
         }
         let server = &self.beside.server;
-        let Begun { method, call, params, reply } = begun;
+        let StartedCall { method, call, params, reply } = begun;
         let is_beside = Arc::clone(&call.is_beside);
         let step = if pace == Pace::Prompt && reply.bytes <= LARGE_MESSAGE {
             begin(method, call, params)
@@ -225,24 +234,24 @@ impl Dispatcher {
 }
 
 /// A call that is about to run, and the destination of its answer.
-struct Begun {
-    method: Called,
+struct StartedCall {
+    method: CalledMethod,
     call: Call,
     params: Value,
-    reply: Reply,
+    reply: EncodedReply,
 }
 
 /// The state of the calls that run alongside the client's other calls.
-struct Beside {
+struct BesideCalls {
     server: Server,
     gone: CancellationToken,
     aside: Arc<Semaphore>,
     elsewhere: Arc<Semaphore>,
 }
 
-impl Beside {
+impl BesideCalls {
     /// Settles a call that turned out to have long work.
-    fn settle(&self, step: Result<Step, WireError>, reply: Reply) {
+    fn settle(&self, step: Result<Step, WireError>, reply: EncodedReply) {
         let (server, aside) = (self.server.clone(), self.aside.clone());
         tokio::spawn(async move {
             let room = room_in(&aside, &reply).await;
@@ -255,8 +264,8 @@ impl Beside {
     /// call with [`Pace::Aside`] that waits only for calls like itself, such as a directory walk
     /// behind other walks, begins at once, and takes effect in its turn. Tokio polls tasks in the
     /// order in which they are spawned, so these calls take their permits of `aside` in that order.
-    async fn run(&self, place: Option<Place>, begun: Begun) {
-        let Begun { method, mut call, params, mut reply } = begun;
+    async fn run(&self, place: Option<OrderPlace>, begun: StartedCall) {
+        let StartedCall { method, mut call, params, mut reply } = begun;
         let is_beside = Arc::clone(&call.is_beside);
         let (server, gone) = (self.server.clone(), self.gone.clone());
         let (aside, elsewhere) = (self.aside.clone(), self.elsewhere.clone());
@@ -313,10 +322,10 @@ impl Beside {
 /// Waits until it is the call's turn. If the client leaves meanwhile, the call still gets its turn.
 /// Fails if the call is given up.
 async fn in_turn(
-    place: &Place,
+    place: &OrderPlace,
     gone: &CancellationToken,
     call: &mut Call,
-    reply: &mut Reply,
+    reply: &mut EncodedReply,
 ) -> Result<(), WireError> {
     let waited = reply.unless_given_up(place.wait()).await;
     if waited.is_err() && gone.is_cancelled() {
@@ -335,13 +344,16 @@ pub(super) fn discard(value: Value) {
     }
 }
 
-fn begin(method: Called, call: Call, params: Value) -> Result<Step, WireError> {
+fn begin(method: CalledMethod, call: Call, params: Value) -> Result<Step, WireError> {
     catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
 
 /// Waits for a permit of `room`, or until the call is given up.
-async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePermit<'a>, WireError> {
+async fn room_in<'a>(
+    room: &'a Semaphore,
+    reply: &EncodedReply,
+) -> Result<SemaphorePermit<'a>, WireError> {
     let acquired = reply.unless_given_up(room.acquire()).await?;
     // The semaphores are never closed.
     acquired.map_err(|_| engine_error(EngineError::Ended))
@@ -350,11 +362,11 @@ async fn room_in<'a>(room: &'a Semaphore, reply: &Reply) -> Result<SemaphorePerm
 /// Begins a call on a thread that may block. A cancelled call is answered at once, and any later
 /// result of its thread is dropped.
 async fn begin_aside(
-    method: Called,
+    method: CalledMethod,
     mut call: Call,
     params: Value,
     sent_to: SentTo,
-    reply: &Reply,
+    reply: &EncodedReply,
 ) -> Result<Step, WireError> {
     let begun = async {
         call.is_session_named = !sent_to.is_current();

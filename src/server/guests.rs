@@ -26,7 +26,7 @@ const SHARE_OF_GUESTS: u64 = 8;
 
 /// The other end of a connection over TCP or HTTP, as far as the system tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub(crate) enum RemotePeer {
     /// The user that the server runs as, on this machine.
     Own,
     /// Another user of this machine.
@@ -35,7 +35,7 @@ pub(crate) enum Peer {
     Address(IpAddr),
 }
 
-impl Peer {
+impl RemotePeer {
     /// Asks the system who is at the other end of the connection from `peer` to `local`.
     pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> Self {
         let is_near = local.ip().is_loopback() && peer.ip().is_loopback();
@@ -55,7 +55,7 @@ pub(crate) struct Guests(Arc<Mutex<Places>>);
 struct Places {
     /// Number of guests so far.
     number: u64,
-    guests: BTreeMap<u64, (Peer, CancellationToken)>,
+    guests: BTreeMap<u64, (RemotePeer, CancellationToken)>,
     /// Number of open connections that are no longer guests.
     known: usize,
 }
@@ -71,19 +71,20 @@ pub(crate) struct Guest {
 impl Guests {
     /// Gives a new connection a place, if need be that of an older guest. Returns `None` if all
     /// places are taken by connections that are no guests.
-    pub(crate) fn admit(&self, peer: Peer) -> Option<Guest> {
+    pub(crate) fn admit(&self, peer: RemotePeer) -> Option<Guest> {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let share = |share| usize::try_from(descriptors / share).unwrap_or(usize::MAX);
         self.admit_within(peer, share(SHARE_OF_ALL), MOST_GUESTS.min(share(SHARE_OF_GUESTS)))
     }
 
-    fn admit_within(&self, peer: Peer, all: usize, guests: usize) -> Option<Guest> {
+    fn admit_within(&self, peer: RemotePeer, all: usize, guests: usize) -> Option<Guest> {
         let mut places = self.places();
         let of_peer = places.guests.values().filter(|(other, _)| *other == peer).count();
-        if peer != Peer::Own && of_peer >= MOST_OF_A_PEER {
+        if peer != RemotePeer::Own && of_peer >= MOST_OF_A_PEER {
             places.send_away(|other| other == peer);
         } else if places.guests.len() >= guests || places.guests.len() + places.known >= all {
-            let _ = places.send_away(|other| other != Peer::Own) || places.send_away(|_| true);
+            let _ =
+                places.send_away(|other| other != RemotePeer::Own) || places.send_away(|_| true);
         }
         if places.guests.len() + places.known >= all {
             return None;
@@ -101,7 +102,7 @@ impl Guests {
 
 impl Places {
     /// Sends away the oldest guest that fits. Returns whether there is one.
-    fn send_away(&mut self, fits: impl Fn(Peer) -> bool) -> bool {
+    fn send_away(&mut self, fits: impl Fn(RemotePeer) -> bool) -> bool {
         let oldest = self.guests.iter().find(|(_, (peer, _))| fits(*peer));
         let Some(number) = oldest.map(|(number, _)| *number) else { return false };
         if let Some((_, sent_away)) = self.guests.remove(&number) {
@@ -165,15 +166,16 @@ mod tests {
     #[test]
     fn others_make_room_for_the_user_and_never_take_it() {
         let all = Guests::default();
-        let mine = all.admit_within(Peer::Own, 20, 10).unwrap();
+        let mine = all.admit_within(RemotePeer::Own, 20, 10).unwrap();
         let others: Vec<_> =
-            (0..50).map(|user| all.admit_within(Peer::User(user), 20, 10).unwrap()).collect();
+            (0..50).map(|user| all.admit_within(RemotePeer::User(user), 20, 10).unwrap()).collect();
         assert!(!is_away(&mine));
         assert_eq!(others.iter().filter(|other| !is_away(other)).count(), 9);
         assert!(!is_away(&others[49]) && is_away(&others[40]));
         mine.note_known();
         assert!(!mine.is_guest() && others[49].is_guest());
-        let own: Vec<_> = (0..11).map(|_| all.admit_within(Peer::Own, 20, 10).unwrap()).collect();
+        let own: Vec<_> =
+            (0..11).map(|_| all.admit_within(RemotePeer::Own, 20, 10).unwrap()).collect();
         assert!(others.iter().all(is_away), "the user's own come before others");
         assert!(is_away(&own[0]) && !is_away(&own[1]), "the oldest goes first");
     }
@@ -181,8 +183,8 @@ mod tests {
     #[test]
     fn one_peer_has_few_places() {
         let all = Guests::default();
-        let other = all.admit_within(Peer::User(1), 1000, 1000).unwrap();
-        let address = Peer::Address("192.0.2.1".parse().unwrap());
+        let other = all.admit_within(RemotePeer::User(1), 1000, 1000).unwrap();
+        let address = RemotePeer::Address("192.0.2.1".parse().unwrap());
         let many: Vec<_> =
             (0..100).map(|_| all.admit_within(address, 1000, 1000).unwrap()).collect();
         assert_eq!(many.iter().filter(|it| !is_away(it)).count(), MOST_OF_A_PEER);
@@ -194,15 +196,15 @@ mod tests {
         let all = Guests::default();
         let known: Vec<_> = (0..3)
             .map(|_| {
-                let guest = all.admit_within(Peer::Own, 3, 3).unwrap();
+                let guest = all.admit_within(RemotePeer::Own, 3, 3).unwrap();
                 guest.note_known();
                 guest
             })
             .collect();
-        assert!(all.admit_within(Peer::Own, 3, 3).is_none());
+        assert!(all.admit_within(RemotePeer::Own, 3, 3).is_none());
         assert!(!known.iter().any(is_away));
         drop(known);
-        let guest = all.admit_within(Peer::Own, 3, 3).unwrap();
+        let guest = all.admit_within(RemotePeer::Own, 3, 3).unwrap();
         drop(guest);
         let places = all.places();
         assert_eq!((places.guests.len(), places.known), (0, 0));

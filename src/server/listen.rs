@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, UnixListener, UnixStream
 
 use super::Server;
 use super::auth::{Admission, SecretHash, tcp_admission};
-use super::guests::{Peer, warn_of};
+use super::guests::{RemotePeer, warn_of};
 use super::hangup::{hung_up, keep_asking};
 use crate::store::ownership::make_private;
 use crate::visible::visible_path;
@@ -139,7 +139,7 @@ pub(crate) fn serve_stream(server: &Server, (stream, peer): Arrived, secret: Opt
     if let Err(error) = keep_asking(&stream) {
         tracing::debug!("{peer}: cannot turn on keepalive: {error}");
     }
-    let who = Peer::of(peer, local);
+    let who = RemotePeer::of(peer, local);
     let admission = tcp_admission(who, secret);
     let Some(guest) = server.guests().admit(who) else {
         return warn_of("refused a client: too many connections over TCP and HTTP are open", "");
@@ -183,7 +183,8 @@ pub(crate) async fn relay_tcp(
 
 async fn relay(mut stream: TcpStream, peer: SocketAddr, mut server: UnixStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    if matches!(tcp_admission(Peer::of(peer, stream.local_addr()?), None), Admission::Refused) {
+    if matches!(tcp_admission(RemotePeer::of(peer, stream.local_addr()?), None), Admission::Refused)
+    {
         warn_of("refused a client from another user or machine: ", peer);
         return Ok(());
     }

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::guests::{Guest, Guests};
-use self::notify::Burst;
+use self::notify::EventBurst;
 use crate::agent;
 use crate::engine::{self, Caller, Engine, Handle};
 use crate::rpc::{self, Tools};
@@ -51,7 +51,7 @@ const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<Tools>,
-    events: broadcast::Sender<Arc<Burst>>,
+    events: broadcast::Sender<Arc<EventBurst>>,
     ending: CancellationToken,
     /// Cancelled when the server no longer waits for open calls.
     over: CancellationToken,
@@ -82,7 +82,7 @@ impl Server {
                 hub.wanted.notify_one();
             }
             if !events.is_empty() && publisher.receiver_count() > 0 {
-                let burst = Burst { events: events.to_vec(), statistics: engine.statistics() };
+                let burst = EventBurst { events: events.to_vec(), statistics: engine.statistics() };
                 // It is fine if nobody listens any more.
                 let _ = publisher.send(Arc::new(burst));
             }

@@ -13,7 +13,7 @@ use crate::wire::message::Outgoing;
 
 /// Events of one commit, with the statistics after it.
 #[derive(Debug, Clone)]
-pub(crate) struct Burst {
+pub(crate) struct EventBurst {
     /// Events in the order in which they happened.
     pub events: Vec<Event>,
     /// Totals over all events since the start.
@@ -26,7 +26,7 @@ const FEW_MESSAGES: usize = 100;
 /// Maximum length in bytes of a summary whose notification is built on the server's main thread.
 const SHORT_SUMMARY: usize = 64 << 10;
 
-impl Burst {
+impl EventBurst {
     /// Returns whether building the notifications takes so long that other clients would notice.
     pub(super) fn is_large(&self) -> bool {
         self.events.iter().any(|event| match event {
@@ -40,7 +40,7 @@ impl Burst {
 /// Returns the notifications of a burst for a client with the subscription `wanted`: the latest
 /// state of everything that changed, and every pruning, summary, checkpoint, failure to take notes,
 /// change of an approval, and question to editors. `stats` comes last.
-pub(crate) fn notifications(burst: &Burst, wanted: &Subscription) -> Vec<Outgoing> {
+pub(crate) fn notifications(burst: &EventBurst, wanted: &Subscription) -> Vec<Outgoing> {
     let mut told = Vec::new();
     let events = || burst.events.iter().filter(|event| is_wanted(event, wanted));
     for (event, is_alone) in latest(events().filter(|event| event.is_state())) {

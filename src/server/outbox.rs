@@ -9,13 +9,13 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::backpressure::{Backpressure, CHATTER_LIMIT};
-use super::notify::{Burst, is_wanted, notification, notifications};
+use super::notify::{EventBurst, is_wanted, notification, notifications};
 use crate::engine::Event;
 use crate::repl::Editor;
 use crate::rpc::{Later, Peer, Subscription};
 use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
-use crate::wire::message::{Id, Outgoing, WireError};
+use crate::wire::message::{Outgoing, RequestId, WireError};
 
 /// Approximate size of a progress message without its texts, in bytes.
 const PROGRESS_FRAME: usize = 64;
@@ -40,7 +40,7 @@ pub(super) enum Out {
     /// The client's dialect, once it is known.
     Speak(Dialect),
     /// A subscription, beginning with the next event.
-    Subscribe(Subscription, broadcast::Receiver<Arc<Burst>>),
+    Subscribe(Subscription, broadcast::Receiver<Arc<EventBurst>>),
 }
 
 /// Sender of messages to the writer. The writer ends when the last clone is dropped.
@@ -53,14 +53,14 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn reply(&self, id: Option<Id>, outcome: Result<Value, WireError>) {
+    pub(super) fn reply(&self, id: Option<RequestId>, outcome: Result<Value, WireError>) {
         self.reply_from(id, outcome, None);
     }
 
     /// Sends a reply. `place` is its place among the large answers; `None` for other answers.
     pub(super) fn reply_from(
         &self,
-        id: Option<Id>,
+        id: Option<RequestId>,
         outcome: Result<Value, WireError>,
         place: Option<OwnedSemaphorePermit>,
     ) {
@@ -86,7 +86,7 @@ impl Editor for Outbox {
     }
 
     fn answer(&self, id: i64, outcome: Result<Value, WireError>) {
-        self.reply(Some(Id::Int(id)), outcome);
+        self.reply(Some(RequestId::Int(id)), outcome);
     }
 }
 
@@ -111,10 +111,10 @@ impl Peer for Outbox {
 }
 
 /// The writer that encodes and writes the messages of an [`Outbox`].
-pub(super) struct Writer<W> {
+pub(super) struct OutboxWriter<W> {
     sink: W,
     queue: mpsc::UnboundedReceiver<Out>,
-    subscription: Option<broadcast::Receiver<Arc<Burst>>>,
+    subscription: Option<broadcast::Receiver<Arc<EventBurst>>>,
     wanted: Subscription,
     encoder: Encoder,
     /// Events that were held back because the client had too much unread: the latest of each kind
@@ -136,7 +136,7 @@ pub(super) enum WriteError {
     TooSlow(usize),
 }
 
-impl<W: AsyncWrite + Unpin> Writer<W> {
+impl<W: AsyncWrite + Unpin> OutboxWriter<W> {
     pub(super) fn new(sink: W, max_message: usize) -> (Self, Outbox) {
         let (sender, queue) = mpsc::unbounded_channel();
         let backpressure = Arc::<Backpressure>::default();
@@ -238,7 +238,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         encode(message, &mut self.encoder, self.max_message, &mut self.buffer);
     }
 
-    async fn notify(&mut self, burst: Result<Arc<Burst>, RecvError>) {
+    async fn notify(&mut self, burst: Result<Arc<EventBurst>, RecvError>) {
         match burst {
             Ok(burst) if self.pending() < CHATTER_LIMIT => {
                 let told = match burst.is_large() {
@@ -262,7 +262,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     }
 
     /// Holds events back, keeping only the latest of each kind and subject.
-    fn miss(&mut self, burst: &Burst) {
+    fn miss(&mut self, burst: &EventBurst) {
         for event in burst.events.iter().filter(|event| is_wanted(event, &self.wanted)) {
             let place = self.missed.iter().position(|known| known.is_like(event));
             let known = place.map(|place| self.missed.remove(place));
@@ -361,8 +361,8 @@ fn about(progress: &Value) -> usize {
 }
 
 async fn next_burst(
-    subscription: &mut Option<broadcast::Receiver<Arc<Burst>>>,
-) -> Result<Arc<Burst>, RecvError> {
+    subscription: &mut Option<broadcast::Receiver<Arc<EventBurst>>>,
+) -> Result<Arc<EventBurst>, RecvError> {
     match subscription {
         Some(receiver) => receiver.recv().await,
         None => std::future::pending().await,

@@ -11,12 +11,12 @@ use tokio_util::codec::FramedRead;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::dispatch::{Inside, Waiting, discard};
+use super::dispatch::{DispatchedCall, Inside, discard};
 use super::door::{Door, Entry};
 use super::epc::method_rows;
 use super::guests::warn_of;
 use super::outbox::{Out, Outbox};
-use super::running::Running;
+use super::running::RunningCalls;
 use super::settle::{LARGE_MESSAGE, defect};
 use crate::engine::{Caller, EngineError};
 use crate::repl::Repls;
@@ -24,7 +24,7 @@ use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES};
 use crate::rpc::{self, Call, CallCancelled, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::frame::{Ends, Frame, GuardedDecoder, show_header};
+use crate::wire::frame::{Frame, GuardedDecoder, MessageEnds, show_header};
 use crate::wire::message::{Incoming, Request, WireError};
 
 /// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
@@ -38,10 +38,10 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 pub(super) struct Reader {
     pub(super) server: Server,
     pub(super) outbox: Outbox,
-    pub(super) calls: mpsc::Sender<Waiting>,
+    pub(super) calls: mpsc::Sender<DispatchedCall>,
     pub(super) door: Door,
     pub(super) dialect: Option<Dialect>,
-    pub(super) running: Running,
+    pub(super) running: RunningCalls,
     pub(super) room: Arc<Semaphore>,
     pub(super) repls: Option<Box<Repls>>,
     pub(super) gone: CancellationToken,
@@ -154,7 +154,7 @@ impl Reader {
     /// has come yet, sends nothing and returns false, which ends the connection. Reads the dialect
     /// and the request id from the ends of an oversized message, so that the client can tell which
     /// call failed.
-    fn refuse(&mut self, oversized: Option<(Ends, bool)>, why: String) -> bool {
+    fn refuse(&mut self, oversized: Option<(MessageEnds, bool)>, why: String) -> bool {
         if self.door.is_wary() {
             return self.turn_away();
         }
@@ -217,7 +217,7 @@ impl Reader {
                 let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
                 // The semaphore is never closed, and no message needs more permits than there are.
                 let room = self.room.clone().acquire_many_owned(units).await.ok();
-                let waiting = Waiting {
+                let waiting = DispatchedCall {
                     request,
                     answer_to: None,
                     peer: None,

@@ -7,25 +7,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::outbox::Outbox;
-use super::running::Running;
+use super::running::RunningCalls;
 use crate::engine::{Caller, EngineError};
 use crate::rpc::{self, Method, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::message::{Id, WireError};
+use crate::wire::message::{RequestId, WireError};
 
 /// Result of a call.
-pub(super) type Outcome = Result<Value, WireError>;
+pub(super) type ReplyOutcome = Result<Value, WireError>;
 
 /// Destination of a call's answer.
 pub(super) enum To {
     /// The client, under the request's id. A notification has no id and gets no answer.
-    Client(Option<Id>),
+    Client(Option<RequestId>),
     /// A caller inside the server, such as a REPL.
-    Caller(oneshot::Sender<Outcome>),
+    Caller(oneshot::Sender<ReplyOutcome>),
 }
 
-pub(super) struct Reply {
+pub(super) struct EncodedReply {
     pub(super) dialect: Dialect,
     pub(super) method: Option<&'static Method>,
     pub(super) outbox: Outbox,
@@ -35,7 +35,7 @@ pub(super) struct Reply {
     pub(super) ending: CancellationToken,
     /// Cancelled when the server no longer waits for open calls.
     pub(super) over: CancellationToken,
-    pub(super) running: Running,
+    pub(super) running: RunningCalls,
     pub(super) places: Arc<Semaphore>,
     pub(super) caller: Caller,
     /// Length of the call's message in bytes.
@@ -44,8 +44,8 @@ pub(super) struct Reply {
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-impl Reply {
-    pub(super) fn send(self, outcome: Outcome) {
+impl EncodedReply {
+    pub(super) fn send(self, outcome: ReplyOutcome) {
         self.send_from(outcome, None);
     }
 
@@ -71,7 +71,7 @@ impl Reply {
     }
 
     /// Sends an answer. `place` is its place among the large answers; `None` for other answers.
-    pub(super) fn send_from(self, outcome: Outcome, place: Option<OwnedSemaphorePermit>) {
+    pub(super) fn send_from(self, outcome: ReplyOutcome, place: Option<OwnedSemaphorePermit>) {
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
             false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {
                 of_the_end(error)

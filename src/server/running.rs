@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::message::{Id, Request};
+use crate::wire::message::{Request, RequestId};
 
 /// Number of entries at which the removal of finished calls begins.
 const SWEEP: usize = 1024;
 
 /// Calls by id. Clones share the same registry.
 #[derive(Clone, Default)]
-pub(super) struct Running(Arc<Mutex<HashMap<Id, Weak<CancellationToken>>>>);
+pub(super) struct RunningCalls(Arc<Mutex<HashMap<RequestId, Weak<CancellationToken>>>>);
 
-impl Running {
+impl RunningCalls {
     /// Registers a call for as long as its token is alive.
     pub(super) fn remember(&self, request: &Request, cancelled: &Arc<CancellationToken>) {
         let Some(id) = &request.id else { return };
@@ -27,7 +27,7 @@ impl Running {
     }
 
     /// Cancels a call. Returns whether it was queued or running.
-    pub(super) fn cancel(&self, target: &Id) -> bool {
+    pub(super) fn cancel(&self, target: &RequestId) -> bool {
         let token = self.calls().remove(target).and_then(|token| token.upgrade());
         token.iter().for_each(|token| token.cancel());
         token.is_some()
@@ -35,7 +35,7 @@ impl Running {
 
     /// Locks the registry. A panic cannot leave it inconsistent: each change is one insertion or
     /// removal.
-    fn calls(&self) -> MutexGuard<'_, HashMap<Id, Weak<CancellationToken>>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Weak<CancellationToken>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
 use super::outbox::Out;
-use super::reply::Reply;
+use super::reply::EncodedReply;
 use crate::engine::{EngineError, Reach};
 use crate::rpc::{
     self, CallCancelled, Finish, Step, Subscribed, Work, engine_error, internal_error,
@@ -20,7 +20,7 @@ pub(super) const LARGE_MESSAGE: usize = 16 << 10;
 
 /// Carries out the steps of a call and sends its answer; for a step in the engine, the answer
 /// follows after the commit.
-pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply: Reply) {
+pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply: EncodedReply) {
     match awaited(step, &reply).await {
         Err(error) => reply.send(Err(error)),
         Ok(Step::Done(value)) => reply.send(Ok(value)),
@@ -59,7 +59,10 @@ pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply
 /// step after it. If the call is given up, drops the work. However, work that must end by itself
 /// may take up to [`rpc::LONGEST_END`] to end when its client cancels the call. A panic in the
 /// work fails only this call.
-async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Step, WireError> {
+async fn awaited(
+    mut step: Result<Step, WireError>,
+    reply: &EncodedReply,
+) -> Result<Step, WireError> {
     loop {
         let (work, ends_itself) = match step {
             Ok(Step::Await(work)) => (work, false),
@@ -83,7 +86,7 @@ async fn awaited(mut step: Result<Step, WireError>, reply: &Reply) -> Result<Ste
 }
 
 /// Sends the answer of a committed call, or starts the work that must be done before the answer.
-fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
+fn finish(outcome: Result<Finish, EngineError>, reply: EncodedReply) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
         Ok(Finish::Now(value)) => reply.send(Ok(value)),
@@ -94,7 +97,7 @@ fn finish(outcome: Result<Finish, EngineError>, reply: Reply) {
 
 /// Waits for a place among the large answers, runs the work that follows a commit, and sends the
 /// answer.
-async fn finish_later(work: Work, reply: Reply) {
+async fn finish_later(work: Work, reply: EncodedReply) {
     let cancelled = Arc::clone(&reply.cancelled);
     let places = Arc::clone(&reply.places);
     let working = async {

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::names::Names;
+use super::names::ServerNames;
 
 /// Time in seconds for which a browser may remember that a page may ask.
 const REMEMBERED: &str = "600";
@@ -31,11 +31,11 @@ const ON_ALL: [(&str, &str); 5] = [
 
 /// Origin of a foreign page that a request comes from, and that may embed what the server shows.
 #[derive(Debug, Clone)]
-pub(crate) struct Embedder(HeaderValue);
+pub(crate) struct EmbeddingPage(HeaderValue);
 
 /// Lets a request pass, or answers it with the reason why not.
 pub(super) async fn check(
-    State(names): State<Arc<Names>>,
+    State(names): State<Arc<ServerNames>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -55,7 +55,7 @@ pub(super) async fn check(
     for (name, value) in ON_ALL {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    if let Some(Embedder(origin)) = embedder {
+    if let Some(EmbeddingPage(origin)) = embedder {
         allow(headers, origin);
     } else {
         let own = HeaderValue::from_static("same-origin");
@@ -79,15 +79,15 @@ fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
 }
 
 /// A refused request: the status, and what to do.
-type Refused = (StatusCode, String);
+type RefusedRequest = (StatusCode, String);
 
 /// Returns a refusal with an advice, which ends with a line end.
-pub(crate) fn refusal(status: StatusCode, advice: &str) -> Refused {
+pub(crate) fn refusal(status: StatusCode, advice: &str) -> RefusedRequest {
     (status, format!("{advice}\n"))
 }
 
 /// Returns the foreign page that may ask, if the request comes from one.
-fn passes(names: &Names, request: &Request) -> Result<Option<Embedder>, Refused> {
+fn passes(names: &ServerNames, request: &Request) -> Result<Option<EmbeddingPage>, RefusedRequest> {
     let (uri, headers) = (request.uri(), request.headers());
     if uri.authority().is_some() || !is_normal(uri.path()) {
         let advice = "write the path alone, without //, /., backslashes and percent signs";
@@ -108,7 +108,7 @@ fn passes(names: &Names, request: &Request) -> Result<Option<Embedder>, Refused>
     match headers.get(header::ORIGIN) {
         Some(origin) => match only(headers, &header::ORIGIN).unwrap_or_default() {
             text if names.is_own(text) => Ok(None),
-            text if names.is_embedder(text) => Ok(Some(Embedder(origin.clone()))),
+            text if names.is_embedder(text) => Ok(Some(EmbeddingPage(origin.clone()))),
             _ => Err(refusal(StatusCode::FORBIDDEN, foreign)),
         },
         // Some requests of pages do not name their origin; the browser says whose page it is.

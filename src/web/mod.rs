@@ -11,8 +11,8 @@ use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::gate::{Embedder, refusal};
-pub(crate) use self::names::{Names, Origin};
+pub(crate) use self::gate::{EmbeddingPage, refusal};
+pub(crate) use self::names::{PageOrigin, ServerNames};
 pub(crate) use self::visit::Visitor;
 
 use self::visit::Entrance;
@@ -23,7 +23,7 @@ use crate::server::guests::Guests;
 pub(crate) async fn serve(
     listener: TcpListener,
     guests: Guests,
-    names: Names,
+    names: ServerNames,
     routes: Router,
     ending: CancellationToken,
 ) {

@@ -8,12 +8,12 @@ use axum::http::Uri;
 
 /// Origin of a web page: scheme, host and port, such as `https://example.org`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct PageOrigin {
     scheme: String,
     authority: String,
 }
 
-impl Origin {
+impl PageOrigin {
     fn new(scheme: &str, authority: &str) -> Self {
         Self { scheme: scheme.to_owned(), authority: authority.to_owned() }
     }
@@ -24,13 +24,13 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PageOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme, self.authority)
     }
 }
 
-impl FromStr for Origin {
+impl FromStr for PageOrigin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -55,24 +55,24 @@ impl FromStr for Origin {
 
 /// The names of a server, and the origins of pages that may embed what it shows.
 #[derive(Debug, Clone)]
-pub(crate) struct Names {
-    own: Vec<Origin>,
-    public: Option<Origin>,
-    embedders: Vec<Origin>,
+pub(crate) struct ServerNames {
+    own: Vec<PageOrigin>,
+    public: Option<PageOrigin>,
+    embedders: Vec<PageOrigin>,
 }
 
-impl Names {
+impl ServerNames {
     /// Creates the names of a server that listens on this address of the loopback interface.
     pub(crate) fn of(address: SocketAddr) -> Self {
         let own = ["127.0.0.1", "localhost"];
-        let own = own.map(|host| Origin::new("http", &format!("{host}:{}", address.port())));
+        let own = own.map(|host| PageOrigin::new("http", &format!("{host}:{}", address.port())));
         Self { own: own.to_vec(), public: None, embedders: Vec::new() }
     }
 
     /// Adds the origin under which a tunnel reaches the server, and the origins of pages that may
     /// embed what it shows.
     #[must_use]
-    pub(crate) fn with(self, public: Option<Origin>, embedders: Vec<Origin>) -> Self {
+    pub(crate) fn with(self, public: Option<PageOrigin>, embedders: Vec<PageOrigin>) -> Self {
         Self { public, embedders, ..self }
     }
 
@@ -81,12 +81,12 @@ impl Names {
         self.public.is_some()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Origin> {
+    fn all(&self) -> impl Iterator<Item = &PageOrigin> {
         self.own.iter().chain(&self.public)
     }
 
     /// Returns the origin that people should use.
-    pub(crate) fn preferred(&self) -> &Origin {
+    pub(crate) fn preferred(&self) -> &PageOrigin {
         self.public.as_ref().unwrap_or(&self.own[0])
     }
 
@@ -97,7 +97,7 @@ impl Names {
 
     /// Returns the origins of the server's own pages.
     pub(crate) fn origins(&self) -> impl Iterator<Item = String> {
-        self.all().map(Origin::to_string)
+        self.all().map(PageOrigin::to_string)
     }
 
     pub(super) fn is_host(&self, host: &str) -> bool {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn origins_are_read_as_browsers_write_them() {
-        let read = |text: &str| text.parse::<Origin>().map(|origin| origin.to_string()).ok();
+        let read = |text: &str| text.parse::<PageOrigin>().map(|origin| origin.to_string()).ok();
         for (text, expected) in [
             ("https://Example.org", Some("https://example.org")),
             ("https://example.org:443/", Some("https://example.org")),

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 
-use crate::server::guests::{Guest, Guests, Peer, warn_of};
+use crate::server::guests::{Guest, Guests, RemotePeer, warn_of};
 use crate::server::listen::pause_after;
 
 /// Time in which a connection must send its first request with a proof of who asks.
@@ -45,8 +45,8 @@ impl Listener for Entrance {
                 }
             };
             let Ok(local) = stream.local_addr() else { continue };
-            match Peer::of(peer, local) {
-                Peer::User(user) if !self.admits_others => {
+            match RemotePeer::of(peer, local) {
+                RemotePeer::User(user) if !self.admits_others => {
                     warn_of("refused a connection over HTTP from another user, with the id ", user);
                 }
                 who => match self.guests.admit(who) {
@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test]
     async fn a_known_connection_ends_once_nothing_was_sent_for_long() {
         let (here, mut there) = duplex(64);
-        let mut visit = Visit::new(here, Guests::default().admit(Peer::Own).unwrap());
+        let mut visit = Visit::new(here, Guests::default().admit(RemotePeer::Own).unwrap());
         visit.guest.note_known();
         let begun = visit.idle.deadline();
         there.write_u8(1).await.unwrap();

@@ -11,7 +11,7 @@ use tokio_util::codec::Decoder;
 
 pub(crate) use self::guard::{GuardedDecoder, RELAYED};
 pub(crate) use self::length::MAX_PAYLOAD;
-pub use self::length::{Ends, HEADER_BYTES};
+pub use self::length::{HEADER_BYTES, MessageEnds};
 pub(crate) use self::length::{show_header, write_framed};
 pub(crate) use self::stream::LONGEST_FIRST_LINE;
 pub use self::stream::StreamDecoder;
@@ -33,7 +33,7 @@ pub enum Frame {
         /// Maximum length that is accepted, in bytes.
         limit: usize,
         /// First and last bytes.
-        ends: Ends,
+        ends: MessageEnds,
         /// True for a payload, false for a line.
         is_payload: bool,
     },
@@ -53,15 +53,15 @@ pub enum Frame {
 #[derive(Debug)]
 pub(crate) struct LineDecoder {
     max_bytes: usize,
-    state: State,
+    state: FrameState,
 }
 
 #[derive(Debug)]
-enum State {
+enum FrameState {
     /// Collecting a line. The first `searched` bytes contain no newline.
     Collecting { searched: usize },
     /// Skipping a line. Of the `skipped` bytes so far, only the first and last are kept, as `ends`.
-    Skipping { skipped: u64, ends: Ends },
+    Skipping { skipped: u64, ends: MessageEnds },
 }
 
 /// Number of bytes without a newline at which a line counts as long.
@@ -70,7 +70,7 @@ const LONG_LINE: usize = 4 << 10;
 /// this, its buffer is doubled.
 const READ_AHEAD: usize = 64 << 10;
 
-const AT_LINE_START: State = State::Collecting { searched: 0 };
+const AT_LINE_START: FrameState = FrameState::Collecting { searched: 0 };
 
 impl LineDecoder {
     /// Creates a decoder of lines of at most `max_bytes` bytes, not counting the line's end.
@@ -85,7 +85,7 @@ impl LineDecoder {
 
     /// Returns whether the next bytes are at the beginning of a line.
     fn is_at_line(&self) -> bool {
-        matches!(self.state, State::Collecting { .. })
+        matches!(self.state, FrameState::Collecting { .. })
     }
 
     fn collect(&mut self, source: &mut BytesMut, searched: usize) -> Option<Frame> {
@@ -99,29 +99,34 @@ impl LineDecoder {
                     line.truncate(length);
                     Frame::Line(line.freeze())
                 }
-                false => self.too_long(length as u64, Ends::of(&line)),
+                false => self.too_long(length as u64, MessageEnds::of(&line)),
             });
         }
         // The next byte may turn out to be half of the line's end.
         if source.len() > self.max_bytes.saturating_add(1) {
-            return self.skip(source, 0, Ends::default());
+            return self.skip(source, 0, MessageEnds::default());
         }
         let searched = source.len();
         if searched >= LONG_LINE {
             source.reserve(searched.max(READ_AHEAD));
         }
-        self.state = State::Collecting { searched };
+        self.state = FrameState::Collecting { searched };
         None
     }
 
-    fn skip(&mut self, source: &mut BytesMut, skipped: u64, mut ends: Ends) -> Option<Frame> {
+    fn skip(
+        &mut self,
+        source: &mut BytesMut,
+        skipped: u64,
+        mut ends: MessageEnds,
+    ) -> Option<Frame> {
         let end = memchr::memchr(b'\n', source);
         let piece = &source[..end.unwrap_or(source.len())];
         ends.add(piece);
         let skipped = skipped + piece.len() as u64;
         let Some(end) = end else {
             source.clear();
-            self.state = State::Skipping { skipped, ends };
+            self.state = FrameState::Skipping { skipped, ends };
             return None;
         };
         source.advance(end + 1);
@@ -130,7 +135,7 @@ impl LineDecoder {
         Some(self.too_long(bytes, ends))
     }
 
-    fn too_long(&self, bytes: u64, ends: Ends) -> Frame {
+    fn too_long(&self, bytes: u64, ends: MessageEnds) -> Frame {
         Frame::TooLong { bytes, limit: self.max_bytes, ends, is_payload: false }
     }
 }
@@ -141,11 +146,11 @@ impl Decoder for LineDecoder {
 
     fn decode(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
         Ok(match &mut self.state {
-            State::Collecting { searched } => {
+            FrameState::Collecting { searched } => {
                 let searched = *searched;
                 self.collect(source, searched)
             }
-            State::Skipping { skipped, ends } => {
+            FrameState::Skipping { skipped, ends } => {
                 let (skipped, ends) = (*skipped, std::mem::take(ends));
                 self.skip(source, skipped, ends)
             }
@@ -158,14 +163,14 @@ impl Decoder for LineDecoder {
             return Ok(Some(frame));
         }
         Ok(match std::mem::replace(&mut self.state, AT_LINE_START) {
-            State::Skipping { skipped, ends } => Some(self.too_long(skipped, ends)),
-            State::Collecting { .. } if source.is_empty() => None,
-            State::Collecting { .. } if source.len() <= self.max_bytes => {
+            FrameState::Skipping { skipped, ends } => Some(self.too_long(skipped, ends)),
+            FrameState::Collecting { .. } if source.is_empty() => None,
+            FrameState::Collecting { .. } if source.len() <= self.max_bytes => {
                 Some(Frame::Line(source.split().freeze()))
             }
-            State::Collecting { .. } => {
+            FrameState::Collecting { .. } => {
                 let line = source.split();
-                Some(self.too_long(line.len() as u64, Ends::of(&line)))
+                Some(self.too_long(line.len() as u64, MessageEnds::of(&line)))
             }
         })
     }

@@ -9,18 +9,18 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// The id of a request, chosen by the client and echoed unchanged: an integer or a string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Id {
+pub enum RequestId {
     /// An integer id.
     Int(i64),
     /// A string id.
     Str(String),
 }
 
-impl From<Id> for Value {
-    fn from(id: Id) -> Self {
+impl From<RequestId> for Value {
+    fn from(id: RequestId) -> Self {
         match id {
-            Id::Int(number) => Self::Int(number),
-            Id::Str(text) => Self::Str(text),
+            RequestId::Int(number) => Self::Int(number),
+            RequestId::Str(text) => Self::Str(text),
         }
     }
 }
@@ -29,7 +29,7 @@ impl From<Id> for Value {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Id of the request. Absent for a notification, which gets no reply.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// Name of the method in kebab-case.
     pub method: String,
     /// Parameters: a plist, map or nil.
@@ -42,24 +42,24 @@ pub enum Incoming {
     /// A well-formed call.
     Call(Request),
     /// A message that cannot be understood: its id, if that could be read, and the error to answer.
-    Invalid(Option<Id>, WireError),
+    Invalid(Option<RequestId>, WireError),
     /// A request of an EPC client for the list of methods. Only EPC has this request.
-    Methods(Option<Id>),
+    Methods(Option<RequestId>),
     /// A message of SLY or SLIME that does not call a method.
-    Talk(Talk),
+    Talk(ReplTalk),
     /// A comment, an empty line or a reply: nothing to do.
     Ignored,
 }
 
 /// The messages of SLY and SLIME other than calls of methods.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Talk {
+pub enum ReplTalk {
     /// Evaluate a form and answer under this id.
     Evaluate {
         /// Id of the answer.
         id: i64,
         /// Form to evaluate.
-        form: Form,
+        form: LispForm,
         /// Thread in which to evaluate the form: a number, `t` or a keyword.
         thread: Value,
     },
@@ -86,7 +86,7 @@ pub enum Talk {
 
 /// A Lisp form to evaluate.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Form {
+pub enum LispForm {
     /// `(PACKAGE:NAME ARGUMENTS…)`, with the names in lower case and the arguments without quotes.
     Call {
         /// Package of the function; empty if the form names no package.
@@ -104,7 +104,7 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outgoing {
     /// The answer to the request with this id; `None` if the message has none that can be read.
-    Reply(Option<Id>, Result<Value, WireError>),
+    Reply(Option<RequestId>, Result<Value, WireError>),
     /// A notification: method and parameters.
     Notify(&'static str, Value),
     /// A complete message that only SLY and SLIME understand.

@@ -82,7 +82,7 @@ impl<M: Message> Curate<'_, M> {
     /// Sets the function that counts the tokens of a text. The default is a quarter of the
     /// characters. Each message costs four tokens more for its role.
     pub fn counter(self, count: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
-        Self { counter: Arc::new(Own(count)), ..self }
+        Self { counter: Arc::new(OwnCounter(count)), ..self }
     }
 
     /// Sets the vocabulary by which tokens are counted.
@@ -133,9 +133,9 @@ impl<M> std::fmt::Debug for Curate<'_, M> {
 }
 
 /// A counter of the program's own.
-struct Own<F>(F);
+struct OwnCounter<F>(F);
 
-impl<F: Fn(&str) -> u64 + Send + Sync> Counter for Own<F> {
+impl<F: Fn(&str) -> u64 + Send + Sync> Counter for OwnCounter<F> {
     fn name(&self) -> &'static str {
         "own"
     }

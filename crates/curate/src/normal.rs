@@ -17,12 +17,12 @@ pub(crate) struct Laid {
     /// The messages, numbered from 1.
     pub(crate) messages: Vec<Logged>,
     /// Origin of each message.
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) origins: Vec<LaidOrigin>,
 }
 
 /// The origin of a laid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum LaidOrigin {
     /// The message with this index, or a part of it.
     Message(usize),
     /// The message with this index, which must be sent as one of the user.
@@ -32,7 +32,7 @@ pub(crate) enum Origin {
 }
 
 /// The calls and results of a history.
-struct Matched {
+struct MatchedCalls {
     /// For each message, the calls that it answers, all from one message.
     answers: Vec<Vec<Place>>,
     /// For each message, the later messages that answer its calls.
@@ -41,7 +41,7 @@ struct Matched {
     open: Vec<Vec<(Place, String)>>,
 }
 
-impl Matched {
+impl MatchedCalls {
     /// Finds the call of each result. The further results of a message belong to the same message as
     /// its first.
     fn of<M: Message>(history: &[M]) -> Self {
@@ -78,7 +78,7 @@ pub(crate) fn laid<M: Message>(
     count: &dyn Fn(&str) -> u64,
     is_normal: bool,
 ) -> Laid {
-    let matched = Matched::of(history);
+    let matched = MatchedCalls::of(history);
     let mut laying = Laying { history, count, laid: Laid { messages: vec![], origins: vec![] } };
     let leading = history.iter().take_while(|it| it.role() == Role::System).count();
     for (at, message) in history.iter().enumerate() {
@@ -123,7 +123,7 @@ impl<M: Message> Laying<'_, M> {
         let calls_none = Logged { tool_calls: Vec::new(), ..own.clone() };
         // What answers a call asks for none: servers have no such messages.
         let own = if answers.is_empty() { own } else { calls_none.clone() };
-        self.add(own, Origin::Message(at));
+        self.add(own, LaidOrigin::Message(at));
         for answered in answers.iter().skip(1) {
             let further = Logged {
                 content: "".into(),
@@ -132,7 +132,7 @@ impl<M: Message> Laying<'_, M> {
                 signals: Signals::default(),
                 ..calls_none.clone()
             };
-            self.add(further, Origin::Message(at));
+            self.add(further, LaidOrigin::Message(at));
         }
     }
 
@@ -144,7 +144,7 @@ impl<M: Message> Laying<'_, M> {
         let tokens = message.tokens(self.count) + (self.count)(&sent);
         let tokens = tokens.saturating_sub((self.count)(&own));
         let logged = message::logged(message, at, role, &sent, None, tokens);
-        self.add(Logged { tool_calls: Vec::new(), ..logged }, Origin::AsUser(at));
+        self.add(Logged { tool_calls: Vec::new(), ..logged }, LaidOrigin::AsUser(at));
     }
 
     /// Adds a result for a call that has none.
@@ -160,10 +160,10 @@ impl<M: Message> Laying<'_, M> {
             pinned: false,
             ..before.clone()
         };
-        self.add(result, Origin::NoResult(id.to_owned()));
+        self.add(result, LaidOrigin::NoResult(id.to_owned()));
     }
 
-    fn add(&mut self, message: Logged, origin: Origin) {
+    fn add(&mut self, message: Logged, origin: LaidOrigin) {
         let number = self.laid.messages.len() as u64 + 1;
         self.laid.messages.push(Logged { number, ..message });
         self.laid.origins.push(origin);

@@ -11,7 +11,7 @@ use contexture_core::session::message::{Message as Logged, Role};
 use contexture_core::session::normal::NO_RESULT;
 use contexture_core::tokens::Measure;
 
-use crate::normal::{Laid, Origin, laid};
+use crate::normal::{Laid, LaidOrigin, laid};
 use crate::{BudgetTooSmall, Curate, Message};
 
 /// The messages that a model sees.
@@ -150,10 +150,16 @@ impl Laid {
     fn part(&self, at: usize, shown: &Arc<str>) -> Part {
         let message: &Logged = &self.messages[at];
         match &self.origins[at] {
-            Origin::AsUser(index) => Part::AsUser { index: *index, text: shown.to_string() },
-            Origin::NoResult(call) => Part::NoResult { call: call.clone(), text: NO_RESULT.into() },
-            Origin::Message(index) if Arc::ptr_eq(shown, &message.content) => Part::Message(*index),
-            Origin::Message(index) => Part::Shortened { index: *index, text: shown.to_string() },
+            LaidOrigin::AsUser(index) => Part::AsUser { index: *index, text: shown.to_string() },
+            LaidOrigin::NoResult(call) => {
+                Part::NoResult { call: call.clone(), text: NO_RESULT.into() }
+            }
+            LaidOrigin::Message(index) if Arc::ptr_eq(shown, &message.content) => {
+                Part::Message(*index)
+            }
+            LaidOrigin::Message(index) => {
+                Part::Shortened { index: *index, text: shown.to_string() }
+            }
         }
     }
 
@@ -168,8 +174,8 @@ impl Laid {
                 What::Text | What::CodeUnit(_) | What::Note => &[],
             };
             let index = |number: &u64| match &self.origins[*number as usize - 1] {
-                Origin::Message(index) | Origin::AsUser(index) => Some((*index, reason)),
-                Origin::NoResult(_) => None,
+                LaidOrigin::Message(index) | LaidOrigin::AsUser(index) => Some((*index, reason)),
+                LaidOrigin::NoResult(_) => None,
             };
             numbers.iter().filter_map(index).collect::<Vec<_>>()
         })

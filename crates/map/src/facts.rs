@@ -85,7 +85,7 @@ pub(crate) struct Defined {
 
 /// Number of times that a word is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Times {
+pub(crate) struct WordCount {
     /// In the whole text.
     pub(crate) text: u16,
     /// In the names of its definitions.
@@ -94,13 +94,13 @@ pub(crate) struct Times {
 
 /// The facts of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileFacts {
     pub(crate) language: Language,
     pub(crate) state: State,
     pub(crate) lines: u32,
     /// Number of words.
     pub(crate) length: u32,
-    pub(crate) words: BTreeMap<String, Times>,
+    pub(crate) words: BTreeMap<String, WordCount>,
     /// Names that the file uses, and how often.
     pub(crate) references: BTreeMap<String, u32>,
     pub(crate) definitions: Vec<Defined>,
@@ -110,13 +110,13 @@ pub(crate) struct Facts {
 
 /// What a parser finds in a text.
 #[derive(Debug, Default)]
-pub(crate) struct Found<'a> {
+pub(crate) struct ParsedFacts<'a> {
     pub(crate) definitions: Vec<Defined>,
     pub(crate) references: HashMap<&'a str, u32>,
     pub(crate) definers: Vec<String>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> ParsedFacts<'a> {
     pub(crate) fn refer(&mut self, name: &'a str) {
         if name.len() <= MAX_NAME_BYTES {
             *self.references.entry(name).or_default() += 1;
@@ -124,7 +124,7 @@ impl<'a> Found<'a> {
     }
 }
 
-impl Facts {
+impl FileFacts {
     /// Creates the facts of a file of which only the name is known.
     pub(crate) fn nameless(path: &str, state: State) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Facts {
         let kept = most(words.into_iter().collect(), MAX_WORDS, &mut self.state);
         self.words = kept
             .into_iter()
-            .map(|(word, count)| (word.into(), Times { text: narrow(count), names: 0 }))
+            .map(|(word, count)| (word.into(), WordCount { text: narrow(count), names: 0 }))
             .collect();
     }
 

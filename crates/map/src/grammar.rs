@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, TreeCursor};
 
-use self::tables::{Grammar, How, Rule};
-use crate::facts::{Defined, Found};
+use self::tables::{Grammar, How, NodeRule};
+use crate::facts::{Defined, ParsedFacts};
 use crate::language::Language;
 
 /// Steps of the parser, in units of its own checks, that a text of a size may take. A text that needs
@@ -21,12 +21,12 @@ const MAX_DEPTH: u8 = 8;
 
 /// What a kind of node means: looked up by the number of the kind.
 struct Actions {
-    rules: Vec<Option<&'static Rule>>,
+    rules: Vec<Option<&'static NodeRule>>,
     references: Vec<bool>,
 }
 
 /// Reads a text. Returns `None` for a language without grammar, or if the parser gave up.
-pub(crate) fn read(language: Language, text: &str) -> Option<Found<'_>> {
+pub(crate) fn read(language: Language, text: &str) -> Option<ParsedFacts<'_>> {
     let grammar = tables::of(language)?;
     let actions = actions(grammar);
     let mut parser = Parser::new();
@@ -41,7 +41,8 @@ pub(crate) fn read(language: Language, text: &str) -> Option<Found<'_>> {
     let bytes = text.as_bytes();
     let mut give = |at: usize, _| bytes.get(at..).unwrap_or_default();
     let tree = parser.parse_with_options(&mut give, None, Some(options))?;
-    let mut walk = Walk { text, actions, found: Found::default(), names: HashSet::new() };
+    let mut walk =
+        GrammarWalk { text, actions, found: ParsedFacts::default(), names: HashSet::new() };
     walk.all(&mut tree.walk());
     Some(walk.found)
 }
@@ -65,15 +66,15 @@ fn actions(grammar: &'static Grammar) -> &'static Actions {
     })
 }
 
-struct Walk<'a> {
+struct GrammarWalk<'a> {
     text: &'a str,
     actions: &'static Actions,
-    found: Found<'a>,
+    found: ParsedFacts<'a>,
     /// Where names of definitions begin: those are no references.
     names: HashSet<usize>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> GrammarWalk<'a> {
     /// Visits each node once, without recursion: the depth of a tree has no limit.
     fn all(&mut self, cursor: &mut TreeCursor<'_>) {
         // The ends of the definitions around the node.
@@ -108,7 +109,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns true if the node is a definition.
-    fn visit(&mut self, node: Node<'_>, rule: &Rule, depth: u8) -> bool {
+    fn visit(&mut self, node: Node<'_>, rule: &NodeRule, depth: u8) -> bool {
         let Some((name, start, end)) = self.place(node, rule, depth) else { return false };
         let Some(text) = self.text.get(name.byte_range()) else { return false };
         let last = text.rsplit(['.', ':', '/', '"', '\'']).find(|part| !part.is_empty());
@@ -143,7 +144,7 @@ impl<'a> Walk<'a> {
     fn place<'t>(
         &self,
         node: Node<'t>,
-        rule: &Rule,
+        rule: &NodeRule,
         depth: u8,
     ) -> Option<(Node<'t>, usize, usize)> {
         let field = |name: &str| node.child_by_field_name(name);

@@ -29,12 +29,12 @@ pub(crate) struct Commit {
 
 /// The last commits of a checkout, the newest first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct History {
+pub(crate) struct CommitHistory {
     pub(crate) order: Vec<String>,
     pub(crate) commits: HashMap<String, Commit>,
 }
 
-impl History {
+impl CommitHistory {
     /// Brings the history up to date. Returns the commits that were not known before, and whether
     /// other commits count now.
     pub(crate) fn update(&mut self, source: &dyn Source) -> (Vec<String>, bool) {

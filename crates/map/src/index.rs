@@ -9,10 +9,10 @@ mod update;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
-use crate::facts::{Facts, State, Times};
-use crate::history::{Commit, History};
+use crate::facts::{FileFacts, State, WordCount};
+use crate::history::{Commit, CommitHistory};
 use crate::language::Language;
-use crate::names::{Id, Names};
+use crate::names::{NameId, NameTable};
 use crate::rank::Across;
 use crate::source::Stamp;
 use crate::words::Splitter;
@@ -22,54 +22,54 @@ pub use update::{Unsaved, Updated};
 /// A definition, with the number of its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
-    pub(crate) name: Id,
+    pub(crate) name: NameId,
     pub(crate) line: u32,
     pub(crate) end: u32,
     pub(crate) depth: u8,
     pub(crate) counts: bool,
     /// The macro that has to define if this is to be a definition.
-    pub(crate) form: Option<Id>,
+    pub(crate) form: Option<NameId>,
     pub(crate) signature: Box<str>,
 }
 
 /// The facts of a file, with numbers for names.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct IndexedFacts {
     pub(crate) language: Language,
     pub(crate) state: State,
     pub(crate) lines: u32,
     pub(crate) length: u32,
     /// Sorted by number.
-    pub(crate) words: Box<[(Id, Times)]>,
+    pub(crate) words: Box<[(NameId, WordCount)]>,
     /// Words of its path, sorted by number.
-    pub(crate) path_words: Box<[Id]>,
+    pub(crate) path_words: Box<[NameId]>,
     /// The name by which other files import it.
-    pub(crate) stem: Id,
+    pub(crate) stem: NameId,
     /// Sorted by name.
-    pub(crate) references: Box<[(Id, u32)]>,
+    pub(crate) references: Box<[(NameId, u32)]>,
     /// In the order of the file.
     pub(crate) definitions: Box<[Definition]>,
-    pub(crate) definers: Box<[Id]>,
+    pub(crate) definers: Box<[NameId]>,
 }
 
 /// A file of the index.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexedPath {
     pub(crate) stamp: Stamp,
     /// False if the file may have changed since it was read without a change of its stamp.
     pub(crate) is_settled: bool,
     pub(crate) hash: [u8; 32],
-    pub(crate) file: File,
+    pub(crate) file: IndexedFacts,
 }
 
 /// An index.
 #[derive(Debug, Default)]
 pub struct Index {
-    pub(crate) names: Names,
-    pub(crate) entries: BTreeMap<Box<str>, Entry>,
-    pub(crate) history: History,
+    pub(crate) names: NameTable,
+    pub(crate) entries: BTreeMap<Box<str>, IndexedPath>,
+    pub(crate) history: CommitHistory,
     /// The files of unsaved buffers, which count instead of those on disk.
-    pub(crate) unsaved: BTreeMap<Box<str>, ([u8; 32], File)>,
+    pub(crate) unsaved: BTreeMap<Box<str>, ([u8; 32], IndexedFacts)>,
     pub(crate) splitter: SplitterCell,
     /// Empty after each change.
     pub(crate) across: OnceLock<Across>,
@@ -105,8 +105,8 @@ impl Index {
     }
 
     /// Returns the files by path, with unsaved buffers in place of what is on disk.
-    pub(crate) fn files(&self) -> Vec<(&str, &File)> {
-        let mut files: Vec<(&str, &File)> = Vec::with_capacity(self.entries.len());
+    pub(crate) fn files(&self) -> Vec<(&str, &IndexedFacts)> {
+        let mut files: Vec<(&str, &IndexedFacts)> = Vec::with_capacity(self.entries.len());
         for (path, entry) in &self.entries {
             let file = self.unsaved.get(path).map_or(&entry.file, |(_, file)| file);
             files.push((path, file));
@@ -126,12 +126,12 @@ impl Index {
     }
 
     /// Replaces names by numbers.
-    pub(crate) fn numbered(&mut self, path: &str, facts: &Facts) -> File {
+    pub(crate) fn numbered(&mut self, path: &str, facts: &FileFacts) -> IndexedFacts {
         let names = &mut self.names;
-        let mut words: Vec<(Id, Times)> =
+        let mut words: Vec<(NameId, WordCount)> =
             facts.words.iter().map(|(word, times)| (names.id(word), *times)).collect();
         words.sort_unstable_by_key(|(id, _)| *id);
-        let mut path_words: Vec<Id> = crate::words::tokens(path)
+        let mut path_words: Vec<NameId> = crate::words::tokens(path)
             .flat_map(|token| self.splitter.0.stems(token).to_vec())
             .map(|stem| names.id(&stem))
             .collect();
@@ -147,7 +147,7 @@ impl Index {
             signature: it.signature.as_str().into(),
         };
         let definitions = facts.definitions.iter().map(definition).collect();
-        File {
+        IndexedFacts {
             language: facts.language,
             state: facts.state,
             lines: facts.lines,
@@ -166,7 +166,7 @@ impl Index {
         self.across.take();
         let before = std::mem::take(&mut self.names);
         let names = &mut self.names;
-        let mut anew = |id: &mut Id| *id = names.id(before.text(*id));
+        let mut anew = |id: &mut NameId| *id = names.id(before.text(*id));
         let unsaved = self.unsaved.values_mut().map(|(_, file)| file);
         for file in self.entries.values_mut().map(|entry| &mut entry.file).chain(unsaved) {
             file.words.iter_mut().for_each(|(id, _)| anew(id));

@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use self::bytes::{Reader, Writer};
-use crate::facts::{State, Times};
+use self::bytes::{RecordReader, RecordWriter};
+use crate::facts::{State, WordCount};
 use crate::history::Commit;
-use crate::index::{Definition, Entry, Index, Updated};
+use crate::index::{Definition, Index, IndexedPath, Updated};
 use crate::language::Language;
-use crate::names::Id;
+use crate::names::NameId;
 use crate::source::{Source, Stamp};
 
 /// Beginning of the file. Another one, as of another version, is an empty index.
@@ -114,14 +114,14 @@ impl Kept {
         }
         for path in &updated.touched {
             if let Some(entry) = self.index.entries.get(path.as_str()) {
-                let mut writer = Writer::new(STAMP);
+                let mut writer = RecordWriter::new(STAMP);
                 writer.text(path);
                 write_stamp(entry, &mut writer);
                 writer.end(&mut out);
             }
         }
         for path in &updated.removed {
-            let mut writer = Writer::new(REMOVED);
+            let mut writer = RecordWriter::new(REMOVED);
             writer.text(path);
             writer.end(&mut out);
         }
@@ -179,7 +179,7 @@ impl Kept {
     /// Takes a record; `None` if it says what cannot be.
     fn take(&mut self, record: &[u8]) -> Option<()> {
         let (kind, rest) = record.split_first()?;
-        let mut reader = Reader::new(rest);
+        let mut reader = RecordReader::new(rest);
         match *kind {
             NAMES => {
                 while !reader.is_at_end() {
@@ -236,15 +236,15 @@ fn write_names(index: &Index, from: usize, out: &mut Vec<u8>) -> usize {
     let mut next = from;
     while next < count {
         let end = count.min(next + NAMES_IN_RECORD);
-        let mut writer = Writer::new(NAMES);
-        (next..end).for_each(|id| writer.text(index.names.text(id as Id)));
+        let mut writer = RecordWriter::new(NAMES);
+        (next..end).for_each(|id| writer.text(index.names.text(id as NameId)));
         writer.end(out);
         next = end;
     }
     count
 }
 
-fn write_stamp(entry: &Entry, writer: &mut Writer) {
+fn write_stamp(entry: &IndexedPath, writer: &mut RecordWriter) {
     writer.number(entry.stamp.bytes);
     writer.number(entry.stamp.modified as u64);
     writer.number(entry.stamp.changed as u64);
@@ -252,7 +252,7 @@ fn write_stamp(entry: &Entry, writer: &mut Writer) {
     writer.number(u64::from(entry.is_settled));
 }
 
-fn read_stamp(reader: &mut Reader<'_>) -> Option<(Stamp, bool)> {
+fn read_stamp(reader: &mut RecordReader<'_>) -> Option<(Stamp, bool)> {
     let stamp = Stamp {
         bytes: reader.number()?,
         modified: reader.number()? as i64,
@@ -262,8 +262,8 @@ fn read_stamp(reader: &mut Reader<'_>) -> Option<(Stamp, bool)> {
     Some((stamp, reader.number()? == 1))
 }
 
-fn write_file(path: &str, entry: &Entry, out: &mut Vec<u8>) {
-    let mut writer = Writer::new(FILE);
+fn write_file(path: &str, entry: &IndexedPath, out: &mut Vec<u8>) {
+    let mut writer = RecordWriter::new(FILE);
     writer.text(path);
     write_stamp(entry, &mut writer);
     writer.bytes(&entry.hash);
@@ -300,15 +300,15 @@ fn write_file(path: &str, entry: &Entry, out: &mut Vec<u8>) {
     writer.end(out);
 }
 
-fn read_file(reader: &mut Reader<'_>, index: &mut Index, _path: &str) -> Option<Entry> {
+fn read_file(reader: &mut RecordReader<'_>, index: &mut Index, _path: &str) -> Option<IndexedPath> {
     let limit = index.names.len() as u64;
     let (stamp, is_settled) = read_stamp(reader)?;
     let hash = *reader.bytes()?.first_chunk::<32>()?;
-    let id = |reader: &mut Reader<'_>| {
-        reader.number().filter(|id| *id < limit).and_then(|id| Id::try_from(id).ok())
+    let id = |reader: &mut RecordReader<'_>| {
+        reader.number().filter(|id| *id < limit).and_then(|id| NameId::try_from(id).ok())
     };
-    let small = |reader: &mut Reader<'_>| u32::try_from(reader.number()?).ok();
-    let file = crate::index::File {
+    let small = |reader: &mut RecordReader<'_>| u32::try_from(reader.number()?).ok();
+    let file = crate::index::IndexedFacts {
         language: Language::of_number(u8::try_from(reader.number()?).ok()?)?,
         state: State::of_number(u8::try_from(reader.number()?).ok()?)?,
         lines: small(reader)?,
@@ -317,7 +317,7 @@ fn read_file(reader: &mut Reader<'_>, index: &mut Index, _path: &str) -> Option<
         words: reader.list(|reader| {
             let id = id(reader)?;
             let text = u16::try_from(reader.number()?).ok()?;
-            Some((id, Times { text, names: u16::try_from(reader.number()?).ok()? }))
+            Some((id, WordCount { text, names: u16::try_from(reader.number()?).ok()? }))
         })?,
         path_words: reader.list(id)?,
         references: reader.list(|reader| Some((id(reader)?, small(reader)?)))?,
@@ -330,18 +330,18 @@ fn read_file(reader: &mut Reader<'_>, index: &mut Index, _path: &str) -> Option<
                 counts: reader.number()? == 1,
                 form: match reader.number()? {
                     0 => None,
-                    form => Some(Id::try_from(form - 1).ok().filter(|_| form <= limit)?),
+                    form => Some(NameId::try_from(form - 1).ok().filter(|_| form <= limit)?),
                 },
                 signature: reader.text()?.into(),
             })
         })?,
         definers: reader.list(id)?,
     };
-    Some(Entry { stamp, is_settled, hash, file })
+    Some(IndexedPath { stamp, is_settled, hash, file })
 }
 
 fn write_commit(id: &str, commit: &Commit, out: &mut Vec<u8>) {
-    let mut writer = Writer::new(COMMIT);
+    let mut writer = RecordWriter::new(COMMIT);
     writer.text(id);
     writer.list(&commit.paths, |writer, path| writer.text(path));
     writer.list(&commit.renamed, |writer, (from, to)| {
@@ -352,8 +352,8 @@ fn write_commit(id: &str, commit: &Commit, out: &mut Vec<u8>) {
     writer.end(out);
 }
 
-fn read_commit(reader: &mut Reader<'_>) -> Option<(String, Commit)> {
-    let text = |reader: &mut Reader<'_>| reader.text().map(str::to_owned);
+fn read_commit(reader: &mut RecordReader<'_>) -> Option<(String, Commit)> {
+    let text = |reader: &mut RecordReader<'_>| reader.text().map(str::to_owned);
     let id = text(reader)?;
     let paths = reader.list(text)?.into();
     let renamed = reader.list(|reader| Some((text(reader)?, text(reader)?)))?.into();

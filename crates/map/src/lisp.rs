@@ -8,7 +8,7 @@
 mod scan;
 
 use self::scan::{Scanner, Token};
-use crate::facts::{Defined, Found};
+use crate::facts::{Defined, ParsedFacts};
 use crate::language::Language;
 
 /// Maximum depth of forms that are told apart. Deeper ones count as one.
@@ -62,7 +62,7 @@ const NO_DEFINERS: &[&str] =
 
 /// A form that is open.
 #[derive(Debug, Default)]
-struct Form<'a> {
+struct OpenForm<'a> {
     start: usize,
     line: u32,
     head: &'a str,
@@ -85,9 +85,9 @@ struct Form<'a> {
 }
 
 /// Reads a text.
-pub(crate) fn read(language: Language, text: &str) -> Found<'_> {
+pub(crate) fn read(language: Language, text: &str) -> ParsedFacts<'_> {
     let mut reader =
-        Reader { language, text, forms: Vec::new(), found: Found::default(), deeper: 0 };
+        LispReader { language, text, forms: Vec::new(), found: ParsedFacts::default(), deeper: 0 };
     let mut scanner = Scanner::new(language, text);
     let mut is_quoted = false;
     while let Some(token) = scanner.next_token() {
@@ -113,16 +113,16 @@ pub(crate) fn read(language: Language, text: &str) -> Found<'_> {
     reader.found
 }
 
-struct Reader<'a> {
+struct LispReader<'a> {
     language: Language,
     text: &'a str,
-    forms: Vec<Form<'a>>,
-    found: Found<'a>,
+    forms: Vec<OpenForm<'a>>,
+    found: ParsedFacts<'a>,
     /// Number of open forms beyond those that are told apart.
     deeper: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LispReader<'a> {
     fn open(&mut self, start: usize, line: u32, is_quoted: bool) {
         let at_margin = start == 0 || self.text.as_bytes()[start - 1] == b'\n';
         let looks_like_one =
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
             self.deeper += 1;
             return;
         }
-        let mut form = Form { start, line, is_quoted, ..Form::default() };
+        let mut form = OpenForm { start, line, is_quoted, ..OpenForm::default() };
         if let Some(around) = self.forms.last_mut() {
             around.elements += 1;
             form.is_top = around.is_top && WRAPPERS.contains(&bare(around.head));
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
 
 /// Returns true if the next element of a definition may be its arguments: after the name, or after
 /// one qualifier or documentation.
-fn may_have_arguments(form: &Form<'_>) -> bool {
+fn may_have_arguments(form: &OpenForm<'_>) -> bool {
     let is_method = form.head.contains("method") || form.is_documented;
     let has_none =
         ["package", "system", "mode", "group"].iter().any(|kind| form.head.contains(kind));

@@ -6,22 +6,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The number of a name.
-pub(crate) type Id = u32;
+pub(crate) type NameId = u32;
 
 /// All names of an index.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    ids: HashMap<Arc<str>, Id>,
+pub(crate) struct NameTable {
+    ids: HashMap<Arc<str>, NameId>,
     texts: Vec<Arc<str>>,
 }
 
-impl Names {
+impl NameTable {
     /// Returns the number of a name, which may be new.
-    pub(crate) fn id(&mut self, name: &str) -> Id {
+    pub(crate) fn id(&mut self, name: &str) -> NameId {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
-        let id = Id::try_from(self.texts.len()).unwrap_or(Id::MAX);
+        let id = NameId::try_from(self.texts.len()).unwrap_or(NameId::MAX);
         let text: Arc<str> = name.into();
         self.ids.insert(Arc::clone(&text), id);
         self.texts.push(text);
@@ -29,12 +29,12 @@ impl Names {
     }
 
     /// Returns the number of a name that is known.
-    pub(crate) fn known(&self, name: &str) -> Option<Id> {
+    pub(crate) fn known(&self, name: &str) -> Option<NameId> {
         self.ids.get(name).copied()
     }
 
     /// Returns the text of a name.
-    pub(crate) fn text(&self, id: Id) -> &str {
+    pub(crate) fn text(&self, id: NameId) -> &str {
         &self.texts[id as usize]
     }
 

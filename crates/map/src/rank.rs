@@ -13,8 +13,8 @@ mod weights;
 
 use std::collections::HashSet;
 
-use crate::index::{Definition, File, Index};
-use crate::names::Id;
+use crate::index::{Definition, Index, IndexedFacts};
+use crate::names::NameId;
 use crate::words::Splitter;
 
 pub(crate) use across::Across;
@@ -40,22 +40,22 @@ pub struct Task<'a> {
 
 /// The files of a project in the order of a map, without those at hand.
 pub(crate) struct Ranking<'a> {
-    view: View<'a>,
+    view: IndexView<'a>,
     order: Vec<usize>,
     known: Interest,
 }
 
 /// The files of an index, with what they say together.
-pub(crate) struct View<'a> {
+pub(crate) struct IndexView<'a> {
     pub(crate) index: &'a Index,
-    pub(crate) files: Vec<(&'a str, &'a File)>,
+    pub(crate) files: Vec<(&'a str, &'a IndexedFacts)>,
     pub(crate) across: &'a Across,
 }
 
 /// A list of files by their place in the view, with a score above zero.
 pub(crate) type Scores = Vec<(usize, f64)>;
 
-impl<'a> View<'a> {
+impl<'a> IndexView<'a> {
     fn new(index: &'a Index) -> Self {
         Self { index, files: index.files(), across: index.across() }
     }
@@ -76,12 +76,12 @@ impl<'a> View<'a> {
     }
 
     /// Returns how much a use of a name says: rare and long names say more.
-    pub(crate) fn weight(&self, name: Id) -> f64 {
+    pub(crate) fn weight(&self, name: NameId) -> f64 {
         self.across.counts.weight(self.index, name)
     }
 
     /// Returns the places of a file's definitions.
-    fn definitions(&self, file: &'a File) -> impl Iterator<Item = (usize, &'a Definition)> {
+    fn definitions(&self, file: &'a IndexedFacts) -> impl Iterator<Item = (usize, &'a Definition)> {
         let counts = &self.across.counts;
         file.definitions.iter().enumerate().filter(|(_, it)| it.counts && counts.is_one(it))
     }
@@ -94,22 +94,22 @@ impl<'a> Ranking<'a> {
     }
 
     /// Returns all files by path, also those at hand.
-    pub(crate) fn files(&self) -> &[(&'a str, &'a File)] {
+    pub(crate) fn files(&self) -> &[(&'a str, &'a IndexedFacts)] {
         &self.view.files
     }
 
     /// Returns the path and the file at a rank.
-    pub(crate) fn get(&self, rank: usize) -> Option<(&'a str, &'a File)> {
+    pub(crate) fn get(&self, rank: usize) -> Option<(&'a str, &'a IndexedFacts)> {
         self.order.get(rank).map(|at| self.view.files[*at])
     }
 
     /// Returns the number of definitions of a file.
-    pub(crate) fn definitions(&self, file: &'a File) -> usize {
+    pub(crate) fn definitions(&self, file: &'a IndexedFacts) -> usize {
         self.view.definitions(file).count()
     }
 
     /// Returns the places of a file's definitions, the best first.
-    pub(crate) fn best(&self, file: &'a File) -> Vec<usize> {
+    pub(crate) fn best(&self, file: &'a IndexedFacts) -> Vec<usize> {
         let mut splitter = Splitter::default();
         let score = |(at, it)| (at, self.known.score(&self.view, it, &mut splitter));
         by_score(self.view.definitions(file).map(score).collect()).map(|(at, _)| at).collect()
@@ -124,7 +124,7 @@ fn by_score(mut scored: Scores) -> impl Iterator<Item = (usize, f64)> {
 
 /// Puts the files in order for a task, without those at hand.
 pub(crate) fn rank<'a>(index: &'a Index, task: &Task<'_>) -> Ranking<'a> {
-    let view = View::new(index);
+    let view = IndexView::new(index);
     let weights = &task.weights;
     let query = beginning(task.query);
     let focus: Vec<usize> = task.focus.iter().filter_map(|path| view.place(path)).collect();
@@ -163,7 +163,11 @@ fn beginning(query: &str) -> &str {
 }
 
 /// Joins lists by reciprocal ranks and by shares of their best scores.
-fn fuse<const N: usize>(view: &View<'_>, lists: [(f64, Scores); N], weights: &Weights) -> Vec<f64> {
+fn fuse<const N: usize>(
+    view: &IndexView<'_>,
+    lists: [(f64, Scores); N],
+    weights: &Weights,
+) -> Vec<f64> {
     let mut fused = vec![0.0; view.files.len()];
     for (weight, list) in lists {
         let mut top = None;
@@ -196,7 +200,7 @@ fn seeds(focus: &[usize], words: &Scores, named: &Scores, weights: &Weights) -> 
 }
 
 /// Scores files by what their paths have in common with those at hand: the folder, the name.
-fn near(view: &View<'_>, focus: &[usize]) -> Scores {
+fn near(view: &IndexView<'_>, focus: &[usize]) -> Scores {
     let mut scores = Scores::new();
     for (at, (path, file)) in view.files.iter().enumerate() {
         let mut best: f64 = 0.0;
@@ -220,13 +224,13 @@ fn near(view: &View<'_>, focus: &[usize]) -> Scores {
 
 /// What makes a definition worth showing.
 struct Interest {
-    stems: HashSet<Id>,
-    symbols: HashSet<Id>,
-    used_at_hand: HashSet<Id>,
+    stems: HashSet<NameId>,
+    symbols: HashSet<NameId>,
+    used_at_hand: HashSet<NameId>,
 }
 
 impl Interest {
-    fn new(view: &View<'_>, focus: &[usize], stems: &[Box<str>], query: &str) -> Self {
+    fn new(view: &IndexView<'_>, focus: &[usize], stems: &[Box<str>], query: &str) -> Self {
         let known = |name: &str| view.index.names.known(name);
         let used = focus.iter().flat_map(|at| view.files[*at].1.references.iter());
         Self {
@@ -240,7 +244,7 @@ impl Interest {
     }
 
     /// Returns how much a definition is worth showing.
-    fn score(&self, view: &View<'_>, it: &Definition, splitter: &mut Splitter) -> f64 {
+    fn score(&self, view: &IndexView<'_>, it: &Definition, splitter: &mut Splitter) -> f64 {
         let used = f64::from(view.across.counts.used_in[it.name as usize]);
         let mut score =
             view.weight(it.name) * (1.0 + used).ln() / (1.0 + f64::from(it.depth)).sqrt();

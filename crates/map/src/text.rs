@@ -1,7 +1,7 @@
 //! Writes a map: paths and definitions, never more than the budget, with a report of what is left out.
 
 use crate::facts::State;
-use crate::index::{File, Index};
+use crate::index::{Index, IndexedFacts};
 use crate::rank::{Ranking, Task, rank};
 
 /// Heading of the files whose definitions are not shown.
@@ -87,14 +87,14 @@ impl Index {
         }
         states.sort_unstable();
         let budget = style.max_tokens.clamp(MIN_TOKENS, MAX_TOKENS);
-        let writer = Writer { index: self, style, ranked: &ranked, budget, at_hand };
+        let writer = MapWriter { index: self, style, ranked: &ranked, budget, at_hand };
         let (text, files) = writer.write(task.weights.expanded);
         let tokens = (style.count)(&text);
         Map { text, tokens, files, total, at_hand, commits: self.commits(), states }
     }
 }
 
-struct Writer<'a> {
+struct MapWriter<'a> {
     index: &'a Index,
     style: &'a Style<'a>,
     ranked: &'a Ranking<'a>,
@@ -102,7 +102,7 @@ struct Writer<'a> {
     at_hand: usize,
 }
 
-impl Writer<'_> {
+impl MapWriter<'_> {
     fn write(&self, share: f64) -> (String, Vec<ShownFile>) {
         let rest = self.budget.saturating_sub(self.cost(&self.end(0, 0)));
         let for_definitions = (rest as f64 * share) as u64;
@@ -158,7 +158,7 @@ impl Writer<'_> {
     }
 
     /// Writes a file with its best definitions, in the order of their lines.
-    fn block(&self, path: &str, file: &File, limit: usize) -> (String, ShownFile) {
+    fn block(&self, path: &str, file: &IndexedFacts, limit: usize) -> (String, ShownFile) {
         let mut chosen: Vec<usize> = self.ranked.best(file).into_iter().take(limit).collect();
         chosen.sort_unstable();
         let all = &file.definitions;
@@ -188,7 +188,7 @@ impl Writer<'_> {
         (block, self.file(path, file, shown))
     }
 
-    fn file(&self, path: &str, file: &File, shown: Vec<ShownDefinition>) -> ShownFile {
+    fn file(&self, path: &str, file: &IndexedFacts, shown: Vec<ShownDefinition>) -> ShownFile {
         let (path, definitions) = (path.to_owned(), self.ranked.definitions(file));
         ShownFile { path, state: file.state, definitions, shown }
     }

@@ -15,7 +15,7 @@ use serde::forward_to_deserialize_any;
 use super::error::one_of;
 use super::whole::{self, MARKER};
 use super::{Error, Value, kebab};
-use access::{Entries, Items, Variant};
+use access::{ListItems, MapEntries, Variant};
 
 /// Maximum number of keys that are compared one by one. With more, repeated keys are looked up in a
 /// table.
@@ -165,11 +165,11 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
             Value::List(items) | Value::Vector(items) => items,
             _ => return self.misfit("a list"),
         };
-        Items::new(items, self.strict).visit(visitor)
+        ListItems::new(items, self.strict).visit(visitor)
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(Entries::new(entries_of(self.value)?, self.strict))
+        visitor.visit_map(MapEntries::new(entries_of(self.value)?, self.strict))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -187,7 +187,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
                 false => {}
             }
         }
-        visitor.visit_map(Entries::new(entries, self.strict))
+        visitor.visit_map(MapEntries::new(entries, self.strict))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -1,7 +1,7 @@
 //! A turn that is under way.
 
 use crate::agent::notes::TurnNotes;
-use crate::agent::summary::Outcome;
+use crate::agent::summary::DescriptionOutcome;
 use crate::agent::tools::CalledTool;
 use crate::context::render::report::ItemVerdict;
 use crate::engine::{AskedWindow, Material, TurnDone};
@@ -13,14 +13,14 @@ use crate::provider::chat::{Shown, Usage};
 pub(crate) const MAX_ROUNDS: u64 = 8;
 
 /// A turn in progress.
-pub(super) struct Begun {
+pub(super) struct TurnState {
     pub(super) turn: TurnDone,
     /// The messages and items for the next window, if they were already read.
     pub(super) material: Option<Material>,
     /// Usage and cost of the last answer, to be stored with the answer.
     pub(super) asked: Option<AskedWindow>,
     /// Outcome of asking a model to describe the messages that a summary replaces.
-    pub(super) described: Option<Outcome>,
+    pub(super) described: Option<DescriptionOutcome>,
     /// Outcome of note-taking for the turn.
     pub(super) managed: Option<TurnNotes>,
     /// Number of requests to the model, not counting retries with smaller windows.
@@ -40,7 +40,7 @@ pub(super) struct Begun {
     /// Pictures that the last window shows.
     pub(super) pictures: Vec<Shown>,
     /// The last refusal of a window that was too long for the model.
-    pub(super) refused: Option<Refused>,
+    pub(super) refused: Option<RefusedWindow>,
     /// True if the request or the session's settings limit the tokens of a window.
     pub(super) is_budget_set: bool,
     /// Token limit of the model when the last window was built; 0 before the first window.
@@ -50,7 +50,7 @@ pub(super) struct Begun {
     pub(super) version: u64,
 }
 
-impl Begun {
+impl TurnState {
     /// Adds the usage and the cost of a request and its answer.
     pub(super) fn spend(&mut self, usage: Usage, cost: Option<f64>) {
         self.usage = self.usage.plus(usage);
@@ -59,7 +59,7 @@ impl Begun {
 }
 
 /// A refusal of a window that was too long.
-pub(super) struct Refused {
+pub(super) struct RefusedWindow {
     /// The error with which the server refused.
     pub(super) error: ProviderError,
     /// Maximum number of tokens in the next window.

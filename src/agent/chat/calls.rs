@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::begun::Begun;
+use super::begun::TurnState;
 use super::log::answer_message;
-use super::{Chat, schema};
+use super::{ChatTurn, schema};
 use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
 use crate::agent::{AgentError, Approval, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
@@ -50,7 +50,7 @@ fn refused_unread(
     Some(format!("the tool does not take these arguments: {wrong}; call again"))
 }
 
-impl Chat {
+impl ChatTurn {
     /// Returns the offered tools' names, descriptions and schemas as a text; `None` without tools.
     pub(super) fn schemas(&self) -> Option<String> {
         let offered: Vec<String> = self
@@ -78,7 +78,7 @@ impl Chat {
     /// Carries out the calls of the answer `whole`, and logs the answer with the results.
     pub(super) async fn carry_out(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         whole: &Response,
     ) -> Result<(), AgentError> {
         let max_rounds = self.request.max_rounds;
@@ -231,7 +231,7 @@ impl Chat {
     /// Logs an answer and the results of its calls.
     async fn log_results(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         whole: &Response,
         results: Vec<(Outcome, String)>,
     ) -> Result<(), AgentError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::turn::context;
-use super::{Chat, ChatRequest, TURN};
+use super::{ChatRequest, ChatTurn, TURN};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
@@ -64,8 +64,13 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<(Count, Buil
         Err(error) => return Err(error),
         Ok(_) => {
             let session = (row.clone(), settings);
-            let chat =
-                Chat::prepare(job.clone(), request, Embedded::default(), Arc::new(()), session)?;
+            let chat = ChatTurn::prepare(
+                job.clone(),
+                request,
+                Embedded::default(),
+                Arc::new(()),
+                session,
+            )?;
             chat.would_send().await?
         }
     };
@@ -96,7 +101,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<(Count, Buil
 /// Name of the model in the token costs if no model was chosen.
 const UNNAMED: &str = "default";
 
-impl Chat {
+impl ChatTurn {
     /// Builds the window that would be sent, and returns it with the model. Leaves out the user's
     /// message if it is empty. If the turn would summarize older turns, the window has a summary
     /// without a description by a model.
@@ -113,7 +118,7 @@ impl Chat {
     }
 }
 
-impl Chat {
+impl ChatTurn {
     /// Puts a summary into the material if the turn with this message would make one.
     async fn summarize(
         &self,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::Chat;
-use super::begun::{Begun, Refused};
+use super::ChatTurn;
+use super::begun::{RefusedWindow, TurnState};
 use super::turn::context;
 use crate::agent::pictures::with_contents;
 use crate::agent::{AgentError, TurnEvent};
@@ -28,9 +28,9 @@ const LARGEST_SHARE: f64 = 0.9;
 /// tokens above the limit.
 const EXCESS_FACTOR: f64 = 1.25;
 
-impl Chat {
+impl ChatTurn {
     /// Asks the model, and retries with smaller windows if the first is too long for the model.
-    pub(super) async fn answer(&self, begun: &mut Begun) -> Result<Response, AgentError> {
+    pub(super) async fn answer(&self, begun: &mut TurnState) -> Result<Response, AgentError> {
         begun.rounds += 1;
         let mut fittings = 0;
         loop {
@@ -76,7 +76,7 @@ impl Chat {
             self.events.send(TurnEvent::Retry(why));
             self.learn_that_too_long(&window, &error).await;
             let max_tokens = self.fitted(window.tokens, error.overflow.as_deref());
-            begun.refused = Some(Refused { error, max_tokens });
+            begun.refused = Some(RefusedWindow { error, max_tokens });
         }
     }
 

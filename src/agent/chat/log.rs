@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::begun::Begun;
+use super::begun::TurnState;
 use super::turn::material;
-use super::{Chat, TURN};
+use super::{ChatTurn, TURN};
 use crate::agent::{AgentError, BrokenOff, Job};
 use crate::engine::{Engine, ModelAnswer, NewMessage, Versioned};
 use crate::provider::ProviderError;
@@ -12,12 +12,12 @@ use crate::provider::chat::Response;
 use crate::session::message::Role;
 use crate::tokens::Counter;
 
-impl Chat {
+impl ChatTurn {
     /// Logs the last answer, which ends the turn. Returns the number of the answer's message;
     /// `None` if the answer is empty and was not logged.
     pub(super) async fn end_with(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         whole: &Response,
     ) -> Result<Option<u64>, AgentError> {
         let answer = self.counted(begun, whole).await?;
@@ -34,7 +34,7 @@ impl Chat {
     /// Returns an answer for the log with its tokens counted, which takes a while for a long one.
     async fn counted(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         whole: &Response,
     ) -> Result<ModelAnswer, AgentError> {
         let asked = begun.asked.take();
@@ -51,7 +51,7 @@ impl Chat {
     /// the logged message, or, if none was logged, with that of the turn's previous answer.
     pub(super) async fn failed(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         whole: Response,
         error: ProviderError,
     ) -> AgentError {
@@ -65,7 +65,7 @@ impl Chat {
         AgentError::InTurn { question, answer, source: Box::new(source) }
     }
 
-    async fn log(&self, begun: &mut Begun, whole: &Response) -> Result<Vec<u64>, AgentError> {
+    async fn log(&self, begun: &mut TurnState, whole: &Response) -> Result<Vec<u64>, AgentError> {
         let (id, answer) = (self.row.id, self.counted(begun, whole).await?);
         self.job.ask(move |engine| engine.add_answer(id, answer)).await
     }
@@ -74,7 +74,7 @@ impl Chat {
     /// window. Returns the numbers of the messages.
     pub(super) async fn log_unit(
         &self,
-        begun: &mut Begun,
+        begun: &mut TurnState,
         unit: Vec<NewMessage>,
     ) -> Result<Vec<u64>, AgentError> {
         let answer = ModelAnswer { messages: unit, asked: begun.asked.take() };

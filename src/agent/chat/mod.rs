@@ -87,7 +87,7 @@ pub(crate) struct ChatRequest {
 }
 
 /// A turn of a chat, with the settings of its session.
-struct Chat {
+struct ChatTurn {
     job: Job,
     events: Arc<dyn EventSink>,
     configured: Configured,
@@ -134,7 +134,7 @@ pub(crate) async fn preview(job: Job, request: ChatRequest) -> Result<Preview, A
         Ok(found)
     };
     let session = job.ask(read).await?;
-    Chat::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
+    ChatTurn::prepare(job, request, Embedded::default(), Arc::new(()), session)?.preview().await
 }
 
 /// Part that is said to have a defect if a turn panics.
@@ -150,7 +150,7 @@ async fn hold(
     let (engine, session) = (job.services.engine.clone(), request.session.clone());
     let session = job.ask(move |engine| engine.begin_turn(session.as_deref())).await?;
     let id = session.0.id;
-    let outcome = match Chat::prepare(job, request, embedded, events, session) {
+    let outcome = match ChatTurn::prepare(job, request, embedded, events, session) {
         Ok(chat) => tokio::spawn(chat.turn()).await.unwrap_or(Err(AgentError::Defect(TURN))),
         Err(error) => Err(error),
     };
@@ -190,7 +190,7 @@ fn chosen(
     tools
 }
 
-impl Chat {
+impl ChatTurn {
     fn prepare(
         job: Job,
         request: ChatRequest,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Chat;
-use super::begun::Begun;
+use super::ChatTurn;
+use super::begun::TurnState;
 use crate::agent::pictures::show;
-use crate::agent::summary::Outcome;
+use crate::agent::summary::DescriptionOutcome;
 use crate::agent::tools::CalledTool;
 use crate::agent::window::Built;
 use crate::agent::{AgentError, Embedded, TurnEvent, notes::TurnNotes};
@@ -60,7 +60,7 @@ pub struct Reply {
     pub turn: TurnDone,
     /// Outcome of asking a model to describe the messages that the turn's summary replaces, if a
     /// model was asked.
-    pub(crate) described: Option<Outcome>,
+    pub(crate) described: Option<DescriptionOutcome>,
     /// Outcome of embedding the user's message.
     pub embedded: Embedded,
     /// Version of the session after the turn.
@@ -88,7 +88,7 @@ pub(crate) struct Preview {
     pub template: Option<Result<Template, FindError>>,
 }
 
-impl Chat {
+impl ChatTurn {
     /// Builds the request for a window.
     pub(super) fn request(&self, window: &Window, pictures: &[Shown]) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
@@ -131,7 +131,7 @@ impl Chat {
     }
 
     /// Returns the reply of a turn that has ended.
-    pub(super) fn reply(&self, begun: Begun, whole: Response, answer: Option<u64>) -> Reply {
+    pub(super) fn reply(&self, begun: TurnState, whole: Response, answer: Option<u64>) -> Reply {
         let is_out_of_rounds = self.is_last_word(&begun);
         let in_part = begun.items.into_iter().filter(|verdict| verdict.fate != ItemFate::Kept);
         let ending = whole.stop.as_ref().and_then(Stop::ending).or_else(|| {

@@ -7,9 +7,9 @@ use serde_json::Value;
 const PLACE: &str = "mem:tool";
 
 /// Refuses all other schemas: a schema of a tool must not read files.
-struct Nothing;
+struct NoOtherSchemas;
 
-impl UrlLoader for Nothing {
+impl UrlLoader for NoOtherSchemas {
     fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
         Err(format!("{url} is not read").into())
     }
@@ -18,7 +18,7 @@ impl UrlLoader for Nothing {
 /// Returns how arguments violate a schema. A schema that cannot be used allows everything.
 pub(super) fn violation(schema: &Value, arguments: &Value) -> Option<String> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    compiler.use_loader(Box::new(Nothing));
+    compiler.use_loader(Box::new(NoOtherSchemas));
     compiler.add_resource(PLACE, schema.clone()).ok()?;
     let compiled = compiler.compile(PLACE, &mut schemas).ok()?;
     let error = schemas.validate(arguments, compiled).err()?;

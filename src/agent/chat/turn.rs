@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::begun::Begun;
-use super::{Chat, Reply, TURN};
+use super::begun::TurnState;
+use super::{ChatTurn, Reply, TURN};
 use crate::agent::notes::{self, TurnNotes};
-use crate::agent::summary::{Described, Outcome, described};
+use crate::agent::summary::{Described, DescriptionOutcome, described};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
 use crate::curation::section::{Counted, Section};
@@ -21,12 +21,12 @@ use crate::store::session::{SessionRow, Spent};
 use crate::visible::visible;
 
 /// A summarizer that turns can share.
-type Summarizing = dyn Summarizer + Send + Sync;
+type SharedSummarizer = dyn Summarizer + Send + Sync;
 
 /// Maximum number of calls in one answer; an answer with more is malformed.
 const MAX_CALLS_HEARD: usize = 128;
 
-impl Chat {
+impl ChatTurn {
     /// Takes the turn. Once its question is in the log, every error says so, even if the turn
     /// panics; that error knows no answers.
     pub(super) async fn turn(self) -> Result<Reply, AgentError> {
@@ -46,7 +46,7 @@ impl Chat {
     }
 
     /// Takes the rest of the turn, after its question was logged.
-    async fn rest(self, mut begun: Begun) -> Result<Reply, AgentError> {
+    async fn rest(self, mut begun: TurnState) -> Result<Reply, AgentError> {
         match self.answered(&mut begun).await {
             Ok((whole, answer)) => Ok(self.reply(begun, whole, answer)),
             Err(error @ AgentError::InTurn { .. }) => Err(error),
@@ -60,7 +60,7 @@ impl Chat {
 
     /// Asks the model, and carries out its calls, until an answer has no calls. Returns that answer
     /// and, if any answer was logged, the number of the last one's message.
-    async fn answered(&self, begun: &mut Begun) -> Result<(Response, Option<u64>), AgentError> {
+    async fn answered(&self, begun: &mut TurnState) -> Result<(Response, Option<u64>), AgentError> {
         if let Some(why) = &self.embedded.failure {
             self.status(format!("memories are searched by words only, since the embedding {why}"));
         }
@@ -88,7 +88,7 @@ impl Chat {
     }
 
     /// Returns whether the latest request must forbid tool calls.
-    pub(super) fn is_last_word(&self, begun: &Begun) -> bool {
+    pub(super) fn is_last_word(&self, begun: &TurnState) -> bool {
         begun.rounds > self.request.max_rounds
     }
 
@@ -99,7 +99,7 @@ impl Chat {
     /// Logs the question and processes the turn. If an earlier request with the same key has a
     /// complete answer, returns that answer too. An earlier request with a partial answer or none
     /// is continued.
-    async fn begin(&self) -> Result<(Begun, Option<Arc<Message>>), AgentError> {
+    async fn begin(&self) -> Result<(TurnState, Option<Arc<Message>>), AgentError> {
         let (id, message) = (self.row.id, self.request.message.clone());
         let vector = self.embedded.vector.clone();
         let (key, configured) = (self.request.key.clone(), self.configured.clone());
@@ -131,7 +131,7 @@ impl Chat {
         });
         let (turn, answered, material, version) = asked.await?;
         self.events.begun();
-        let begun = Begun {
+        let begun = TurnState {
             turn,
             material,
             asked: None,
@@ -156,7 +156,9 @@ impl Chat {
     /// Returns the summarizer for this turn. If a summary is due and a model is configured to
     /// describe the messages that it replaces, asks this model first, and also returns the outcome
     /// of asking.
-    async fn summarizer(&self) -> Result<(Arc<Summarizing>, Option<Outcome>), AgentError> {
+    async fn summarizer(
+        &self,
+    ) -> Result<(Arc<SharedSummarizer>, Option<DescriptionOutcome>), AgentError> {
         let usual = || Ok((Arc::clone(&self.request.summarizer), None));
         if self.job.services.summarizer.is_none() {
             return usual();
@@ -171,7 +173,7 @@ impl Chat {
         let Some(ahead) = ahead.await? else { return usual() };
         self.status("summarizing older turns".to_owned());
         let Described { prepared, outcome } = described(&self.job, ahead).await?;
-        if let Some(Outcome { provider, failure: Some(why) }) = &outcome {
+        if let Some(DescriptionOutcome { provider, failure: Some(why) }) = &outcome {
             self.status(format!(
                 "{provider} did not describe the summarized turns: {}",
                 visible(why)
@@ -181,7 +183,10 @@ impl Chat {
     }
 
     /// Builds the window, and returns it with the number of its line in the usage log.
-    pub(super) async fn window(&self, begun: &mut Begun) -> Result<(Arc<Window>, u64), AgentError> {
+    pub(super) async fn window(
+        &self,
+        begun: &mut TurnState,
+    ) -> Result<(Arc<Window>, u64), AgentError> {
         let built = match self.managed_window(begun).await? {
             Some(built) => built,
             None => self.build(self.material(begun).await?, begun).await?,
@@ -198,7 +203,7 @@ impl Chat {
 
     /// Builds a window with the notes in place of the history; `None` if there are no notes. If no
     /// such window can be built, gives up the notes and returns `None`.
-    async fn managed_window(&self, begun: &mut Begun) -> Result<Option<Built>, AgentError> {
+    async fn managed_window(&self, begun: &mut TurnState) -> Result<Option<Built>, AgentError> {
         if !begun.managed.as_ref().is_some_and(TurnNotes::has_view) {
             return Ok(None);
         }
@@ -220,7 +225,7 @@ impl Chat {
         Ok(None)
     }
 
-    async fn material(&self, begun: &mut Begun) -> Result<Material, AgentError> {
+    async fn material(&self, begun: &mut TurnState) -> Result<Material, AgentError> {
         match begun.material.take() {
             Some(read) => Ok(read),
             None => self.read_material().await,
@@ -237,7 +242,7 @@ impl Chat {
         self.job.ask(read).await
     }
 
-    async fn build(&self, material: Material, begun: &mut Begun) -> Result<Built, AgentError> {
+    async fn build(&self, material: Material, begun: &mut TurnState) -> Result<Built, AgentError> {
         let of_session = material.context.settings.turn.max_tokens;
         begun.is_budget_set = self.request.max_tokens.or(of_session).is_some();
         begun.limit = material.context.costs.model.limit;
@@ -325,7 +330,13 @@ impl Chat {
 
     /// Adds the usage and cost of the answer `whole` to those of the turn, and keeps the answer's
     /// own in `begun.asked`, to be stored with the answer.
-    pub(super) fn report(&self, begun: &mut Begun, line: u64, window: &Window, whole: &Response) {
+    pub(super) fn report(
+        &self,
+        begun: &mut TurnState,
+        line: u64,
+        window: &Window,
+        whole: &Response,
+    ) {
         let Usage { input, output, cache_read, .. } = whole.usage;
         let model = self.configured.provider.model().to_owned();
         let provider = self.configured.name.clone();
@@ -340,7 +351,7 @@ impl Chat {
     }
 
     /// Adds the usage and cost of note-taking to those of the turn if a model was asked for notes.
-    fn report_notes(&self, begun: &mut Begun, managed: &TurnNotes) {
+    fn report_notes(&self, begun: &mut TurnState, managed: &TurnNotes) {
         let view = &managed.view;
         let (provider, model) = (view.provider.as_deref(), view.model.as_deref());
         if managed.cached || view.payload.is_empty() {

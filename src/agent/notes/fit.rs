@@ -14,7 +14,7 @@ const MAX_RECENT_BYTES: usize = 2 << 20;
 
 /// A prompt that fits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fitted {
+pub(super) struct FittedPrompt {
     pub(super) prompt: ManagerPrompt,
     pub(super) tokens: u64,
     /// Number of runs in the prompt, that is, of turns whose messages it shows.
@@ -38,12 +38,12 @@ pub(super) fn fit(
     measure: &Measure,
     budget: u64,
     cancelled: impl Fn() -> bool,
-) -> Result<Fitted, Unfit> {
+) -> Result<FittedPrompt, Unfit> {
     let attempt = |runs: usize| match cancelled() {
         true => Err(Unfit::Cancelled),
         false => prompt_with(template, managing, measure, runs),
     };
-    let fits = |fitted: &Fitted| fitted.tokens <= budget;
+    let fits = |fitted: &FittedPrompt| fitted.tokens <= budget;
     let mut too_many = worth_trying(&managing.recent_runs);
     match attempt(too_many) {
         Ok(fitted) if fits(&fitted) => return Ok(fitted),
@@ -83,7 +83,7 @@ fn prompt_with(
     managing: &NotesInput,
     measure: &Measure,
     runs: usize,
-) -> Result<Fitted, Unfit> {
+) -> Result<FittedPrompt, Unfit> {
     let shown = &managing.recent_runs[managing.recent_runs.len() - runs..];
     let conversation = Conversation {
         prior_summary: &managing.prior_summary,
@@ -93,7 +93,7 @@ fn prompt_with(
     let prompt = template.manager_prompt(&conversation);
     let prompt = prompt.map_err(|error| Unfit::Broken(error.to_string()))?;
     let tokens = measure.note(TASK) + measure.note(&prompt.text);
-    Ok(Fitted { prompt, tokens, runs: runs as u64 })
+    Ok(FittedPrompt { prompt, tokens, runs: runs as u64 })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use self::run::{NotesRun, Stopped};
+use self::run::{NotesRun, NotesStopped};
 use super::{AgentError, Configured, Job, Services};
 use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::{EngineError, Material, Summarizing};
@@ -46,12 +46,12 @@ pub struct TurnNotes {
     /// True once the outcome has been announced to listeners.
     is_told: bool,
     /// Notes that replace the history, if any.
-    taken: Option<View>,
+    taken: Option<NotesView>,
 }
 
 /// Notes that replace a history.
 #[derive(Debug, Clone)]
-struct View {
+struct NotesView {
     text: Arc<str>,
     tokens: u64,
     /// Numbers of earlier messages that stay in addition to the notes.
@@ -93,14 +93,14 @@ pub(crate) async fn rehearse(
 
 async fn outcome_of(mut run: NotesRun<'_>, deadline: Duration) -> Result<TurnNotes, AgentError> {
     let outcome = timeout(deadline, run.run()).await.unwrap_or_else(|_| {
-        Stopped::failed(format!("note-taking took longer than {} seconds", deadline.as_secs()))
+        NotesStopped::failed(format!("note-taking took longer than {} seconds", deadline.as_secs()))
     });
     let NotesRun { mut view, step, stored, .. } = run;
     let taken = match outcome {
         Ok(taken) => Some(taken),
-        Err(Stopped::Raw) => None,
-        Err(Stopped::Cancelled) => return Err(EngineError::Cancelled.into()),
-        Err(Stopped::Failed(reason)) => {
+        Err(NotesStopped::Raw) => None,
+        Err(NotesStopped::Cancelled) => return Err(EngineError::Cancelled.into()),
+        Err(NotesStopped::Failed(reason)) => {
             fail(&mut view, step, reason);
             None
         }

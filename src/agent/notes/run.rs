@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{Configured, Job};
-use super::fit::{Fitted, Unfit, fit};
-use super::{View, Wish};
+use super::fit::{FittedPrompt, Unfit, fit};
+use super::{NotesView, Wish};
 use crate::curation::budget::usable;
 use crate::curation::notes::{
     NotesInput, NotesOptions, NotesSettings, NotesStatus, NotesStep, plan, summary_message,
@@ -18,7 +18,7 @@ use crate::store::notes::NewNotes;
 use crate::template::{Source, Template};
 
 /// The reason why there are no notes.
-pub(super) enum Stopped {
+pub(super) enum NotesStopped {
     /// No notes are to be taken: none are needed, or only the prompt is wanted.
     Raw,
     /// The current step failed.
@@ -26,7 +26,7 @@ pub(super) enum Stopped {
     Cancelled,
 }
 
-impl Stopped {
+impl NotesStopped {
     pub(super) fn failed<T>(reason: impl ToString) -> Result<T, Self> {
         Err(Self::Failed(reason.to_string()))
     }
@@ -62,7 +62,7 @@ impl<'a> NotesRun<'a> {
         Self { job, wish, configured, view, step, stored: None, only_prompt: false }
     }
 
-    pub(super) async fn run(&mut self) -> Result<View, Stopped> {
+    pub(super) async fn run(&mut self) -> Result<NotesView, NotesStopped> {
         let given = Arc::new(self.history().await?);
         let template = Arc::new(self.template(&given).await?);
         let prior = self.prior(&given).await?;
@@ -79,17 +79,17 @@ impl<'a> NotesRun<'a> {
             self.aside(move |_| measuring.context.costs.measure.counter().count(&counted)).await?;
         self.view.tokens_after = given.context.costs.measure.message(tokens) + kept_tokens;
         self.view.status = NotesStatus::Managed.name().to_owned();
-        Ok(View { text, tokens, kept: Arc::new(kept) })
+        Ok(NotesView { text, tokens, kept: Arc::new(kept) })
     }
 
     /// Runs an operation in the engine, and returns its result.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<T, Stopped> {
+    ) -> Result<T, NotesStopped> {
         tokio::select! {
-            answer = self.job.services.engine.ask(question) => answer.or_else(Stopped::failed),
-            () = self.job.cancelled.cancelled() => Err(Stopped::Cancelled),
+            answer = self.job.services.engine.ask(question) => answer.or_else(NotesStopped::failed),
+            () = self.job.cancelled.cancelled() => Err(NotesStopped::Cancelled),
         }
     }
 
@@ -97,19 +97,19 @@ impl<'a> NotesRun<'a> {
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CancellationToken) -> T + Send + 'static,
-    ) -> Result<T, Stopped> {
+    ) -> Result<T, NotesStopped> {
         let cancelled = self.job.cancelled.child_token();
         let seen = cancelled.clone();
         let _when_dropped = cancelled.clone().drop_guard();
         let working = tokio::task::spawn_blocking(move || work(&seen));
         tokio::select! {
-            worked = working => worked.or_else(|_| Stopped::failed("internal error in note-taking")),
-            () = cancelled.cancelled() => Err(Stopped::Cancelled),
+            worked = working => worked.or_else(|_| NotesStopped::failed("internal error in note-taking")),
+            () = cancelled.cancelled() => Err(NotesStopped::Cancelled),
         }
     }
 
     /// Reads the history and counts its tokens.
-    async fn history(&mut self) -> Result<NotesMaterial, Stopped> {
+    async fn history(&mut self) -> Result<NotesMaterial, NotesStopped> {
         let (id, model) = (self.view.session, self.configured.provider.model().to_owned());
         let given = self.ask(move |engine| engine.notes_material(id, &model)).await?;
         self.view.message = given.message;
@@ -127,12 +127,13 @@ impl<'a> NotesRun<'a> {
         Ok(given)
     }
 
-    async fn template(&mut self, given: &NotesMaterial) -> Result<Template, Stopped> {
+    async fn template(&mut self, given: &NotesMaterial) -> Result<Template, NotesStopped> {
         self.step = NotesStep::Template;
         let folders = self.job.services.template_folders(given.context.row.project.clone());
-        let folders = folders.or_else(Stopped::failed)?;
+        let folders = folders.or_else(NotesStopped::failed)?;
         let name = self.view.template.clone();
-        let template = self.aside(move |_| folders.find(&name)).await?.or_else(Stopped::failed)?;
+        let template =
+            self.aside(move |_| folders.find(&name)).await?.or_else(NotesStopped::failed)?;
         self.view.source = Some(template.source.kind().to_owned());
         self.view.path = template.source.path().map(str::to_owned);
         self.view.sha256 = Some(template.hash.clone());
@@ -141,7 +142,7 @@ impl<'a> NotesRun<'a> {
 
     /// Returns the newest notes of an earlier turn, or else the summary of the messages that are no
     /// longer in view; empty if there is neither.
-    async fn prior(&mut self, given: &NotesMaterial) -> Result<String, Stopped> {
+    async fn prior(&mut self, given: &NotesMaterial) -> Result<String, NotesStopped> {
         self.step = NotesStep::PriorSummary;
         let (id, message) = (given.context.row.id, given.message);
         let noted = self.ask(move |engine| engine.prior_notes(id, message)).await?;
@@ -155,7 +156,7 @@ impl<'a> NotesRun<'a> {
         given: &Arc<NotesMaterial>,
         template: &Template,
         prior: String,
-    ) -> Result<Planned, Stopped> {
+    ) -> Result<Planned, NotesStopped> {
         self.step = NotesStep::Prompt;
         let front = &template.front_matter;
         let of_template = NotesOptions {
@@ -172,12 +173,12 @@ impl<'a> NotesRun<'a> {
         let planned = self.aside(move |_| planned(&given, &settings, prior, tokens)).await?;
         planned.map_err(|status| {
             self.view.status = status.name().to_owned();
-            Stopped::Raw
+            NotesStopped::Raw
         })
     }
 
     /// Finds the model that takes the notes.
-    fn manager(&mut self, template: &Template) -> Result<Configured, Stopped> {
+    fn manager(&mut self, template: &Template) -> Result<Configured, NotesStopped> {
         self.step = NotesStep::Answer;
         let providers = &self.job.services.providers;
         let (answering, named) = (self.configured, template.front_matter.model.as_deref());
@@ -191,7 +192,7 @@ impl<'a> NotesRun<'a> {
             },
             (Some(model), _) => providers.find(None, Some(model)),
         };
-        let manager = found.or_else(Stopped::failed)?;
+        let manager = found.or_else(NotesStopped::failed)?;
         self.view.provider = Some(manager.name.clone());
         self.view.model = Some(manager.provider.model().to_owned());
         Ok(manager)
@@ -203,7 +204,7 @@ impl<'a> NotesRun<'a> {
         template: &Arc<Template>,
         managing: NotesInput,
         manager: &Configured,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NotesStopped> {
         self.step = NotesStep::Prompt;
         manager.find_limit().await;
         let model = manager.provider.model().to_owned();
@@ -215,18 +216,18 @@ impl<'a> NotesRun<'a> {
             fit(&template, &managing, &costs.measure, budget, || cancelled.is_cancelled())
         });
         match fitting.await? {
-            Ok(Fitted { prompt, tokens, runs }) => {
+            Ok(FittedPrompt { prompt, tokens, runs }) => {
                 self.view.prompt_tokens = Some(tokens);
                 self.view.runs_shown = Some(runs);
                 self.view.sections = prompt.sections.join(" ");
                 self.view.prompt = prompt.text;
                 Ok(())
             }
-            Err(Unfit::Broken(reason)) => Stopped::failed(reason),
-            Err(Unfit::Cancelled) => Err(Stopped::Cancelled),
+            Err(Unfit::Broken(reason)) => NotesStopped::failed(reason),
+            Err(Unfit::Cancelled) => Err(NotesStopped::Cancelled),
             Err(Unfit::TooLong(tokens)) => {
                 self.view.prompt_tokens = Some(tokens);
-                Stopped::failed(format!(
+                NotesStopped::failed(format!(
                     "the prompt has {tokens} tokens even without earlier turns, but {} accepts \
                      only {budget}",
                     manager.provider.model()
@@ -236,7 +237,7 @@ impl<'a> NotesRun<'a> {
     }
 
     /// Finds earlier notes from the same prompt, if there are any.
-    async fn made_before(&mut self) -> Result<Option<String>, Stopped> {
+    async fn made_before(&mut self) -> Result<Option<String>, NotesStopped> {
         // Reads stored notes, as `prior` does, so it is the same step.
         self.step = NotesStep::PriorSummary;
         let view = self.view.clone();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use self::request::Request;
+use self::request::ContextRequest;
 pub(crate) use self::table::ALL;
 use super::{OfferedTool, ToolRequest, one_line};
 use crate::agent::{Job, Later};
@@ -52,10 +52,10 @@ pub(crate) fn toolbox() -> Vec<Arc<dyn OfferedTool>> {
 }
 
 /// A tool call with its arguments, both unparsed and parsed.
-struct Call {
+struct ContextCall {
     tool: ContextTool,
     given: Value,
-    request: Request,
+    request: ContextRequest,
 }
 
 impl OfferedTool for ContextTool {
@@ -102,7 +102,7 @@ impl ContextTool {
     ///
     /// # Errors
     /// The reason, as text for the model.
-    fn called(self, arguments: &str) -> Result<Call, String> {
+    fn called(self, arguments: &str) -> Result<ContextCall, String> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
         let given = from_json(text.as_bytes())
             .map_err(|error| format!("the arguments are not JSON: {error}"))?;
@@ -119,7 +119,11 @@ impl ContextTool {
         if let Some(Argument { name, .. }) = self.arguments.iter().find(is_missing) {
             return Err(format!("{} needs the argument {name}", self.name));
         }
-        Ok(Call { tool: self, request: Request::read(self.name, given.clone())?, given })
+        Ok(ContextCall {
+            tool: self,
+            request: ContextRequest::read(self.name, given.clone())?,
+            given,
+        })
     }
 }
 
@@ -130,7 +134,7 @@ impl Argument {
     }
 }
 
-impl ToolRequest for Call {
+impl ToolRequest for ContextCall {
     fn phrase(&self) -> String {
         let Value::Map(given) = &self.given else { return self.tool.phrase.to_owned() };
         let one = |value: &Value| match value {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use super::record::{Place, Recorder, Said};
+use super::record::{AcpRecord, AcpSession, Recorder};
 use crate::cli::host::{Setup, runtime};
-use crate::cli::mcp::Reach;
+use crate::cli::mcp::ServerReach;
 use crate::cli::receipt::Receipt;
 use crate::mcp::{AgentSession, Link, Push, import};
 
@@ -23,14 +23,14 @@ const ROOM: usize = 100_000;
 
 /// The thread that does the proxy's slow work, and the recorder, if sessions are recorded.
 pub(super) struct Aside {
-    reach: Arc<Reach>,
-    jobs: UnboundedSender<Job>,
+    reach: Arc<ServerReach>,
+    jobs: UnboundedSender<AcpJob>,
     recorder: Option<Recorder>,
 }
 
-enum Job {
-    Push { place: Place, received: Option<u64>, reply: SyncSender<Option<Push>> },
-    Received { place: Place, number: u64 },
+enum AcpJob {
+    Push { place: AcpSession, received: Option<u64>, reply: SyncSender<Option<Push>> },
+    Received { place: AcpSession, number: u64 },
     Import { recording: PathBuf },
     End { done: SyncSender<()> },
 }
@@ -40,9 +40,9 @@ impl Aside {
     pub(super) fn start(setup: Setup, recordings: Option<&Path>) -> anyhow::Result<Self> {
         let (jobs, todo) = unbounded_channel();
         let imports = jobs.clone();
-        let written = move |recording| drop(imports.send(Job::Import { recording }));
+        let written = move |recording| drop(imports.send(AcpJob::Import { recording }));
         let recorder = recordings.map(|folder| Recorder::start(folder.to_owned(), written));
-        let reach = Reach::new(setup);
+        let reach = ServerReach::new(setup);
         let runtime = runtime()?;
         let ours = Arc::clone(&reach);
         std::thread::spawn(move || runtime.block_on(work(ours, todo)));
@@ -52,26 +52,26 @@ impl Aside {
     /// Returns the push to add to a prompt. `received` is the number of the last push that the
     /// agent received, if known. Returns `None` if there is nothing to add and nothing to record,
     /// or if the server fails or is too slow.
-    pub(super) fn push(&self, place: Place, received: Option<u64>) -> Option<Push> {
+    pub(super) fn push(&self, place: AcpSession, received: Option<u64>) -> Option<Push> {
         let (reply, answer) = sync_channel(1);
-        self.jobs.send(Job::Push { place, received, reply }).ok()?;
+        self.jobs.send(AcpJob::Push { place, received, reply }).ok()?;
         answer.recv_timeout(PATIENCE).ok()?
     }
 
     /// Returns the number of the last push that a session received, according to its receipt;
     /// `None` if there is no valid receipt.
-    pub(super) fn received_before(&self, place: &Place) -> Option<u64> {
+    pub(super) fn received_before(&self, place: &AcpSession) -> Option<u64> {
         Receipt::of(self.reach.setup(), &place.agent, &place.session)?.number()
     }
 
     /// Notes that a session received the push with this number.
-    pub(super) fn note(&self, place: Place, number: u64) {
+    pub(super) fn note(&self, place: AcpSession, number: u64) {
         // If the thread has ended, the push is made again, which does no harm.
-        let _ = self.jobs.send(Job::Received { place, number });
+        let _ = self.jobs.send(AcpJob::Received { place, number });
     }
 
     /// Records a message between client and agent, if sessions are recorded.
-    pub(super) fn record(&self, place: Place, said: &Said<'_>) {
+    pub(super) fn record(&self, place: AcpSession, said: &AcpRecord<'_>) {
         if let Some(recorder) = &self.recorder {
             recorder.note(place, said);
         }
@@ -83,28 +83,28 @@ impl Aside {
             recorder.end(patience);
         }
         let (done, ended) = sync_channel(1);
-        if self.jobs.send(Job::End { done }).is_ok() {
+        if self.jobs.send(AcpJob::End { done }).is_ok() {
             let _ = ended.recv_timeout(patience);
         }
     }
 }
 
-async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
+async fn work(reach: Arc<ServerReach>, mut todo: UnboundedReceiver<AcpJob>) {
     let link = Arc::new(Link::new(Arc::clone(&reach)));
     let mut imports = JoinSet::new();
     while let Some(job) = todo.recv().await {
         match job {
-            Job::Push { place, received, reply } => {
+            AcpJob::Push { place, received, reply } => {
                 let reach = Arc::clone(&reach);
                 // Sending fails if the pipe no longer waits for the answer.
                 tokio::spawn(async move { reply.send(pushed(reach, &place, received).await) });
             }
-            Job::Received { place, number } => noted(&reach, &place, number),
-            Job::Import { recording } => {
+            AcpJob::Received { place, number } => noted(&reach, &place, number),
+            AcpJob::Import { recording } => {
                 while imports.try_join_next().is_some() {}
                 imports.spawn(imported(Arc::clone(&link), recording));
             }
-            Job::End { done } => {
+            AcpJob::End { done } => {
                 while imports.join_next().await.is_some() {}
                 reach.end().await;
                 let _ = done.send(());
@@ -114,8 +114,12 @@ async fn work(reach: Arc<Reach>, mut todo: UnboundedReceiver<Job>) {
     }
 }
 
-async fn pushed(reach: Arc<Reach>, place: &Place, received: Option<u64>) -> Option<Push> {
-    let Place { agent, session: id, folder } = place;
+async fn pushed(
+    reach: Arc<ServerReach>,
+    place: &AcpSession,
+    received: Option<u64>,
+) -> Option<Push> {
+    let AcpSession { agent, session: id, folder } = place;
     let session = AgentSession { agent, id, received, room: ROOM, ..AgentSession::default() };
     let link = Link::new(reach);
     let asking = session.push(&link, folder);
@@ -135,7 +139,7 @@ async fn imported(link: Arc<Link>, recording: PathBuf) {
     }
 }
 
-fn noted(reach: &Reach, place: &Place, number: u64) {
+fn noted(reach: &ServerReach, place: &AcpSession, number: u64) {
     let receipt = Receipt::of(reach.setup(), &place.agent, &place.session);
     if let Some(Err(error)) = receipt.map(|receipt| receipt.note(number)) {
         tracing::warn!("acp: {error:#}");

@@ -9,7 +9,7 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 pub(super) const CHUNK: usize = 64 << 10;
 
 /// A stream to read in pieces. The pieces together contain every byte of the stream.
-pub(super) struct Lines<R> {
+pub(super) struct StreamLines<R> {
     source: R,
     /// Bytes that have been read from `source`; the first `done` of them have also been returned.
     text: Vec<u8>,
@@ -19,20 +19,20 @@ pub(super) struct Lines<R> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum StreamPiece<'a> {
     /// A line, including its line feed.
     Line(&'a [u8]),
     /// A line that is too long, or a part of such a line; or a last line without a line feed.
     Part(&'a [u8]),
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> StreamLines<R> {
     pub(super) fn new(source: R) -> Self {
         Self { source, text: Vec::new(), done: 0, is_long: false }
     }
 
     /// Returns the next piece; `None` at the end of the stream.
-    pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<StreamPiece<'_>>> {
         let mut seen = self.done;
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.text[seen..]) {
@@ -40,19 +40,23 @@ impl<R: Read> Lines<R> {
                 self.done = line.end;
                 let is_part = std::mem::take(&mut self.is_long) || line.len() > LONGEST_LINE;
                 let text = &self.text[line];
-                return Ok(Some(if is_part { Piece::Part(text) } else { Piece::Line(text) }));
+                return Ok(Some(if is_part {
+                    StreamPiece::Part(text)
+                } else {
+                    StreamPiece::Line(text)
+                }));
             }
             let is_part = self.is_long || self.text.len() - self.done > LONGEST_LINE;
             if is_part && self.text.len() > self.done {
                 self.is_long = true;
-                return Ok(Some(Piece::Part(self.rest())));
+                return Ok(Some(StreamPiece::Part(self.rest())));
             }
             self.text.drain(..self.done);
             self.done = 0;
             seen = self.text.len();
             if self.fill()? == 0 {
                 let rest = self.rest();
-                return Ok((!rest.is_empty()).then_some(Piece::Part(rest)));
+                return Ok((!rest.is_empty()).then_some(StreamPiece::Part(rest)));
             }
         }
     }
@@ -91,12 +95,12 @@ mod tests {
     fn pieces_are_the_stream() {
         let long = "x".repeat(LONGEST_LINE + 5);
         for text in ["", "\n", "a\r\n\nb", "a\n", &format!("a\n{long}\nb\n"), &long] {
-            let mut lines = Lines::new(text.as_bytes());
+            let mut lines = StreamLines::new(text.as_bytes());
             let (mut all, mut whole) = (Vec::new(), 0);
             while let Some(piece) = lines.next().unwrap() {
-                let (Piece::Line(bytes) | Piece::Part(bytes)) = &piece;
+                let (StreamPiece::Line(bytes) | StreamPiece::Part(bytes)) = &piece;
                 all.extend_from_slice(bytes);
-                whole += usize::from(matches!(piece, Piece::Line(_)));
+                whole += usize::from(matches!(piece, StreamPiece::Line(_)));
             }
             assert_eq!(all, text.as_bytes());
             let short = |line: &&str| line.ends_with('\n') && line.len() <= LONGEST_LINE;

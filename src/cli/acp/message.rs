@@ -14,7 +14,7 @@ const ADDED: &str = "contexture://marked";
 
 /// A request, notification or response. A response has no `method`.
 #[derive(Deserialize)]
-pub(super) struct Message<'a> {
+pub(super) struct AcpMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     pub(super) method: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Params<'a> {
 /// The update in a `session/update` notification. Only its kind is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Update {
+pub(super) struct AcpUpdate {
     #[serde(default)]
     session_update: String,
 }
@@ -52,7 +52,7 @@ pub(super) struct Update {
 /// All members of results that the proxy reads. Each result has only some of these members.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Outcome {
+pub(super) struct AcpResult {
     pub(super) session_id: Option<String>,
     pub(super) stop_reason: Option<String>,
     agent_capabilities: Json,
@@ -60,7 +60,7 @@ pub(super) struct Outcome {
     pub(super) usage: Json,
 }
 
-impl<'a> Message<'a> {
+impl<'a> AcpMessage<'a> {
     pub(super) fn of(line: &'a [u8]) -> Option<Self> {
         let is_object = line.trim_ascii_start().starts_with(b"{");
         is_object.then(|| serde_json::from_slice(line).ok())?
@@ -80,10 +80,10 @@ impl<'a> Message<'a> {
 
     /// Returns the result of a response; `None` if the response is an error. A result that is
     /// missing or cannot be read counts as an empty result.
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    pub(super) fn outcome(&self) -> Option<AcpResult> {
         match (self.error, self.result) {
             (Some(_), _) => None,
-            (None, None) => Some(Outcome::default()),
+            (None, None) => Some(AcpResult::default()),
             (None, Some(result)) => Some(serde_json::from_str(result.get()).unwrap_or_default()),
         }
     }
@@ -137,14 +137,14 @@ impl<'a> Params<'a> {
 
     /// Returns the update in a message, both parsed and as JSON; `None` if there is no valid
     /// update.
-    pub(super) fn update(&self) -> Option<(Update, &'a str)> {
+    pub(super) fn update(&self) -> Option<(AcpUpdate, &'a str)> {
         let text = self.update?.get();
         text.starts_with('{')
             .then(|| serde_json::from_str(text).ok().map(|update| (update, text)))?
     }
 }
 
-impl Update {
+impl AcpUpdate {
     /// Returns whether the update shows that the agent is working on a prompt.
     pub(super) fn is_work(&self) -> bool {
         let kinds = ["agent_message_chunk", "agent_thought_chunk", "tool_call", "plan"];
@@ -158,7 +158,7 @@ impl Update {
     }
 }
 
-impl Outcome {
+impl AcpResult {
     /// Returns whether the agent accepts resources in prompts.
     pub(super) fn embeds(&self) -> bool {
         self.agent_capabilities["promptCapabilities"]["embeddedContext"] == true
@@ -197,7 +197,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
-        let message = Message::of(line.as_bytes()).unwrap();
+        let message = AcpMessage::of(line.as_bytes()).unwrap();
         let params = message.params().unwrap();
         let added = match message.method.as_deref() {
             Some("session/prompt") => params.with_text(line.as_bytes(), "x", false),

@@ -26,8 +26,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{Signal as Caught, SignalKind, signal};
 
 use self::aside::Aside;
-use self::lines::{CHUNK, LONGEST_LINE, Lines, Piece};
-use self::talk::Talk;
+use self::lines::{CHUNK, LONGEST_LINE, StreamLines, StreamPiece};
+use self::talk::AcpTalk;
 use super::host::runtime;
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, utf8};
@@ -104,7 +104,7 @@ impl Acp {
         status.map_or(ExitCode::FAILURE, exit_code)
     }
 
-    fn talk(&self, common: &Common) -> anyhow::Result<Talk> {
+    fn talk(&self, common: &Common) -> anyhow::Result<AcpTalk> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let program = utf8(program)?;
         let folder = current_folder()?;
@@ -116,18 +116,18 @@ impl Acp {
         let state = setup.state.as_ref().filter(|_| !self.no_record);
         let recordings = state.map(|state| folder.join(state).join(RECORDINGS));
         let aside = Aside::start(setup, recordings.as_deref())?;
-        Ok(Talk::new(&name.to_string_lossy(), program, options, aside))
+        Ok(AcpTalk::new(&name.to_string_lossy(), program, options, aside))
     }
 }
 
 /// Passes the client's messages on to the agent, with what `talk` adds to them.
-fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
+fn pass_up(mut to: ChildStdin, talk: Option<&AcpTalk>) {
     let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else { return };
-    let mut lines = Lines::new(File::from(input));
+    let mut lines = StreamLines::new(File::from(input));
     while let Ok(Some(piece)) = lines.next() {
         let passed = match piece {
-            Piece::Part(bytes) => to.write_all(bytes),
-            Piece::Line(line) => {
+            StreamPiece::Part(bytes) => to.write_all(bytes),
+            StreamPiece::Line(line) => {
                 let changed = talk.and_then(|talk| talk.client_says(line));
                 to.write_all(changed.as_deref().unwrap_or(line))
             }
@@ -142,7 +142,7 @@ fn pass_up(mut to: ChildStdin, talk: Option<&Talk>) {
 
 /// Passes the agent's messages on to the client until the agent's output ends, and reports the end
 /// to `done`.
-fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
+fn pass_down(from: ChildStdout, talk: Option<&AcpTalk>, done: &Sender<()>) {
     // A failure means that the client has gone; the agent notices when its pipe is closed.
     let _ = copy_down(from, talk);
     let null = File::options().write(true).open("/dev/null");
@@ -150,7 +150,7 @@ fn pass_down(from: ChildStdout, talk: Option<&Talk>, done: &Sender<()>) {
     let _ = done.send(());
 }
 
-fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
+fn copy_down(mut from: ChildStdout, talk: Option<&AcpTalk>) -> io::Result<()> {
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let (mut chunk, mut line) = (vec![0; CHUNK], Vec::new());
     loop {
@@ -171,7 +171,7 @@ fn copy_down(mut from: ChildStdout, talk: Option<&Talk>) -> io::Result<()> {
 
 /// Passes each line that ends within `bytes` to `talk`, unless the line is too long. `line` holds
 /// the beginning of an unfinished line from one call to the next.
-fn overhear(talk: &Talk, line: &mut Vec<u8>, bytes: &[u8]) {
+fn overhear(talk: &AcpTalk, line: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.split_inclusive(|byte| *byte == b'\n') {
         // A line that is too long keeps its length until it ends, so that its last part is not read
         // as a line.

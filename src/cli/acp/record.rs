@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value as Json, json};
 
-use super::message::Outcome;
+use super::message::AcpResult;
 use crate::store::ownership::make_private;
 
 /// Maximum number of bytes that wait to be written. Records beyond this maximum are left out, and
@@ -23,16 +23,16 @@ const MOST_WAITING: usize = 32 << 20;
 
 /// The thread that writes recordings.
 pub(super) struct Recorder {
-    jobs: Sender<Job>,
+    jobs: Sender<RecordJob>,
     /// Number of bytes that wait to be written.
     waiting: Arc<AtomicUsize>,
     /// Number of records that were left out since a record was last accepted.
     dropped: AtomicU64,
 }
 
-enum Job {
+enum RecordJob {
     Write {
-        place: Place,
+        place: AcpSession,
         dropped: u64,
         members: String,
         ends_turn: bool,
@@ -46,14 +46,14 @@ enum Job {
 
 /// A session of an agent.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct AcpSession {
     pub(super) agent: String,
     pub(super) session: String,
     pub(super) folder: PathBuf,
 }
 
 /// What to record. The JSON of a prompt or an update is recorded unchanged.
-pub(super) enum Said<'a> {
+pub(super) enum AcpRecord<'a> {
     Prompt(&'a str),
     Update(&'a str),
     /// The end of a turn. `usage` is what the agent reported, or null if it reported nothing.
@@ -75,7 +75,7 @@ impl Recorder {
     }
 
     /// Records a message, unless too many bytes wait to be written.
-    pub(super) fn note(&self, place: Place, said: &Said<'_>) {
+    pub(super) fn note(&self, place: AcpSession, said: &AcpRecord<'_>) {
         let members = said.members();
         let bytes = members.len();
         if self.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
@@ -84,26 +84,26 @@ impl Recorder {
         }
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        let ends_turn = matches!(said, Said::Stop { .. });
+        let ends_turn = matches!(said, AcpRecord::Stop { .. });
         // If the thread has ended, nothing is recorded.
-        let _ = self.jobs.send(Job::Write { place, dropped, members, ends_turn });
+        let _ = self.jobs.send(RecordJob::Write { place, dropped, members, ends_turn });
     }
 
     /// Ends the thread once everything is written. Waits at most `patience` for the end.
     pub(super) fn end(&self, patience: Duration) {
         let (done, ended) = sync_channel::<()>(0);
-        if self.jobs.send(Job::End { _done: done }).is_ok() {
+        if self.jobs.send(RecordJob::End { _done: done }).is_ok() {
             let _ = ended.recv_timeout(patience);
         }
     }
 }
 
-impl Said<'_> {
+impl AcpRecord<'_> {
     /// Returns the record of a turn's end. `outcome` is the result of the turn's prompt, or `None`
     /// if the prompt failed.
-    pub(super) fn stop(outcome: Option<Outcome>) -> Self {
+    pub(super) fn stop(outcome: Option<AcpResult>) -> Self {
         match outcome {
-            Some(Outcome { stop_reason, usage, .. }) => {
+            Some(AcpResult { stop_reason, usage, .. }) => {
                 Self::Stop { reason: stop_reason.unwrap_or_default(), usage }
             }
             None => Self::Stop { reason: "error".to_owned(), usage: Json::Null },
@@ -119,10 +119,15 @@ impl Said<'_> {
     }
 }
 
-fn work(folder: &Path, todo: &Receiver<Job>, waiting: &AtomicUsize, written: &impl Fn(PathBuf)) {
+fn work(
+    folder: &Path,
+    todo: &Receiver<RecordJob>,
+    waiting: &AtomicUsize,
+    written: &impl Fn(PathBuf),
+) {
     let mut files = HashMap::new();
     for job in todo {
-        let Job::Write { place, dropped, members, ends_turn } = job else { return };
+        let RecordJob::Write { place, dropped, members, ends_turn } = job else { return };
         waiting.fetch_sub(members.len(), Ordering::Relaxed);
         let path = folder.join(file_name(&place));
         // A recording that cannot be opened or written is given up.
@@ -139,19 +144,19 @@ fn work(folder: &Path, todo: &Receiver<Job>, waiting: &AtomicUsize, written: &im
     }
 }
 
-fn warn(place: &Place, error: impl Display) {
+fn warn(place: &AcpSession, error: impl Display) {
     tracing::warn!("acp: session {} is not recorded: {error}", place.session);
 }
 
 /// Opens a recording for appending. A new recording begins with a line about the session. If the
 /// last line of an existing recording is incomplete, because a process was killed while it wrote,
 /// adds a line end.
-fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
+fn open(folder: &Path, path: &Path, place: &AcpSession) -> anyhow::Result<File> {
     make_private(folder)?;
     let mut options = OpenOptions::new();
     let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
     if file.metadata()?.len() == 0 {
-        let Place { agent, session, folder } = place;
+        let AcpSession { agent, session, folder } = place;
         let head = json!({ "agent": agent, "session": session, "cwd": folder.to_string_lossy() });
         writeln!(file, "{{\"acp\":{head},\"time\":{}}}", seconds())?;
         return Ok(file);
@@ -166,7 +171,7 @@ fn open(folder: &Path, path: &Path, place: &Place) -> anyhow::Result<File> {
 }
 
 /// Returns the file name of a session's recording. No two sessions of an agent share a recording.
-fn file_name(place: &Place) -> String {
+fn file_name(place: &AcpSession) -> String {
     let hash = blake3::hash(format!("{}\0{}", place.agent, place.session).as_bytes()).to_hex();
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
     let agent: String = place.agent.chars().filter(is_plain).take(40).collect();

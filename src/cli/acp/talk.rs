@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::aside::Aside;
-use super::message::{Message, Outcome, Params};
-use super::record::{Place, Said};
+use super::message::{AcpMessage, AcpResult, Params};
+use super::record::{AcpRecord, AcpSession};
 
 /// Maximum number of requests that wait for a response, and of sessions. Beyond this number,
 /// prompts are passed on without a push, and are not recorded.
@@ -20,26 +20,26 @@ const MOST: usize = 1000;
 const LONGEST_NAME: usize = 200;
 
 /// The conversation, and the thread that asks the server.
-pub(super) struct Talk {
+pub(super) struct AcpTalk {
     aside: Aside,
     /// Path of the Contexture program.
     program: String,
     /// Arguments with which `program` serves an agent. The folder of the session follows as the
     /// last argument.
     options: Vec<String>,
-    known: Mutex<Known>,
+    known: Mutex<KnownSession>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSession {
     agent: String,
     embeds: bool,
-    asked: HashMap<String, Asked>,
-    sessions: HashMap<String, Session>,
+    asked: HashMap<String, PendingRequest>,
+    sessions: HashMap<String, TalkSession>,
 }
 
 /// A request that waits for its response.
-enum Asked {
+enum PendingRequest {
     Start,
     Session {
         folder: PathBuf,
@@ -54,16 +54,16 @@ enum Asked {
     },
 }
 
-struct Session {
+struct TalkSession {
     folder: PathBuf,
     received: Option<u64>,
     /// Number of the push that was sent with a prompt and has not been received yet, if any.
     in_flight: Option<u64>,
 }
 
-impl Talk {
+impl AcpTalk {
     pub(super) fn new(agent: &str, program: String, options: Vec<String>, aside: Aside) -> Self {
-        let known = Known { agent: plain(agent), ..Known::default() };
+        let known = KnownSession { agent: plain(agent), ..KnownSession::default() };
         Self { aside, program, options, known: Mutex::new(known) }
     }
 
@@ -74,16 +74,18 @@ impl Talk {
     /// Reads a line from the client before the agent gets it. Returns the line to send instead, or
     /// `None` to send `line` unchanged.
     pub(super) fn client_says(&self, line: &[u8]) -> Option<Vec<u8>> {
-        let message = Message::of(line)?;
+        let message = AcpMessage::of(line)?;
         let method = message.method.as_deref()?;
         match method {
-            "initialize" => self.known().ask(&message, Asked::Start),
+            "initialize" => self.known().ask(&message, PendingRequest::Start),
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
                 let params = message.params()?;
                 let folder = params.cwd.clone()?;
                 match params.session_id.as_deref() {
                     Some(id) if method != "session/fork" => self.resume(id, folder.clone()),
-                    _ => self.known().ask(&message, Asked::Session { folder: folder.clone() }),
+                    _ => self
+                        .known()
+                        .ask(&message, PendingRequest::Session { folder: folder.clone() }),
                 }
                 let options = self.options.iter().cloned();
                 let args: Vec<String> = options.chain([folder.to_str()?.to_owned()]).collect();
@@ -96,12 +98,12 @@ impl Talk {
     }
 
     fn resume(&self, id: &str, folder: PathBuf) {
-        let place = Place { agent: self.known().agent.clone(), session: id.into(), folder };
+        let place = AcpSession { agent: self.known().agent.clone(), session: id.into(), folder };
         let received = self.aside.received_before(&place);
-        self.known().open(id, Session { folder: place.folder, received, in_flight: None });
+        self.known().open(id, TalkSession { folder: place.folder, received, in_flight: None });
     }
 
-    fn prompt(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
+    fn prompt(&self, line: &[u8], message: &AcpMessage<'_>) -> Option<Vec<u8>> {
         let params = message.params()?;
         let blocks = params.blocks()?;
         let (id, key) = (params.session_id.as_deref()?, message.id()?);
@@ -110,7 +112,7 @@ impl Talk {
             let session = known.sessions.get(id).filter(|_| known.asked.len() < MOST)?;
             (known.place(id)?, session.received, session.in_flight)
         };
-        self.aside.record(place.clone(), &Said::Prompt(blocks));
+        self.aside.record(place.clone(), &AcpRecord::Prompt(blocks));
         let push = if in_flight.is_none() { self.aside.push(place, received) } else { None };
         let number = push.as_ref().and_then(|push| push.number);
         let mut known = self.known();
@@ -118,9 +120,10 @@ impl Talk {
             session.in_flight = number.or(in_flight);
         }
         let (session, is_carrier) = (id.to_owned(), number.is_some());
-        known
-            .asked
-            .insert(key, Asked::Prompt { session, number: number.or(in_flight), is_carrier });
+        known.asked.insert(
+            key,
+            PendingRequest::Prompt { session, number: number.or(in_flight), is_carrier },
+        );
         let text = push.map(|push| push.text).filter(|text| !text.is_empty())?;
         params.with_text(line, &text, known.embeds)
     }
@@ -131,19 +134,19 @@ impl Talk {
         if known.asked.is_empty() {
             return;
         }
-        let Some(message) = Message::of(line) else { return };
+        let Some(message) = AcpMessage::of(line) else { return };
         let received = match message.method.as_deref() {
             Some("session/update") => {
                 let Some(params) = message.params() else { return };
                 if let Some((place, update)) = known.overheard(&params) {
-                    self.aside.record(place, &Said::Update(update));
+                    self.aside.record(place, &AcpRecord::Update(update));
                 }
                 known.worked_on(&params)
             }
             Some(_) => None,
             None => {
                 if let Some(place) = known.prompted(&message) {
-                    self.aside.record(place, &Said::stop(message.outcome()));
+                    self.aside.record(place, &AcpRecord::stop(message.outcome()));
                 }
                 known.answered(&message)
             }
@@ -153,19 +156,19 @@ impl Talk {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownSession> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn ask(&mut self, message: &Message<'_>, asked: Asked) {
+impl KnownSession {
+    fn ask(&mut self, message: &AcpMessage<'_>, asked: PendingRequest) {
         if let Some(id) = message.id().filter(|_| self.asked.len() < MOST) {
             self.asked.insert(id, asked);
         }
     }
 
-    fn open(&mut self, id: &str, session: Session) {
+    fn open(&mut self, id: &str, session: TalkSession) {
         let is_plain = id.chars().all(|c| c.is_ascii_graphic());
         let is_valid = (1..=LONGEST_NAME).contains(&id.len()) && is_plain;
         if is_valid && (self.sessions.len() < MOST || self.sessions.contains_key(id)) {
@@ -173,44 +176,43 @@ impl Known {
         }
     }
 
-    fn place(&self, id: &str) -> Option<Place> {
+    fn place(&self, id: &str) -> Option<AcpSession> {
         let folder = self.sessions.get(id)?.folder.clone();
-        Some(Place { agent: self.agent.clone(), session: id.to_owned(), folder })
+        Some(AcpSession { agent: self.agent.clone(), session: id.to_owned(), folder })
     }
 
     /// Returns the session and the update in `params`, if the update belongs in a recording.
     /// Updates that an agent repeats while it loads a session do not.
-    fn overheard<'a>(&self, params: &Params<'a>) -> Option<(Place, &'a str)> {
+    fn overheard<'a>(&self, params: &Params<'a>) -> Option<(AcpSession, &'a str)> {
         let id = params.session_id.as_deref()?;
-        let is_asked =
-            |asked: &Asked| matches!(asked, Asked::Prompt { session, .. } if session == id);
+        let is_asked = |asked: &PendingRequest| matches!(asked, PendingRequest::Prompt { session, .. } if session == id);
         let (update, text) = params.update()?;
         let is_wanted = update.is_recorded() && self.asked.values().any(is_asked);
         is_wanted.then(|| self.place(id).map(|place| (place, text)))?
     }
 
     /// Returns the session of the prompt that a response answers, if it answers a prompt.
-    fn prompted(&self, message: &Message<'_>) -> Option<Place> {
+    fn prompted(&self, message: &AcpMessage<'_>) -> Option<AcpSession> {
         match self.asked.get(&message.id()?)? {
-            Asked::Prompt { session, .. } => self.place(session),
+            PendingRequest::Prompt { session, .. } => self.place(session),
             _ => None,
         }
     }
 
     /// Handles a response. If the response shows that the agent has received a push, returns the
     /// session and the number of the push. Returns `None` if that was known already.
-    fn answered(&mut self, message: &Message<'_>) -> Option<(Place, u64)> {
+    fn answered(&mut self, message: &AcpMessage<'_>) -> Option<(AcpSession, u64)> {
         let asked = self.asked.remove(&message.id()?)?;
         let outcome = message.outcome();
         match (asked, outcome) {
-            (Asked::Start, Some(outcome)) => self.started(&outcome),
-            (Asked::Session { folder }, Some(Outcome { session_id: Some(id), .. })) => {
+            (PendingRequest::Start, Some(outcome)) => self.started(&outcome),
+            (PendingRequest::Session { folder }, Some(AcpResult { session_id: Some(id), .. })) => {
                 // The agent has not received anything in this new session.
-                self.open(&id, Session { folder, received: Some(0), in_flight: None });
+                self.open(&id, TalkSession { folder, received: Some(0), in_flight: None });
             }
-            (Asked::Prompt { session, number: Some(number), is_carrier }, outcome) => {
+            (PendingRequest::Prompt { session, number: Some(number), is_carrier }, outcome) => {
                 // An agent that was cancelled may have thrown the prompt away.
-                let is_kept = |it: &Outcome| it.stop_reason.as_deref() != Some("cancelled");
+                let is_kept = |it: &AcpResult| it.stop_reason.as_deref() != Some("cancelled");
                 if outcome.as_ref().is_some_and(is_kept) {
                     return self.receive(&session, number);
                 }
@@ -223,7 +225,7 @@ impl Known {
         None
     }
 
-    fn started(&mut self, outcome: &Outcome) {
+    fn started(&mut self, outcome: &AcpResult) {
         self.embeds = outcome.embeds();
         if let Some(agent) = outcome.agent().map(plain).filter(|agent| !agent.is_empty()) {
             self.agent = agent;
@@ -233,8 +235,8 @@ impl Known {
     /// Handles an update. If it shows work on the only waiting prompt of its session, the agent has
     /// received the push of that prompt. Returns the session and the number of this push; `None` if
     /// there is no such push, or the push was known to be received.
-    fn worked_on(&mut self, params: &Params<'_>) -> Option<(Place, u64)> {
-        let in_flight = |session: &Session| session.in_flight.is_some();
+    fn worked_on(&mut self, params: &Params<'_>) -> Option<(AcpSession, u64)> {
+        let in_flight = |session: &TalkSession| session.in_flight.is_some();
         if !self.sessions.values().any(in_flight) {
             return None;
         }
@@ -242,14 +244,14 @@ impl Known {
         params.update().filter(|(update, _)| update.is_work())?;
         // With several prompts on their way, it is not known which of them the agent works on.
         let mut numbers = self.asked.values().filter_map(|asked| match asked {
-            Asked::Prompt { session, number, .. } if session == id => Some(*number),
+            PendingRequest::Prompt { session, number, .. } if session == id => Some(*number),
             _ => None,
         });
         let (Some(Some(number)), None) = (numbers.next(), numbers.next()) else { return None };
         self.receive(id, number)
     }
 
-    fn receive(&mut self, id: &str, number: u64) -> Option<(Place, u64)> {
+    fn receive(&mut self, id: &str, number: u64) -> Option<(AcpSession, u64)> {
         let session = self.sessions.get_mut(id)?;
         session.in_flight = session.in_flight.filter(|in_flight| *in_flight > number);
         if session.received.is_some_and(|received| received >= number) {

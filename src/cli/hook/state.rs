@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use super::Event;
-use crate::cli::call::Call;
+use super::HookEvent;
+use crate::cli::call::CallCommand;
 use crate::cli::host::Setup;
 use crate::store::ownership::owner;
 use crate::value::Value;
 
-impl Event {
+impl HookEvent {
     /// Returns what the agent is doing in the session after the event called `name`, as
     /// `pushed-context` names it; `None` if the event does not tell.
     pub(super) fn state(&self, name: &str) -> Option<&'static str> {
@@ -32,7 +32,7 @@ impl Event {
 
 /// The part of the result of `pushed-context` that [`tell`] reads.
 #[derive(Deserialize)]
-struct Told {
+struct PushedTold {
     importing: Option<bool>,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn tell(
     if let Some(path) = transcript.and_then(Path::to_str) {
         params.push(("recording".into(), text(path)));
     }
-    let answer = Call::to("pushed-context", socket).result(setup, Value::Map(params))?;
-    let Told { importing } = answer.decode().map_err(|error| anyhow!("{error}"))?;
+    let answer = CallCommand::to("pushed-context", socket).result(setup, Value::Map(params))?;
+    let PushedTold { importing } = answer.decode().map_err(|error| anyhow!("{error}"))?;
     Ok(importing == Some(true))
 }
 

@@ -17,7 +17,7 @@ pub(super) const STDIO: &str = r#""type": "stdio", "#;
 
 /// An agent that can be set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Agent {
+pub(super) enum KnownAgent {
     Claude,
     Codex,
     Gemini,
@@ -27,7 +27,7 @@ pub(super) enum Agent {
 
 /// Where an agent is configured: for the user, or for one project.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum SetupPlace {
     User,
     /// The project with this root folder.
     Project(PathBuf),
@@ -42,22 +42,22 @@ pub(super) struct Program {
 
 /// A configuration file, and the entries to add to it.
 #[derive(Clone)]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     /// The file must be in one of these folders, after all links are followed.
     pub(super) within: Vec<PathBuf>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedSetup,
 }
 
 #[derive(Clone)]
-pub(super) enum Wanted {
+pub(super) enum WantedSetup {
     /// Entries, as a JSON object.
     Json(String),
     /// The entry of the server in Codex's TOML, as the words of its command.
     Toml(Vec<String>),
 }
 
-impl Wanted {
+impl WantedSetup {
     /// Returns whether the server is among the entries.
     pub(super) fn has_server(&self) -> bool {
         match self {
@@ -67,7 +67,7 @@ impl Wanted {
     }
 }
 
-impl Agent {
+impl KnownAgent {
     pub(super) const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
     /// Returns the agent's name on the command line.
@@ -121,43 +121,48 @@ impl Agent {
     pub(super) fn is_installed(self, home: &Path) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |folder: PathBuf| folder.join(self.name()).is_file();
-        std::env::split_paths(&path).any(is_there) || self.folder(&Place::User, home).is_dir()
+        std::env::split_paths(&path).any(is_there) || self.folder(&SetupPlace::User, home).is_dir()
     }
 
     /// Returns a text about what the user must still do or know after the set-up; empty if there is
     /// nothing.
-    pub(super) fn remainder(self, place: &Place) -> &'static str {
+    pub(super) fn remainder(self, place: &SetupPlace) -> &'static str {
         match (self, place) {
-            (Self::Codex, Place::User) => {
+            (Self::Codex, SetupPlace::User) => {
                 "Codex runs new hooks only once you trust them: enter /hooks in Codex."
             }
-            (Self::Codex, Place::Project(_)) => {
+            (Self::Codex, SetupPlace::Project(_)) => {
                 "Codex reads these entries once you trust the project, and runs the hooks once you \
                  trust them: enter /hooks in Codex."
             }
-            (Self::Claude, Place::Project(_)) => {
+            (Self::Claude, SetupPlace::Project(_)) => {
                 "Claude Code asks whether to use the server when it next starts in this project."
             }
-            (Self::Gemini, Place::Project(_)) => {
+            (Self::Gemini, SetupPlace::Project(_)) => {
                 "Gemini CLI reads these entries once you trust the folder."
             }
             (Self::OpenCode, _) => {
                 "OpenCode has no hooks: its model calls the tool `context` to get what you mark."
             }
-            (Self::Claude | Self::Gemini, Place::User) => "",
+            (Self::Claude | Self::Gemini, SetupPlace::User) => "",
         }
     }
 
     /// Returns the agent's configuration files at a place, with the entries that make the agent
     /// start `program`. `home` is the user's home folder.
-    pub(super) fn files(self, place: &Place, home: &Path, program: &Program) -> Vec<File> {
+    pub(super) fn files(
+        self,
+        place: &SetupPlace,
+        home: &Path,
+        program: &Program,
+    ) -> Vec<ConfigFile> {
         let folder = self.folder(place, home);
         let within = match place {
-            Place::User => vec![home.to_owned(), folder.clone()],
-            Place::Project(root) => vec![root.clone()],
+            SetupPlace::User => vec![home.to_owned(), folder.clone()],
+            SetupPlace::Project(root) => vec![root.clone()],
         };
-        let file = |path: PathBuf, wanted| File { path, within: within.clone(), wanted };
-        let json = |parts: &[String]| Wanted::Json(format!("{{{}}}", parts.join(", ")));
+        let file = |path: PathBuf, wanted| ConfigFile { path, within: within.clone(), wanted };
+        let json = |parts: &[String]| WantedSetup::Json(format!("{{{}}}", parts.join(", ")));
         let hooks = || self.hooks(program);
         match self {
             Self::Claude => vec![
@@ -165,7 +170,7 @@ impl Agent {
                 file(folder.join("settings.json"), json(&[hooks()])),
             ],
             Self::Codex => vec![
-                file(folder.join("config.toml"), Wanted::Toml(program.with(&["mcp"]))),
+                file(folder.join("config.toml"), WantedSetup::Toml(program.with(&["mcp"]))),
                 file(folder.join("hooks.json"), json(&[hooks()])),
             ],
             Self::Gemini => {
@@ -181,16 +186,16 @@ impl Agent {
     }
 
     /// Returns the folder of the agent's configuration.
-    pub(super) fn folder(self, place: &Place, home: &Path) -> PathBuf {
+    pub(super) fn folder(self, place: &SetupPlace, home: &Path) -> PathBuf {
         match (self, place) {
-            (Self::Claude, Place::User) => claude_folder(home),
-            (Self::Codex, Place::User) => codex_folder(home),
-            (Self::Gemini, Place::User) => named_or("GEMINI_CLI_HOME", home).join(".gemini"),
-            (Self::OpenCode, Place::User) => {
+            (Self::Claude, SetupPlace::User) => claude_folder(home),
+            (Self::Codex, SetupPlace::User) => codex_folder(home),
+            (Self::Gemini, SetupPlace::User) => named_or("GEMINI_CLI_HOME", home).join(".gemini"),
+            (Self::OpenCode, SetupPlace::User) => {
                 named_or("XDG_CONFIG_HOME", home.join(".config")).join("opencode")
             }
-            (Self::OpenCode, Place::Project(root)) => root.clone(),
-            (agent, Place::Project(root)) => root.join(format!(".{}", agent.name())),
+            (Self::OpenCode, SetupPlace::Project(root)) => root.clone(),
+            (agent, SetupPlace::Project(root)) => root.join(format!(".{}", agent.name())),
         }
     }
 
@@ -237,7 +242,7 @@ impl Program {
     }
 
     /// Returns the command that runs a hook, as a line for a shell.
-    pub(super) fn hook(&self, agent: Agent, event: &str) -> String {
+    pub(super) fn hook(&self, agent: KnownAgent, event: &str) -> String {
         shell_line(&self.with(&["hook", agent.name(), event]))
     }
 
@@ -286,9 +291,9 @@ pub(super) fn shell_line(words: &[String]) -> String {
 }
 
 /// Returns the file that lists the servers that Claude Code starts.
-fn claude_servers(place: &Place, home: &Path) -> PathBuf {
+fn claude_servers(place: &SetupPlace, home: &Path) -> PathBuf {
     match place {
-        Place::User => named_or("CLAUDE_CONFIG_DIR", home).join(".claude.json"),
-        Place::Project(root) => root.join(".mcp.json"),
+        SetupPlace::User => named_or("CLAUDE_CONFIG_DIR", home).join(".claude.json"),
+        SetupPlace::Project(root) => root.join(".mcp.json"),
     }
 }

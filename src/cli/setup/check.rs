@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::{Value as Json, json};
 
-use super::agent::{Agent, Place, Program};
-use super::entries::Entries;
+use super::agent::{KnownAgent, Program, SetupPlace};
+use super::entries::OwnEntries;
 use super::toml;
 use crate::files::codex_folder;
 use crate::visible::{visible, visible_path};
@@ -36,17 +36,24 @@ type Checked = Result<String, String>;
 /// if given. Returns no results if the path of this program is not found.
 pub(in crate::cli) fn check_agents(home: &Path, project: Option<PathBuf>) -> Vec<Checked> {
     let Ok(program) = Program::running(Vec::new()) else { return Vec::new() };
-    let places: Vec<_> = std::iter::once(Place::User).chain(project.map(Place::Project)).collect();
+    let places: Vec<_> =
+        std::iter::once(SetupPlace::User).chain(project.map(SetupPlace::Project)).collect();
     std::thread::scope(|scope| {
         let (places, program) = (&places, &program);
-        let check = |agent: Agent| scope.spawn(move || check_agent(agent, places, home, program));
-        let all = Agent::ALL.map(check);
+        let check =
+            |agent: KnownAgent| scope.spawn(move || check_agent(agent, places, home, program));
+        let all = KnownAgent::ALL.map(check);
         all.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
     })
 }
 
-fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -> Vec<Checked> {
-    let check = |place: &Place| check_place(agent, place, home, program).transpose();
+fn check_agent(
+    agent: KnownAgent,
+    places: &[SetupPlace],
+    home: &Path,
+    program: &Program,
+) -> Vec<Checked> {
+    let check = |place: &SetupPlace| check_place(agent, place, home, program).transpose();
     let all: Vec<_> = places.iter().filter_map(check).collect();
     if all.is_empty() {
         let name = agent.name();
@@ -63,18 +70,18 @@ fn check_agent(agent: Agent, places: &[Place], home: &Path, program: &Program) -
 /// Checks one configuration, and returns what was found, in words. Returns `None` if nothing is set
 /// up there. Fails if an entry is missing or does not work.
 fn check_place(
-    agent: Agent,
-    place: &Place,
+    agent: KnownAgent,
+    place: &SetupPlace,
     home: &Path,
     program: &Program,
 ) -> anyhow::Result<Option<String>> {
-    let entries = Entries::read(agent, place, home, program)?;
+    let entries = OwnEntries::read(agent, place, home, program)?;
     if entries.is_empty() {
         return Ok(None);
     }
     let (at, option) = match place {
-        Place::User => (String::new(), ""),
-        Place::Project(root) => (format!(" in {}", visible_path(root)), " --project"),
+        SetupPlace::User => (String::new(), ""),
+        SetupPlace::Project(root) => (format!(" in {}", visible_path(root)), " --project"),
     };
     // Whoever can write the configuration may have entered any program.
     let again = format!("run contexture setup {}{option} again", agent.name());
@@ -102,14 +109,14 @@ fn check_place(
 }
 
 /// Returns whether the agent is Codex and has not been told to trust the hooks at this place.
-fn is_untrusted(agent: Agent, place: &Place, home: &Path) -> bool {
+fn is_untrusted(agent: KnownAgent, place: &SetupPlace, home: &Path) -> bool {
     let hooks = agent.folder(place, home).join("hooks.json");
     let config = codex_folder(home).join("config.toml");
     let text = std::fs::read_to_string(config).unwrap_or_default();
-    agent == Agent::Codex && !toml::trusts(&text, &hooks.to_string_lossy())
+    agent == KnownAgent::Codex && !toml::trusts(&text, &hooks.to_string_lossy())
 }
 
-fn run_all(agent: Agent, entries: &Entries) -> anyhow::Result<String> {
+fn run_all(agent: KnownAgent, entries: &OwnEntries) -> anyhow::Result<String> {
     let scratch = Scratch::new(agent.name())?;
     let tools = scratch.ask_server(entries).context("its server")?;
     let tools = counted(tools as u64, "tool");
@@ -146,7 +153,7 @@ impl Scratch {
 
     /// Starts a server of the Model Context Protocol as the agent would, and returns the number of
     /// tools that it offers. Fails if the server does not answer in time, or offers no tools.
-    fn ask_server(&self, entries: &Entries) -> anyhow::Result<usize> {
+    fn ask_server(&self, entries: &OwnEntries) -> anyhow::Result<usize> {
         let (program, args) = entries.server.split_first().context("its entry has no command")?;
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "contexture doctor", "version": env!("CARGO_PKG_VERSION") } });
@@ -176,7 +183,7 @@ impl Scratch {
 
     /// Runs the hook with the command `line` on a sample event. Fails if the hook fails, does not
     /// end in time, or gives an answer that is not valid.
-    fn ask_hook(&self, agent: Agent, event: &str, line: &str) -> anyhow::Result<()> {
+    fn ask_hook(&self, agent: KnownAgent, event: &str, line: &str) -> anyhow::Result<()> {
         let sample = json!({ "session_id": "doctor", "hook_event_name": event, "cwd": self.0,
             "source": "startup", "prompt": "" });
         let mut running = self.start(Command::new("sh").args(["-c", line]))?;
@@ -203,14 +210,14 @@ impl Scratch {
         Ok(())
     }
 
-    fn start(&self, command: &mut Command) -> anyhow::Result<Running> {
+    fn start(&self, command: &mut Command) -> anyhow::Result<RunningCommand> {
         command.current_dir(&self.0).process_group(0);
         command.env("CONTEXTURE_STATE", self.0.join("state")).env("XDG_RUNTIME_DIR", &self.0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("it cannot be started")?;
         let lines = lines_of(child.stdout.take());
         let errors = lines_of(child.stderr.take());
-        Ok(Running { child, lines, errors, end: Instant::now() + LONGEST })
+        Ok(RunningCommand { child, lines, errors, end: Instant::now() + LONGEST })
     }
 }
 
@@ -236,7 +243,7 @@ fn beginning(output: &str) -> String {
 
 /// A running command in its own process group. Dropping the value kills the group if the command is
 /// still running.
-struct Running {
+struct RunningCommand {
     child: Child,
     /// Lines of standard output.
     lines: Receiver<String>,
@@ -246,7 +253,7 @@ struct Running {
     end: Instant,
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if let Ok(pid) = i32::try_from(self.child.id())
             && let Some(pid) = rustix::process::Pid::from_raw(pid)
@@ -258,7 +265,7 @@ impl Drop for Running {
     }
 }
 
-impl Running {
+impl RunningCommand {
     /// Writes to the command's input. Ignores failures: a command that does not read its input
     /// gives the reason in its output.
     fn write(&mut self, text: &str) {

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use jsonc_parser::ast::{ObjectProp, Value};
 
-use super::agent::{Agent, File, Place, Program, Wanted};
+use super::agent::{ConfigFile, KnownAgent, Program, SetupPlace, WantedSetup};
 use super::edit::without_mark;
-use super::file::Found;
+use super::file::FoundConfig;
 use super::json::find;
 use super::toml;
 use super::value::{ENTRY, commands, same_hook, server_words};
@@ -15,7 +15,7 @@ use crate::visible::visible_path;
 
 /// The commands of this program in the configuration of an agent.
 #[derive(Default)]
-pub(super) struct Entries {
+pub(super) struct OwnEntries {
     /// Words of the command that starts the server; empty if there is no server.
     pub(super) server: Vec<String>,
     /// Variables that the agent sets for the server.
@@ -26,31 +26,36 @@ pub(super) struct Entries {
     pub(super) hooks: Vec<(&'static str, String)>,
 }
 
-impl Entries {
+impl OwnEntries {
     pub(super) fn read(
-        agent: Agent,
-        place: &Place,
+        agent: KnownAgent,
+        place: &SetupPlace,
         home: &Path,
         program: &Program,
     ) -> anyhow::Result<Self> {
         let mut entries = Self::default();
-        for File { path, within, wanted } in agent.files(place, home, program) {
-            let found = Found::read(&path, &within).with_context(|| visible_path(&path))?;
+        for ConfigFile { path, within, wanted } in agent.files(place, home, program) {
+            let found = FoundConfig::read(&path, &within).with_context(|| visible_path(&path))?;
             let text =
                 found.text.as_deref().map(without_mark).filter(|text| !text.trim().is_empty());
             let Some(text) = text else { continue };
             let read = match wanted {
-                Wanted::Toml(_) => toml::server(text).map(|server| {
+                WantedSetup::Toml(_) => toml::server(text).map(|server| {
                     (entries.server, entries.env, entries.is_off) = server;
                 }),
-                Wanted::Json(_) => entries.read_json(agent, program, text),
+                WantedSetup::Json(_) => entries.read_json(agent, program, text),
             };
             read.map_err(|wrong| anyhow!("{}: {wrong}", visible_path(&path)))?;
         }
         Ok(entries)
     }
 
-    fn read_json(&mut self, agent: Agent, program: &Program, text: &str) -> Result<(), String> {
+    fn read_json(
+        &mut self,
+        agent: KnownAgent,
+        program: &Program,
+        text: &str,
+    ) -> Result<(), String> {
         for name in ["mcpServers", "mcp"] {
             let entry = find(text, &[name, ENTRY])?;
             self.server.extend(entry.iter().flat_map(server_words));
@@ -87,7 +92,7 @@ impl Entries {
 
     /// Returns whether all commands are those that a set-up of `program` would write, without variables
     /// of their own, except that their path may lead to `program` through a link.
-    pub(super) fn are_of(&self, agent: Agent, program: &Program) -> bool {
+    pub(super) fn are_of(&self, agent: KnownAgent, program: &Program) -> bool {
         let program = &program.through(self.server.first().map_or("", String::as_str));
         let mut hooks = self.hooks.iter();
         self.env.is_empty()
@@ -96,7 +101,7 @@ impl Entries {
     }
 
     /// Returns the name of the first missing entry, for a message; `None` if no entry is missing.
-    pub(super) fn missing(&self, agent: Agent) -> Option<String> {
+    pub(super) fn missing(&self, agent: KnownAgent) -> Option<String> {
         if self.server.is_empty() {
             return Some("the server".to_owned());
         }

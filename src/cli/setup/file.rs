@@ -17,7 +17,7 @@ const LARGEST: u64 = 64 << 20;
 const NEW_MODE: u32 = 0o600;
 
 /// A configuration file as it was read.
-pub(super) struct Found {
+pub(super) struct FoundConfig {
     /// Path with all links resolved.
     path: PathBuf,
     /// Text of the file; `None` if there is no such file.
@@ -25,7 +25,7 @@ pub(super) struct Found {
     mode: u32,
 }
 
-impl Found {
+impl FoundConfig {
     /// Reads the file at `path`, which must be in one of the folders `within` after all links are
     /// followed.
     pub(super) fn read(path: &Path, within: &[PathBuf]) -> anyhow::Result<Self> {
@@ -135,13 +135,13 @@ mod tests {
         std::fs::write(&path, "{}").unwrap();
         let outside = folder.path().join("outside");
         std::fs::write(&outside, "o").unwrap();
-        let draft = Found::read(&path, &[folder.path().to_owned()]).unwrap().draft();
+        let draft = FoundConfig::read(&path, &[folder.path().to_owned()]).unwrap().draft();
         for plant in ["a draft", "a link"] {
             match plant {
                 "a link" => std::os::unix::fs::symlink(&outside, &draft).unwrap(),
                 _ => std::fs::write(&draft, "{").unwrap(),
             }
-            let found = Found::read(&path, &[folder.path().to_owned()]).unwrap();
+            let found = FoundConfig::read(&path, &[folder.path().to_owned()]).unwrap();
             found.write(plant).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), plant);
             assert_eq!(std::fs::read_to_string(&outside).unwrap(), "o");

@@ -16,7 +16,7 @@ use super::value::{
 };
 
 /// A parsed text, with the data needed to edit it.
-struct Document<'a> {
+struct JsonDocument<'a> {
     text: &'a str,
     root: Value<'a>,
     commas: Vec<Range<usize>>,
@@ -31,12 +31,12 @@ struct Document<'a> {
 /// The reason in words, if the text does not parse, or if something else is in the place of the
 /// entries.
 pub(super) fn add(text: &str, wanted: &str) -> Result<Edit, String> {
-    let wanted = Document::parse(wanted)?;
+    let wanted = JsonDocument::parse(wanted)?;
     if text.trim().is_empty() {
         let new = render(&wanted.root, "", "  ", "\n") + "\n";
         return Ok(Edit::new(vec![Splice { range: text.len()..text.len(), text: new }]));
     }
-    let have = Document::parse(text)?;
+    let have = JsonDocument::parse(text)?;
     let mut splices = Vec::new();
     have.merge(&have.root, &wanted.root, &mut splices)?;
     Ok(Edit::new(splices))
@@ -50,7 +50,7 @@ pub(super) fn remove(text: &str, wanted: &str) -> Result<Edit, String> {
     if text.trim().is_empty() {
         return Ok(Edit::default());
     }
-    let (have, wanted) = (Document::parse(text)?, Document::parse(wanted)?);
+    let (have, wanted) = (JsonDocument::parse(text)?, JsonDocument::parse(wanted)?);
     let mut splices = Vec::new();
     if have.strip(&have.root, &wanted.root, &mut splices) {
         let all = children(&have.root);
@@ -67,7 +67,7 @@ pub(super) fn is_blank(text: &str) -> bool {
 
 /// Returns the lines of `wanted` as they would be added, without indentation and commas.
 pub(super) fn lines(wanted: &str) -> Vec<String> {
-    let text = Document::parse(wanted).map(|it| render(&it.root, "", "  ", "\n"));
+    let text = JsonDocument::parse(wanted).map(|it| render(&it.root, "", "  ", "\n"));
     let line = |line: &str| line.trim().trim_end_matches(',').to_owned();
     text.unwrap_or_default().lines().map(line).collect()
 }
@@ -78,7 +78,7 @@ pub(super) fn lines(wanted: &str) -> Vec<String> {
 /// # Errors
 /// The reason in words, if the text does not parse.
 pub(super) fn find<'a>(text: &'a str, path: &[&str]) -> Result<Option<Value<'a>>, String> {
-    let mut value = Document::parse(text)?.root;
+    let mut value = JsonDocument::parse(text)?.root;
     for name in path {
         let Value::Object(mut object) = value else { return Ok(None) };
         let last = object.properties.iter().rposition(|it| it.name.as_str() == *name);
@@ -108,7 +108,7 @@ fn add_groups<'w, 'v>(
     missing
 }
 
-impl<'a> Document<'a> {
+impl<'a> JsonDocument<'a> {
     fn parse(text: &'a str) -> Result<Self, String> {
         let collect = CollectOptions { tokens: true, ..CollectOptions::default() };
         let parsed = parse_to_ast(text, &collect, &strict()).map_err(|wrong| wrong.to_string())?;

@@ -17,9 +17,9 @@ use std::fmt::Write;
 
 use anyhow::Context;
 
-use self::agent::{Agent, Place, Program};
+use self::agent::{KnownAgent, Program, SetupPlace};
 pub(super) use self::check::check_agents;
-use self::own::Own;
+use self::own::AgentCommands;
 use self::plan::Plan;
 use self::record::Records;
 use super::{Common, current_folder, say};
@@ -38,7 +38,7 @@ use crate::visible::{visible_lines, visible_path};
 )]
 pub(super) struct SetUp {
     /// The agent
-    agent: Agent,
+    agent: KnownAgent,
     /// Write into the configuration of the current project instead of yours
     #[arg(long)]
     project: bool,
@@ -57,7 +57,7 @@ impl SetUp {
         let program = Program::running(common.shared()?)?;
         let place = self.place()?;
         let files = self.agent.files(&place, &setup.folders.home, &program);
-        let own = Own::of(self.agent, &place, &setup.folders.home, &program);
+        let own = AgentCommands::of(self.agent, &place, &setup.folders.home, &program);
         let plan = |file| Plan::of(file, own.as_ref(), self.remove, &records);
         let mut plans = files.into_iter().map(plan).collect::<anyhow::Result<Vec<_>>>()?;
         let mut shown = String::new();
@@ -93,14 +93,14 @@ impl SetUp {
         if is_new && !remainder.is_empty() { say(&format!("{remainder}\n")) } else { Ok(()) }
     }
 
-    fn place(&self) -> anyhow::Result<Place> {
+    fn place(&self) -> anyhow::Result<SetupPlace> {
         if !self.project {
-            return Ok(Place::User);
+            return Ok(SetupPlace::User);
         }
         let folder = current_folder()?;
         let root = project_root(&true_name(&folder))
             .context("the current folder is not in a project; go to one, or omit --project")?;
-        Ok(Place::Project(root))
+        Ok(SetupPlace::Project(root))
     }
 }
 

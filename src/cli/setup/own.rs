@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use jsonc_parser::ast::{ObjectProp, Value};
 use serde_json::Value as Json;
 
-use super::agent::{Agent, Place, Program, STDIO, Wanted, shell_line};
+use super::agent::{KnownAgent, Program, STDIO, SetupPlace, WantedSetup, shell_line};
 use super::edit::without_mark;
 use super::json::find;
 use super::value::ENTRY;
@@ -22,38 +22,45 @@ const LONGEST: Duration = Duration::from_secs(60);
 const SERVERS: [&str; 2] = ["mcpServers", "mcp_servers"];
 
 /// The commands of an agent for one entry.
-pub(super) struct Own {
+pub(super) struct AgentCommands {
     program: &'static str,
     add: Vec<String>,
     remove: Vec<String>,
     folder: PathBuf,
 }
 
-impl Own {
+impl AgentCommands {
     /// Returns the commands of an agent for the server that `program` serves; `None` if the agent has
     /// none for this place.
-    pub(super) fn of(agent: Agent, place: &Place, home: &Path, program: &Program) -> Option<Self> {
+    pub(super) fn of(
+        agent: KnownAgent,
+        place: &SetupPlace,
+        home: &Path,
+        program: &Program,
+    ) -> Option<Self> {
         let (scope, folder) = match place {
-            Place::User => ("user", home),
-            Place::Project(root) => ("project", &**root),
+            SetupPlace::User => ("user", home),
+            SetupPlace::Project(root) => ("project", &**root),
         };
         let words = |words: &[&str]| -> Vec<String> {
             words.iter().map(|word| (*word).to_owned()).collect()
         };
         let scoped = |verb: &str| words(&["mcp", verb, "--scope", scope, ENTRY]);
         let (add, remove) = match (agent, place) {
-            (Agent::Claude, _) => {
+            (KnownAgent::Claude, _) => {
                 let mut add = scoped("add-json");
                 add.push(program.entry(STDIO));
                 (add, scoped("remove"))
             }
-            (Agent::Codex, Place::User) => {
+            (KnownAgent::Codex, SetupPlace::User) => {
                 let mut add = words(&["mcp", "add", ENTRY, "--"]);
                 add.extend(program.with(&["mcp"]));
                 (add, words(&["mcp", "remove", ENTRY]))
             }
             // Its command takes what begins with a dash for options of its own.
-            (Agent::Gemini, _) if !program.with(&[]).iter().any(|word| word.starts_with('-')) => {
+            (KnownAgent::Gemini, _)
+                if !program.with(&[]).iter().any(|word| word.starts_with('-')) =>
+            {
                 let mut add = scoped("add");
                 add.extend(program.with(&["mcp"]));
                 (add, scoped("remove"))
@@ -65,13 +72,18 @@ impl Own {
 
     /// Returns the command for the change to `text`; `None` if the agent is not installed, or its
     /// command would refuse, since there is such an entry already, or none.
-    pub(super) fn command(&self, wanted: &Wanted, text: &str, is_removed: bool) -> Option<Asked> {
+    pub(super) fn command(
+        &self,
+        wanted: &WantedSetup,
+        text: &str,
+        is_removed: bool,
+    ) -> Option<AgentCommand> {
         let mut all = values(wanted, text).unwrap_or_default();
         let path = std::env::var_os("PATH")?;
         let mut places = std::env::split_paths(&path).map(|folder| folder.join(self.program));
         let program = places.find(|place| place.is_absolute() && place.is_file())?;
         let words = if is_removed { &self.remove } else { &self.add };
-        (take_entry(&mut all).is_some() == is_removed).then(|| Asked {
+        (take_entry(&mut all).is_some() == is_removed).then(|| AgentCommand {
             name: self.program,
             program,
             words: words.clone(),
@@ -81,14 +93,14 @@ impl Own {
 }
 
 /// A command of an agent that makes a change.
-pub(super) struct Asked {
+pub(super) struct AgentCommand {
     pub(super) name: &'static str,
     program: PathBuf,
     words: Vec<String>,
     folder: PathBuf,
 }
 
-impl Asked {
+impl AgentCommand {
     /// Returns the command as a line for a shell.
     pub(super) fn shown(&self) -> String {
         let name = std::iter::once(self.name.to_owned());
@@ -124,7 +136,7 @@ pub(super) enum Left {
 }
 
 /// Compares a file before and after an agent's command.
-pub(super) fn compare(wanted: &Wanted, before: &str, after: &str, is_removed: bool) -> Left {
+pub(super) fn compare(wanted: &WantedSetup, before: &str, after: &str, is_removed: bool) -> Left {
     let (Some(mut old), Some(mut new)) = (values(wanted, before), values(wanted, after)) else {
         return Left::Wrong;
     };
@@ -153,14 +165,16 @@ fn take_entry(all: &mut Json) -> Option<Json> {
 }
 
 /// Returns what a file says, without its layout; `None` if it does not parse.
-fn values(wanted: &Wanted, text: &str) -> Option<Json> {
+fn values(wanted: &WantedSetup, text: &str) -> Option<Json> {
     let text = without_mark(text);
     if text.trim().is_empty() {
         return Some(Json::Object(serde_json::Map::new()));
     }
     match wanted {
-        Wanted::Json(_) => find(text, &[]).ok()?.as_ref().map(value),
-        Wanted::Toml(_) => serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok(),
+        WantedSetup::Json(_) => find(text, &[]).ok()?.as_ref().map(value),
+        WantedSetup::Toml(_) => {
+            serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok()
+        }
     }
 }
 
@@ -188,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_file_that_an_agent_wrote_is_compared_by_what_it_says() {
-        let json = Wanted::Json(String::new());
+        let json = WantedSetup::Json(String::new());
         let check = |before: &str, after: &str, expected| {
             assert_eq!(compare(&json, before, after, false), expected, "{before} {after}");
             // Removing turns it round.
@@ -204,7 +218,7 @@ mod tests {
         check(r#"{"mcpServers": {"o": 1}}"#, &with("", ""), Left::Wrong);
         check(r#"{"hooks": {"o": []}}"#, &with("", r#", "hooks": {}"#), Left::Wrong);
         assert_eq!(compare(&json, "{}", "{}", false), Left::Wrong, "nothing was added");
-        let toml = Wanted::Toml(Vec::new());
+        let toml = WantedSetup::Toml(Vec::new());
         let after =
             "model = 'm'\n[mcp_servers.o]\na = 1\n[mcp_servers.contexture]\ncommand = 'c'\n";
         let before = "# mine\r\nmodel = \"m\"\r\n[mcp_servers]\r\no = { a = 1 }\r\n";

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 
-use super::agent::{File, Wanted};
+use super::agent::{ConfigFile, WantedSetup};
 use super::edit::{Edit, on_plain, without_mark};
-use super::file::Found;
-use super::own::{Asked, Left, Own, compare};
-use super::record::{Record, Records};
+use super::file::FoundConfig;
+use super::own::{AgentCommand, AgentCommands, Left, compare};
+use super::record::{Records, SetupRecord};
 use super::{json, toml};
 use crate::visible::visible_path;
 
@@ -18,34 +18,34 @@ pub(super) struct Plan {
     /// Readable form of the change; empty if nothing changes.
     pub(super) diff: String,
     /// The agent's own command for the change of its servers, if it has one.
-    pub(super) asked: Option<Asked>,
-    file: File,
+    pub(super) asked: Option<AgentCommand>,
+    file: ConfigFile,
     is_removed: bool,
-    found: Found,
+    found: FoundConfig,
     /// Text after the change; `None` if the file is removed.
     after: Option<String>,
-    record: Record,
+    record: SetupRecord,
 }
 
 impl Plan {
     /// Plans the change to a file. `own` has the commands of the agent for its servers, if it has any.
     pub(super) fn of(
-        file: File,
-        own: Option<&Own>,
+        file: ConfigFile,
+        own: Option<&AgentCommands>,
         is_removed: bool,
         records: &Records,
     ) -> anyhow::Result<Self> {
-        let File { path, within, wanted } = &file;
+        let ConfigFile { path, within, wanted } = &file;
         let path = path.clone();
         let named = || visible_path(&path);
-        let found = Found::read(&path, within).with_context(named)?;
+        let found = FoundConfig::read(&path, within).with_context(named)?;
         let record = records.read(&path).unwrap_or_default();
         let text = found.text.clone().unwrap_or_default();
         let made = match is_removed {
-            true => Change::out(wanted, &text, record),
-            false => Change::into(wanted, &text, record, found.text.is_none()),
+            true => TextChange::out(wanted, &text, record),
+            false => TextChange::into(wanted, &text, record, found.text.is_none()),
         };
-        let Change { edit, after, record } =
+        let TextChange { edit, after, record } =
             made.map_err(|wrong| anyhow!("{}: {wrong}; nothing was changed", visible_path(&path)))?;
         let known = wanted.lines();
         let is_known = |line: &str| known.iter().any(|known| known == line.trim_end_matches(','));
@@ -68,8 +68,8 @@ impl Plan {
     pub(super) fn ask_agent(&mut self, records: &Records) -> anyhow::Result<String> {
         let Some(asked) = self.asked.take() else { return Ok(String::new()) };
         let ran = asked.run();
-        let now = Found::read(&self.path, &self.file.within)?;
-        let text = |found: &Found| found.text.clone().unwrap_or_default();
+        let now = FoundConfig::read(&self.path, &self.file.within)?;
+        let text = |found: &FoundConfig| found.text.clone().unwrap_or_default();
         let (before, after) = (text(&self.found), text(&now));
         let left = compare(&self.file.wanted, &before, &after, self.is_removed);
         self.found = now;
@@ -106,16 +106,21 @@ impl Plan {
 }
 
 /// The change to the text of a file.
-struct Change {
+struct TextChange {
     edit: Edit,
     after: Option<String>,
-    record: Record,
+    record: SetupRecord,
 }
 
-impl Change {
+impl TextChange {
     /// Creates the change that adds the missing entries. If the text before any earlier set-up can
     /// be restored exactly, the record of the change leads back to that text.
-    fn into(wanted: &Wanted, text: &str, mut record: Record, is_new: bool) -> Result<Self, String> {
+    fn into(
+        wanted: &WantedSetup,
+        text: &str,
+        mut record: SetupRecord,
+        is_new: bool,
+    ) -> Result<Self, String> {
         let edit = wanted.add(text)?;
         let after = applied(&edit, text)?;
         let earlier = record.undo(text).and_then(|undo| undo.apply(text));
@@ -134,7 +139,7 @@ impl Change {
 
     /// Creates the change that removes our entries. Removes the whole file if the set-up created it
     /// and nothing else is in it.
-    fn out(wanted: &Wanted, text: &str, record: Record) -> Result<Self, String> {
+    fn out(wanted: &WantedSetup, text: &str, record: SetupRecord) -> Result<Self, String> {
         let edit = match record.undo(text) {
             Some(edit) => edit.clone(),
             None => wanted.remove(text)?,
@@ -142,7 +147,7 @@ impl Change {
         let after = applied(&edit, text)?;
         Ok(match record.is_made && json::is_blank(without_mark(&after)) {
             true => Self { edit, after: None, record },
-            false => Self { edit, after: Some(after), record: Record::default() },
+            false => Self { edit, after: Some(after), record: SetupRecord::default() },
         })
     }
 }
@@ -151,7 +156,7 @@ fn applied(edit: &Edit, text: &str) -> Result<String, String> {
     edit.apply(text).ok_or_else(|| "the change does not fit the file".to_owned())
 }
 
-impl Wanted {
+impl WantedSetup {
     fn add(&self, text: &str) -> Result<Edit, String> {
         match self {
             Self::Json(wanted) => on_plain(text, |text| json::add(text, wanted)),

@@ -13,7 +13,7 @@ use crate::whole_file::replace;
 
 /// The record of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct SetupRecord {
     /// Hash of the text after the set-up; empty if the set-up cannot be undone exactly.
     after: String,
     /// Edit that undoes the set-up in the text whose hash is `after`.
@@ -24,7 +24,7 @@ pub(super) struct Record {
     pub(super) folders: usize,
 }
 
-impl Record {
+impl SetupRecord {
     /// Records `edit`, which turned the text `before` into `after` and only added to it.
     pub(super) fn note(&mut self, before: &str, edit: &Edit, after: &str) {
         self.after = hash(after);
@@ -57,11 +57,11 @@ impl Records {
         Self(state.map(|state| state.join("setup")))
     }
 
-    pub(super) fn read(&self, file: &Path) -> Option<Record> {
+    pub(super) fn read(&self, file: &Path) -> Option<SetupRecord> {
         serde_json::from_slice(&std::fs::read(self.path(file)?).ok()?).ok()
     }
 
-    pub(super) fn write(&self, file: &Path, record: &Record) -> anyhow::Result<()> {
+    pub(super) fn write(&self, file: &Path, record: &SetupRecord) -> anyhow::Result<()> {
         let Some((path, folder)) = self.path(file).zip(self.0.as_deref()) else { return Ok(()) };
         if let Some(state) = folder.parent() {
             make_private(state)?;

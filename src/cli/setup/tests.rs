@@ -178,7 +178,7 @@ fn tables_are_added_and_taken_out() {
         assert_eq!(left.trim_end(), before.trim_end());
         assert_eq!(toml::server(&after).unwrap().0, words);
     }
-    assert_eq!(toml::server("a = 1").unwrap(), toml::Server::default());
+    assert_eq!(toml::server("a = 1").unwrap(), toml::ServerEntry::default());
 }
 
 #[test]

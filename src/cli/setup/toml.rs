@@ -92,16 +92,16 @@ fn same_values(one: &str, other: &str) -> bool {
 
 /// The command of an entry as words, the variables that the agent sets, and whether the agent is told
 /// not to start it.
-pub(super) type Server = (Vec<String>, Vec<(String, String)>, bool);
+pub(super) type ServerEntry = (Vec<String>, Vec<(String, String)>, bool);
 
 /// Returns what the entry tells the agent to start; the command is empty if there is no entry or no
 /// command.
 ///
 /// # Errors
 /// The reason in words, if the text does not parse.
-pub(super) fn server(text: &str) -> Result<Server, String> {
+pub(super) fn server(text: &str) -> Result<ServerEntry, String> {
     let mut document = parse(text)?;
-    let Some(entry) = entry(&mut document) else { return Ok(Server::default()) };
+    let Some(entry) = entry(&mut document) else { return Ok(ServerEntry::default()) };
     let words = words_of(entry);
     let env = entry.get("env").and_then(Item::as_table_like);
     let env = env.into_iter().flat_map(|env| env.iter());

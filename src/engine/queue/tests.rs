@@ -15,7 +15,7 @@ fn engine() -> Engine {
 
 fn task(ran: &Ran, name: &'static str, caller: Caller, reach: Reach) -> Task {
     let ran = Arc::clone(ran);
-    let work: Work = Box::new(move |_| {
+    let work: QueuedWork = Box::new(move |_| {
         ran.lock().unwrap().push(name);
         Box::new(|_| ())
     });
@@ -29,14 +29,14 @@ fn check(tasks: &[(&'static str, u64, Reach)], expected: &[&str]) {
     let mut engine = engine();
     engine.manager("known").unwrap();
     let ran = Ran::default();
-    let mut waiting = Waiting::default();
+    let mut waiting = QueuedRequests::default();
     let tasks = tasks.iter().cloned();
     waiting.extend(
         tasks.map(|(name, caller, reach)| task(&ran, name, Caller::Connection(caller), reach)),
     );
     let mut bursts = Vec::new();
     while !waiting.is_empty() {
-        let Burst { works, is_quick } = waiting.burst(&engine, 2);
+        let RequestBurst { works, is_quick } = waiting.burst(&engine, 2);
         works.into_iter().for_each(|work| work(&mut engine)(Ok(())));
         let names = std::mem::take(&mut *ran.lock().unwrap()).join(" ");
         bursts.push(names + if is_quick { "+" } else { "" });

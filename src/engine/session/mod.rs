@@ -29,7 +29,7 @@ pub use self::turn::TurnDone;
 pub(crate) use self::turn::{NewTurn, quality_parts};
 pub(crate) use self::vectors::Lacking;
 pub(crate) use self::window::{Material, Summarizing};
-use super::sessions::Loaded;
+use super::sessions::LoadedSession;
 use super::{Engine, EngineError, Event, SessionName};
 use crate::ids::SessionId;
 use crate::session::Session;
@@ -266,7 +266,7 @@ impl Engine {
 
     /// Returns the session and its row in memory, reading them from the store if needed. Changes
     /// must be stored before they are made here.
-    fn loaded(&mut self, id: u64) -> Result<&mut Loaded, EngineError> {
+    fn loaded(&mut self, id: u64) -> Result<&mut LoadedSession, EngineError> {
         let loaded = match self.sessions.take(id) {
             Some(loaded) => loaded,
             None => self.read_session(id)?,
@@ -296,7 +296,7 @@ impl Engine {
         }
     }
 
-    fn read_session(&mut self, id: u64) -> Result<Loaded, EngineError> {
+    fn read_session(&mut self, id: u64) -> Result<LoadedSession, EngineError> {
         let row = self.row(id)?;
         let mut log = self.store.read().messages(id, 1, u64::MAX)?;
         let counter = self.counter();
@@ -316,7 +316,7 @@ impl Engine {
             false => revision::parse_learned(&row.learned)?,
         };
         let session = Session::new(log, state, number, learned);
-        Ok(Loaded { row, session, vectors: None, words: std::sync::Arc::default() })
+        Ok(LoadedSession { row, session, vectors: None, words: std::sync::Arc::default() })
     }
 
     fn session_called(&mut self, name: &str) -> Result<Option<SessionRow>, EngineError> {

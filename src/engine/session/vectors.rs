@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::vectors::OfSession;
+use super::super::vectors::SessionVectors;
 use super::super::{Engine, EngineError};
 use super::Material;
 use crate::store::session::Unembedded;
@@ -42,7 +42,8 @@ impl Engine {
         let oldest = self.session(id)?.length().saturating_sub(MOST_VECTORS) + 1;
         let read = self.store.read().message_vectors(id, oldest, model)?;
         let vectors = read.into_iter().map(|(number, vector)| (number, vector.into()));
-        let known = OfSession { model: model.to_owned(), vectors: Arc::new(vectors.collect()) };
+        let known =
+            SessionVectors { model: model.to_owned(), vectors: Arc::new(vectors.collect()) };
         material.vectors = Arc::clone(&known.vectors);
         self.loaded(id)?.vectors = Some(known);
         Ok(())

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Asked;
-use crate::mcp::agent::Agent;
+use super::ToolCallContext;
+use crate::mcp::agent::McpAgent;
 use crate::mcp::answer::Trouble;
-use crate::mcp::marked::{Digests, Now, Verdict, named, rendered};
-use crate::mcp::project::Project;
-use crate::mcp::push::{AgentSession, Change, Sent, Shown};
+use crate::mcp::marked::{Digests, MarkedVerdict, Now, named, rendered};
+use crate::mcp::project::AgentProject;
+use crate::mcp::push::{AgentSession, MarkedChange, PushShown, SentOnce};
 use crate::wording::counted;
 
 /// Default budget, in tokens.
@@ -41,24 +41,24 @@ impl Arguments {
 }
 
 /// The latest answers that were given to one agent, or over HTTP to all agents.
-pub(in crate::mcp) struct Given {
+pub(in crate::mcp) struct GivenAnswers {
     /// Beginning of the session ids under which answers are recorded as pushes; the name of the
     /// project follows. Differs from process to process.
     name: String,
     /// The answers, from the oldest to the newest.
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<ContextAnswer>>,
     /// Number of the last push that was recorded for an answer, by agent and session.
     recorded: Mutex<HashMap<(String, String), u64>>,
 }
 
-impl Default for Given {
+impl Default for GivenAnswers {
     fn default() -> Self {
         let name = format!("mcp-{:08x}", RandomState::new().hash_one(()) as u32);
         Self { name, answers: Mutex::default(), recorded: Mutex::default() }
     }
 }
 
-struct Answer {
+struct ContextAnswer {
     revision: u64,
     project: String,
     budget: u64,
@@ -66,23 +66,26 @@ struct Answer {
     digests: Digests,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
     let id = format!("{}-{}", asked.given.name, project.label());
-    let key = (Agent::new(asked.context.client_info()).name, id);
+    let key = (McpAgent::new(asked.context.client_info()).name, id);
     let received = locked(&asked.given.recorded).get(&key).copied().or(Some(0));
     let session = AgentSession { agent: &key.0, id: &key.1, received, ..AgentSession::default() };
     let pushed = session.before(asked.link, &project, received).await?;
     let now = &pushed.now;
     let mut sent = pushed.sent(asked.link, MOST_SENT).await?;
     let budget = given.budget.unwrap_or(DEFAULT_BUDGET);
-    let question = Question { asked, project: &project, now, budget };
+    let question = ContextQuestion { asked, project: &project, now, budget };
     let (answer, shown) = question.answer(given.since).await?;
     if !shown.ids.is_empty() || !sent.is_nothing() {
         match session.record(asked.link, &project, &pushed, shown, &sent).await {
             Ok(number) => drop(locked(&asked.given.recorded).insert(key, number)),
             // The items were sent with another prompt meanwhile.
-            Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = Sent::default(),
+            Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = SentOnce::default(),
             Err(trouble) => return Err(trouble),
         }
     }
@@ -93,24 +96,27 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
 
 /// Renders the items of a project again, within the budget of the latest answer about it, or else
 /// the default budget. Returns the outcome of each item.
-pub(super) async fn outcome(asked: &Asked<'_>, project: &Project) -> Result<Vec<Verdict>, Trouble> {
+pub(super) async fn outcome(
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
+) -> Result<Vec<MarkedVerdict>, Trouble> {
     let managers = asked.layers(project).await?;
     let budget = asked.given.latest_budget(&project.key()).unwrap_or(DEFAULT_BUDGET);
     Ok(rendered(asked.link, &managers, None, budget).await?.report)
 }
 
 /// A question about the marked items of a project.
-struct Question<'a> {
-    asked: &'a Asked<'a>,
-    project: &'a Project,
+struct ContextQuestion<'a> {
+    asked: &'a ToolCallContext<'a>,
+    project: &'a AgentProject,
     now: &'a Now,
     budget: u64,
 }
 
-impl Question<'_> {
+impl ContextQuestion<'_> {
     /// Returns an answer with all items, or with the changes since the revision `since`. Also
     /// returns the items that the answer shows.
-    async fn answer(&self, since: Option<u64>) -> Result<(String, Shown), Trouble> {
+    async fn answer(&self, since: Option<u64>) -> Result<(String, PushShown), Trouble> {
         let Some(since) = since else { return self.whole().await };
         if let Some(before) = self.asked.given.at(since, &self.project.key()) {
             return self.changes(since, &before).await;
@@ -122,36 +128,36 @@ impl Question<'_> {
         Ok((unknown + &text, shown))
     }
 
-    async fn whole(&self) -> Result<(String, Shown), Trouble> {
+    async fn whole(&self) -> Result<(String, PushShown), Trouble> {
         let digests = &self.now.digests;
         let head = format!("revision {} · project {}", self.now.revision, self.project.label());
         if digests.is_empty() {
             self.keep();
             let nothing = "nothing is marked (0 tokens). The user marks items in Emacs; `search` \
                            finds sessions and memories.";
-            return Ok((format!("{head} · {nothing}\n"), Shown::default()));
+            return Ok((format!("{head} · {nothing}\n"), PushShown::default()));
         }
         let head = format!("{head} · {}", counted(digests.len() as u64, "item"));
         let (text, tokens) = self.rendered(&head, None).await?;
-        Ok((text, Shown { ids: digests.keys().cloned().collect(), tokens }))
+        Ok((text, PushShown { ids: digests.keys().cloned().collect(), tokens }))
     }
 
-    async fn changes(&self, since: u64, before: &Digests) -> Result<(String, Shown), Trouble> {
-        let change = Change::between(before, &self.now.digests);
+    async fn changes(&self, since: u64, before: &Digests) -> Result<(String, PushShown), Trouble> {
+        let change = MarkedChange::between(before, &self.now.digests);
         if change.is_nothing() {
             let text = format!("unchanged since revision {since} (0 tokens of items)\n");
-            return Ok((text, Shown::default()));
+            return Ok((text, PushShown::default()));
         }
         let head = format!("revision {} · changes since {since}", self.now.revision);
         let removed = change.gone_text(usize::MAX);
         let ids = change.changed;
         if ids.is_empty() {
             self.keep();
-            return Ok((format!("{head} · 0 tokens\n{removed}"), Shown::default()));
+            return Ok((format!("{head} · 0 tokens\n{removed}"), PushShown::default()));
         }
         let head = format!("{head} · {} new or changed", counted(ids.len() as u64, "item"));
         let (text, tokens) = self.rendered(&head, Some(&ids)).await?;
-        Ok((text + &removed, Shown { ids, tokens }))
+        Ok((text + &removed, PushShown { ids, tokens }))
     }
 
     /// Renders the items `ids`, or all items if that is `None`, below `head`. Also returns the
@@ -168,27 +174,27 @@ impl Question<'_> {
         let (revision, digests) = (self.now.revision, self.now.digests.clone());
         let (project, budget) = (self.project.key(), self.budget);
         let mut answers = locked(&self.asked.given.answers);
-        answers.push_back(Answer { revision, project, budget, digests });
+        answers.push_back(ContextAnswer { revision, project, budget, digests });
         if answers.len() > ANSWERS_KEPT {
             answers.pop_front();
         }
     }
 }
 
-impl Given {
+impl GivenAnswers {
     /// Returns the digests of the items in the answer with this revision.
     fn at(&self, revision: u64, project: &str) -> Option<Digests> {
-        let is_it = |it: &&Answer| it.revision == revision && it.project == project;
+        let is_it = |it: &&ContextAnswer| it.revision == revision && it.project == project;
         locked(&self.answers).iter().rfind(is_it).map(|answer| answer.digests.clone())
     }
 
     fn latest_budget(&self, project: &str) -> Option<u64> {
-        let is_it = |it: &&Answer| it.project == project;
+        let is_it = |it: &&ContextAnswer| it.project == project;
         locked(&self.answers).iter().rfind(is_it).map(|answer| answer.budget)
     }
 }
 
-/// Locks a mutex of [`Given`]. A panic cannot leave the data inconsistent: each change is one step.
+/// Locks a mutex of [`GivenAnswers`]. A panic cannot leave the data inconsistent: each change is one step.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Asked, context, no_item, sessions};
+use super::{ToolCallContext, context, no_item, sessions};
 use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::argument::is_id;
-use crate::mcp::marked::Verdict;
-use crate::mcp::project::Project;
+use crate::mcp::marked::MarkedVerdict;
+use crate::mcp::project::AgentProject;
 use crate::wording::Sent;
 use crate::wording::counted;
 
@@ -20,22 +20,22 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Report {
-    reports: Option<Vec<Window>>,
+struct ExplainedReport {
+    reports: Option<Vec<ExplainedWindow>>,
 }
 
 #[derive(Deserialize)]
-struct Window {
+struct ExplainedWindow {
     strategy: String,
     max_tokens: u64,
     tokens_before: u64,
     tokens_after: u64,
     messages: Sent,
-    parts: Option<Vec<Part>>,
+    parts: Option<Vec<ExplainedPart>>,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ExplainedPart {
     what: String,
     fate: String,
     reason: String,
@@ -43,7 +43,10 @@ struct Part {
     after: u64,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     match given.id {
         Some(id) if is_id(&id, "ses-") => window(asked, &project, &id).await,
@@ -52,12 +55,16 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     }
 }
 
-async fn item(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
+async fn item(
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
+    id: &str,
+) -> Result<String, Trouble> {
     let found = context::outcome(asked, project).await?.into_iter().find(|it| it.id == id);
     Ok(line(&found.ok_or_else(|| no_item(id))?) + "\n")
 }
 
-async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> {
+async fn items(asked: &ToolCallContext<'_>, project: &AgentProject) -> Result<String, Trouble> {
     let all = context::outcome(asked, project).await?;
     let left_out = all.iter().filter(|it| !it.is_kept());
     let left_out: Vec<String> = left_out.map(|it| format!("- {}", line(it))).collect();
@@ -69,25 +76,30 @@ async fn items(asked: &Asked<'_>, project: &Project) -> Result<String, Trouble> 
     Ok(sized(&head, &left_out.join("\n")))
 }
 
-fn line(it: &Verdict) -> String {
+fn line(it: &MarkedVerdict) -> String {
     format!("{} · {} · {}: {}", it.id, it.fate, counted(it.tokens, "token"), shown(&it.reason))
 }
 
-async fn window(asked: &Asked<'_>, project: &Project, id: &str) -> Result<String, Trouble> {
+async fn window(
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
+    id: &str,
+) -> Result<String, Trouble> {
     let session = sessions::find(asked, project, Some(id)).await?;
     let params = json!({ "session": session.id, "reports": 1 });
-    let Report { reports } = asked.link.call("session_report", params).await?;
+    let ExplainedReport { reports } = asked.link.call("session_report", params).await?;
     let Some(window) = reports.into_iter().flatten().next() else {
         return Ok(format!("no window of {id} has been built since the server started\n"));
     };
     let parts = window.parts.into_iter().flatten().filter(|part| part.fate != "kept");
-    let line = |part: Part| {
-        let Part { what, fate, reason, before, after } = part;
+    let line = |part: ExplainedPart| {
+        let ExplainedPart { what, fate, reason, before, after } = part;
         let (what, reason) = (shown(&what), shown(&reason));
         format!("- {what} · {fate} · {before} → {after} tokens: {reason}")
     };
     let lines: Vec<String> = parts.map(line).collect();
-    let Window { strategy, max_tokens, tokens_before, tokens_after, messages, .. } = window;
+    let ExplainedWindow { strategy, max_tokens, tokens_before, tokens_after, messages, .. } =
+        window;
     let head = format!(
         "{id} · {messages} · {tokens_after} of {tokens_before} tokens in a window of {max_tokens} \
          ({strategy})"

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Asked, sessions};
+use super::{ToolCallContext, sessions};
 use crate::mcp::answer::{Trouble, shown};
-use crate::mcp::project::Project;
+use crate::mcp::project::AgentProject;
 use crate::visible::visible_lines;
 use crate::wording::counted;
 
@@ -21,13 +21,16 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Exported {
+struct Handoff {
     session: String,
     text: String,
     messages: u64,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     of(asked, &project, given.session.as_deref()).await
 }
@@ -35,8 +38,8 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
 /// Returns the facts of the session with this name or id, or, if `name` is `None`, of the session
 /// that [`sessions::find`] chooses.
 pub(in crate::mcp) async fn of(
-    asked: &Asked<'_>,
-    project: &Project,
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
     name: Option<&str>,
 ) -> Result<String, Trouble> {
     // With a project, such an id never names a session of this machine, which may be of another.
@@ -50,7 +53,7 @@ pub(in crate::mcp) async fn of(
     };
     let params = json!({ "session": id, "max_tokens": TOKENS, "project": project.directory() });
     let never = std::future::pending();
-    let exported: Exported = asked.link.call_apart("export_session", params, never).await?;
+    let exported: Handoff = asked.link.call_apart("export_session", params, never).await?;
     let messages = counted(exported.messages, "message");
     let name = shown(&exported.session);
     let head = format!("{id} \"{name}\" · {messages}; `search` finds what did not fit");

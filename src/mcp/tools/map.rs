@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{Asked, read};
+use super::{ToolCallContext, read};
 use crate::mcp::answer::Trouble;
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,24 +19,27 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Mapped {
+struct MapAnswer {
     text: String,
     tokens: u64,
     total_files: u64,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct FocusItem {
     metadata: Json,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     read::check_project(&project)?;
     // The agent has the marked files already.
     let managers = asked.layers(&project).await?;
     let params = json!({ "managers": managers, "brief": true });
-    let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
+    let items: Option<Vec<FocusItem>> = asked.link.call("list_items", params).await?;
     let marked = items.into_iter().flatten();
     let marked = marked.filter_map(|item| item.metadata["filename"].as_str().map(str::to_owned));
     let focus: Vec<String> = given.files.into_iter().flatten().chain(marked).collect();
@@ -44,6 +47,6 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
         "project": project.directory(), "query": given.query, "focus": focus,
         "max_tokens": given.max_tokens,
     });
-    let Mapped { text, tokens, total_files } = asked.link.call("repo_map", params).await?;
+    let MapAnswer { text, tokens, total_files } = asked.link.call("repo_map", params).await?;
     Ok(format!("map of {total_files} files · {tokens} tokens\n\n{text}"))
 }

@@ -21,27 +21,27 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
-use self::context::Given;
+use self::context::GivenAnswers;
 use super::answer::Trouble;
 use super::link::Link;
-use super::project::{Project, Projects};
+use super::project::{AgentProject, AgentProjects};
 
 /// Everything that a call needs besides its arguments.
-pub(super) struct Asked<'a> {
+pub(super) struct ToolCallContext<'a> {
     pub(super) link: &'a Link,
-    pub(super) projects: &'a Projects,
-    pub(super) given: &'a Given,
+    pub(super) projects: &'a AgentProjects,
+    pub(super) given: &'a GivenAnswers,
     pub(super) context: &'a RequestContext<RoleServer>,
 }
 
 /// The result of the method `open-layers`.
 #[derive(Deserialize)]
-struct Opened {
-    layers: Vec<Layer>,
+struct ToolLayers {
+    layers: Vec<ToolLayer>,
 }
 
 #[derive(Deserialize)]
-struct Layer {
+struct ToolLayer {
     manager: String,
 }
 
@@ -49,18 +49,18 @@ struct Layer {
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<String, Trouble>> + Send + 'a>>;
 
 /// A tool that models can call.
-pub(super) struct Tool {
+pub(super) struct McpTool {
     pub(super) name: &'static str,
     description: &'static str,
     schema: fn() -> JsonObject,
     is_read_only: bool,
-    pub(super) call: for<'a> fn(&'a Asked<'a>, JsonObject) -> Answering<'a>,
+    pub(super) call: for<'a> fn(&'a ToolCallContext<'a>, JsonObject) -> Answering<'a>,
 }
 
 /// Creates the entry of a tool that only reads.
 macro_rules! tool {
     ($name:ident, $description:expr) => {
-        Tool {
+        McpTool {
             name: stringify!($name),
             description: $description,
             schema: schema::<$name::Arguments>,
@@ -72,7 +72,7 @@ macro_rules! tool {
     };
 }
 
-impl Tool {
+impl McpTool {
     /// All tools. Their order must stay the same, since clients cache prompts that list the tools.
     pub(super) const ALL: &[Self] = &[
         tool!(
@@ -177,16 +177,16 @@ fn whole(number: f64) -> Option<Json> {
     is_whole.then(|| Json::from(number as u64))
 }
 
-impl Asked<'_> {
-    pub(super) async fn project(&self, asked: Option<&str>) -> Result<Project, Trouble> {
+impl ToolCallContext<'_> {
+    pub(super) async fn project(&self, asked: Option<&str>) -> Result<AgentProject, Trouble> {
         self.projects.choose(asked, self.context).await
     }
 
     /// Returns the managers of the project's layers, from the most general to the most specific, once
     /// the editors have sent their unsaved text to the server.
-    async fn layers(&self, project: &Project) -> Result<Vec<String>, Trouble> {
+    async fn layers(&self, project: &AgentProject) -> Result<Vec<String>, Trouble> {
         let place = json!({ "directory": project.directory(), "ask_editors": true });
-        let Opened { layers } = self.link.call("open_layers", place).await?;
+        let ToolLayers { layers } = self.link.call("open_layers", place).await?;
         Ok(layers.into_iter().map(|layer| layer.manager).collect())
     }
 }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn all_schemas_together_are_small() {
-        let offered: Vec<_> = Tool::ALL.iter().map(Tool::offered).collect();
+        let offered: Vec<_> = McpTool::ALL.iter().map(McpTool::offered).collect();
         let tokens = Bpe::O200K.count(&serde_json::to_string(&offered).unwrap());
         assert!(offered.len() <= 7 && tokens <= 2_500, "{tokens} tokens");
     }

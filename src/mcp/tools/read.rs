@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::{Asked, no_item, sessions};
+use super::{ToolCallContext, no_item, sessions};
 use crate::mcp::answer::{Trouble, beginning};
-use crate::mcp::argument::{self, Lines, Named};
-use crate::mcp::project::Project;
+use crate::mcp::argument::{self, ArgumentLines, ReadArgument};
+use crate::mcp::project::AgentProject;
 use crate::visible::visible_path;
 use crate::wording::{counted, in_full, lines, span};
 
@@ -26,7 +26,7 @@ pub(in crate::mcp) struct Arguments {
 const LARGEST_FILE: u64 = 256 << 20;
 
 #[derive(Deserialize)]
-struct Item {
+struct ReadItem {
     content: String,
     metadata: Json,
     tokens: u64,
@@ -34,21 +34,21 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ReadMessage {
     role: String,
     content: String,
     tokens: u64,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<MessageCall>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct MessageCall {
     name: String,
     arguments: String,
 }
 
 #[derive(Deserialize)]
-struct FileText {
+struct ReadText {
     path: String,
     content: String,
     start_line: Option<u64>,
@@ -61,7 +61,7 @@ struct FileText {
 }
 
 /// A text to show. `head` is a line about the text, and `first_line` the number of its first line.
-pub(in crate::mcp) struct Text {
+pub(in crate::mcp) struct ShownText {
     head: String,
     content: String,
     first_line: u64,
@@ -69,28 +69,31 @@ pub(in crate::mcp) struct Text {
     first_character: u64,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let wanted = given.lines.as_deref().map(argument::lines).transpose()?;
     let project = asked.project(None).await?;
-    let text = match Named::read(&given.what) {
-        Named::Item(id) => item(asked, &project, id).await?.only(wanted)?,
-        Named::Message { session, message } => {
+    let text = match ReadArgument::read(&given.what) {
+        ReadArgument::Item(id) => item(asked, &project, id).await?.only(wanted)?,
+        ReadArgument::Message { session, message } => {
             self::message(asked, &project, session, message).await?.only(wanted)?
         }
-        Named::Place(path, named) => file(asked, &project, path, wanted.or(named)).await?,
+        ReadArgument::Place(path, named) => file(asked, &project, path, wanted.or(named)).await?,
     };
     Ok(text.from(given.from.unwrap_or(1))?.shown())
 }
 
 /// Reads an item that is marked in the project.
 pub(in crate::mcp) async fn item(
-    asked: &Asked<'_>,
-    project: &Project,
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
     id: &str,
-) -> Result<Text, Trouble> {
+) -> Result<ShownText, Trouble> {
     let managers = asked.layers(project).await?;
     let params = json!({ "managers": managers, "ids": [id] });
-    let items: Option<Vec<Item>> = asked.link.call("list_items", params).await?;
+    let items: Option<Vec<ReadItem>> = asked.link.call("list_items", params).await?;
     let item = items.into_iter().flatten().next().ok_or_else(|| no_item(id))?;
     let name = item.metadata["filename"].as_str().map(|name| project.relative(name));
     let first_line = item.metadata["start_line"].as_u64().unwrap_or(1);
@@ -98,18 +101,18 @@ pub(in crate::mcp) async fn item(
     let unsaved = if item.metadata["unsaved"] == true { " · unsaved text" } else { "" };
     let tokens = counted(item.tokens, "token");
     let head = format!("{id}{place} · {tokens} · {}{unsaved}", item.state);
-    Ok(Text { head, content: item.content, first_line, first_character: 1 })
+    Ok(ShownText { head, content: item.content, first_line, first_character: 1 })
 }
 
 async fn message(
-    asked: &Asked<'_>,
-    project: &Project,
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
     session: Option<&str>,
     message: &str,
-) -> Result<Text, Trouble> {
+) -> Result<ShownText, Trouble> {
     let session = sessions::find(asked, project, session).await?;
     let params = json!({ "session": session.id, "ids": [message], "view": "log" });
-    let found: Option<Vec<Message>> = asked.link.call("get_messages", params).await?;
+    let found: Option<Vec<ReadMessage>> = asked.link.call("get_messages", params).await?;
     let found = found.into_iter().flatten().next();
     let said = found.ok_or_else(|| {
         Trouble::Wrong(format!("there is no message {message} in {}", session.id))
@@ -117,11 +120,16 @@ async fn message(
     let tokens = counted(said.tokens, "token");
     let head = format!("{}/{message} · {} · {tokens}", session.id, said.role);
     let calls = said.tool_calls.iter().flatten().map(|call| (&*call.name, &*call.arguments));
-    Ok(Text { head, content: in_full(&said.content, calls), first_line: 1, first_character: 1 })
+    Ok(ShownText {
+        head,
+        content: in_full(&said.content, calls),
+        first_line: 1,
+        first_character: 1,
+    })
 }
 
 /// Fails for a folder that is no project, whose files are not read.
-pub(super) fn check_project(project: &Project) -> Result<(), Trouble> {
+pub(super) fn check_project(project: &AgentProject) -> Result<(), Trouble> {
     match project.is_project {
         true => Ok(()),
         false => Err(Trouble::Wrong(format!(
@@ -133,18 +141,18 @@ pub(super) fn check_project(project: &Project) -> Result<(), Trouble> {
 }
 
 async fn file(
-    asked: &Asked<'_>,
-    project: &Project,
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
     path: &str,
-    wanted: Option<Lines>,
-) -> Result<Text, Trouble> {
+    wanted: Option<ArgumentLines>,
+) -> Result<ShownText, Trouble> {
     check_project(project)?;
     let params = json!({
         "path": path, "root": project.directory(), "ask_editors": true,
         "max_file_bytes": wanted.map(|_| LARGEST_FILE),
         "start_line": wanted.map(|(first, _)| first), "end_line": wanted.and_then(|(_, last)| last),
     });
-    let text: FileText = match asked.link.call("read_file", params).await {
+    let text: ReadText = match asked.link.call("read_file", params).await {
         Err(Trouble::Refused(why)) if wanted.is_none() && why.contains("limit") => {
             // The rest of the reason is advice that only a person can follow.
             let why = why.split(';').next().unwrap_or_default();
@@ -168,13 +176,13 @@ async fn file(
     // A name at the beginning of the line could make it a heading.
     let head = format!("file {place} of {lines} · {tokens} · {source}");
     let first_line = text.start_line.unwrap_or(1);
-    Ok(Text { head, content: text.content, first_line, first_character: 1 })
+    Ok(ShownText { head, content: text.content, first_line, first_character: 1 })
 }
 
-impl Text {
+impl ShownText {
     /// Keeps only the lines `wanted`, or all lines if that is `None`. Counts lines from
     /// `first_line`. Fails if the first wanted line does not exist.
-    fn only(mut self, wanted: Option<Lines>) -> Result<Self, Trouble> {
+    fn only(mut self, wanted: Option<ArgumentLines>) -> Result<Self, Trouble> {
         let Some((first, last)) = wanted else { return Ok(self) };
         let count = self.content.lines().count() as u64;
         let end = self.first_line + count.max(1) - 1;
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn lines_of_an_item_are_counted_as_in_its_file() {
-        let text = || Text {
+        let text = || ShownText {
             head: "ctx-1".into(),
             content: "a\nb\nc\n".into(),
             first_line: 10,
@@ -261,7 +269,7 @@ mod tests {
         let content = "é".repeat(70_000) + "\nnext\n";
         let (mut from, mut read) = (1, String::new());
         loop {
-            let text = Text {
+            let text = ShownText {
                 head: "file a".into(),
                 content: content.clone(),
                 first_line: 3,
@@ -279,7 +287,7 @@ mod tests {
             from = number.parse().unwrap();
         }
         assert_eq!(read, content);
-        let text = Text { head: "f".into(), content, first_line: 3, first_character: 1 };
+        let text = ShownText { head: "f".into(), content, first_line: 3, first_character: 1 };
         assert!(text.from(70_001).is_err());
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Asked;
+use super::ToolCallContext;
 use crate::mcp::answer::Trouble;
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,11 +17,14 @@ pub(in crate::mcp) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct StoredMemory {
     id: String,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     let (params, place) = match given.everywhere.unwrap_or(false) {
         true => {
@@ -33,6 +36,6 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
             (params, format!("project {}", project.label()))
         }
     };
-    let Stored { id } = asked.link.call("remember", params).await?;
+    let StoredMemory { id } = asked.link.call("remember", params).await?;
     Ok(format!("remembered as {id} for {place}\n"))
 }

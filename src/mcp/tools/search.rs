@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Asked, sessions};
+use super::{ToolCallContext, sessions};
 use crate::mcp::answer::{Trouble, shown, sized};
-use crate::mcp::project::Project;
+use crate::mcp::project::AgentProject;
 use crate::visible::shortened;
 use crate::wording::{counted, span};
 
@@ -63,18 +63,21 @@ struct SessionHit {
 }
 
 #[derive(Deserialize)]
-struct Grounding {
-    memories: Option<Vec<Memory>>,
+struct FoundMemories {
+    memories: Option<Vec<FoundMemory>>,
 }
 
 #[derive(Deserialize)]
-struct Memory {
+struct FoundMemory {
     id: String,
     kind: String,
     content: String,
 }
 
-pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Result<String, Trouble> {
+pub(in crate::mcp) async fn answer(
+    asked: &ToolCallContext<'_>,
+    given: Arguments,
+) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     let limit = given.limit.unwrap_or(DEFAULT_HITS).min(MAX_HITS);
     let wants = match given.within.as_deref() {
@@ -88,7 +91,7 @@ pub(in crate::mcp) async fn answer(asked: &Asked<'_>, given: Arguments) -> Resul
     if given.query.trim().is_empty() {
         return Err(Trouble::Wrong("`query` must contain a word to search for".to_owned()));
     }
-    let search = Search { asked, project, query: given.query, limit };
+    let search = ProjectSearch { asked, project, query: given.query, limit };
     let (mut counts, mut lines) = (Vec::new(), Vec::new());
     let asks_others = wants != ["items"];
     let of_others = async { if asks_others { search.of_others().await } else { Vec::new() } };
@@ -137,14 +140,14 @@ impl SessionHit {
 }
 
 /// A search in the agent's project.
-struct Search<'a> {
-    asked: &'a Asked<'a>,
-    project: Project,
+struct ProjectSearch<'a> {
+    asked: &'a ToolCallContext<'a>,
+    project: AgentProject,
     query: String,
     limit: usize,
 }
 
-impl Search<'_> {
+impl ProjectSearch<'_> {
     async fn items(&self) -> Result<Vec<String>, Trouble> {
         let managers = self.asked.layers(&self.project).await?;
         let params = json!({ "query": self.query, "managers": managers, "limit": self.limit });
@@ -196,8 +199,8 @@ impl Search<'_> {
             "query": self.query, "project": self.project.key(), "limit": self.limit,
             "strengthen": false,
         });
-        let found: Grounding = self.asked.link.call("ground_query", params).await?;
-        let line = |memory: Memory| {
+        let found: FoundMemories = self.asked.link.call("ground_query", params).await?;
+        let line = |memory: FoundMemory| {
             let content = shortened(&memory.content, LONGEST_MEMORY);
             format!("- {} · {}: {}", memory.id, shown(&memory.kind), shown(&content))
         };

@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Asked;
+use super::ToolCallContext;
 use crate::mcp::answer::Trouble;
-use crate::mcp::project::Project;
+use crate::mcp::project::AgentProject;
 
 #[derive(Deserialize)]
-pub(super) struct Session {
+pub(super) struct SessionLine {
     pub(super) id: String,
     pub(super) session: String,
     project: Option<String>,
@@ -17,11 +17,14 @@ pub(super) struct Session {
 
 /// Returns the sessions that the agent may see: those of its project, then those without a project,
 /// each the one with the latest message first.
-pub(super) async fn of(asked: &Asked<'_>, project: &Project) -> Result<Vec<Session>, Trouble> {
+pub(super) async fn of(
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
+) -> Result<Vec<SessionLine>, Trouble> {
     let fields = ["id", "session", "project", "part_of"];
     let ours = json!({ "fields": fields, "project": project.directory() });
-    let ours: Option<Vec<Session>> = asked.link.call("list_sessions", ours).await?;
-    let all: Option<Vec<Session>> =
+    let ours: Option<Vec<SessionLine>> = asked.link.call("list_sessions", ours).await?;
+    let all: Option<Vec<SessionLine>> =
         asked.link.call("list_sessions", json!({ "fields": fields })).await?;
     let nobodys = all.into_iter().flatten().filter(|session| session.project.is_none());
     Ok(ours.into_iter().flatten().chain(nobodys).collect())
@@ -31,10 +34,10 @@ pub(super) async fn of(asked: &Asked<'_>, project: &Project) -> Result<Vec<Sessi
 /// or, if the project has none, the latest session without a project. The sessions of subagents are
 /// only found by their names.
 pub(super) async fn find(
-    asked: &Asked<'_>,
-    project: &Project,
+    asked: &ToolCallContext<'_>,
+    project: &AgentProject,
     name: Option<&str>,
-) -> Result<Session, Trouble> {
+) -> Result<SessionLine, Trouble> {
     let sessions = of(asked, project).await?;
     let found = match name {
         Some(name) => sessions.into_iter().find(|it| it.id == name || it.session == name),

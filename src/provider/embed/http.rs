@@ -23,18 +23,18 @@ pub struct HttpEmbedder {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: Vec<&'a str>,
 }
 
 #[derive(Deserialize)]
-struct Answered {
-    data: Vec<Embedding>,
+struct EmbeddingAnswer {
+    data: Vec<EmbeddingRow>,
 }
 
 #[derive(Deserialize)]
-struct Embedding {
+struct EmbeddingRow {
     embedding: Vec<f32>,
     index: Option<usize>,
 }
@@ -58,12 +58,12 @@ impl HttpEmbedder {
         let model = self.endpoint.model();
         let input = texts.iter().map(|text| beginning(text)).collect();
         let malformed = |what: String| self.endpoint.error(ErrorKind::Malformed, what);
-        let body = serde_json::to_vec(&Asked { model, input })
+        let body = serde_json::to_vec(&EmbeddingRequest { model, input })
             .map_err(|error| self.endpoint.error(ErrorKind::BadRequest, error.to_string()))?;
         let (response, _) =
             self.endpoint.ask(&self.url, Some(body), until, &OnWait::default()).await?;
         let answer = self.endpoint.whole(response, LONGEST_ANSWER, until).await?;
-        let answered: Answered = serde_json::from_slice(&answer).map_err(|error| {
+        let answered: EmbeddingAnswer = serde_json::from_slice(&answer).map_err(|error| {
             malformed(format!("the answer is not a list of embeddings: {error}"))
         })?;
         in_order(answered, texts.len()).map_err(malformed)
@@ -102,7 +102,7 @@ fn same_length(vectors: &[Vec<f32>]) -> bool {
 
 /// Returns the vectors in the order of the texts, or the reason if their number is wrong or a
 /// vector is unusable.
-fn in_order(answered: Answered, texts: usize) -> Result<Vec<Vec<f32>>, String> {
+fn in_order(answered: EmbeddingAnswer, texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let mut data = answered.data;
     if data.len() != texts {
         return Err(format!(

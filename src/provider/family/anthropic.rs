@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::calls::{self, Arguments, Piece};
-use super::shape::{Read, figure, has_one, index, kind, list, mended_value, object, text, word};
+use super::calls::{self, Arguments, CallPiece};
+use super::shape::{
+    ReadShape, figure, has_one, index, kind, list, mended_value, object, text, word,
+};
 use super::{
-    Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
+    Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, arguments, effort, schema, set,
+    stop,
 };
 use crate::provider::chat::{ChatMessage, Request, Shown, ToolChoice, ToolDefinition, Usage};
 use crate::session::message::{Role, ToolCall};
@@ -22,7 +25,7 @@ const FAMILY: &str = "anthropic";
 /// number. All current models accept this number, and newer models count their reasoning in it.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
-pub(super) static FACTS: Facts = Facts {
+pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_url: "https://api.anthropic.com",
     usual_key: Some("ANTHROPIC_API_KEY"),
     key_header: "x-api-key",
@@ -175,7 +178,7 @@ fn mark(blocks: &mut [Value]) {
 }
 
 /// A block of an answer, with the index that the server gave it.
-struct Block {
+struct AnthropicBlock {
     index: Option<u64>,
     said: Value,
     is_open: bool,
@@ -183,16 +186,16 @@ struct Block {
 
 /// Reads an answer.
 #[derive(Default)]
-pub(super) struct Decode {
+pub(super) struct AnthropicDecoder {
     /// The blocks of the answer as they arrived. Reasoning before calls must be sent back with the
     /// results of the calls, in its place and with its signature.
-    blocks: Vec<Block>,
+    blocks: Vec<AnthropicBlock>,
     /// Merged usage reports. Later reports may contain only the changed values.
     usage: Value,
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+impl Decoder for AnthropicDecoder {
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
         let index = index("index", &said["index"])?;
         match kind("type", &said["type"])? {
             "message_start" => {
@@ -234,7 +237,7 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+    fn kept(&mut self, calls: &[ToolCall], _: &GatheredAnswer) -> Value {
         let blocks = std::mem::take(&mut self.blocks);
         let mut blocks: Vec<Value> = blocks.iter().map(|it| mended_value(&it.said)).collect();
         let made = blocks.iter_mut().filter(|block| block["type"] == "tool_use");
@@ -249,8 +252,8 @@ impl Decoder for Decode {
     }
 }
 
-impl Decode {
-    fn message(&mut self, message: &Value, out: &mut Gathered) -> Read<()> {
+impl AnthropicDecoder {
+    fn message(&mut self, message: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
         for block in list("content", &message["content"])? {
             let block = object("content", block)?.unwrap_or(&Value::Null);
             self.begin(None, block, out)?;
@@ -271,14 +274,20 @@ impl Decode {
         }
     }
 
-    fn begin(&mut self, index: Option<u64>, block: &Value, out: &mut Gathered) -> Read<()> {
+    fn begin(
+        &mut self,
+        index: Option<u64>,
+        block: &Value,
+        out: &mut GatheredAnswer,
+    ) -> ReadShape<()> {
         let place = self.blocks.len();
-        let is_same = |known: &Block| known.index == index && known.said["id"] == block["id"];
+        let is_same =
+            |known: &AnthropicBlock| known.index == index && known.said["id"] == block["id"];
         // The beginning of a call may come again.
         if block["id"].is_string() && self.blocks.iter().any(is_same) {
             return Ok(());
         }
-        self.blocks.push(Block { index, said: block.clone(), is_open: true });
+        self.blocks.push(AnthropicBlock { index, said: block.clone(), is_open: true });
         match kind("type", &block["type"])? {
             "tool_use" => {
                 let input = match &block["input"] {
@@ -287,7 +296,7 @@ impl Decode {
                     input => calls::arguments(input)?,
                 };
                 let id = word("id", &block["id"])?;
-                out.calls.add_at(place, Piece::new(id, calls::name(&block["name"])?, input))?;
+                out.calls.add_at(place, CallPiece::new(id, calls::name(&block["name"])?, input))?;
             }
             "thinking" => out.reasoning(&text("thinking", &block["thinking"])?),
             "text" => out.text(&text("text", &block["text"])?),
@@ -298,7 +307,12 @@ impl Decode {
         Ok(())
     }
 
-    fn go_on(&mut self, index: Option<u64>, delta: &Value, out: &mut Gathered) -> Read<()> {
+    fn go_on(
+        &mut self,
+        index: Option<u64>,
+        delta: &Value,
+        out: &mut GatheredAnswer,
+    ) -> ReadShape<()> {
         let place = self.place(index);
         has_one("delta", delta, &["type", "text", "thinking", "signature", "partial_json"])?;
         let kind = kind("type", &delta["type"])?;
@@ -323,13 +337,13 @@ impl Decode {
             // What is not for such a call is the input of a tool that the server itself runs.
             if self.blocks[place].said["type"] == "tool_use" {
                 let more = calls::arguments(&delta["partial_json"])?;
-                out.calls.add_at(place, Piece::new(String::new(), String::new(), more))?;
+                out.calls.add_at(place, CallPiece::new(String::new(), String::new(), more))?;
             }
         }
         Ok(())
     }
 
-    fn report(&mut self, said: &Value, out: &mut Gathered) {
+    fn report(&mut self, said: &Value, out: &mut GatheredAnswer) {
         for (name, value) in said.as_object().into_iter().flatten() {
             if !value.is_null() {
                 self.usage[&**name] = value.clone();

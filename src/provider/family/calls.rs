@@ -5,19 +5,19 @@ mod piece;
 
 use serde_json::Value;
 
-pub(super) use self::piece::{Arguments, Piece, arguments, name, piece};
+pub(super) use self::piece::{Arguments, CallPiece, arguments, name, piece};
 use super::Broken;
-use super::shape::{Read, list, mended};
+use super::shape::{ReadShape, list, mended};
 use crate::session::message::ToolCall;
 
 /// Maximum number of calls in an answer, which bounds the time for finding a piece's call.
 const MOST_CALLS: usize = 1000;
 
 /// The calls of an answer so far.
-pub(super) struct Calls {
+pub(super) struct AnswerCalls {
     /// Makes generated ids differ from those of other answers.
     stamp: i64,
-    calls: Vec<Call>,
+    calls: Vec<CallSoFar>,
 }
 
 /// The calls of a complete answer.
@@ -33,7 +33,7 @@ pub(super) struct Finished {
 }
 
 #[derive(Default)]
-struct Call {
+struct CallSoFar {
     index: Option<u64>,
     /// True if it began in a list of several.
     is_listed: bool,
@@ -50,7 +50,7 @@ struct Call {
     extra: Value,
 }
 
-impl Calls {
+impl AnswerCalls {
     pub(super) fn new(stamp: i64) -> Self {
         Self { stamp, calls: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Calls {
     }
 
     /// Adds calls, or pieces of calls, as `OpenAI`'s interface writes them.
-    pub(super) fn add_all(&mut self, value: &Value) -> Read<()> {
+    pub(super) fn add_all(&mut self, value: &Value) -> ReadShape<()> {
         let parts = list("tool_calls", value)?;
         for (at, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_null()) {
             self.add(piece(part)?, (parts.len() > 1).then_some(at))?;
@@ -69,17 +69,17 @@ impl Calls {
     }
 
     /// Adds a call that comes whole.
-    pub(super) fn add_whole(&mut self, call: Piece) -> Read<()> {
+    pub(super) fn add_whole(&mut self, call: CallPiece) -> ReadShape<()> {
         self.add_at(self.calls.len(), call)
     }
 
     /// Adds a call, or more of it, that is at this place among the parts of the answer.
-    pub(super) fn add_at(&mut self, place: usize, piece: Piece) -> Read<()> {
-        self.add(Piece { index: Some(place as u64), ..piece }, Some(place))
+    pub(super) fn add_at(&mut self, place: usize, piece: CallPiece) -> ReadShape<()> {
+        self.add(CallPiece { index: Some(place as u64), ..piece }, Some(place))
     }
 
     /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
-    pub(super) fn add(&mut self, piece: Piece, at: Option<usize>) -> Read<()> {
+    pub(super) fn add(&mut self, piece: CallPiece, at: Option<usize>) -> ReadShape<()> {
         if self.is_ambiguous(&piece, at) {
             let what = "a piece of a call does not say which call it continues";
             return Err(Broken::malformed(what));
@@ -91,7 +91,7 @@ impl Calls {
                 return Err(Broken::malformed(what));
             }
             let is_listed = at.is_some();
-            self.calls.push(Call { index: piece.index, is_listed, ..Call::default() });
+            self.calls.push(CallSoFar { index: piece.index, is_listed, ..CallSoFar::default() });
         }
         self.calls[place].add(piece);
         Ok(())
@@ -99,10 +99,10 @@ impl Calls {
 
     /// Returns whether a piece tells nothing by which to find its call, while other calls than the
     /// last may still go on.
-    fn is_ambiguous(&self, piece: &Piece, at: Option<usize>) -> bool {
+    fn is_ambiguous(&self, piece: &CallPiece, at: Option<usize>) -> bool {
         let tells = piece.index.is_some() || at.is_some();
         let before = self.calls.len().saturating_sub(1);
-        let goes_on = |call: &Call| match call.has_arguments() {
+        let goes_on = |call: &CallSoFar| match call.has_arguments() {
             true => object(&call.arguments()).is_none(),
             false => call.index.is_some(),
         };
@@ -110,10 +110,10 @@ impl Calls {
     }
 
     /// Finds the call that a piece continues; `None` if it begins a new one.
-    fn place(&self, piece: &Piece, at: Option<usize>) -> Option<usize> {
-        let has_index = |call: &Call| call.index == piece.index;
+    fn place(&self, piece: &CallPiece, at: Option<usize>) -> Option<usize> {
+        let has_index = |call: &CallSoFar| call.index == piece.index;
         if !piece.id.is_empty() {
-            let is_same = |call: &Call| {
+            let is_same = |call: &CallSoFar| {
                 let differ = call.index.is_some() && piece.index.is_some() && !has_index(call);
                 call.id == piece.id && !differ
             };
@@ -147,7 +147,7 @@ impl Calls {
     /// Returns the complete calls. Calls whose arguments are not whole keep the text that came.
     pub(super) fn finished(&mut self) -> Finished {
         let mut done = Finished::default();
-        let (mut calls, mut known) = (Vec::<Call>::new(), Vec::new());
+        let (mut calls, mut known) = (Vec::<CallSoFar>::new(), Vec::new());
         for call in self.calls.drain(..) {
             let new = object(&call.arguments());
             let mut pairs = calls.iter().zip(&known);
@@ -184,8 +184,8 @@ impl Calls {
     }
 }
 
-impl Call {
-    fn add(&mut self, piece: Piece) {
+impl CallSoFar {
+    fn add(&mut self, piece: CallPiece) {
         if self.id.is_empty() {
             self.id = piece.id;
         }
@@ -264,7 +264,7 @@ impl Call {
     }
 
     /// Returns whether a piece belongs to another call, although its place is that of this call.
-    fn conflicts(&self, piece: &Piece) -> bool {
+    fn conflicts(&self, piece: &CallPiece) -> bool {
         let differs = |new| {
             let known = self.whole.clone().or_else(|| object(&self.text));
             known.is_some_and(|known| !contains(&new, &known) && !contains(&known, &new))

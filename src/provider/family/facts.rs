@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::provider::chat::Effort;
 
 /// The facts of a family. Each has them in its file.
-pub(in crate::provider) struct Facts {
+pub(in crate::provider) struct FamilyFacts {
     /// Default address of the interface.
     pub(in crate::provider) usual_url: &'static str,
     /// Environment variable from which the vendor's own programs read the key; `None` if there is no

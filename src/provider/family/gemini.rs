@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::calls::{self, Piece};
+use super::calls::{self, CallPiece};
 use super::shape::{
-    Read, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
+    ReadShape, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
 };
 use super::{
-    Broken, Decoder, Facts, Gathered, LimitsIn, append, arguments, effort, schema, set, stop,
+    Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, arguments, effort, schema, set,
+    stop,
 };
 use crate::provider::chat::{ChatMessage, Request, Shown, Stop, ToolChoice, ToolDefinition, Usage};
 use crate::session::message::{Role, ToolCall};
@@ -28,7 +29,7 @@ const CONTENTS: &[&str] = &[
     "thoughtSignature",
 ];
 
-pub(super) static FACTS: Facts = Facts {
+pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_url: "https://generativelanguage.googleapis.com",
     usual_key: Some("GEMINI_API_KEY"),
     key_header: "x-goog-api-key",
@@ -126,15 +127,15 @@ fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
 
 /// Reads an answer.
 #[derive(Default)]
-pub(super) struct Decode {
+pub(super) struct GeminiDecoder {
     /// The parts of the answer as they arrived. Signatures must be sent back in their original
     /// parts, with the results of the calls. A part with a signature must not be merged with
     /// another.
     parts: Vec<Value>,
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+impl Decoder for GeminiDecoder {
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
         // Some proxies put each piece into a member of its own.
         let said = object("response", &said["response"])?.unwrap_or(said);
         let known =
@@ -167,7 +168,7 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+    fn kept(&mut self, calls: &[ToolCall], _: &GatheredAnswer) -> Value {
         let parts = std::mem::take(&mut self.parts);
         let wanted = |part: &Value| is_signed(part) || part["functionCall"]["id"].is_string();
         match !calls.is_empty() && parts.iter().any(wanted) {
@@ -177,8 +178,8 @@ impl Decoder for Decode {
     }
 }
 
-impl Decode {
-    fn add_part(&mut self, part: &Value, out: &mut Gathered) -> Read<()> {
+impl GeminiDecoder {
+    fn add_part(&mut self, part: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
         has_one("parts", part, CONTENTS)?;
         let thought = flag("thought", &part["thought"])?;
         let more = text("text", &part["text"])?;
@@ -193,7 +194,7 @@ impl Decode {
             // Most calls have only a name, and each comes whole.
             let id = word("id", &call["id"])?;
             let (name, arguments) = (calls::name(&call["name"])?, calls::arguments(&call["args"])?);
-            out.calls.add_whole(Piece::new(id, name, arguments))?;
+            out.calls.add_whole(CallPiece::new(id, name, arguments))?;
             part["functionCall"] = call.clone();
             if let Some(args) = call["args"].as_str() {
                 part["functionCall"]["args"] = super::arguments(args);
@@ -240,10 +241,10 @@ fn usage(said: &Value) -> Usage {
 mod tests {
     use super::*;
     use crate::provider::chat::StreamEvent;
-    use crate::provider::family::{Family, Reader};
+    use crate::provider::family::{AnswerReader, Family};
 
     fn kept(parts: &Value) -> Option<Value> {
-        let (mut reader, mut pieces) = (Reader::new(Family::Gemini, 1, false), Vec::new());
+        let (mut reader, mut pieces) = (AnswerReader::new(Family::Gemini, 1, false), Vec::new());
         let end = json!({"candidates": [{"finishReason": "STOP"}]});
         let said = |part: &Value| json!({"candidates": [{"content": {"parts": [part]}}]});
         for said in parts.as_array().unwrap().iter().map(said).chain([end]) {

@@ -14,9 +14,9 @@ mod think;
 
 use serde_json::{Value, json};
 
-use self::calls::{Calls, Finished};
+use self::calls::{AnswerCalls, Finished};
 pub(super) use self::effort::{fit_budget, other_effort, sends_effort};
-use self::facts::Facts;
+use self::facts::FamilyFacts;
 pub(super) use self::facts::LimitsIn;
 pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
@@ -24,8 +24,8 @@ use self::shape::{Halves, stop};
 use self::think::Think;
 use super::chat::{Request, Stop, StreamEvent, ToolDefinition, Usage};
 use super::error::ErrorKind;
-use super::normal::{Form, IDS, arguments};
-use super::refusal::Refusal;
+use super::normal::{IDS, MessageForm, arguments};
+use super::refusal::ServerRefusal;
 use crate::names::names;
 use crate::session::message::ToolCall;
 
@@ -53,31 +53,31 @@ names! {
 /// What differs between the families when an answer is read.
 trait Decoder: Send {
     /// Reads one event.
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken>;
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken>;
 
     /// Returns the data to send back with the message, if any, once the answer is complete.
-    fn kept(&mut self, calls: &[ToolCall], out: &Gathered) -> Value;
+    fn kept(&mut self, calls: &[ToolCall], out: &GatheredAnswer) -> Value;
 }
 
 /// An error in an answer: one that the server tells, or that of an answer that cannot be read.
 #[derive(Debug)]
-pub(super) struct Broken(pub(super) Box<Refusal>);
+pub(super) struct Broken(pub(super) Box<ServerRefusal>);
 
 impl Broken {
     pub(super) fn malformed(what: impl Into<String>) -> Self {
-        Self(Box::new(Refusal::new(ErrorKind::Malformed, what.into())))
+        Self(Box::new(ServerRefusal::new(ErrorKind::Malformed, what.into())))
     }
 }
 
-impl From<Refusal> for Broken {
-    fn from(refusal: Refusal) -> Self {
+impl From<ServerRefusal> for Broken {
+    fn from(refusal: ServerRefusal) -> Self {
         Self(Box::new(refusal))
     }
 }
 
 /// What is known of an answer so far, in the form that all families share.
-struct Gathered {
-    calls: Calls,
+struct GatheredAnswer {
+    calls: AnswerCalls,
     /// The extra data of calls; see [`Finished`].
     extras: Vec<Value>,
     stop: Option<Stop>,
@@ -92,7 +92,7 @@ struct Gathered {
     text: String,
 }
 
-impl Gathered {
+impl GatheredAnswer {
     fn text(&mut self, more: &str) {
         let more = self.halves[0].add(more);
         self.has_begun |= !more.is_empty();
@@ -146,19 +146,19 @@ fn tell(pieces: &mut Vec<StreamEvent>, thinks: bool, more: &str) {
 }
 
 /// Reads an answer: text by text as the stream has them.
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     family: Family,
     decoder: Box<dyn Decoder>,
-    out: Gathered,
+    out: GatheredAnswer,
     has_ended: bool,
 }
 
-impl Reader {
+impl AnswerReader {
     /// Begins an answer. For calls without ids, `stamp` makes generated ids differ from those of
     /// other answers. `thinks` is true if the answer begins within reasoning.
     pub(super) fn new(family: Family, stamp: i64, thinks: bool) -> Self {
-        let out = Gathered {
-            calls: Calls::new(stamp),
+        let out = GatheredAnswer {
+            calls: AnswerCalls::new(stamp),
             extras: Vec::new(),
             stop: None,
             is_done: false,
@@ -169,11 +169,11 @@ impl Reader {
             text: String::new(),
         };
         let decoder: Box<dyn Decoder> = match family {
-            Family::Openai => Box::<openai::Decode>::default(),
-            Family::Responses => Box::<responses::Decode>::default(),
-            Family::Anthropic => Box::<anthropic::Decode>::default(),
-            Family::Gemini => Box::<gemini::Decode>::default(),
-            Family::Ollama => Box::<ollama::Decode>::default(),
+            Family::Openai => Box::<openai::OpenaiDecoder>::default(),
+            Family::Responses => Box::<responses::ResponsesDecoder>::default(),
+            Family::Anthropic => Box::<anthropic::AnthropicDecoder>::default(),
+            Family::Gemini => Box::<gemini::GeminiDecoder>::default(),
+            Family::Ollama => Box::<ollama::OllamaDecoder>::default(),
         };
         Self { family, decoder, out, has_ended: false }
     }
@@ -243,8 +243,10 @@ impl Reader {
         if !said.is_object() {
             return Err(shape::unknown("an event", said));
         }
-        match Refusal::in_answer(said) {
-            Some(refusal) => Err(Refusal { said: shape::mended(&refusal.said), ..refusal }.into()),
+        match ServerRefusal::in_answer(said) {
+            Some(refusal) => {
+                Err(ServerRefusal { said: shape::mended(&refusal.said), ..refusal }.into())
+            }
             None => self.decoder.take(said, &mut self.out),
         }
     }
@@ -296,7 +298,7 @@ impl Reader {
 
 impl Family {
     /// Returns what differs between the families besides requests and answers.
-    pub(super) fn facts(self) -> &'static Facts {
+    pub(super) fn facts(self) -> &'static FamilyFacts {
         match self {
             Self::Openai => &openai::FACTS,
             Self::Responses => &responses::FACTS,
@@ -312,9 +314,9 @@ impl Family {
     }
 
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> MessageForm {
         let joins_results = self.facts().joins_results;
-        Form { family: self.name(), joins_results, takes_calls: true }
+        MessageForm { family: self.name(), joins_results, takes_calls: true }
     }
 
     /// Builds the body of a request in [normal form](Self::form). `context` is the window size in

@@ -4,16 +4,18 @@ use serde_json::{Value, json};
 
 use super::calls::piece;
 use super::shape::{figure, first, flag, list, mended, object, text};
-use super::{Broken, Decoder, Facts, Gathered, LimitsIn, arguments, effort, functions, set, stop};
+use super::{
+    Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, arguments, effort, functions, set, stop,
+};
 use crate::provider::chat::{ChatMessage, Request, Stop, ToolChoice, ToolDefinition, Usage};
 use crate::provider::error::ErrorKind;
-use crate::provider::refusal::{Again, Refusal};
+use crate::provider::refusal::{RetryPolicy, ServerRefusal};
 use crate::session::message::ToolCall;
 
 /// Name under which an answer's reasoning is kept.
 const FAMILY: &str = "ollama";
 
-pub(super) static FACTS: Facts = Facts {
+pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_url: "http://localhost:11434",
     usual_key: None,
     key_header: "authorization",
@@ -71,13 +73,13 @@ fn message(said: &ChatMessage, request: &Request) -> Value {
 
 /// Reads an answer.
 #[derive(Default)]
-pub(super) struct Decode {
+pub(super) struct OllamaDecoder {
     /// Reasoning before the calls, from which the model continues once it has their results.
     thinking: String,
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+impl Decoder for OllamaDecoder {
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
         let message = object("message", &said["message"])?;
         if message.is_none() && said["done"].is_null() {
             return Err(Broken::malformed("a piece of the answer has no message"));
@@ -98,8 +100,8 @@ impl Decoder for Decode {
             let loaded = |stop: &Stop| matches!(stop, Stop::Other(said) if said == "load" || said == "unload");
             if reason.as_ref().is_some_and(loaded) && !out.has_begun && out.calls.is_empty() {
                 let what = "the server only loaded the model, or unloaded it, and gave no answer";
-                let refusal = Refusal::new(ErrorKind::Unavailable, what.to_owned());
-                return Err(Refusal { again: Again::Soon, ..refusal }.into());
+                let refusal = ServerRefusal::new(ErrorKind::Unavailable, what.to_owned());
+                return Err(ServerRefusal { again: RetryPolicy::Soon, ..refusal }.into());
             }
             out.stop = reason.filter(|stop| !loaded(stop)).or(Some(Stop::Finished));
             out.is_done = true;
@@ -108,7 +110,7 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+    fn kept(&mut self, calls: &[ToolCall], _: &GatheredAnswer) -> Value {
         match calls.is_empty() || self.thinking.is_empty() {
             true => Value::Null,
             false => mended(&self.thinking).into(),

@@ -2,10 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{Read, figure, first, has_one, list, mended_value, object, said, text, word};
-use super::{Broken, Decoder, Facts, Gathered, LimitsIn, append, effort, functions, set, stop};
+use super::shape::{
+    ReadShape, figure, first, has_one, list, mended_value, object, said, text, word,
+};
+use super::{
+    Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, effort, functions, set, stop,
+};
 use crate::provider::chat::{ChatMessage, OutputSchema, Request, Shown, Usage};
-use crate::provider::refusal::Refusal;
+use crate::provider::refusal::ServerRefusal;
 use crate::session::message::ToolCall;
 
 /// Name under which the parts of an answer that go back are kept.
@@ -20,7 +24,7 @@ const NO_REASONING: &str = " ";
 /// Endpoints of both interfaces of `OpenAI`.
 pub(super) const ENDPOINTS: &[&str] = &["/chat/completions", "/models", "/responses"];
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const FACTS: FamilyFacts = FamilyFacts {
     usual_url: "https://api.openai.com/v1",
     usual_key: Some("OPENAI_API_KEY"),
     key_header: "authorization",
@@ -120,14 +124,14 @@ fn message(said: &ChatMessage) -> Value {
 
 /// Reads an answer.
 #[derive(Default)]
-pub(super) struct Decode {
+pub(super) struct OpenaiDecoder {
     /// Fields of the message that go back: reasoning, for `DeepSeek`, Moonshot and `OpenRouter`.
     message: Value,
     /// True once a piece had a delta. A whole message after that only repeats the deltas.
     has_delta: bool,
 }
 
-impl Decode {
+impl OpenaiDecoder {
     /// Adds a part of the reasoning. Pieces with the same index form one part, since a signature
     /// covers the whole text.
     fn add_detail(&mut self, detail: &Value) {
@@ -155,7 +159,7 @@ impl Decode {
     }
 
     /// Reads reasoning, and keeps it under the name that the server gave it.
-    fn add_reasoning(&mut self, said: &Value, out: &mut Gathered) -> Read<()> {
+    fn add_reasoning(&mut self, said: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
         let details = list("reasoning_details", &said["reasoning_details"])?;
         let mut shown = String::new();
         for name in REASONING {
@@ -176,7 +180,7 @@ impl Decode {
         Ok(())
     }
 
-    fn add_message(&mut self, message: &Value, out: &mut Gathered) -> Read<()> {
+    fn add_message(&mut self, message: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
         self.add_reasoning(message, out)?;
         let content = said("content", &message["content"])?;
         out.reasoning(&content.reasoning);
@@ -191,8 +195,8 @@ impl Decode {
     }
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+impl Decoder for OpenaiDecoder {
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
         let choices = list("choices", &said["choices"])?;
         let choice = object("choices", choices.first().unwrap_or(&Value::Null))?;
         let places = [said, &said["x_groq"], choice.unwrap_or(&Value::Null)];
@@ -212,7 +216,7 @@ impl Decoder for Decode {
             choice,
             &["delta", "message", "text", "finish_reason", "index", "error"],
         )?;
-        if let Some(refusal) = Refusal::in_answer(choice) {
+        if let Some(refusal) = ServerRefusal::in_answer(choice) {
             return Err(refusal.into());
         }
         let delta = object("delta", &choice["delta"])?;
@@ -231,7 +235,7 @@ impl Decoder for Decode {
         Ok(())
     }
 
-    fn kept(&mut self, calls: &[ToolCall], out: &Gathered) -> Value {
+    fn kept(&mut self, calls: &[ToolCall], out: &GatheredAnswer) -> Value {
         // This text only repeats the details.
         if let Some(fields) = self.message.as_object_mut()
             && fields.contains_key("reasoning_details")
@@ -290,13 +294,13 @@ mod tests {
     use super::*;
     use crate::provider::chat::StreamEvent;
     use crate::provider::error::ErrorKind;
-    use crate::provider::family::{Family, Reader};
+    use crate::provider::family::{AnswerReader, Family};
     use crate::session::message::Role;
 
     /// Checks what is kept of an answer that consists of these deltas and has a call.
     #[track_caller]
     fn check(deltas: &[Value], message: &Value) {
-        let (mut reader, mut pieces) = (Reader::new(Family::Openai, 1, false), Vec::new());
+        let (mut reader, mut pieces) = (AnswerReader::new(Family::Openai, 1, false), Vec::new());
         let call = json!({"tool_calls": [{"index": 0, "function": {"name": "f"}}]});
         for delta in deltas.iter().chain([&call]) {
             let said = json!({"choices": [{"delta": delta}]});
@@ -316,7 +320,7 @@ mod tests {
     #[test]
     fn an_account_without_money_is_told_by_its_code() {
         for error in [json!({"code": "insufficient_quota"}), json!({"code": 402})] {
-            let refusal = Refusal::in_answer(&json!({ "error": error })).unwrap();
+            let refusal = ServerRefusal::in_answer(&json!({ "error": error })).unwrap();
             assert_eq!(refusal.kind, ErrorKind::QuotaExhausted, "{error}");
         }
     }
@@ -324,7 +328,9 @@ mod tests {
     #[test]
     fn a_piece_without_choices_is_left_out_unless_it_may_have_the_answer() {
         let is_read = |said: Value| {
-            Reader::new(Family::Openai, 1, false).take(&said.to_string(), &mut Vec::new()).is_ok()
+            AnswerReader::new(Family::Openai, 1, false)
+                .take(&said.to_string(), &mut Vec::new())
+                .is_ok()
         };
         for said in [json!({"status": "processing"}), json!({"citations": ["x"]}), json!({})] {
             assert!(is_read(said.clone()), "{said}");

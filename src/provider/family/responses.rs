@@ -3,16 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::calls::{self, Piece};
+use super::calls::{self, CallPiece};
 use super::shape::{
-    Read, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
+    ReadShape, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
-use super::{Broken, Decoder, Facts, Gathered, effort, openai, schema, set, stop};
+use super::{Broken, Decoder, FamilyFacts, GatheredAnswer, effort, openai, schema, set, stop};
 use crate::provider::chat::{
     ChatMessage, OutputSchema, Request, Shown, Stop, ToolDefinition, Usage,
 };
 use crate::provider::error::ErrorKind;
-use crate::provider::refusal::Refusal;
+use crate::provider::refusal::ServerRefusal;
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's items are kept.
@@ -20,7 +20,7 @@ const FAMILY: &str = "responses";
 /// What is asked for in addition: reasoning in a form that can be sent back.
 pub(in crate::provider) const INCLUDED: &str = "reasoning.encrypted_content";
 
-pub(super) static FACTS: Facts = Facts {
+pub(super) static FACTS: FamilyFacts = FamilyFacts {
     chat: |_| "/responses".to_owned(),
     takes_pdf: Some(true),
     joins_results: true,
@@ -103,7 +103,7 @@ fn items(said: &ChatMessage) -> Vec<Value> {
 
 /// An item of an answer.
 #[derive(Default)]
-struct Item {
+struct ResponsesItem {
     index: Option<u64>,
     /// The item as it came last.
     said: Value,
@@ -115,13 +115,13 @@ struct Item {
 
 /// Reads an answer.
 #[derive(Default)]
-pub(super) struct Decode {
-    items: Vec<Item>,
+pub(super) struct ResponsesDecoder {
+    items: Vec<ResponsesItem>,
     has_refused: bool,
 }
 
-impl Decoder for Decode {
-    fn take(&mut self, said: &Value, out: &mut Gathered) -> Result<(), Broken> {
+impl Decoder for ResponsesDecoder {
+    fn take(&mut self, said: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
         let index = index("output_index", &said["output_index"])?;
         match kind("type", &said["type"])? {
             "response.output_item.added" => self.item(index, &said["item"], false, out),
@@ -158,7 +158,7 @@ impl Decoder for Decode {
         }
     }
 
-    fn kept(&mut self, calls: &[ToolCall], _: &Gathered) -> Value {
+    fn kept(&mut self, calls: &[ToolCall], _: &GatheredAnswer) -> Value {
         let items = std::mem::take(&mut self.items);
         let mut items: Vec<Value> =
             items.into_iter().map(|item| mended_value(&item.said)).collect();
@@ -186,7 +186,7 @@ impl Decoder for Decode {
     }
 }
 
-impl Decode {
+impl ResponsesDecoder {
     /// Finds the item to which an event belongs, by its id or its place in the answer.
     fn place(&self, index: Option<u64>, id: &str) -> Option<usize> {
         let by_id = || self.items.iter().rposition(|it| !id.is_empty() && it.said["id"] == *id);
@@ -197,20 +197,20 @@ impl Decode {
 
     /// Finds the item that an item repeats or completes.
     fn known(&self, index: Option<u64>, item: &Value, is_done: bool) -> Option<usize> {
-        let is_like = |it: &Item| it.said.is_null() || it.said["type"] == item["type"];
+        let is_like = |it: &ResponsesItem| it.said.is_null() || it.said["type"] == item["type"];
         let same = |name: &str| {
             let id = &item[name];
             self.items.iter().rposition(|it| !id.is_null() && is_like(it) && it.said[name] == *id)
         };
         // Some servers give an item other ids at its end.
-        let open = |it: &Item| {
+        let open = |it: &ResponsesItem| {
             let has_place = index.is_none() || it.index.is_none() || it.index == index;
             !it.is_done && is_like(it) && has_place && it.said["call_id"].is_null()
         };
         let is_call = item["type"] == "function_call";
         let has_id = is_call && !item["call_id"].is_null();
         let by_place = || self.items.iter().position(|it| is_done && !has_id && open(it));
-        let again = |it: &Item| {
+        let again = |it: &ResponsesItem| {
             let is_there = index.is_some() && it.index == index && !it.is_done;
             is_there && is_like(it) && it.said["name"] == item["name"]
         };
@@ -227,13 +227,13 @@ impl Decode {
         index: Option<u64>,
         item: &Value,
         is_done: bool,
-        out: &mut Gathered,
-    ) -> Read<()> {
+        out: &mut GatheredAnswer,
+    ) -> ReadShape<()> {
         let Some(item) = object("item", item)? else { return Ok(()) };
         has_one("item", item, &["type"])?;
         let place = self.known(index, item, is_done).unwrap_or(self.items.len());
         if place == self.items.len() {
-            self.items.push(Item { index, ..Item::default() });
+            self.items.push(ResponsesItem { index, ..ResponsesItem::default() });
         }
         let is_told = self.items[place].is_told;
         match kind("type", &item["type"])? {
@@ -244,7 +244,7 @@ impl Decode {
                 let id = if is_named { String::new() } else { id };
                 let (name, more) =
                     (calls::name(&item["name"])?, calls::arguments(&item["arguments"])?);
-                out.calls.add_at(place, Piece::new(id, name, more))?;
+                out.calls.add_at(place, CallPiece::new(id, name, more))?;
             }
             "message" => {
                 let content = said("content", &item["content"])?;
@@ -278,13 +278,13 @@ impl Decode {
         index: Option<u64>,
         said: &Value,
         thinks: bool,
-        out: &mut Gathered,
-    ) -> Read<()> {
+        out: &mut GatheredAnswer,
+    ) -> ReadShape<()> {
         let id = word("item_id", &said["item_id"])?;
         let more = text("delta", &said["delta"])?;
         let place = self.place(index, &id).unwrap_or(self.items.len());
         if place == self.items.len() {
-            self.items.push(Item { index, ..Item::default() });
+            self.items.push(ResponsesItem { index, ..ResponsesItem::default() });
         }
         self.items[place].is_told |= !more.is_empty();
         if thinks {
@@ -300,24 +300,24 @@ impl Decode {
         index: Option<u64>,
         said: &Value,
         more: &Value,
-        out: &mut Gathered,
-    ) -> Read<()> {
+        out: &mut GatheredAnswer,
+    ) -> ReadShape<()> {
         let more = calls::arguments(more)?;
         let id = word("item_id", &said["item_id"])?;
         let is_call = |place: &usize| self.items[*place].said["type"] == "function_call";
         let is_ambiguous = index.is_none() && id.is_empty() && {
-            let open = |it: &&Item| !it.is_done && it.said["type"] == "function_call";
+            let open = |it: &&ResponsesItem| !it.is_done && it.said["type"] == "function_call";
             self.items.iter().filter(open).nth(1).is_some()
         };
         let place = self.place(index, &id).filter(is_call).filter(|_| !is_ambiguous);
         let what = "the arguments of a call come without the call";
         let place = place.ok_or_else(|| Broken::malformed(what))?;
-        out.calls.add_at(place, Piece::new(String::new(), String::new(), more))
+        out.calls.add_at(place, CallPiece::new(String::new(), String::new(), more))
     }
 
     /// Reads the response at the end, which has all items again.
-    fn end(&mut self, response: &Value, out: &mut Gathered) -> Result<(), Broken> {
-        if let Some(refusal) = Refusal::in_answer(response) {
+    fn end(&mut self, response: &Value, out: &mut GatheredAnswer) -> Result<(), Broken> {
+        if let Some(refusal) = ServerRefusal::in_answer(response) {
             return Err(refusal.into());
         }
         has_one("response", response, &["id", "object", "output", "status"])?;
@@ -348,7 +348,7 @@ impl Decode {
             "incomplete" => why.unwrap_or(Stop::Length),
             status => {
                 let what = format!("the answer broke off: {status}");
-                return Err(Refusal::new(ErrorKind::Unavailable, what).into());
+                return Err(ServerRefusal::new(ErrorKind::Unavailable, what).into());
             }
         });
         out.is_done = true;

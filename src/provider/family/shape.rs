@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Broken, ErrorKind, Refusal, Stop};
+use super::{Broken, ErrorKind, ServerRefusal, Stop};
 
 /// Maximum depth of texts within texts.
 const DEEPEST: usize = 8;
@@ -21,7 +21,7 @@ const REASONS: &[&str] =
 /// Number of surrogates.
 const COUNT: u32 = 0x800;
 
-pub(super) type Read<T> = Result<T, Broken>;
+pub(super) type ReadShape<T> = Result<T, Broken>;
 
 /// Returns the error for a value of an unknown shape.
 pub(super) fn unknown(name: &str, value: &Value) -> Broken {
@@ -38,7 +38,7 @@ pub(super) fn unknown(name: &str, value: &Value) -> Broken {
 
 /// Parses an event. Halves of surrogate pairs, which JSON forbids, become characters that
 /// [`mended`] puts together. JSON that was encoded twice is decoded twice.
-pub(super) fn parse(text: &str) -> Read<Value> {
+pub(super) fn parse(text: &str) -> ReadShape<Value> {
     // Of texts that need no marks, most have no escape of a surrogate.
     let has_marks = memchr::memmem::find(text.as_bytes(), b"\\u").is_some()
         || memchr::memchr(FIRST_BYTE, text.as_bytes()).is_some();
@@ -160,25 +160,31 @@ impl Halves {
 
 /// A text, and the reasoning among its parts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ShapedText {
     pub(super) text: String,
     pub(super) reasoning: String,
 }
 
 /// Reads a text: a string, `null`, a part, or a list of parts, of which some may be reasoning.
-pub(super) fn said(name: &str, value: &Value) -> Read<Said> {
-    let mut found = Said::default();
+pub(super) fn said(name: &str, value: &Value) -> ReadShape<ShapedText> {
+    let mut found = ShapedText::default();
     add(&mut found, name, value, false, DEEPEST)?;
     Ok(found)
 }
 
 /// Reads a text without telling reasoning apart.
-pub(super) fn text(name: &str, value: &Value) -> Read<String> {
-    let Said { text, reasoning } = said(name, value)?;
+pub(super) fn text(name: &str, value: &Value) -> ReadShape<String> {
+    let ShapedText { text, reasoning } = said(name, value)?;
     Ok(reasoning + &text)
 }
 
-fn add(found: &mut Said, name: &str, value: &Value, thinks: bool, depth: usize) -> Read<()> {
+fn add(
+    found: &mut ShapedText,
+    name: &str,
+    value: &Value,
+    thinks: bool,
+    depth: usize,
+) -> ReadShape<()> {
     match value {
         _ if depth == 0 => return Err(unknown(name, value)),
         Value::Null => {}
@@ -206,7 +212,7 @@ fn add(found: &mut Said, name: &str, value: &Value, thinks: bool, depth: usize) 
 }
 
 /// Reads a short text, such as an id: a string, a number, or `null`.
-pub(super) fn word(name: &str, value: &Value) -> Read<String> {
+pub(super) fn word(name: &str, value: &Value) -> ReadShape<String> {
     match value {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(mended(text)),
@@ -216,7 +222,7 @@ pub(super) fn word(name: &str, value: &Value) -> Read<String> {
 }
 
 /// Reads one of several known words, such as a type: a string, or nothing.
-pub(super) fn kind<'v>(name: &str, value: &'v Value) -> Read<&'v str> {
+pub(super) fn kind<'v>(name: &str, value: &'v Value) -> ReadShape<&'v str> {
     match value {
         Value::Null => Ok(""),
         Value::String(kind) => Ok(kind),
@@ -225,7 +231,7 @@ pub(super) fn kind<'v>(name: &str, value: &'v Value) -> Read<&'v str> {
 }
 
 /// Reads a truth value, perhaps written as a string.
-pub(super) fn flag(name: &str, value: &Value) -> Read<bool> {
+pub(super) fn flag(name: &str, value: &Value) -> ReadShape<bool> {
     match value {
         Value::Null => Ok(false),
         Value::Bool(flag) => Ok(*flag),
@@ -235,7 +241,7 @@ pub(super) fn flag(name: &str, value: &Value) -> Read<bool> {
 }
 
 /// Reads an index: a number, the digits of one, or `null`.
-pub(super) fn index(name: &str, value: &Value) -> Read<Option<u64>> {
+pub(super) fn index(name: &str, value: &Value) -> ReadShape<Option<u64>> {
     match value {
         Value::Null => Ok(None),
         Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => {
@@ -246,7 +252,7 @@ pub(super) fn index(name: &str, value: &Value) -> Read<Option<u64>> {
 }
 
 /// Reads a list: an array, `null`, or the only entry itself.
-pub(super) fn list<'v>(name: &str, value: &'v Value) -> Read<&'v [Value]> {
+pub(super) fn list<'v>(name: &str, value: &'v Value) -> ReadShape<&'v [Value]> {
     match value {
         Value::Null => Ok(&[]),
         Value::Array(entries) => Ok(entries),
@@ -256,7 +262,7 @@ pub(super) fn list<'v>(name: &str, value: &'v Value) -> Read<&'v [Value]> {
 }
 
 /// Reads an object; `None` for `null`.
-pub(super) fn object<'v>(name: &str, value: &'v Value) -> Read<Option<&'v Value>> {
+pub(super) fn object<'v>(name: &str, value: &'v Value) -> ReadShape<Option<&'v Value>> {
     match value {
         Value::Null => Ok(None),
         Value::Object(_) => Ok(Some(value)),
@@ -265,7 +271,7 @@ pub(super) fn object<'v>(name: &str, value: &'v Value) -> Read<Option<&'v Value>
 }
 
 /// Checks that an object has one of these members, or none at all.
-pub(super) fn has_one(name: &str, value: &Value, members: &[&str]) -> Read<()> {
+pub(super) fn has_one(name: &str, value: &Value, members: &[&str]) -> ReadShape<()> {
     let has = |map: &serde_json::Map<String, Value>| {
         map.is_empty() || members.iter().any(|member| map.contains_key(*member))
     };
@@ -293,7 +299,7 @@ pub(super) fn first<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
 ///
 /// # Errors
 /// The words for a failure of the server.
-pub(super) fn stop(reason: &Value) -> Read<Option<Stop>> {
+pub(super) fn stop(reason: &Value) -> ReadShape<Option<Stop>> {
     let said = mended(kind("the reason for the end", reason)?);
     Ok(Some(match &*said.to_lowercase() {
         // Several servers send these with each piece.
@@ -330,7 +336,7 @@ pub(super) fn stop(reason: &Value) -> Read<Option<Stop>> {
         "pause_turn" => Stop::Paused,
         "error" | "network_error" | "insufficient_system_resource" | "abort" | "cancelled" => {
             let what = format!("the answer broke off: {}", said.to_lowercase());
-            return Err(Refusal::new(ErrorKind::Unavailable, what).into());
+            return Err(ServerRefusal::new(ErrorKind::Unavailable, what).into());
         }
         _ => Stop::Other(said),
     }))

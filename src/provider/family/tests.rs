@@ -90,7 +90,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 /// Says these texts as an answer, and returns whether it is a success, and what came.
 fn heard(family: Family, texts: &[String]) -> (bool, Response) {
-    let (mut reader, mut pieces) = (Reader::new(family, 1, false), Vec::new());
+    let (mut reader, mut pieces) = (AnswerReader::new(family, 1, false), Vec::new());
     let mut is_read = true;
     for text in texts {
         is_read = is_read && reader.take(text, &mut pieces).is_ok();
@@ -153,9 +153,9 @@ fn a_model_that_was_only_loaded_is_asked_again() {
             event["done_reason"] = more;
             event.to_string()
         };
-        let mut reader = Reader::new(Family::Ollama, 1, false);
+        let mut reader = AnswerReader::new(Family::Ollama, 1, false);
         let Broken(refusal) = reader.take(&event(reason.into()), &mut Vec::new()).unwrap_err();
-        assert_eq!(refusal.again, crate::provider::refusal::Again::Soon);
+        assert_eq!(refusal.again, crate::provider::refusal::RetryPolicy::Soon);
         let text = json!({"message": {"content": "a"}, "done": false}).to_string();
         assert!(heard(Family::Ollama, &[text, event(reason.into())]).0, "an answer had come");
     }

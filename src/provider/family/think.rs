@@ -16,7 +16,7 @@ const TAGS: &[(&str, &str)] = &[
 
 /// Divides the text of an answer, as it arrives, into reasoning and text.
 pub(super) struct Think {
-    place: Place,
+    place: ThinkPlace,
     /// Text that may be the beginning of a tag.
     held: String,
     /// True if tags were found, so that the text differs from what the server sent.
@@ -24,7 +24,7 @@ pub(super) struct Think {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum ThinkPlace {
     Beginning,
     /// Within reasoning that ends with this tag.
     Inside(&'static str),
@@ -36,7 +36,7 @@ enum Place {
 impl Think {
     /// Begins an answer. `is_open` is true if the template has already opened the reasoning.
     pub(super) fn new(is_open: bool) -> Self {
-        let place = if is_open { Place::Inside(TAGS[0].1) } else { Place::Beginning };
+        let place = if is_open { ThinkPlace::Inside(TAGS[0].1) } else { ThinkPlace::Beginning };
         Self { place, held: String::new(), found: is_open }
     }
 
@@ -46,27 +46,27 @@ impl Think {
         loop {
             let held = std::mem::take(&mut self.held);
             match self.place {
-                Place::Text => return tell(false, &held),
-                Place::Beginning | Place::Between => {
+                ThinkPlace::Text => return tell(false, &held),
+                ThinkPlace::Beginning | ThinkPlace::Between => {
                     let text = held.trim_start();
                     let opened = TAGS
                         .iter()
                         .find_map(|(open, close)| Some((text.strip_prefix(open)?, *close)));
                     if let Some((rest, close)) = opened {
-                        (self.place, self.found) = (Place::Inside(close), true);
+                        (self.place, self.found) = (ThinkPlace::Inside(close), true);
                         self.held = rest.to_owned();
                     } else if TAGS.iter().any(|(open, _)| open.starts_with(text)) {
                         self.held = held;
                         return;
                     } else {
                         let shown = if self.found { text.to_owned() } else { held };
-                        (self.place, self.held) = (Place::Text, shown);
+                        (self.place, self.held) = (ThinkPlace::Text, shown);
                     }
                 }
-                Place::Inside(close) => match held.split_once(close) {
+                ThinkPlace::Inside(close) => match held.split_once(close) {
                     Some((reasoning, rest)) => {
                         tell(true, reasoning);
-                        (self.place, self.held) = (Place::Between, rest.to_owned());
+                        (self.place, self.held) = (ThinkPlace::Between, rest.to_owned());
                     }
                     None => {
                         let kept = (1..close.len())
@@ -85,13 +85,14 @@ impl Think {
     /// Ends the text, and passes on what was held back.
     pub(super) fn end(&mut self, tell: &mut dyn FnMut(bool, &str)) {
         let held = std::mem::take(&mut self.held);
-        let rest = if matches!(self.place, Place::Between) { held.trim_start() } else { &held };
-        tell(matches!(self.place, Place::Inside(_)), rest);
+        let rest =
+            if matches!(self.place, ThinkPlace::Between) { held.trim_start() } else { &held };
+        tell(matches!(self.place, ThinkPlace::Inside(_)), rest);
     }
 
     /// Returns whether the text is what the server sent, and stays so.
     pub(super) fn is_without(&self) -> bool {
-        matches!(self.place, Place::Text) && !self.found
+        matches!(self.place, ThinkPlace::Text) && !self.found
     }
 }
 

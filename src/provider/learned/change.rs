@@ -10,7 +10,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// A change of requests that a model's server needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Change {
+pub(super) enum RequestChange {
     WithoutTools,
     CallsAsText,
     WithoutToolChoice,
@@ -34,7 +34,7 @@ pub(super) enum Change {
     PdfAsText,
 }
 
-impl Change {
+impl RequestChange {
     /// Returns what changes, as a phrase for the user.
     pub(super) fn phrase(self) -> &'static str {
         match self {

@@ -30,15 +30,15 @@ fn body(family: Family) -> Value {
     }
 }
 
-fn refusal(message: &str) -> Refusal {
+fn refusal(message: &str) -> ServerRefusal {
     let body = json!({"error": {"message": message}}).to_string();
-    Refusal::read(400, &body, None, &Secrets::default())
+    ServerRefusal::read(400, &body, None, &Secrets::default())
 }
 
 #[track_caller]
-fn check(family: Family, expected: Change, all: &[&str]) {
+fn check(family: Family, expected: RequestChange, all: &[&str]) {
     for words in all {
-        let mut learned = Learned::default();
+        let mut learned = LearnedChanges::default();
         learned.learn(family, &refusal(words), &body(family));
         assert_eq!(learned.changes, BTreeSet::from([expected]), "{words}");
     }
@@ -46,8 +46,8 @@ fn check(family: Family, expected: Change, all: &[&str]) {
 
 #[test]
 fn what_is_refused_is_found_in_the_words_of_each_server() {
-    use Change as C;
     use Family::{Anthropic, Gemini, Ollama, Openai};
+    use RequestChange as C;
     check(
         Openai,
         C::WithoutStreamOptions,
@@ -123,7 +123,7 @@ fn the_longest_answer_is_found_in_the_words_of_each_server() {
             8192,
         ),
     ] {
-        let mut learned = Learned::default();
+        let mut learned = LearnedChanges::default();
         assert!(learned.learn(family, &refusal(words), &body(family)).is_some(), "{words}");
         assert_eq!(learned.most_tokens, Some(most), "{words}");
     }
@@ -137,7 +137,7 @@ fn what_teaches_nothing_changes_nothing() {
         "temperature is not supported",
         "something else",
     ] {
-        let mut learned = Learned::default();
+        let mut learned = LearnedChanges::default();
         let mut body = body(Family::Openai);
         body["temperature"] = Value::Null;
         assert_eq!(learned.learn(Family::Openai, &refusal(words), &body), None, "{words}");
@@ -151,7 +151,7 @@ fn earlier_calls_become_texts_where_the_server_wants_tools_beside_them() {
         "Requests which include `tool_use` or `tool_result` blocks must define tools",
         "The toolConfig field must be defined when using toolUse content; tools is missing",
     ] {
-        let mut learned = Learned::default();
+        let mut learned = LearnedChanges::default();
         let called = json!({"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]});
         let body = json!({ "messages": [{"role": "user", "content": "q"}, called] });
         assert!(learned.learn(Family::Openai, &refusal(words), &body).is_some(), "{words}");

@@ -5,8 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::message::ToolCall;
 
-const STRICT: Form = Form { family: "openai", joins_results: false, takes_calls: true };
-const JOINED: Form = Form { family: "anthropic", joins_results: true, takes_calls: true };
+const STRICT: MessageForm =
+    MessageForm { family: "openai", joins_results: false, takes_calls: true };
+const JOINED: MessageForm =
+    MessageForm { family: "anthropic", joins_results: true, takes_calls: true };
 
 fn said(role: Role, content: &str) -> ChatMessage {
     ChatMessage::new(role, content)
@@ -50,7 +52,7 @@ fn check(messages: Vec<ChatMessage>, expected: &[&str]) {
 
 /// Checks the properties of every request in normal form.
 #[track_caller]
-fn check_form(request: &Request, form: Form) {
+fn check_form(request: &Request, form: MessageForm) {
     let shown = lines(request);
     let said = &request.messages;
     let first = usize::from(said[0].role == Role::System);

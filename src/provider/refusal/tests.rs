@@ -22,7 +22,7 @@ fn a_pause_is_given_in_seconds_or_as_a_date() {
 
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-    let found = Refusal::read(status, body, None, &Secrets::default());
+    let found = ServerRefusal::read(status, body, None, &Secrets::default());
     assert_eq!((found.kind, &*found.said), (kind, said));
 }
 
@@ -57,7 +57,7 @@ fn refusals_are_told_apart() {
 #[test]
 fn an_error_with_status_200_is_told() {
     let check = |body: serde_json::Value, kind: ErrorKind, said: &str| {
-        let found = Refusal::in_answer(&body).unwrap();
+        let found = ServerRefusal::in_answer(&body).unwrap();
         let words = found.said.strip_prefix("the answer broke off: ");
         assert_eq!((found.kind, words), (kind, Some(said)));
     };
@@ -66,7 +66,7 @@ fn an_error_with_status_200_is_told() {
     check(minimax(1002), ErrorKind::RateLimited, "m");
     check(minimax(1008), ErrorKind::QuotaExhausted, "m");
     check(minimax(1000), ErrorKind::Unavailable, "m");
-    assert!(Refusal::in_answer(&minimax(0)).is_none());
+    assert!(ServerRefusal::in_answer(&minimax(0)).is_none());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
         let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
         let json = serde_json::json!({"error": {"message": said}}).to_string();
         for body in [said, json] {
-            let told = Refusal::read(400, &body, None, &Secrets::new([&key])).said;
+            let told = ServerRefusal::read(400, &body, None, &Secrets::new([&key])).said;
             assert!(!told.contains("sk-"), "{told}");
             assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
         }
@@ -84,8 +84,8 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
 }
 
 #[track_caller]
-fn check_again(status: u16, body: &str, kind: ErrorKind, again: Again) {
-    let found = Refusal::read(status, body, None, &Secrets::default());
+fn check_again(status: u16, body: &str, kind: ErrorKind, again: RetryPolicy) {
+    let found = ServerRefusal::read(status, body, None, &Secrets::default());
     assert_eq!((found.kind, found.again), (kind, again), "{status} {body}");
 }
 
@@ -93,27 +93,27 @@ fn check_again(status: u16, body: &str, kind: ErrorKind, again: Again) {
 fn who_is_loading_is_waited_for_and_who_is_out_of_money_is_not() {
     use ErrorKind::{ContextTooLong, QuotaExhausted, RateLimited, Unavailable};
     let loading = r#"{"error": {"message": "Loading model", "code": 503}}"#;
-    check_again(503, loading, Unavailable, Again::UntilReady);
-    check_again(529, "", Unavailable, Again::UntilReady);
-    check_again(500, r#"{"error": "model is loading"}"#, Unavailable, Again::UntilReady);
-    check_again(500, "oops", Unavailable, Again::Soon);
-    check_again(502, "", Unavailable, Again::Soon);
-    check_again(429, r#"{"error": "slow down"}"#, RateLimited, Again::Soon);
+    check_again(503, loading, Unavailable, RetryPolicy::UntilReady);
+    check_again(529, "", Unavailable, RetryPolicy::UntilReady);
+    check_again(500, r#"{"error": "model is loading"}"#, Unavailable, RetryPolicy::UntilReady);
+    check_again(500, "oops", Unavailable, RetryPolicy::Soon);
+    check_again(502, "", Unavailable, RetryPolicy::Soon);
+    check_again(429, r#"{"error": "slow down"}"#, RateLimited, RetryPolicy::Soon);
     let openai = r#"{"error": {"message": "You exceeded your current quota, please check your
         plan and billing details.", "type": "insufficient_quota"}}"#;
-    check_again(429, openai, QuotaExhausted, Again::Never);
-    check_again(402, r#"{"error": "Insufficient Balance"}"#, QuotaExhausted, Again::Never);
+    check_again(429, openai, QuotaExhausted, RetryPolicy::Never);
+    check_again(402, r#"{"error": "Insufficient Balance"}"#, QuotaExhausted, RetryPolicy::Never);
     let anthropic = r#"{"type": "error", "error": {"type": "invalid_request_error", "message":
         "Your credit balance is too low to access the Anthropic API."}}"#;
-    check_again(400, anthropic, QuotaExhausted, Again::Never);
+    check_again(400, anthropic, QuotaExhausted, RetryPolicy::Never);
     let proxied = r#"{"error": {"message": "litellm.RateLimitError: OpenAIException - {'type':
         'insufficient_quota'}", "code": "429"}}"#;
-    check_again(429, proxied, QuotaExhausted, Again::Never);
+    check_again(429, proxied, QuotaExhausted, RetryPolicy::Never);
     let large = r#"{"error": {"message": "Request too large for gpt-4 on tokens per min (TPM):
         Limit 30000, Requested 35012."}}"#;
-    check_again(429, large, ContextTooLong, Again::Never);
+    check_again(429, large, ContextTooLong, RetryPolicy::Never);
     for long in ["prompt is too long: 9 tokens > 8", "max_tokens must be at least 1, got -50."] {
-        check_again(500, &format!(r#"{{"error": "{long}"}}"#), ContextTooLong, Again::Never);
+        check_again(500, &format!(r#"{{"error": "{long}"}}"#), ContextTooLong, RetryPolicy::Never);
     }
 }
 
@@ -129,11 +129,11 @@ fn gemini_says_whether_a_limit_is_one_of_a_day_and_how_long_to_wait() {
                 {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"},
             ],
         }}]);
-        Refusal::read(429, &body.to_string(), None, &Secrets::default())
+        ServerRefusal::read(429, &body.to_string(), None, &Secrets::default())
     };
     let minute = refusal("GenerateRequestsPerMinutePerProjectPerModel-FreeTier");
-    assert_eq!((minute.kind, minute.again), (ErrorKind::RateLimited, Again::UntilReady));
+    assert_eq!((minute.kind, minute.again), (ErrorKind::RateLimited, RetryPolicy::UntilReady));
     assert_eq!(minute.pause, Some(Duration::from_millis(34_500)));
     let day = refusal("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
-    assert_eq!((day.kind, day.again), (ErrorKind::QuotaExhausted, Again::Never));
+    assert_eq!((day.kind, day.again), (ErrorKind::QuotaExhausted, RetryPolicy::Never));
 }

@@ -40,12 +40,12 @@ struct MarkedItem {
 }
 
 /// The items of a project, before the files of live items are read.
-pub(super) struct Found {
+pub(super) struct FoundItems {
     managers: Vec<String>,
     views: Vec<View>,
 }
 
-impl Found {
+impl FoundItems {
     /// Selects the items of the layers.
     pub(super) fn of(engine: &mut Engine, layers: Wanted) -> Result<Self, EngineError> {
         let layers = engine.open_layers(layers)?.layers;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::marked::{Found, Marked};
+use super::marked::{FoundItems, Marked};
 use super::next::DueItem;
 use super::text;
 use crate::engine::{Engine, EngineError, NewPush};
@@ -113,7 +113,7 @@ pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, Wire
     Ok(Step::Await(Box::pin(async move {
         let late = ask(&call, None).await?.late;
         Step::then(move |engine| {
-            let (pushed, found) = (pushed(engine)?, Found::of(engine, layers)?);
+            let (pushed, found) = (pushed(engine)?, FoundItems::of(engine, layers)?);
             Ok(Finish::later(move || {
                 Ok(Pushed { marked: Some(found.up_to_date(&call, late)?), ..pushed })
             }))

@@ -17,8 +17,8 @@ fn a_question_tells_the_place_outside_and_hides_no_character() {
         let mut params = vec![entry("tool", "add_file")];
         params.extend(outside.map(|place| entry("outside", place)));
         match question(&Value::Map(params), "add the file a\u{202e}") {
-            Piece::Question(_, approval) => approval.title,
-            Piece::Text(_) | Piece::Note(_) => unreachable!("a question was asked"),
+            ProgressPiece::Question(_, approval) => approval.title,
+            ProgressPiece::Text(_) | ProgressPiece::Note(_) => unreachable!("a question was asked"),
         }
     };
     assert_eq!(title(None), "The model wants to add the file a\\u{202e}");
@@ -91,7 +91,7 @@ impl Listener for Screen {
 impl Screen {
     /// Takes a turn, and shows all of it.
     async fn take(self: &Arc<Self>, chatter: Chatter) {
-        let agent = Model::new(Providers::new(vec![Configured::playing()]));
+        let agent = ModelAnswerer::new(Providers::new(vec![Configured::playing()]));
         agent.take_turn(turn(), &chatter, &**self).await.unwrap();
     }
 }
@@ -126,10 +126,10 @@ async fn a_screen_that_is_slow_stops_the_chat_and_nothing_is_lost() {
 
 #[test]
 fn what_happens_beside_the_answer_has_lines_of_its_own() {
-    let mut shown = Shown::default();
+    let mut shown = ShownProgress::default();
     let mut text = String::new();
-    let note = || Piece::Note("; note\n".to_owned());
-    let say = |text: &str| Piece::Text(text.to_owned());
+    let note = || ProgressPiece::Note("; note\n".to_owned());
+    let say = |text: &str| ProgressPiece::Text(text.to_owned());
     for piece in [note(), say("I look"), say(""), note(), note(), say("Done.\n"), note()] {
         shown.append(piece, &mut text);
     }

@@ -27,7 +27,7 @@ use crate::names::names;
 use crate::provider::chat;
 use crate::session::message::Phase;
 use crate::value::Value;
-use crate::wire::message::{Id, WireError};
+use crate::wire::message::{RequestId, WireError};
 
 /// The result: a reply, or the preview of a dry run.
 pub(super) type ChatAnswer = Either<reply::ChatResult<'static>, reply::PreviewResult<'static>>;
@@ -128,7 +128,7 @@ async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
         return answer;
     }
     let ending = call.tools.ending.clone();
-    let events = Arc::new(Progress { id: call.id, peer: call.peer, effective: call.effective });
+    let events = Arc::new(ChatProgress { id: call.id, peer: call.peer, effective: call.effective });
     let reply = agent::chat(job, request, events).await;
     let failed_before = match &key {
         Some(key) if reply.is_ok() => key.failed_before(&engine).await?,
@@ -152,13 +152,13 @@ async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
 const HUNG_UP: &str = "hung-up";
 
 /// Sends the events of a turn to the client as progress. Sends nothing for a call without an id.
-struct Progress {
-    id: Option<Id>,
+struct ChatProgress {
+    id: Option<RequestId>,
     peer: Arc<dyn Peer>,
     effective: CancellationToken,
 }
 
-impl EventSink for Progress {
+impl EventSink for ChatProgress {
     fn begun(&self) {
         self.effective.cancel();
     }

@@ -33,26 +33,26 @@ const CANCELLED: &str = "tool-cancelled";
 
 /// The tools of all connections. Clones share the tools.
 #[derive(Clone, Default)]
-pub struct ClientTools(Arc<Mutex<Known>>);
+pub struct ClientTools(Arc<Mutex<KnownTools>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownTools {
     tools: Vec<Arc<Brought>>,
     allowed: Vec<Allowed>,
     /// Number of the last call.
     last: u64,
-    calls: HashMap<u64, Waiting>,
+    calls: HashMap<u64, WaitingCall>,
 }
 
 /// A tool, with the connection that brought it.
 pub(super) struct Brought {
-    pub(super) owner: Owner,
+    pub(super) owner: ToolOwner,
     pub(super) tool: Description,
 }
 
 /// The connection that brought a tool. It can end at any time.
 #[derive(Clone)]
-pub(super) struct Owner {
+pub(super) struct ToolOwner {
     pub(super) client: Weak<Client>,
     pub(super) peer: Weak<dyn Peer>,
     /// Cancelled when the connection ends.
@@ -60,12 +60,12 @@ pub(super) struct Owner {
 }
 
 /// A call that waits for its result.
-struct Waiting {
+struct WaitingCall {
     client: Weak<Client>,
     result: Sender<Result<String, String>>,
 }
 
-impl Owner {
+impl ToolOwner {
     fn is_here(&self) -> bool {
         self.client.strong_count() > 0 && !self.gone.is_cancelled()
     }
@@ -75,7 +75,7 @@ impl ClientTools {
     /// Replaces the tools of a connection. Returns the earlier and the new tools, so that the
     /// caller can [announce] the change; returns no tools if they are the same as before. Ends the
     /// permissions for tools that are gone or described in other words.
-    pub(super) fn set(&self, owner: &Owner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
+    pub(super) fn set(&self, owner: &ToolOwner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
         let mut known = self.known();
         let mut changed = known.take(&owner.client);
         let is_same = changed.iter().map(|brought| &brought.tool).eq(&tools);
@@ -145,12 +145,12 @@ impl ClientTools {
     }
 
     /// Opens a call. Returns its number, and the receiver of its result.
-    fn open(&self, owner: &Owner) -> (u64, Receiver<Result<String, String>>) {
+    fn open(&self, owner: &ToolOwner) -> (u64, Receiver<Result<String, String>>) {
         let (result, receiver) = oneshot::channel();
         let mut known = self.known();
         known.last += 1;
         let number = known.last;
-        known.calls.insert(number, Waiting { client: Weak::clone(&owner.client), result });
+        known.calls.insert(number, WaitingCall { client: Weak::clone(&owner.client), result });
         (number, receiver)
     }
 
@@ -174,12 +174,12 @@ impl ClientTools {
         known.calls.remove(&number).is_some_and(|call| call.result.send(result).is_ok())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownTools> {
         locked(&self.0)
     }
 }
 
-impl Known {
+impl KnownTools {
     /// Removes the tools of a connection, and returns them.
     fn take(&mut self, client: &Weak<Client>) -> Vec<Arc<Brought>> {
         self.tools.extract_if(.., |tool| tool.owner.client.ptr_eq(client)).collect()

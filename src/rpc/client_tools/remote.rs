@@ -112,7 +112,7 @@ impl OfferedTool for Remote {
 
 impl Remote {
     /// Creates a call. An error is the reason why the arguments are refused, as text for the model.
-    pub(super) fn request(&self, arguments: &str) -> Result<Request, String> {
+    pub(super) fn request(&self, arguments: &str) -> Result<ClientToolRequest, String> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match serde_json::from_str(arguments) {
             Ok(Json::Object(_)) => {}
@@ -120,18 +120,18 @@ impl Remote {
             Err(error) => return Err(format!("the arguments are not JSON: {error}")),
         }
         let (brought, tools) = (Arc::clone(&self.brought), self.tools.clone());
-        Ok(Request { brought, tools, arguments: arguments.to_owned() })
+        Ok(ClientToolRequest { brought, tools, arguments: arguments.to_owned() })
     }
 }
 
 /// A call of a client's tool, with its arguments.
-pub(super) struct Request {
+pub(super) struct ClientToolRequest {
     brought: Arc<Brought>,
     tools: ClientTools,
     arguments: String,
 }
 
-impl ToolRequest for Request {
+impl ToolRequest for ClientToolRequest {
     fn phrase(&self) -> String {
         let tool = &self.brought.tool;
         // The arguments may be long, and come last.
@@ -160,7 +160,7 @@ impl ToolRequest for Request {
     }
 }
 
-impl Request {
+impl ClientToolRequest {
     /// Calls the tool, and waits at most `seconds` for its result. An error is the reason why there
     /// is no result, as text for the model.
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
@@ -173,7 +173,7 @@ impl Request {
             ));
         }
         let (number, result) = self.tools.open(owner);
-        let _open = Open { request: self, number };
+        let _open = OpenCall { request: self, number };
         tokio::select! {
             biased;
             () = owner.gone.cancelled() => return Err(gone()),
@@ -219,14 +219,14 @@ impl Request {
 
 /// An open call. Dropping it withdraws the call, and tells the client so unless the client has
 /// answered.
-struct Open<'a> {
-    request: &'a Request,
+struct OpenCall<'a> {
+    request: &'a ClientToolRequest,
     number: u64,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        let Request { brought, tools, .. } = self.request;
+        let ClientToolRequest { brought, tools, .. } = self.request;
         if tools.withdraw(self.number)
             && let Some(peer) = brought.owner.peer.upgrade()
         {

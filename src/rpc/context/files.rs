@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::edit::add_one;
 use super::secret::Secrets;
-use crate::agent::items::{FileItem, Lines, MAX_PDF_BYTES, file_item, picture_item};
+use crate::agent::items::{FileItem, LineRange, MAX_PDF_BYTES, file_item, picture_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
 use crate::engine::NewItem;
@@ -104,7 +104,7 @@ fn add_picture(
 }
 
 /// Reads the parameters that name lines of a file; `None` for the whole file.
-pub(super) fn range(start: Option<i64>, end: Option<i64>) -> Result<Option<Lines>, WireError> {
+pub(super) fn range(start: Option<i64>, end: Option<i64>) -> Result<Option<LineRange>, WireError> {
     let start = not_negative("start-line", start)?;
     let end = not_negative("end-line", end)?;
     match (start, end) {

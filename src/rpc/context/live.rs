@@ -50,7 +50,7 @@ pub(super) struct UpdatedItems {
 }
 
 /// An update, with the tokens of its text counted.
-struct Counted {
+struct CountedUpdate {
     id: ItemId,
     manager: String,
     content: Option<(Arc<str>, u64)>,
@@ -66,7 +66,7 @@ pub(super) fn take_texts(
 ) -> Result<Step, WireError> {
     let counter = call.counter();
     let counted = |update: ItemUpdate| {
-        Ok(Counted {
+        Ok(CountedUpdate {
             id: update.id,
             manager: update.manager.map_or_else(|| usual.clone(), |manager| manager.0),
             content: update.content.map(|text| {
@@ -78,7 +78,7 @@ pub(super) fn take_texts(
     };
     let updates = items.into_iter().map(counted).collect::<Result<Vec<_>, WireError>>()?;
     let (counted_by, taken_ms) = (counter.name(), now_ms());
-    if !updates.iter().any(Counted::is_saved) {
+    if !updates.iter().any(CountedUpdate::is_saved) {
         return updating(call.caller, updates, HashMap::new(), counted_by, taken_ms);
     }
     let options = read_options(&call.tools, None)?;
@@ -117,7 +117,7 @@ type Anchors = HashMap<ItemId, (Value, Item)>;
 /// Returns the step that makes the updates.
 fn updating(
     caller: Caller,
-    updates: Vec<Counted>,
+    updates: Vec<CountedUpdate>,
     mut anchors: Anchors,
     counted_by: &'static str,
     taken_ms: i64,
@@ -146,7 +146,7 @@ fn updating(
     })
 }
 
-impl Counted {
+impl CountedUpdate {
     /// Returns whether the update says where in its file the text is. Updates of unsaved text do
     /// not.
     fn is_saved(&self) -> bool {

@@ -7,7 +7,7 @@ use contexture_map::{MAX_TOKENS, MIN_TOKENS, Map, ShownDefinition, ShownFile, St
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::maps::{DEFAULT_MAP_TOKENS, MAX_QUERY_BYTES, Wanted, unsaved};
+use crate::agent::maps::{DEFAULT_MAP_TOKENS, MAX_QUERY_BYTES, WantedMap, unsaved};
 use crate::engine::Selection;
 use crate::files;
 use crate::names::names;
@@ -184,7 +184,7 @@ pub(super) fn repo_map(call: Call, given: RepoMap) -> Result<Step, WireError> {
     at_most("buffers", MAX_NAMED, buffers.len())?;
     let root = files::absolute(&given.project.0)?;
     let absolute = |buffer: Buffer| Ok((files::absolute(&buffer.path.0)?, buffer.content));
-    let mut wanted = Wanted {
+    let mut wanted = WantedMap {
         query: given.query.unwrap_or_default(),
         focus: focus.into_iter().map(|path| PathBuf::from(path.0)).collect(),
         unsaved: buffers.into_iter().map(absolute).collect::<Result<_, WireError>>()?,

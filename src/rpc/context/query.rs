@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::search::{DEFAULT_HITS, Hit, best};
+use super::search::{DEFAULT_HITS, HitInItem, best};
 use crate::agent::items::{ItemShown, with_states};
 use crate::agent::refresh;
 use crate::context::item::{Item, Kind, State};
@@ -106,13 +106,13 @@ pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireErro
     })
 }
 
-fn listed(shown: Vec<((View, State), Option<Hit>)>, is_named: bool, brief: bool) -> Value {
+fn listed(shown: Vec<((View, State), Option<HitInItem>)>, is_named: bool, brief: bool) -> Value {
     let items: Vec<&Item> = shown.iter().map(|((view, _), _)| &*view.item).collect();
     let by = covered(&items);
     let item = |(((view, state), hit), covered_by): (&((View, State), _), Option<ItemId>)| {
         let item = ItemShown::new(view, *state, brief);
         let manager = is_named.then_some(&*view.manager);
-        let hit: &Option<Hit> = hit;
+        let hit: &Option<HitInItem> = hit;
         let score = hit.as_ref().map(|hit| hit.score);
         let excerpt = hit.as_ref().map(|hit| &*hit.excerpt);
         Value::of(&ItemListed { item, manager, covered_by, score, excerpt })

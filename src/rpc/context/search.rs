@@ -11,7 +11,7 @@ use crate::store::MOST_WORDS;
 pub(super) const DEFAULT_HITS: usize = 20;
 
 /// What a search says about an item that it found.
-pub(super) struct Hit {
+pub(super) struct HitInItem {
     pub(super) score: f64,
     pub(super) excerpt: String,
 }
@@ -21,7 +21,7 @@ pub(super) fn best(
     views: Vec<(View, State)>,
     query: &str,
     limit: usize,
-) -> Vec<((View, State), Option<Hit>)> {
+) -> Vec<((View, State), Option<HitInItem>)> {
     let mut sought = stems(query);
     sought.sort_unstable();
     sought.dedup();
@@ -36,7 +36,7 @@ pub(super) fn best(
     found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let hit = |(shown, score): ((View, State), f64)| {
         let excerpt = excerpt(&shown.0.item.content, query);
-        (shown, Some(Hit { score, excerpt }))
+        (shown, Some(HitInItem { score, excerpt }))
     };
     found.into_iter().take(limit).map(hit).collect()
 }

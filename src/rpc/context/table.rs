@@ -6,7 +6,7 @@ use crate::engine::{Beside, Removed};
 use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::shapes::Either;
-use crate::rpc::version::About;
+use crate::rpc::version::VersionOwner;
 use crate::rpc::{operations, undo};
 use crate::store::SetSummary;
 
@@ -71,7 +71,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The manager that has the items now: `:manager :ids :count :total-tokens :evicted`."),
     method!("context", "list-operations", operations::list_operations => Vec<operations::OperationLine>)
-        .about_session(About::Either)
+        .about_session(VersionOwner::Either)
         .pages(&Paged {
             page: Some(operations::DEFAULT_OPERATIONS as usize),
             most: Some(operations::MAX_OPERATIONS),
@@ -85,7 +85,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("A list of operations."),
     method!("context", "undo", undo::undo => undo::Done)
-        .about_session(About::Either)
+        .about_session(VersionOwner::Either)
         .changes()
         .doc(
             "Undoes the last operation on a context. In the view of a session, undoes the last \
@@ -95,7 +95,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("What was undone, and what there is now; the error `nothing-to-undo` when there is none."),
     method!("context", "redo", undo::redo => undo::Done)
-        .about_session(About::Either)
+        .about_session(VersionOwner::Either)
         .changes()
         .doc(
             "Redoes the operation that was undone last. Further calls redo earlier undone \
@@ -104,7 +104,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("What was redone, and what there is now; the error `nothing-to-redo` when there is none."),
     method!("context", "restore", undo::restore => undo::Done)
-        .about_session(About::Either)
+        .about_session(VersionOwner::Either)
         .changes()
         .doc(
             "Goes to an operation that `list-operations` lists. In a context, undoes or redoes \

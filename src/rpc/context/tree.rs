@@ -120,7 +120,7 @@ impl From<Skipped> for LeftOut {
 }
 
 /// The files that were read, as items or as lines of a listing, with totals over all files.
-struct Found {
+struct FoundFiles {
     mode: TreeMode,
     secrets: Secrets,
     /// Names of the files that look like secrets and were not taken.
@@ -136,7 +136,7 @@ struct Found {
 }
 
 pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
-    let chosen = Chosen::of(given.path, given.paths, given.project.unwrap_or(false))?;
+    let chosen = ChosenEntries::of(given.path, given.paths, given.project.unwrap_or(false))?;
     let options = TreeOptions {
         max_file_bytes: read_options(&call.tools, given.max_file_bytes)?.max_bytes,
         hidden: given.hidden.unwrap_or(false),
@@ -205,12 +205,12 @@ pub(super) struct Walking {
 }
 
 /// The directory, or the files and directories, to add.
-enum Chosen {
+enum ChosenEntries {
     One(PathBuf),
     Each(Vec<PathBuf>),
 }
 
-impl Chosen {
+impl ChosenEntries {
     fn of(
         path: Option<Short>,
         paths: Option<Vec<Short>>,
@@ -245,12 +245,12 @@ impl Chosen {
 /// Walks a directory and reads its files. Returns its path, the files, and the entries left out.
 fn read_tree(
     call: &Call,
-    chosen: &Chosen,
+    chosen: &ChosenEntries,
     options: &TreeOptions,
     mode: TreeMode,
     secrets: Secrets,
-) -> Result<(PathBuf, Found, Skipped), WireError> {
-    let mut found = Found {
+) -> Result<(PathBuf, FoundFiles, Skipped), WireError> {
+    let mut found = FoundFiles {
         mode,
         secrets,
         secret: Vec::new(),
@@ -295,7 +295,7 @@ fn read_tree(
     Ok((root, found, all_skipped))
 }
 
-impl Found {
+impl FoundFiles {
     fn take(&mut self, call: &Call, relative: &str, text: FileText) {
         if self.secrets != Secrets::Add && files::is_secret(Some(&text.path), &text.content) {
             self.secret.push(relative.to_owned());

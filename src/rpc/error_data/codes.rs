@@ -36,10 +36,10 @@ pub(in crate::rpc) struct BadParameter<'a> {
 }
 
 /// A function that makes a schema.
-type Made = fn(&mut SchemaGenerator) -> Schema;
+type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
 /// The codes of errors, their meanings, and their data if they have no `:kind`.
-pub(in crate::rpc) const CODES: [(i32, &str, Option<Made>); 7] = [
+pub(in crate::rpc) const CODES: [(i32, &str, Option<SchemaMaker>); 7] = [
     (WireError::PARSE, "The line could not be read.", Some(made::<Unreadable>)),
     (
         WireError::INVALID_REQUEST,

@@ -46,13 +46,13 @@ pub(super) fn shorten(list: &mut [Value], brief: &[&str]) {
 }
 
 /// The members that `:fields` of a call chooses from the entries of the result's lists.
-pub(super) struct Chosen {
+pub(super) struct ChosenFields {
     names: Vec<String>,
     /// For each list, true if its entries can have any of `names`.
     are_there: Vec<bool>,
 }
 
-impl Chosen {
+impl ChosenFields {
     /// Checks the names in `given` against the schema of the entries, even if there are no entries.
     /// Each name must be that of a member in the entries of one of `lists`. `result` is the schema
     /// of the whole result.

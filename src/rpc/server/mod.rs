@@ -18,7 +18,7 @@ use super::error::param_error;
 use super::notification::Topic;
 use super::params::{Name, Nothing, given_list};
 use crate::value::Value;
-use crate::wire::message::{Id, WireError};
+use crate::wire::message::{RequestId, WireError};
 
 /// The answer to `ping`.
 /// Returns the limits of a server with the default settings, by their names in JSON.
@@ -89,8 +89,8 @@ pub(crate) struct CallCancelled {
 
 pub(super) fn cancel(_: Call, given: Cancel) -> Result<Step, WireError> {
     match given.id {
-        Value::Int(id) => Ok(Step::Cancel(Id::Int(id))),
-        Value::Str(id) => Ok(Step::Cancel(Id::Str(id))),
+        Value::Int(id) => Ok(Step::Cancel(RequestId::Int(id))),
+        Value::Str(id) => Ok(Step::Cancel(RequestId::Str(id))),
         _ => Err(param_error("id", "must be a request's id, an integer or a string")),
     }
 }

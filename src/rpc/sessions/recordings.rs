@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::file::{ImportedFile, Outcome, Wanted, import_file};
-use self::source::{Source, sources};
+use self::source::{RecordingSource, sources};
 use crate::engine::EngineError;
 use crate::files;
 use crate::rpc::Step;
@@ -160,7 +160,7 @@ fn usual_places() -> Vec<PathBuf> {
 
 impl ImportAll {
     /// Returns what may be recordings.
-    fn files(&self) -> Result<Vec<Source>, WireError> {
+    fn files(&self) -> Result<Vec<RecordingSource>, WireError> {
         let mut found = Vec::new();
         for Short(path) in self.paths.iter().flatten() {
             found.extend(sources(&files::absolute(path)?)?);
@@ -174,7 +174,7 @@ impl ImportAll {
     }
 
     /// Returns the folders to watch, for a call that names no paths and has found `found`.
-    fn folders(&self, found: &[Source]) -> Vec<String> {
+    fn folders(&self, found: &[RecordingSource]) -> Vec<String> {
         if self.paths.is_some() {
             return Vec::new();
         }
@@ -188,7 +188,8 @@ impl ImportAll {
             parent.map(Path::to_owned)
         };
         let mut places: Vec<PathBuf> = usual_places().into_iter().filter_map(there).collect();
-        let changed = |source: &Source| source.path.metadata().and_then(|it| it.modified()).ok();
+        let changed =
+            |source: &RecordingSource| source.path.metadata().and_then(|it| it.modified()).ok();
         let mut latest: Vec<_> =
             found.iter().filter_map(|it| Some((changed(it)?, it.path.parent()?))).collect();
         latest.sort_unstable_by(|one, other| other.cmp(one));

@@ -6,7 +6,7 @@ use crate::rpc::method::{Method, Pace, method};
 use crate::rpc::page::Paged;
 use crate::rpc::present::MessageShown;
 use crate::rpc::shapes::Either;
-use crate::rpc::version::About;
+use crate::rpc::version::VersionOwner;
 
 /// Maximum number of sessions in a list, across all its pages.
 pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
@@ -15,7 +15,7 @@ pub(in crate::rpc) const MAX_SESSIONS: i64 = 100_000;
 pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("session", "open-session", super::open_session => SessionShown)
         .changes()
-        .about_session(About::Opened)
+        .about_session(VersionOwner::Opened)
         .doc(
             "Makes a session the current one, creating it if needed. With `:fork-of`, creates a \
               session that continues another one; with `:text`, one that was exported.",
@@ -32,7 +32,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("A list of sessions; with `:query`, of hits, best first."),
     method!("session", "delete-session", super::delete_session => SessionShown)
         .changes()
-        .about_session(About::Deleted)
+        .about_session(VersionOwner::Deleted)
         .doc(
             "Deletes a session. Its content is kept. With `:deleted nil`, restores the deleted \
              session with this id, or the one with this name that was deleted last. A session that \

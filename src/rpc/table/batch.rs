@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::rpc::call::Call;
 use crate::rpc::error::param_error;
 use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
-use crate::rpc::method::{Change, Method, Pace};
+use crate::rpc::method::{ChangeKind, Method, Pace};
 use crate::rpc::page::SMALLEST_PAGE;
 use crate::rpc::params::not_negative;
 use crate::rpc::{Awaited, Finish, Operation, Step};
@@ -38,7 +38,7 @@ struct BatchCall {
 }
 
 /// A call that has run until it needs the engine.
-struct Begun {
+struct BatchedCall {
     /// Name of the method in the call.
     name: String,
     method: &'static Method,
@@ -47,20 +47,20 @@ struct Begun {
 
 /// A call that has begun.
 enum Start {
-    Ready(Begun),
+    Ready(BatchedCall),
     /// It soon needs the engine, once it has read a file.
     Soon(String, &'static Method, Awaited),
 }
 
 /// A call that reads a file before it needs the engine, with its place in the batch.
-struct Waiting {
+struct BatchedRead {
     index: usize,
     name: String,
     method: &'static Method,
     work: Awaited,
 }
 
-type Outcome = Result<Finish, WireError>;
+type BatchedOutcome = Result<Finish, WireError>;
 
 pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     if !(1..=MAX_BATCH).contains(&given.calls.len()) {
@@ -86,9 +86,9 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     };
     Ok(Step::Await(Box::pin(async move {
         loop {
-            let Waiting { index, name, method, work } = waiting;
+            let BatchedRead { index, name, method, work } = waiting;
             match waited(work, index, method).await {
-                Ok(operation) => ready.push(Ok(Begun { name, method, operation })),
+                Ok(operation) => ready.push(Ok(BatchedCall { name, method, operation })),
                 Err(error) => {
                     let error = spelled(error, dialect, Some(method));
                     if is_atomic {
@@ -109,12 +109,12 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
 /// to.
 fn until_one_waits(
     calls: &mut impl Iterator<Item = (usize, Result<Start, WireError>)>,
-    ready: &mut Vec<Result<Begun, WireError>>,
-) -> Option<Waiting> {
+    ready: &mut Vec<Result<BatchedCall, WireError>>,
+) -> Option<BatchedRead> {
     for (index, start) in calls {
         match start {
             Ok(Start::Soon(name, method, work)) => {
-                return Some(Waiting { index, name, method, work });
+                return Some(BatchedRead { index, name, method, work });
             }
             Ok(Start::Ready(begun)) => ready.push(Ok(begun)),
             Err(error) => ready.push(Err(error)),
@@ -124,7 +124,7 @@ fn until_one_waits(
 }
 
 fn carry_all_out(
-    calls: Vec<Result<Begun, WireError>>,
+    calls: Vec<Result<BatchedCall, WireError>>,
     is_atomic: bool,
     step: u64,
     dialect: Dialect,
@@ -160,7 +160,9 @@ fn begin(
     let step = called.run(call.clone(), params);
     match step.map_err(|error| spelled(error, dialect, Some(method)))? {
         Step::Await(work) => Ok(Start::Soon(name, method, work)),
-        step => Ok(Start::Ready(Begun { name, method, operation: operation(step, at, method)? })),
+        step => {
+            Ok(Start::Ready(BatchedCall { name, method, operation: operation(step, at, method)? }))
+        }
     }
 }
 
@@ -197,10 +199,10 @@ fn refused(why: &str, at: usize, method: &Method) -> WireError {
 fn why_alone(method: &Method) -> Option<&'static str> {
     match (method.pace, method.change, method.family) {
         (Pace::Aside, ..) => Some("waits for a model, a disk or a person"),
-        (Pace::InOrder, Change::Nothing, _) => Some("takes long to compute"),
+        (Pace::InOrder, ChangeKind::Nothing, _) => Some("takes long to compute"),
         (.., "model") => Some("concerns models"),
         (.., "server") => Some("concerns the connection or the server"),
-        (_, Change::AfterWork, "template") => Some("changes files"),
+        (_, ChangeKind::AfterWork, "template") => Some("changes files"),
         _ => None,
     }
 }
@@ -208,21 +210,22 @@ fn why_alone(method: &Method) -> Option<&'static str> {
 /// Carries out each call on its own.
 fn apart(
     engine: &mut Engine,
-    calls: Vec<Result<Begun, WireError>>,
+    calls: Vec<Result<BatchedCall, WireError>>,
     dialect: Dialect,
-) -> Vec<Outcome> {
-    let one =
-        |begun: Result<Begun, WireError>| engine.part(|engine| carry_out(engine, begun?, dialect));
+) -> Vec<BatchedOutcome> {
+    let one = |begun: Result<BatchedCall, WireError>| {
+        engine.part(|engine| carry_out(engine, begun?, dialect))
+    };
     calls.into_iter().map(one).collect()
 }
 
 /// Carries out all calls. Fails with the error of the first call that fails.
 fn together(
     engine: &mut Engine,
-    calls: Vec<Result<Begun, WireError>>,
+    calls: Vec<Result<BatchedCall, WireError>>,
     dialect: Dialect,
-) -> Result<Vec<Outcome>, WireError> {
-    let one = |(index, begun): (usize, Result<Begun, WireError>)| {
+) -> Result<Vec<BatchedOutcome>, WireError> {
+    let one = |(index, begun): (usize, Result<BatchedCall, WireError>)| {
         let begun = begun?;
         let name = begun.name.clone();
         carry_out(engine, begun, dialect).map(Ok).map_err(|error| placed(error, index, &name))
@@ -230,7 +233,7 @@ fn together(
     calls.into_iter().enumerate().map(one).collect()
 }
 
-fn carry_out(engine: &mut Engine, begun: Begun, dialect: Dialect) -> Outcome {
+fn carry_out(engine: &mut Engine, begun: BatchedCall, dialect: Dialect) -> BatchedOutcome {
     let outcome = match (begun.operation)(engine).map_err(WireError::from) {
         Ok(Finish::Refused(error)) => Err(error),
         outcome => outcome,
@@ -296,16 +299,16 @@ struct CallError {
 }
 
 /// Returns the answer, after the work that the calls left for later.
-fn answer(outcomes: Vec<Outcome>) -> Finish {
-    let is_ready = |outcome: &Outcome| !matches!(outcome, Ok(Finish::Later(_)));
+fn answer(outcomes: Vec<BatchedOutcome>) -> Finish {
+    let is_ready = |outcome: &BatchedOutcome| !matches!(outcome, Ok(Finish::Later(_)));
     match outcomes.iter().all(is_ready) {
         true => Finish::Now(results(outcomes)),
         false => Finish::Later(Box::new(move || Ok(results(outcomes)))),
     }
 }
 
-fn results(outcomes: Vec<Outcome>) -> Value {
-    let shown = |outcome: Outcome| match outcome.and_then(Finish::answer) {
+fn results(outcomes: Vec<BatchedOutcome>) -> Value {
+    let shown = |outcome: BatchedOutcome| match outcome.and_then(Finish::answer) {
         Ok(result) => CallOutcome { result: Some(result), error: None },
         Err(WireError { code, message, data }) => {
             CallOutcome { result: None, error: Some(CallError { code, message, data }) }

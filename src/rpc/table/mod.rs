@@ -11,7 +11,7 @@ pub(crate) use self::schema::document;
 use serde_json::Value as Json;
 
 use super::call::Call;
-use super::contract::{Row, in_contract, resolve};
+use super::contract::{ContractCall, in_contract, resolve};
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
 use super::limits::MAX_QUOTED_BYTES;
@@ -68,10 +68,10 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
 
 /// Finds the method with this name, or that of the call of the contract with this name, whose
 /// parameters it changes to those of the method. Fails with the nearest names.
-pub(crate) fn find(name: &str, params: &mut Value) -> Result<Called, WireError> {
+pub(crate) fn find(name: &str, params: &mut Value) -> Result<CalledMethod, WireError> {
     let (row, of_method) = resolve(name, params).unzip();
     let method = methods().find(|method| method.name == of_method.unwrap_or(name));
-    method.map(|method| Called { method, row }).ok_or_else(|| unknown(name))
+    method.map(|method| CalledMethod { method, row }).ok_or_else(|| unknown(name))
 }
 
 /// Returns the error of a call in the words of the dialect. `method` is the called method, if there
@@ -110,14 +110,14 @@ fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
 
 /// A method, as a call named it.
 #[derive(Clone, Copy)]
-pub(crate) struct Called {
+pub(crate) struct CalledMethod {
     /// The method.
     pub(crate) method: &'static Method,
     /// Call of the contract that the client made, if it used a name of the contract.
-    row: Option<&'static Row>,
+    row: Option<&'static ContractCall>,
 }
 
-impl Called {
+impl CalledMethod {
     /// Like [`Method::run`], with the contract's names in errors.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Called {
     }
 }
 
-impl std::ops::Deref for Called {
+impl std::ops::Deref for CalledMethod {
     type Target = Method;
 
     fn deref(&self) -> &Method {

@@ -20,7 +20,7 @@ const BYTES: usize = 8 * (FIELDS + 1);
 
 /// How far the state has come at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct HighWaterMark {
     /// Format number of the database.
     pub(crate) format: i64,
     /// Counters after the last commit.
@@ -35,20 +35,20 @@ pub(crate) struct Mark {
 pub(crate) struct Marks([File; 2]);
 
 /// The marks found in a folder.
-pub(crate) struct Found {
+pub(crate) struct FoundMarks {
     /// Newest readable mark.
-    pub(crate) newest: Option<Mark>,
+    pub(crate) newest: Option<HighWaterMark>,
     /// Marks that are missing or cannot be read.
     pub(crate) unusable: Vec<PathBuf>,
 }
 
 /// Reads both marks.
-pub(crate) fn read(files: &Files) -> Found {
-    let mut found = Found { newest: None, unusable: Vec::new() };
+pub(crate) fn read(files: &Files) -> FoundMarks {
+    let mut found = FoundMarks { newest: None, unusable: Vec::new() };
     for path in files.marks() {
         match std::fs::read(&path).ok().and_then(|bytes| decode(&bytes)) {
             Some(mark) => {
-                let newer = |old: &Mark| old.counters.changes < mark.counters.changes;
+                let newer = |old: &HighWaterMark| old.counters.changes < mark.counters.changes;
                 if found.newest.as_ref().is_none_or(newer) {
                     found.newest = Some(mark);
                 }
@@ -70,14 +70,14 @@ impl Marks {
     }
 
     /// Writes the mark to one file after the other, so that one of them is whole at any moment.
-    pub(crate) fn note(&self, mark: &Mark) -> io::Result<()> {
+    pub(crate) fn note(&self, mark: &HighWaterMark) -> io::Result<()> {
         let bytes = encode(mark);
         self.0.iter().try_for_each(|file| file.write_all_at(&bytes, 0))
     }
 }
 
-fn encode(mark: &Mark) -> [u8; BYTES] {
-    let Mark { format, counters, sequences, is_damaged } = mark;
+fn encode(mark: &HighWaterMark) -> [u8; BYTES] {
+    let HighWaterMark { format, counters, sequences, is_damaged } = mark;
     let mut fields = [0; FIELDS];
     fields[..NUMBERS].copy_from_slice(&[
         MAGIC,
@@ -98,7 +98,7 @@ fn encode(mark: &Mark) -> [u8; BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Mark> {
+fn decode(bytes: &[u8]) -> Option<HighWaterMark> {
     // Bytes after the mark, as in a doubled file, are ignored.
     let bytes = bytes.get(..BYTES)?;
     let (body, hash) = bytes.split_at(8 * FIELDS);
@@ -113,7 +113,7 @@ fn decode(bytes: &[u8]) -> Option<Mark> {
     let mut sequences = [0; SEQUENCES.len()];
     sequences.copy_from_slice(&fields[NUMBERS..]);
     let last_timestamp = last.cast_signed();
-    (magic == MAGIC).then_some(Mark {
+    (magic == MAGIC).then_some(HighWaterMark {
         format: format.cast_signed(),
         counters: Counters { changes, next_item, next_version, last_timestamp },
         sequences,
@@ -125,9 +125,14 @@ fn decode(bytes: &[u8]) -> Option<Mark> {
 mod tests {
     use super::*;
 
-    fn mark(changes: u64) -> Mark {
+    fn mark(changes: u64) -> HighWaterMark {
         let counters = Counters { changes, next_item: 2, next_version: 3, last_timestamp: -4 };
-        Mark { format: 1, counters, sequences: [5, 6, 7, 8, 9, 10], is_damaged: changes == 5 }
+        HighWaterMark {
+            format: 1,
+            counters,
+            sequences: [5, 6, 7, 8, 9, 10],
+            is_damaged: changes == 5,
+        }
     }
 
     #[test]

@@ -19,10 +19,10 @@ pub(crate) use self::restore::restore;
 use self::restore::{finish_restoring, refuse_restoring, remove_wal, replace_database};
 use super::StoreError;
 use super::folder::aside;
-use super::folder::marks::{self, Mark};
+use super::folder::marks::{self, HighWaterMark};
 pub(crate) use super::folder::{Files, Finding, TRUST_FILE};
 use super::sqlite::{Image, Reopen, SqliteStore, refuse_other};
-pub(crate) use super::sqlite::{Opened, check_file};
+pub(crate) use super::sqlite::{OpenedStore, check_file};
 use crate::visible::visible_path;
 use crate::whole_file::remove;
 
@@ -35,7 +35,7 @@ pub(crate) type Relock = Box<dyn FnMut() -> Result<(), String> + Send>;
 ///
 /// # Errors
 /// [`StoreError::OtherFormat`], [`StoreError::Link`], or the error that prevents even reading.
-pub(crate) fn open(folder: &Path, relock: Relock) -> Result<Opened, StoreError> {
+pub(crate) fn open(folder: &Path, relock: Relock) -> Result<OpenedStore, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
     let closed = close_to_others(&files)?;
@@ -55,7 +55,7 @@ fn open_again(
     files: &Files,
     relock: &Arc<Mutex<Relock>>,
     or_read: bool,
-) -> Result<Opened, StoreError> {
+) -> Result<OpenedStore, StoreError> {
     let locked = relock.lock().unwrap_or_else(PoisonError::into_inner)();
     let opened = locked.map_err(StoreError::ReadOnly);
     let opened = opened.and_then(|()| or_wholly(|wholly| open_for_writing(files, wholly)));
@@ -72,7 +72,9 @@ fn open_again(
 }
 
 /// Opens a state. If it is damaged where a start reads it, opens it again after all of it is read.
-fn or_wholly(open: impl Fn(bool) -> Result<Opened, StoreError>) -> Result<Opened, StoreError> {
+fn or_wholly(
+    open: impl Fn(bool) -> Result<OpenedStore, StoreError>,
+) -> Result<OpenedStore, StoreError> {
     match open(false) {
         Err(StoreError::Damaged(_)) => open(true),
         opened => opened,
@@ -93,7 +95,7 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
 
 /// The state of a folder as it was found.
 struct State {
-    mark: Option<Mark>,
+    mark: Option<HighWaterMark>,
     /// Marks that are missing or cannot be read.
     unusable: Vec<PathBuf>,
     /// The database; `None` if there is none.
@@ -109,7 +111,7 @@ struct State {
 impl State {
     /// Reads the files, and the whole database if `wholly` or if something is suspect.
     fn read(files: &Files, wholly: bool) -> Result<Self, StoreError> {
-        let marks::Found { newest: mark, unusable } = marks::read(files);
+        let marks::FoundMarks { newest: mark, unusable } = marks::read(files);
         let mut state = Self { mark, unusable, image: None, changes: 0, wrong: None, backup: None };
         match state.read_database(files, wholly) {
             Ok(()) => {}
@@ -223,7 +225,7 @@ fn are_lost(count: u64) -> String {
     }
 }
 
-fn open_for_writing(files: &Files, wholly: bool) -> Result<Opened, StoreError> {
+fn open_for_writing(files: &Files, wholly: bool) -> Result<OpenedStore, StoreError> {
     files.probe().map_err(|error| StoreError::ReadOnly(error.to_string()))?;
     backup::drop_drafts(files);
     finish_restoring(files).map_err(beside)?;
@@ -244,11 +246,15 @@ fn open_for_writing(files: &Files, wholly: bool) -> Result<Opened, StoreError> {
         None => {}
     }
     let store = SqliteStore::open(files, mark.as_ref())?;
-    Ok(Opened { store, findings })
+    Ok(OpenedStore { store, findings })
 }
 
 /// Opens the state for reading, as a copy in memory, and records why nothing can be written.
-fn open_for_reading(files: &Files, error: &StoreError, wholly: bool) -> Result<Opened, StoreError> {
+fn open_for_reading(
+    files: &Files,
+    error: &StoreError,
+    wholly: bool,
+) -> Result<OpenedStore, StoreError> {
     refuse_restoring(files)?;
     let state = State::read(files, wholly)?;
     let mut findings = state.findings();
@@ -269,7 +275,7 @@ fn open_for_reading(files: &Files, error: &StoreError, wholly: bool) -> Result<O
         visible_path(files.folder())
     )));
     store.refuse(why);
-    Ok(Opened { store, findings })
+    Ok(OpenedStore { store, findings })
 }
 
 /// Removes all access for other users when they could write to the folder and thus change the

@@ -43,7 +43,7 @@ impl Random {
     }
 }
 
-fn open_at(folder: &Path) -> Opened {
+fn open_at(folder: &Path) -> OpenedStore {
     open(folder, Box::new(|| Ok(()))).unwrap()
 }
 
@@ -344,7 +344,8 @@ impl Built {
         let _printed_when_it_fails = OnPanic(&about);
         let inspected = inspect(folder).unwrap_or_else(|error| panic!("{about}: {error}"));
         let opened = open(folder, Box::new(|| Ok(())));
-        let Opened { mut store, mut findings } = opened.unwrap_or_else(|e| panic!("{about}: {e}"));
+        let OpenedStore { mut store, mut findings } =
+            opened.unwrap_or_else(|e| panic!("{about}: {e}"));
         assert!(store.refusal().is_none(), "{about}: only for reading");
         self.model.check_readable(&mut store);
         match check_file(&Files::new(folder)) {
@@ -373,7 +374,7 @@ impl Built {
         let bursts = (9020..9060).filter(|number| !(2..=4).contains(&(number % 20)));
         bursts.for_each(|number| after.burst(&mut store, number));
         drop(store);
-        let Opened { mut store, findings } = open_at(folder);
+        let OpenedStore { mut store, findings } = open_at(folder);
         assert!(!findings.iter().any(|finding| finding.lost), "{about}: again {findings:#?}");
         let left = after.check(&mut store);
         let old: BTreeSet<&String> = missing.iter().filter(|m| !m.starts_with("mess")).collect();
@@ -419,7 +420,7 @@ fn a_loss_is_told_in_the_singular_and_plural() {
 fn a_state_that_nobody_damaged_is_opened_without_a_word() {
     let built = build();
     for base in ["crashed", "settled"] {
-        let Opened { mut store, findings } = open_at(&built.dir.path().join(base));
+        let OpenedStore { mut store, findings } = open_at(&built.dir.path().join(base));
         assert_eq!(findings, [], "{base}");
         assert_eq!(built.model.check(&mut store), [""; 0], "{base}");
     }
@@ -467,7 +468,7 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     assert_eq!(model.check(&mut open_at(dir.path()).store), [""; 0]);
     assert!(!left.iter().any(|path| path.exists()));
     restore(dir.path(), &last.path).unwrap();
-    let Opened { mut store, findings } = open_at(dir.path());
+    let OpenedStore { mut store, findings } = open_at(dir.path());
     assert_eq!(model.check(&mut store).len(), 2, "the item and the key that came later");
     assert!(!findings.iter().any(|finding| finding.lost), "{findings:?}");
 }

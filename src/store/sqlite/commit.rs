@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::super::folder::marks::Mark;
+use super::super::folder::marks::HighWaterMark;
 use super::super::tables::{Columns, Statements};
 use super::super::{Counters, SEQUENCES, StoreError};
 use super::SqliteStore;
@@ -64,7 +64,7 @@ impl SqliteStore {
 
     /// Raises the counters and the last ids of the tables to at least those of a mark, so that no
     /// number is given twice.
-    pub(super) fn raise(&mut self, mark: &Mark) -> Result<(), StoreError> {
+    pub(super) fn raise(&mut self, mark: &HighWaterMark) -> Result<(), StoreError> {
         let (now, to) = (self.counters, mark.counters);
         let raised = Counters {
             next_item: now.next_item.max(to.next_item),
@@ -107,7 +107,7 @@ impl SqliteStore {
         let sequences = self.sequences().unwrap_or_default();
         if let Some(place) = &self.place {
             let counters = self.counters;
-            place.note(&Mark { format: FORMAT, counters, sequences, is_damaged });
+            place.note(&HighWaterMark { format: FORMAT, counters, sequences, is_damaged });
         }
     }
 

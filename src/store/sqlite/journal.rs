@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
 
-use self::row::{ChangeRow, parse};
+use self::row::{JournalRow, parse};
 use super::super::tables::{ITEM_COLUMNS, Statements, limit, with_columns};
 use super::super::{StoreError, Told, UNDO_DEPTH, Way};
 use crate::context::change::{Change, SetChange, Slot, SlotChange};
@@ -101,7 +101,7 @@ pub(super) fn extend(
     let sql = "SELECT change FROM journal WHERE manager = ?1 AND seq = ?2 AND sound";
     let newest: Option<String> = db.value(sql, params![manager, seq])?;
     let Some(mut whole) = newest.map(|text| parse(&text)).transpose()? else { return Ok(false) };
-    let later = ChangeRow::from(change);
+    let later = JournalRow::from(change);
     let are_joined = match change.is_following() {
         true => whole.method == Change::FOLLOW,
         false => whole.is_plain() && later.is_plain(),
@@ -134,7 +134,7 @@ pub(super) fn append(
     seq: u64,
     change: &Change,
 ) -> Result<(), StoreError> {
-    let text = serde_json::to_string(&ChangeRow::from(change))?;
+    let text = serde_json::to_string(&JournalRow::from(change))?;
     let sql = "INSERT INTO journal (manager, seq, step, change) VALUES (?1, ?2, ?3, ?4)";
     db.change(sql, params![manager, seq, change.step, text])?;
     if seq > JOURNAL_LENGTH && seq.is_multiple_of(JOURNAL_SWEEP) {

@@ -19,7 +19,7 @@ use self::hashes::Damage;
 pub use self::hashes::schema_number;
 pub(crate) use self::open::check_file;
 pub(super) use self::open::{Image, copy_file, refuse_other};
-use self::place::Place;
+use self::place::StoreFiles;
 use super::folder::Finding;
 use super::tables::{ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
@@ -31,7 +31,7 @@ use crate::context::change::{Change, Settings};
 const REQUEST_SWEEP: i64 = 256;
 
 /// A store on a state folder, and the problems found there.
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     /// The store. While the folder cannot be written, the store is read-only, and each change first
     /// tries to reopen it for writing.
     pub store: SqliteStore,
@@ -41,14 +41,14 @@ pub(crate) struct Opened {
 
 /// Function that opens the folder of a store again. If it cannot be written, the state is opened
 /// for reading when the argument is true.
-pub(super) type Reopen = Box<dyn FnMut(bool) -> Result<Opened, StoreError> + Send>;
+pub(super) type Reopen = Box<dyn FnMut(bool) -> Result<OpenedStore, StoreError> + Send>;
 
 /// A [`Store`] in SQLite.
 pub struct SqliteStore {
     db: Connection,
     damage: Damage,
     /// `None` for a store in memory.
-    place: Option<Place>,
+    place: Option<StoreFiles>,
     /// Set when the write-ahead log may have pages that the database lacks, or when a store in
     /// memory may have prepared statements.
     is_unsettled: bool,
@@ -57,7 +57,7 @@ pub struct SqliteStore {
     refusal: Option<String>,
     /// Reason why the last commit failed, until one succeeds.
     trouble: Option<String>,
-    managers: HashMap<String, Known>,
+    managers: HashMap<String, KnownManager>,
     next_request: i64,
     /// Counters as of the last commit.
     counters: Counters,
@@ -79,7 +79,7 @@ columns!(Counters { next_item, next_version, last_timestamp, changes });
 
 /// Facts about a manager that are cached between requests.
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownManager {
     id: i64,
     /// Number of the newest change in its journal. If the journal is empty, one less than the
     /// number of the next change.
@@ -101,7 +101,7 @@ impl SqliteStore {
         self.reopen = Some(reopen);
     }
 
-    fn known(&mut self, name: &str) -> Result<Option<Known>, StoreError> {
+    fn known(&mut self, name: &str) -> Result<Option<KnownManager>, StoreError> {
         if let Some(known) = self.managers.get(name) {
             return Ok(Some(*known));
         }
@@ -109,17 +109,23 @@ impl SqliteStore {
         let Some(id) = id else { return Ok(None) };
         let last_change = journal::last_number(&self.db, id)?;
         let step = journal::step_of(&self.db, id, last_change)?;
-        let known = Known { id, last_change, step, has_undone: journal::has_undone(&self.db, id)? };
+        let known =
+            KnownManager { id, last_change, step, has_undone: journal::has_undone(&self.db, id)? };
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
     }
 
-    fn known_or_new(&mut self, name: &str) -> Result<Known, StoreError> {
+    fn known_or_new(&mut self, name: &str) -> Result<KnownManager, StoreError> {
         if let Some(known) = self.known(name)? {
             return Ok(known);
         }
         self.db.change("INSERT INTO manager (name) VALUES (?1)", [name])?;
-        Ok(Known { id: self.db.last_insert_rowid(), last_change: 0, step: 0, has_undone: false })
+        Ok(KnownManager {
+            id: self.db.last_insert_rowid(),
+            last_change: 0,
+            step: 0,
+            has_undone: false,
+        })
     }
 }
 
@@ -146,7 +152,7 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
-        let Some(Known { id, .. }) = self.known(manager)? else { return Ok(None) };
+        let Some(KnownManager { id, .. }) = self.known(manager)? else { return Ok(None) };
         let sql = "SELECT max_items, version FROM manager WHERE id = ?1 AND sound";
         let row = |row: &rusqlite::Row<'_>| <(Option<usize>, u64)>::try_from(row);
         let (max_items, version) = self.db.row(sql, [id], row)?.unwrap_or_default();
@@ -162,7 +168,8 @@ impl Store for SqliteStore {
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let Known { id, mut last_change, step, mut has_undone } = self.known_or_new(manager)?;
+        let KnownManager { id, mut last_change, step, mut has_undone } =
+            self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
         if !journal::extend(&self.db, id, last_change, step, has_undone, change)? {
@@ -174,7 +181,8 @@ impl Store for SqliteStore {
             has_undone = false;
         }
         let step = change.step;
-        self.managers.insert(manager.to_owned(), Known { id, last_change, step, has_undone });
+        self.managers
+            .insert(manager.to_owned(), KnownManager { id, last_change, step, has_undone });
         Ok(())
     }
 
@@ -188,26 +196,28 @@ impl Store for SqliteStore {
 
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, last_change, .. }) => journal::last(&self.db, id, last_change, way),
+            Some(KnownManager { id, last_change, .. }) => {
+                journal::last(&self.db, id, last_change, way)
+            }
             None => Ok(None),
         }
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let Known { id, last_change, .. } = self.known_or_new(manager)?;
+        let KnownManager { id, last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
         journal::set_aside(&self.db, id, last_change)?;
         let last_change = last_change.saturating_sub(1);
         let step = journal::step_of(&self.db, id, last_change)?;
-        let known = Known { id, last_change, step, has_undone: true };
+        let known = KnownManager { id, last_change, step, has_undone: true };
         self.managers.insert(manager.to_owned(), known);
         Ok(())
     }
 
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let Known { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
+        let KnownManager { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
         if !change.is_empty() {
             journal::set_slots(&self.db, id, change)?;
             last_change += 1;
@@ -216,13 +226,14 @@ impl Store for SqliteStore {
         }
         journal::drop_undone(&self.db, id)?;
         let has_undone = journal::has_undone(&self.db, id)?;
-        self.managers.insert(manager.to_owned(), Known { id, last_change, step, has_undone });
+        self.managers
+            .insert(manager.to_owned(), KnownManager { id, last_change, step, has_undone });
         Ok(())
     }
 
     fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, .. }) => journal::changes(&self.db, id, way, most),
+            Some(KnownManager { id, .. }) => journal::changes(&self.db, id, way, most),
             None => Ok(Vec::new()),
         }
     }
@@ -233,7 +244,7 @@ impl Store for SqliteStore {
 
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {
         match self.known(manager)? {
-            Some(Known { id, .. }) => journal::step_mark(&self.db, id),
+            Some(KnownManager { id, .. }) => journal::step_mark(&self.db, id),
             None => Ok(0),
         }
     }
@@ -360,7 +371,7 @@ impl Store for SqliteStore {
         // SQLite must have closed the files before they are replaced.
         *self = Self::in_memory()?;
         match reopen(true) {
-            Ok(Opened { store, findings }) => {
+            Ok(OpenedStore { store, findings }) => {
                 *self = store;
                 Ok(findings)
             }

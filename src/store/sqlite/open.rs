@@ -14,12 +14,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::super::folder::Files;
-use super::super::folder::marks::Mark;
+use super::super::folder::marks::HighWaterMark;
 use super::super::tables::{Columns, Statements};
 use super::super::{Counters, StoreError};
 use super::SqliteStore;
 use super::hashes::{self, Damage};
-use super::place::Place;
+use super::place::StoreFiles;
 use crate::visible::visible_path;
 
 /// Statements that create the tables of an empty database.
@@ -47,14 +47,14 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::OtherFormat`], [`StoreError::Open`], [`StoreError::Damaged`].
-    pub(crate) fn open(files: &Files, mark: Option<&Mark>) -> Result<Self, StoreError> {
+    pub(crate) fn open(files: &Files, mark: Option<&HighWaterMark>) -> Result<Self, StoreError> {
         let path = files.database();
         let mut options = OpenOptions::new();
         let made = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
         let private = made.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
         private.map_err(StoreError::opening(&path))?;
         let mut store = Self::prepare(Connection::open(&path).map_err(open_error(&path))?, &path)?;
-        store.place = Some(Place::new(files).map_err(StoreError::opening(files.folder()))?);
+        store.place = Some(StoreFiles::new(files).map_err(StoreError::opening(files.folder()))?);
         if let Some(mark) = mark {
             store.raise(mark)?;
         }
@@ -80,7 +80,10 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Same as [`open`](Self::open).
-    pub(crate) fn of_image(image: &Image, mark: Option<&Mark>) -> Result<Self, StoreError> {
+    pub(crate) fn of_image(
+        image: &Image,
+        mark: Option<&HighWaterMark>,
+    ) -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
         let copy = || -> Result<Connection, rusqlite::Error> {
             let mut db = Connection::open_in_memory()?;

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use super::super::StoreError;
 use super::super::folder::Files;
-use super::super::folder::marks::{Mark, Marks};
+use super::super::folder::marks::{HighWaterMark, Marks};
 
 /// The files that an open store writes.
-pub(super) struct Place {
+pub(super) struct StoreFiles {
     marks: Marks,
     /// Files that SQLite has open, each with its inode.
     open: Vec<(PathBuf, u64)>,
 }
 
-impl Place {
+impl StoreFiles {
     /// Opens the files beside a database that is already open.
     pub(super) fn new(files: &Files) -> io::Result<Self> {
         let inode = |path: PathBuf| Some((path.clone(), std::fs::metadata(path).ok()?.ino()));
@@ -35,7 +35,7 @@ impl Place {
 
     /// Writes the high-water mark. A failure only causes a warning, because the commit itself is
     /// already stored.
-    pub(super) fn note(&self, mark: &Mark) {
+    pub(super) fn note(&self, mark: &HighWaterMark) {
         if let Err(error) = self.marks.note(mark) {
             tracing::warn!(
                 "cannot write the state's high-water mark: {error}; the change itself is stored"

@@ -5,7 +5,7 @@ use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 
 use super::super::StoreError;
 use super::super::memory::ToArchive;
-use super::sql::{Column, Columns, Statements, Stored, columns, damaged};
+use super::sql::{Column, Columns, Statements, StoredInColumn, columns, damaged};
 use super::{Reading, Writing};
 use crate::session::spans::Spans;
 
@@ -54,7 +54,7 @@ impl Writing<'_> {
 }
 
 /// Stores message numbers as JSON.
-impl Stored for Spans {
+impl StoredInColumn for Spans {
     fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let text = serde_json::to_string(self);
         Ok(text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?.into())

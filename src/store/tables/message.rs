@@ -7,7 +7,7 @@ use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Row, params};
 
 use super::super::{StoreError, counter_name};
-use super::sql::{Column, Columns, Statements, Stored, columns, damaged};
+use super::sql::{Column, Columns, Statements, StoredInColumn, columns, damaged};
 use super::{Reading, Writing, words};
 use crate::session::message::{Message, Role, Signals};
 
@@ -154,7 +154,7 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 /// Stores signals as the bits of a number.
-impl Stored for Signals {
+impl StoredInColumn for Signals {
     fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let Self { error, success, operation, long } = *self;
         let bits = [error, success, operation, long].into_iter().rev();

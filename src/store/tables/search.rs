@@ -32,7 +32,7 @@ impl Reading<'_> {
         // Choosing the excerpt of each hit reads the whole query.
         let shortened = (text.len() > LONGEST_WHOLE_QUERY).then(|| sought.join(" "));
         let text = shortened.as_deref().unwrap_or(text);
-        let search = Search { rows: self, project, text, limit, with_deleted };
+        let search = LogSearch { rows: self, project, text, limit, with_deleted };
         let hits = search.run(&words::all_of(&sought))?;
         if hits.is_empty() && sought.len() > 1 {
             return search.run_with_some(sought);
@@ -41,7 +41,7 @@ impl Reading<'_> {
     }
 }
 
-struct Search<'a> {
+struct LogSearch<'a> {
     rows: &'a Reading<'a>,
     project: Option<&'a str>,
     text: &'a str,
@@ -49,7 +49,7 @@ struct Search<'a> {
     with_deleted: bool,
 }
 
-impl Search<'_> {
+impl LogSearch<'_> {
     fn run(&self, query: &str) -> Result<Vec<SearchHit>, StoreError> {
         let mut hits = self.names(query)?;
         hits.extend(self.messages(query, self.left(&hits))?);

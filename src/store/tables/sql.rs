@@ -109,7 +109,7 @@ pub(super) fn damaged(what: impl Into<String>) -> FromSqlError {
 }
 
 /// A type of another crate whose values are stored in columns, as a [`Column`].
-pub(super) trait Stored: Sized {
+pub(super) trait StoredInColumn: Sized {
     /// Returns the value as the column holds it.
     fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>>;
 
@@ -120,13 +120,13 @@ pub(super) trait Stored: Sized {
 /// A value of a type of another crate, as a column holds it.
 pub(super) struct Column<T>(pub(super) T);
 
-impl<T: Stored> ToSql for Column<&T> {
+impl<T: StoredInColumn> ToSql for Column<&T> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         self.0.store()
     }
 }
 
-impl<T: Stored> FromSql for Column<T> {
+impl<T: StoredInColumn> FromSql for Column<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         T::restore(value).map(Self)
     }
@@ -135,7 +135,7 @@ impl<T: Stored> FromSql for Column<T> {
 /// Lets the values of an enum be stored in columns, by their names.
 macro_rules! names_as_columns {
     ($($name:ident: $what:literal;)*) => {$(
-        impl Stored for $name {
+        impl StoredInColumn for $name {
             fn store(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
                 Ok(self.name().into())
             }

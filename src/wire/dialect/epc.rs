@@ -6,7 +6,7 @@
 use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
 use crate::value::sexp::{print_into, print_str};
-use crate::wire::message::{Id, Incoming, Outgoing, Request, WireError};
+use crate::wire::message::{Incoming, Outgoing, Request, RequestId, WireError};
 use crate::wording::counted;
 
 /// The words with which messages begin.
@@ -45,13 +45,13 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
 
 /// Returns the id from the beginning of a call whose rest cannot be read. The sender of the call
 /// waits for an answer with this id.
-pub(super) fn first_id(payload: &[u8]) -> Option<Id> {
+pub(super) fn first_id(payload: &[u8]) -> Option<RequestId> {
     let id = payload.trim_ascii_start().strip_prefix(b"(call ")?;
     let (id, _) = id.split_at(id.iter().position(|byte| *byte == b' ')?);
-    std::str::from_utf8(id).ok()?.parse().ok().map(Id::Int)
+    std::str::from_utf8(id).ok()?.parse().ok().map(RequestId::Int)
 }
 
-fn call(id: Option<Id>, mut parts: impl Iterator<Item = Value>) -> Incoming {
+fn call(id: Option<RequestId>, mut parts: impl Iterator<Item = Value>) -> Incoming {
     let request = method_of(parts.next()).and_then(|method| {
         Ok(Request { id: id.clone(), method, params: params_of(parts.next().map(unwrapped))? })
     });
@@ -107,7 +107,7 @@ fn is_protocol_error(error: &WireError) -> bool {
     codes.contains(&error.code)
 }
 
-fn begin(head: &str, id: Option<&Id>, out: &mut Vec<u8>) {
+fn begin(head: &str, id: Option<&RequestId>, out: &mut Vec<u8>) {
     out.push(b'(');
     out.extend_from_slice(head.as_bytes());
     out.push(b' ');

@@ -7,11 +7,11 @@ use super::id_of;
 use crate::value::Value;
 use crate::value::json::from_json;
 use crate::value::sexp;
-use crate::wire::frame::Ends;
-use crate::wire::message::Id;
+use crate::wire::frame::MessageEnds;
+use crate::wire::message::RequestId;
 
 /// Returns the id at the beginning of a property list, or else right before its end.
-pub(super) fn native(ends: &Ends) -> Option<Id> {
+pub(super) fn native(ends: &MessageEnds) -> Option<RequestId> {
     native_first(&ends.first).or_else(|| {
         let inside = ends.last.trim_ascii_end().strip_suffix(b")")?;
         let after = |name| after_last(inside, name, u8::is_ascii_whitespace);
@@ -21,7 +21,7 @@ pub(super) fn native(ends: &Ends) -> Option<Id> {
 }
 
 /// Returns the id at the beginning of a property list.
-pub(super) fn native_first(first: &[u8]) -> Option<Id> {
+pub(super) fn native_first(first: &[u8]) -> Option<RequestId> {
     let items = sexp::read_beginning(text_of(first));
     let mut pairs = items.chunks_exact(2);
     let is_id = |pair: &&[Value]| matches!(&pair[0], Value::Keyword(name) if name.eq_ignore_ascii_case("id"));
@@ -29,7 +29,7 @@ pub(super) fn native_first(first: &[u8]) -> Option<Id> {
 }
 
 /// Returns the id at the beginning of an object, or else right before its end.
-pub(super) fn json(ends: &Ends) -> Option<Id> {
+pub(super) fn json(ends: &MessageEnds) -> Option<RequestId> {
     json_first(&ends.first).or_else(|| {
         let inside = ends.last.trim_ascii_end().strip_suffix(b"}")?;
         let after = after_last(inside, br#""id""#, |before| b",{ \t".contains(before))?;
@@ -38,7 +38,7 @@ pub(super) fn json(ends: &Ends) -> Option<Id> {
 }
 
 /// Returns the id at the beginning of an object.
-pub(super) fn json_first(first: &[u8]) -> Option<Id> {
+pub(super) fn json_first(first: &[u8]) -> Option<RequestId> {
     let mut rest = text_of(first).trim_start().strip_prefix('{')?;
     loop {
         let key = next_datum(&mut rest)?;
@@ -75,6 +75,6 @@ fn text_of(bytes: &[u8]) -> &str {
     std::str::from_utf8(&bytes[..valid]).unwrap_or_default()
 }
 
-fn id_in(value: Value) -> Option<Id> {
+fn id_in(value: Value) -> Option<RequestId> {
     id_of(value).ok().flatten()
 }

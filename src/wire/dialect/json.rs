@@ -3,7 +3,7 @@
 use super::{invalid, parse_error, text_of};
 use crate::value::Value;
 use crate::value::json::{from_json, to_json, write_string};
-use crate::wire::message::{Id, Outgoing, WireError};
+use crate::wire::message::{Outgoing, RequestId, WireError};
 
 pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     let value = from_json(text_of(line)?.as_bytes()).map_err(|error| {
@@ -54,11 +54,11 @@ pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn write_id(id: Option<&Id>, out: &mut Vec<u8>) {
+fn write_id(id: Option<&RequestId>, out: &mut Vec<u8>) {
     match id {
         None => out.extend_from_slice(b"null"),
-        Some(Id::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),
-        Some(Id::Str(text)) => write_string(text, out),
+        Some(RequestId::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        Some(RequestId::Str(text)) => write_string(text, out),
     }
 }
 

@@ -9,8 +9,8 @@ mod slynk;
 
 pub(crate) use self::slynk::{call_of, form_of};
 use super::foreign::BYTE_ORDER_MARK;
-use super::frame::{Ends, MAX_PAYLOAD, write_framed};
-use super::message::{Id, Incoming, Outgoing, Request, WireError};
+use super::frame::{MAX_PAYLOAD, MessageEnds, write_framed};
+use super::message::{Incoming, Outgoing, Request, RequestId, WireError};
 use crate::value::json::to_json;
 use crate::value::sexp::print_into;
 use crate::value::{Value, kebab};
@@ -69,7 +69,7 @@ impl Dialect {
 
     /// Returns the id of a call of which only the first and last bytes are known; `None` if these
     /// bytes do not contain it. The sender of the call waits for an answer with this id.
-    pub fn id_of_ends(self, ends: &Ends) -> Option<Id> {
+    pub fn id_of_ends(self, ends: &MessageEnds) -> Option<RequestId> {
         match self {
             Self::Epc => epc::first_id(&ends.first),
             Self::Slynk => slynk::last_id(&ends.first, &ends.last),
@@ -119,7 +119,7 @@ impl Dialect {
         };
         match value {
             Ok(value) => incoming(value),
-            Err(error) => Incoming::Invalid(first_id(&Ends::of(message).first), error),
+            Err(error) => Incoming::Invalid(first_id(&MessageEnds::of(message).first), error),
         }
     }
 }
@@ -213,7 +213,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(value: Value) -> Result<Self, (Option<Id>, WireError)> {
+    fn of(value: Value) -> Result<Self, (Option<RequestId>, WireError)> {
         let mut parts = Self::default();
         match value {
             Value::Map(entries) => {
@@ -227,7 +227,7 @@ impl Parts {
         Ok(parts)
     }
 
-    fn put_plist(&mut self, items: Vec<Value>) -> Result<(), (Option<Id>, WireError)> {
+    fn put_plist(&mut self, items: Vec<Value>) -> Result<(), (Option<RequestId>, WireError)> {
         if !matches!(items.first(), Some(Value::Keyword(_))) {
             return Err((None, no_message(&Value::List(items))));
         }
@@ -274,11 +274,11 @@ fn no_message_of(shape: &str, value: &Value) -> WireError {
     invalid(format!("a message must be {shape}, got {}", value.describe()))
 }
 
-fn id_of(id: Value) -> Result<Option<Id>, WireError> {
+fn id_of(id: Value) -> Result<Option<RequestId>, WireError> {
     match id {
         Value::Nil => Ok(None),
-        Value::Int(number) => Ok(Some(Id::Int(number))),
-        Value::Str(text) => Ok(Some(Id::Str(text))),
+        Value::Int(number) => Ok(Some(RequestId::Int(number))),
+        Value::Str(text) => Ok(Some(RequestId::Str(text))),
         other => Err(invalid(format!(
             "id must be a 64-bit integer or a string, got {}",
             other.describe()

@@ -3,7 +3,7 @@
 use super::{parse_error, text_of};
 use crate::value::Value;
 use crate::value::sexp::{self, ReadErrorKind, print_into};
-use crate::wire::message::{Id, Outgoing, WireError};
+use crate::wire::message::{Outgoing, RequestId, WireError};
 
 /// Advice to a client about a line that ends too early.
 const ONE_LINE: &str =
@@ -82,11 +82,11 @@ pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-pub(super) fn write_id(id: Option<&Id>, out: &mut Vec<u8>) {
+pub(super) fn write_id(id: Option<&RequestId>, out: &mut Vec<u8>) {
     match id {
         None => out.extend_from_slice(b"nil"),
-        Some(Id::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),
-        Some(Id::Str(text)) => sexp::print_str(text, out),
+        Some(RequestId::Int(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        Some(RequestId::Str(text)) => sexp::print_str(text, out),
     }
 }
 

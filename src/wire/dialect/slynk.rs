@@ -4,7 +4,7 @@
 use super::{invalid, native, no_message_of};
 use crate::value::sexp::{print_into, print_str};
 use crate::value::{Value, kebab};
-use crate::wire::message::{Form, Id, Incoming, Outgoing, Request, Talk, WireError};
+use crate::wire::message::{Incoming, LispForm, Outgoing, ReplTalk, Request, RequestId, WireError};
 
 /// Beginning of every message that SLY or SLIME sends.
 pub(super) const HEAD: &str = ":emacs-";
@@ -37,21 +37,21 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
         }
         "emacs-channel-send" => match (next(), next()) {
             (Value::Int(channel), Value::List(message)) => {
-                Incoming::Talk(Talk::Channel { channel, message })
+                Incoming::Talk(ReplTalk::Channel { channel, message })
             }
             _ => {
                 let message = "(:emacs-channel-send …) needs the number of a channel and a list";
                 Incoming::Invalid(None, invalid(message))
             }
         },
-        "emacs-interrupt" => Incoming::Talk(Talk::Interrupt { thread: next() }),
+        "emacs-interrupt" => Incoming::Talk(ReplTalk::Interrupt { thread: next() }),
         "emacs-return" | "emacs-return-string" => {
             let (_thread, tag) = (next(), next());
-            Incoming::Talk(Talk::Answer { tag, value: next() })
+            Incoming::Talk(ReplTalk::Answer { tag, value: next() })
         }
         "emacs-pong" => {
             let (_thread, tag) = (next(), next());
-            Incoming::Talk(Talk::Answer { tag, value: Value::Bool(true) })
+            Incoming::Talk(ReplTalk::Answer { tag, value: Value::Bool(true) })
         }
         other => Incoming::Invalid(None, invalid(format!("unknown message (:{other} …)"))),
     }
@@ -59,31 +59,31 @@ pub(super) fn decode(payload: &[u8]) -> Incoming {
 
 fn rex(form: Value, thread: Value, id: i64) -> Incoming {
     match form_of(form) {
-        Form::Call { package, name, arguments } if package == OURS => {
-            let id = Some(Id::Int(id));
+        LispForm::Call { package, name, arguments } if package == OURS => {
+            let id = Some(RequestId::Int(id));
             match call_of(&name, arguments) {
                 Ok((method, params)) => Incoming::Call(Request { id, method, params }),
                 Err(error) => Incoming::Invalid(id, error),
             }
         }
-        form => Incoming::Talk(Talk::Evaluate { id, form, thread }),
+        form => Incoming::Talk(ReplTalk::Evaluate { id, form, thread }),
     }
 }
 
 /// Takes a form apart, and removes the quotes from its arguments.
-pub(crate) fn form_of(form: Value) -> Form {
+pub(crate) fn form_of(form: Value) -> LispForm {
     let items = match form {
         Value::List(items) if matches!(items.first(), Some(Value::Symbol(_))) => items,
-        other => return Form::Datum(other),
+        other => return LispForm::Datum(other),
     };
     let mut items = items.into_iter();
-    let Some(Value::Symbol(function)) = items.next() else { return Form::Datum(Value::Nil) };
+    let Some(Value::Symbol(function)) = items.next() else { return LispForm::Datum(Value::Nil) };
     let (package, name) = match function.split_once(':') {
         Some((package, name)) => (package, name.strip_prefix(':').unwrap_or(name)),
         None => ("", &*function),
     };
     let (package, name) = (package.to_ascii_lowercase(), name.to_ascii_lowercase());
-    Form::Call { package, name, arguments: items.map(unquoted).collect() }
+    LispForm::Call { package, name, arguments: items.map(unquoted).collect() }
 }
 
 /// Returns `x` for `'x`, and any other datum unchanged.
@@ -123,11 +123,11 @@ fn params(method: &str, mut arguments: Vec<Value>) -> Result<Value, WireError> {
 
 /// Returns the id from the end of a call whose rest cannot be read; `None` if `first` does not
 /// begin like a call. The sender of the call waits for an answer with this id.
-pub(super) fn last_id(first: &[u8], last: &[u8]) -> Option<Id> {
+pub(super) fn last_id(first: &[u8], last: &[u8]) -> Option<RequestId> {
     let begins = first.trim_ascii_start().starts_with(b"(:emacs-rex ");
     let last = last.trim_ascii_end().strip_suffix(b")").filter(|_| begins)?;
     let (_, id) = last.split_at(last.iter().rposition(|byte| *byte == b' ')? + 1);
-    std::str::from_utf8(id).ok()?.parse().ok().map(Id::Int)
+    std::str::from_utf8(id).ok()?.parse().ok().map(RequestId::Int)
 }
 
 /// Appends a message without its header.
@@ -160,7 +160,7 @@ pub(super) fn write(message: &Outgoing, out: &mut Vec<u8>) {
     }
 }
 
-fn end_return(id: &Id, out: &mut Vec<u8>) {
+fn end_return(id: &RequestId, out: &mut Vec<u8>) {
     out.extend_from_slice(b") ");
     native::write_id(Some(id), out);
     out.push(b')');

@@ -4,7 +4,7 @@ use super::Dialect::{Epc, Json, Native, Slynk};
 use super::*;
 use crate::value::sexp::{print, read};
 use crate::wire::message::Outgoing::{Notify, Reply};
-use crate::wire::message::{Form, Talk};
+use crate::wire::message::{LispForm, ReplTalk};
 
 /// Formats a call as `ID METHOD PARAMS`, and anything invalid as `ID CODE MESSAGE DATA`.
 fn show(incoming: &Incoming) -> String {
@@ -21,28 +21,28 @@ fn show(incoming: &Incoming) -> String {
     }
 }
 
-fn show_talk(talk: &Talk) -> String {
+fn show_talk(talk: &ReplTalk) -> String {
     match talk {
-        Talk::Evaluate { id, form: Form::Call { package, name, arguments }, thread } => {
+        ReplTalk::Evaluate { id, form: LispForm::Call { package, name, arguments }, thread } => {
             let arguments = print(&Value::List(arguments.clone()));
             format!("{id} {package} {name} {arguments} in {}", print(thread))
         }
-        Talk::Evaluate { id, form: Form::Datum(datum), thread } => {
+        ReplTalk::Evaluate { id, form: LispForm::Datum(datum), thread } => {
             format!("{id} {} in {}", print(datum), print(thread))
         }
-        Talk::Channel { channel, message } => {
+        ReplTalk::Channel { channel, message } => {
             format!("channel {channel} {}", print(&Value::List(message.clone())))
         }
-        Talk::Interrupt { thread } => format!("interrupt {}", print(thread)),
-        Talk::Answer { tag, value } => format!("answer {} {}", print(tag), print(value)),
+        ReplTalk::Interrupt { thread } => format!("interrupt {}", print(thread)),
+        ReplTalk::Answer { tag, value } => format!("answer {} {}", print(tag), print(value)),
     }
 }
 
-fn show_id(id: Option<&Id>) -> String {
+fn show_id(id: Option<&RequestId>) -> String {
     match id {
         None => "-".to_owned(),
-        Some(Id::Int(number)) => number.to_string(),
-        Some(Id::Str(text)) => format!("{text:?}"),
+        Some(RequestId::Int(number)) => number.to_string(),
+        Some(RequestId::Str(text)) => format!("{text:?}"),
     }
 }
 
@@ -214,10 +214,10 @@ fn readable_lines_without_a_request_get_an_explanation() {
 #[test]
 fn answers_in_plists() {
     let result = Value::Map(vec![("start-line".into(), Value::Int(1)), ("x".into(), Value::Nil)]);
-    check_written(Native, Reply(Some(Id::Int(1)), Ok(result)), {
+    check_written(Native, Reply(Some(RequestId::Int(1)), Ok(result)), {
         "(:id 1 :result (:start-line 1 :x nil))"
     });
-    check_written(Native, Reply(Some(Id::Str("a\"\n".to_owned())), Ok(Value::Nil)), {
+    check_written(Native, Reply(Some(RequestId::Str("a\"\n".to_owned())), Ok(Value::Nil)), {
         r#"(:id "a\"\n" :result nil)"#
     });
     check_written(Native, Reply(None, Err(WireError::new(-32700, "no\nway"))), {
@@ -225,7 +225,7 @@ fn answers_in_plists() {
     });
     let data = Value::Map(vec![("param".into(), Value::Keyword("limit".into()))]);
     let error = WireError { data, ..WireError::new(-32602, "bad") };
-    check_written(Native, Reply(Some(Id::Int(-2)), Err(error)), {
+    check_written(Native, Reply(Some(RequestId::Int(-2)), Err(error)), {
         r#"(:id -2 :error (:code -32602 :message "bad" :data (:param :limit)))"#
     });
     let params = read("(:manager \"a\" :count 1)").unwrap();
@@ -237,12 +237,12 @@ fn answers_in_plists() {
 #[test]
 fn answers_in_json() {
     let result = Value::Map(vec![("start-line".into(), Value::Int(1)), ("x".into(), Value::Nil)]);
-    check_written(Json, Reply(Some(Id::Int(1)), Ok(result)), {
+    check_written(Json, Reply(Some(RequestId::Int(1)), Ok(result)), {
         r#"{"jsonrpc":"2.0","id":1,"result":{"start_line":1,"x":null}}"#
     });
     let data = Value::Map(vec![("param".into(), Value::Keyword("limit".into()))]);
     let error = WireError { data, ..WireError::new(-32602, "bad\n") };
-    check_written(Json, Reply(Some(Id::Str("a\"".to_owned())), Err(error)), {
+    check_written(Json, Reply(Some(RequestId::Str("a\"".to_owned())), Err(error)), {
         r#"{"jsonrpc":"2.0","id":"a\"","error":{"code":-32602,"message":"bad\n","data":{"param":"limit"}}}"#
     });
     check_written(Json, Reply(None, Err(WireError::new(-32700, "no"))), {
@@ -311,12 +311,16 @@ fn calls_in_epc() {
 
 #[test]
 fn answers_in_epc() {
-    check_written(Epc, Reply(Some(Id::Int(7)), Ok(read("(:id \"é\")").unwrap())), {
+    check_written(Epc, Reply(Some(RequestId::Int(7)), Ok(read("(:id \"é\")").unwrap())), {
         "(return 7 (:id \"é\"))"
     });
     let error = |code| Err(WireError::new(code, "no\nway"));
-    check_written(Epc, Reply(Some(Id::Int(7)), error(-32602)), r#"(return-error 7 "no\nway")"#);
-    check_written(Epc, Reply(Some(Id::Int(7)), error(-32601)), r#"(epc-error 7 "no\nway")"#);
+    check_written(
+        Epc,
+        Reply(Some(RequestId::Int(7)), error(-32602)),
+        r#"(return-error 7 "no\nway")"#,
+    );
+    check_written(Epc, Reply(Some(RequestId::Int(7)), error(-32601)), r#"(epc-error 7 "no\nway")"#);
     check_written(Epc, Reply(None, error(-32700)), r#"(epc-error nil "no\nway")"#);
     check_written(Epc, Notify("stats", read("(:count 1)").unwrap()), "(call 1 stats ((:count 1)))");
 }
@@ -382,8 +386,8 @@ fn messages_of_editors() {
 #[test]
 fn the_id_is_at_one_end_of_a_payload() {
     let check = |dialect: Dialect, payload: &str, expected: Option<i64>| {
-        let ends = Ends::of(payload.as_bytes());
-        assert_eq!(dialect.id_of_ends(&ends), expected.map(Id::Int), "{payload}");
+        let ends = MessageEnds::of(payload.as_bytes());
+        assert_eq!(dialect.id_of_ends(&ends), expected.map(RequestId::Int), "{payload}");
     };
     let long = "λ \" (".repeat(50);
     check(Epc, &format!("(call 7 f (\"{long}\"))"), Some(7));
@@ -408,8 +412,8 @@ fn the_id_is_at_one_end_of_a_payload() {
 
 #[test]
 fn ids_that_are_texts_are_read_whole_or_not_at_all() {
-    let id = |dialect: Dialect, line: &str| dialect.id_of_ends(&Ends::of(line.as_bytes()));
-    let text = |text: &str| Some(Id::Str(text.to_owned()));
+    let id = |dialect: Dialect, line: &str| dialect.id_of_ends(&MessageEnds::of(line.as_bytes()));
+    let text = |text: &str| Some(RequestId::Str(text.to_owned()));
     assert_eq!(id(Json, r#"{"id":"a \"b","method":"#), text("a \"b"));
     assert_eq!(id(Native, r#"(:id "a \"b" :method"#), text("a \"b"));
     let long = "x".repeat(300);
@@ -420,11 +424,15 @@ fn ids_that_are_texts_are_read_whole_or_not_at_all() {
 #[test]
 fn answers_to_editors() {
     let ok = read("(:id \"é\" :x nil :y t)").unwrap();
-    check_written(Slynk, Reply(Some(Id::Int(9)), Ok(ok)), {
+    check_written(Slynk, Reply(Some(RequestId::Int(9)), Ok(ok)), {
         "(:return (:ok (:id \"é\" :x nil :y t)) 9)"
     });
     let error = || Err(WireError::new(-32602, "no\nway"));
-    check_written(Slynk, Reply(Some(Id::Int(9)), error()), r#"(:return (:abort "no\nway") 9)"#);
+    check_written(
+        Slynk,
+        Reply(Some(RequestId::Int(9)), error()),
+        r#"(:return (:abort "no\nway") 9)"#,
+    );
     check_written(Slynk, Reply(None, error()), r#"(:background-message "no\nway")"#);
     let event = Outgoing::Event(read("(:channel-send 1 (:prompt \"a\" \"b\" 0 0))").unwrap());
     check_written(Slynk, event, r#"(:channel-send 1 (:prompt "a" "b" 0 0))"#);

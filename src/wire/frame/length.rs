@@ -18,7 +18,7 @@ const RESERVED_AT_ONCE: usize = 64 << 10;
 /// The first and last [`ENDS_BYTES`] of a message. First and last bytes overlap if the message is
 /// short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ends {
+pub struct MessageEnds {
     /// First bytes.
     pub first: Vec<u8>,
     /// Last bytes.
@@ -30,24 +30,24 @@ pub struct Ends {
 #[derive(Debug)]
 pub(super) struct LengthDecoder {
     max_bytes: usize,
-    state: State,
+    state: LengthState,
 }
 
 #[derive(Debug)]
-enum State {
+enum LengthState {
     /// Expecting a header.
     Header,
     /// Waiting for the rest of a payload of this length.
     Payload(usize),
     /// Dropping a payload of this length, with `left` bytes still to come.
-    Skipping { length: usize, left: usize, ends: Ends },
+    Skipping { length: usize, left: usize, ends: MessageEnds },
     /// Dropping everything after an invalid header.
     Lost,
 }
 
 impl LengthDecoder {
     pub(super) fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, state: State::Header }
+        Self { max_bytes, state: LengthState::Header }
     }
 
     pub(super) fn set_max_bytes(&mut self, max_bytes: usize) {
@@ -55,36 +55,38 @@ impl LengthDecoder {
     }
 
     pub(super) fn is_skipping(&self) -> bool {
-        matches!(self.state, State::Skipping { .. })
+        matches!(self.state, LengthState::Skipping { .. })
     }
 
     pub(super) fn decode(&mut self, source: &mut BytesMut) -> Option<Frame> {
-        if matches!(self.state, State::Header) {
+        if matches!(self.state, LengthState::Header) {
             if source.len() < HEADER_BYTES {
                 return None;
             }
             let Some(length) = payload_length(source) else {
                 let header = source.split_to(HEADER_BYTES).freeze();
-                self.state = State::Lost;
+                self.state = LengthState::Lost;
                 return Some(Frame::Lost { header });
             };
             source.advance(HEADER_BYTES);
             self.state = match length > self.max_bytes {
-                true => State::Skipping { length, left: length, ends: Ends::default() },
-                false => State::Payload(length),
+                true => {
+                    LengthState::Skipping { length, left: length, ends: MessageEnds::default() }
+                }
+                false => LengthState::Payload(length),
             };
         }
         match &mut self.state {
-            State::Payload(length) if source.len() >= *length => {
+            LengthState::Payload(length) if source.len() >= *length => {
                 let length = *length;
-                self.state = State::Header;
+                self.state = LengthState::Header;
                 Some(Frame::Payload(source.split_to(length).freeze()))
             }
-            State::Payload(length) => {
+            LengthState::Payload(length) => {
                 source.reserve((*length - source.len()).min(RESERVED_AT_ONCE.max(source.len())));
                 None
             }
-            State::Skipping { length, left, ends } => {
+            LengthState::Skipping { length, left, ends } => {
                 let skipped = source.split_to(source.len().min(*left));
                 *left -= skipped.len();
                 ends.add(&skipped);
@@ -92,10 +94,10 @@ impl LengthDecoder {
                     return None;
                 }
                 let (bytes, ends) = (*length as u64, std::mem::take(ends));
-                self.state = State::Header;
+                self.state = LengthState::Header;
                 Some(Frame::TooLong { bytes, limit: self.max_bytes, ends, is_payload: true })
             }
-            State::Header | State::Lost => {
+            LengthState::Header | LengthState::Lost => {
                 source.clear();
                 None
             }
@@ -103,7 +105,7 @@ impl LengthDecoder {
     }
 }
 
-impl Ends {
+impl MessageEnds {
     /// Returns the ends of a complete message.
     pub fn of(payload: &[u8]) -> Self {
         let mut ends = Self::default();

@@ -19,10 +19,10 @@ pub(crate) type FirstLine = Box<dyn Fn(&[u8]) -> bool + Send>;
 pub struct StreamDecoder {
     max_bytes: usize,
     first_line: Option<FirstLine>,
-    framing: Framing,
+    framing: StreamFraming,
 }
 
-enum Framing {
+enum StreamFraming {
     Undecided,
     Lines(LineDecoder),
     Lengths(LengthDecoder),
@@ -32,7 +32,7 @@ impl StreamDecoder {
     /// Creates a decoder of messages of at most `max_bytes` bytes, not counting a line's end or a
     /// header.
     pub fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, first_line: None, framing: Framing::Undecided }
+        Self { max_bytes, first_line: None, framing: StreamFraming::Undecided }
     }
 
     /// Accepts a first line for which `is_line` returns true, even if it looks like a header. A
@@ -47,24 +47,24 @@ impl StreamDecoder {
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         match &mut self.framing {
-            Framing::Undecided => {}
-            Framing::Lines(lines) => lines.set_max_bytes(max_bytes),
-            Framing::Lengths(lengths) => lengths.set_max_bytes(max_bytes),
+            StreamFraming::Undecided => {}
+            StreamFraming::Lines(lines) => lines.set_max_bytes(max_bytes),
+            StreamFraming::Lengths(lengths) => lengths.set_max_bytes(max_bytes),
         }
     }
 
     /// Returns whether messages are preceded by their lengths. Returns false until this is known.
     pub fn is_framed(&self) -> bool {
-        matches!(self.framing, Framing::Lengths(_))
+        matches!(self.framing, StreamFraming::Lengths(_))
     }
 
     /// Returns whether the beginning of a message that is too long was dropped, and the rest is
     /// still to come.
     pub(super) fn is_skipping(&self) -> bool {
         match &self.framing {
-            Framing::Undecided => false,
-            Framing::Lines(lines) => !lines.is_at_line(),
-            Framing::Lengths(lengths) => lengths.is_skipping(),
+            StreamFraming::Undecided => false,
+            StreamFraming::Lines(lines) => !lines.is_at_line(),
+            StreamFraming::Lengths(lengths) => lengths.is_skipping(),
         }
     }
 
@@ -72,9 +72,11 @@ impl StreamDecoder {
     /// may be a header.
     pub(super) fn is_at_line(&self, source: &[u8]) -> bool {
         match &self.framing {
-            Framing::Undecided => !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit),
-            Framing::Lines(lines) => lines.is_at_line(),
-            Framing::Lengths(_) => false,
+            StreamFraming::Undecided => {
+                !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit)
+            }
+            StreamFraming::Lines(lines) => lines.is_at_line(),
+            StreamFraming::Lengths(_) => false,
         }
     }
 
@@ -91,8 +93,8 @@ impl StreamDecoder {
             _ => true,
         };
         self.framing = match is_lines {
-            true => Framing::Lines(LineDecoder::new(self.max_bytes)),
-            false => Framing::Lengths(LengthDecoder::new(self.max_bytes)),
+            true => StreamFraming::Lines(LineDecoder::new(self.max_bytes)),
+            false => StreamFraming::Lengths(LengthDecoder::new(self.max_bytes)),
         };
     }
 
@@ -116,25 +118,25 @@ impl Decoder for StreamDecoder {
     type Error = io::Error;
 
     fn decode(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
-        if matches!(self.framing, Framing::Undecided) {
+        if matches!(self.framing, StreamFraming::Undecided) {
             self.decide(source, false);
         }
         match &mut self.framing {
-            Framing::Undecided => Ok(None),
-            Framing::Lines(lines) => lines.decode(source),
-            Framing::Lengths(lengths) => Ok(lengths.decode(source)),
+            StreamFraming::Undecided => Ok(None),
+            StreamFraming::Lines(lines) => lines.decode(source),
+            StreamFraming::Lengths(lengths) => Ok(lengths.decode(source)),
         }
     }
 
     /// Returns the last message. A last line may lack its newline. Incomplete payloads are dropped.
     fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
-        if matches!(self.framing, Framing::Undecided) {
+        if matches!(self.framing, StreamFraming::Undecided) {
             self.decide(source, true);
         }
         match &mut self.framing {
-            Framing::Undecided => Ok(None),
-            Framing::Lines(lines) => lines.decode_eof(source),
-            Framing::Lengths(lengths) => {
+            StreamFraming::Undecided => Ok(None),
+            StreamFraming::Lines(lines) => lines.decode_eof(source),
+            StreamFraming::Lengths(lengths) => {
                 let frame = lengths.decode(source);
                 if frame.is_none() {
                     source.clear();

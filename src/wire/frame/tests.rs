@@ -84,7 +84,7 @@ fn an_overlong_line_is_not_kept() {
     let expected = Frame::TooLong {
         bytes: 10_000_000,
         limit: 1000,
-        ends: Ends::of(&[b'x'; 1000]),
+        ends: MessageEnds::of(&[b'x'; 1000]),
         is_payload: false,
     };
     assert_eq!(decoder.decode(&mut buffer).unwrap(), Some(expected));
@@ -132,7 +132,7 @@ fn both_ends_of_an_overlong_payload_are_kept() {
             }
             let kept = payload.len().min(ENDS_BYTES);
             let (first, last) = (&payload[..kept], &payload[payload.len() - kept..]);
-            let ends = Ends { first: first.to_vec(), last: last.to_vec() };
+            let ends = MessageEnds { first: first.to_vec(), last: last.to_vec() };
             let expected = Frame::TooLong { bytes: length, limit: 9, ends, is_payload: true };
             assert_eq!(frames, [expected]);
         }

@@ -57,14 +57,16 @@ pub fn merged<'a>(
     if metadata.is_set(PARTIAL) {
         return None;
     }
-    let mut now = Block { range, content: content.to_string() };
+    let mut now = LineBlock { range, content: content.to_string() };
     let mut found = Vec::new();
     for item in others {
         let Some(range) = item.metadata.lines() else { continue };
         let is_same = range == now.range || names_same(metadata, &item.metadata, range, now.range);
         if is_same {
             found.push((item.id, Repeat::Same));
-        } else if let Some(union) = now.union(&Block { range, content: item.content.to_string() }) {
+        } else if let Some(union) =
+            now.union(&LineBlock { range, content: item.content.to_string() })
+        {
             let is_same = union.range == range;
             found.push((item.id, if is_same { Repeat::Same } else { Repeat::Extended }));
             now = union;
@@ -86,12 +88,12 @@ fn names_same(one: &Metadata, other: &Metadata, a: (u64, u64), b: (u64, u64)) ->
 }
 
 /// Lines of a file.
-struct Block {
+struct LineBlock {
     range: (u64, u64),
     content: String,
 }
 
-impl Block {
+impl LineBlock {
     fn lines(&self) -> Option<Vec<&str>> {
         let lines: Vec<&str> = self.content.lines().collect();
         let (start, end) = self.range;
@@ -169,12 +171,12 @@ pub fn covered(items: &[&Item]) -> Vec<Option<ItemId>> {
             let length = items[index].metadata.lines().map_or(0, |(a, b)| u64::MAX - b.abs_diff(a));
             (length, items[index].metadata.is_set(PARTIAL), Reverse(index))
         });
-        let mut wholes: Vec<Whole<'_>> = Vec::new();
+        let mut wholes: Vec<ContainingItem<'_>> = Vec::new();
         for index in group {
             let item = items[index];
             by[index] = wholes.iter().find(|whole| whole.has(item)).map(|whole| whole.item.id);
             if by[index].is_none() {
-                wholes.push(Whole::of(item));
+                wholes.push(ContainingItem::of(item));
             }
         }
     }
@@ -200,13 +202,13 @@ pub(super) fn text_source(item: &Item) -> Option<(&str, &str, bool)> {
 }
 
 /// An item that may contain others, with the beginnings of its lines.
-struct Whole<'a> {
+struct ContainingItem<'a> {
     item: &'a Item,
     first: u64,
     starts: Vec<usize>,
 }
 
-impl<'a> Whole<'a> {
+impl<'a> ContainingItem<'a> {
     fn of(item: &'a Item) -> Self {
         let newlines = memchr::memchr_iter(b'\n', item.content.as_bytes());
         let starts = std::iter::once(0).chain(newlines.map(|at| at + 1)).collect();

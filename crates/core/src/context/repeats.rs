@@ -7,13 +7,13 @@ use contexture_value::Value;
 
 /// The subject of an item: some lines of a file or the whole file, or else a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Subject<'a> {
+struct ItemSubject<'a> {
     filename: Option<&'a str>,
     lines: Option<(u64, u64)>,
     text: Option<&'a str>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ItemSubject<'a> {
     fn of(item: &'a Item) -> Self {
         use Origin::{Buffer, Defun, File, Region, Symbol, Tree};
         let metadata = &item.metadata;
@@ -35,7 +35,7 @@ pub fn without_repeats<T>(items: Vec<T>, item_of: impl Fn(&T) -> &Item) -> Vec<T
     let mut seen = HashSet::new();
     let mut last = Vec::with_capacity(items.len());
     for entry in items.iter().rev() {
-        last.push(seen.insert(Subject::of(item_of(entry))));
+        last.push(seen.insert(ItemSubject::of(item_of(entry))));
     }
     let kept = items.into_iter().zip(last.into_iter().rev()).filter(|(_, is_last)| *is_last);
     kept.map(|(entry, _)| entry).collect()

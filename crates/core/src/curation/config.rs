@@ -103,7 +103,7 @@ macro_rules! settings {
 
             fn put(&mut self, name: &str, value: Option<Value>) -> bool {
                 match name {
-                    $($name => match Field::of(value) {
+                    $($name => match SettingType::of(value) {
                         Some(value) => self.$field = value,
                         None => return false,
                     },)*
@@ -116,17 +116,17 @@ macro_rules! settings {
 }
 
 /// The type of a setting.
-trait Field: Sized {
+trait SettingType: Sized {
     /// Returns the value; `None` if it is not set.
     fn value(&self) -> Option<Value>;
     /// Converts the value; `None` if it has the wrong type.
     fn of(value: Option<Value>) -> Option<Self>;
 }
 
-/// Implements [`Field`] for a type that a variant of [`Value`] holds, and for an optional one.
+/// Implements [`SettingType`] for a type that a variant of [`Value`] holds, and for an optional one.
 macro_rules! field {
     ($($type:ty: $kind:ident;)*) => {$(
-        impl Field for $type {
+        impl SettingType for $type {
             fn value(&self) -> Option<Value> {
                 Some(Value::$kind(*self))
             }
@@ -139,7 +139,7 @@ macro_rules! field {
             }
         }
 
-        impl Field for Option<$type> {
+        impl SettingType for Option<$type> {
             fn value(&self) -> Option<Value> {
                 self.map(Value::$kind)
             }

@@ -50,7 +50,7 @@ pub(super) mod reason {
 }
 
 /// A text that is offered to a window.
-pub(super) struct Offered {
+pub(super) struct OfferedText {
     pub(super) section: Section,
     pub(super) what: What,
     pub(super) text: Arc<str>,
@@ -65,7 +65,7 @@ pub(super) struct Offered {
 
 /// All offered texts, in the order of the window.
 pub(super) struct Offer {
-    pub(super) texts: Vec<Offered>,
+    pub(super) texts: Vec<OfferedText>,
 }
 
 impl Offer {
@@ -83,7 +83,7 @@ impl Offer {
                 }
                 _ => texts.extend(text(sections, *section, phase, measure).map(|counted| {
                     let tokens = measure.message(counted.tokens);
-                    Offered::new(*section, What::Text, counted.text, tokens, need)
+                    OfferedText::new(*section, What::Text, counted.text, tokens, need)
                 })),
             }
         }
@@ -95,7 +95,7 @@ impl Offer {
         self.admitted().map(|offered| offered.tokens).sum()
     }
 
-    pub(super) fn admitted(&self) -> impl Iterator<Item = &Offered> {
+    pub(super) fn admitted(&self) -> impl Iterator<Item = &OfferedText> {
         self.texts.iter().filter(|offered| offered.admitted)
     }
 
@@ -122,7 +122,7 @@ impl Offer {
     /// previous units of code.
     pub(super) fn admit(&mut self, mut room: u64, need: Need) {
         for section in PRECIOUS {
-            let wanted = |offered: &&mut Offered| {
+            let wanted = |offered: &&mut OfferedText| {
                 offered.section == *section && offered.need == need && !offered.admitted
             };
             for offered in self.texts.iter_mut().filter(wanted) {
@@ -137,7 +137,7 @@ impl Offer {
     pub(super) fn admit_previous_units(&mut self, half: u64, room: u64) {
         let mut left = half.min(room);
         let tight = if half <= room { reason::HALF } else { reason::NO_ROOM };
-        let open = |offered: &&mut Offered| {
+        let open = |offered: &&mut OfferedText| {
             offered.section == Section::PreviousUnits && offered.reason == reason::RECENT_UNIT
         };
         for offered in self.texts.iter_mut().filter(open).rev() {
@@ -146,7 +146,7 @@ impl Offer {
     }
 }
 
-impl Offered {
+impl OfferedText {
     fn new(section: Section, what: What, text: Arc<str>, tokens: u64, need: Need) -> Self {
         let admitted = need != Need::No && NEVER_TRIMMED.contains(&section);
         let reason = match need {
@@ -197,7 +197,7 @@ fn previous_units<'a>(
     approved: impl Iterator<Item = &'a CodeUnit>,
     need: Need,
     measure: &Measure,
-) -> Vec<Offered> {
+) -> Vec<OfferedText> {
     let approved: Vec<&CodeUnit> = approved.collect();
     let recent = approved.len().saturating_sub(PREVIOUS_UNITS);
     let offered = approved.iter().enumerate().map(|(at, unit)| {
@@ -209,8 +209,8 @@ fn previous_units<'a>(
         };
         let tokens = if text.is_empty() { 0 } else { measure.note(&text) };
         let what = What::CodeUnit(unit.name.clone());
-        let offered = Offered::new(Section::PreviousUnits, what, text.into(), tokens, need);
-        Offered { reason, ..offered }
+        let offered = OfferedText::new(Section::PreviousUnits, what, text.into(), tokens, need);
+        OfferedText { reason, ..offered }
     });
     offered.collect()
 }

@@ -6,7 +6,7 @@ use crate::session::message::Phase;
 
 /// The sections of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct PhaseRule {
     /// The phase.
     pub phase: Phase,
     /// Sections that the windows of the phase must have. For the section of messages, one message
@@ -17,19 +17,19 @@ pub(crate) struct Rule {
 }
 
 /// Rules of all phases.
-pub(crate) const RULES: &[Rule] = &[
-    Rule { phase: Phase::Planning, must: &[SystemPrompt, Messages], may: &[] },
-    Rule {
+pub(crate) const RULES: &[PhaseRule] = &[
+    PhaseRule { phase: Phase::Planning, must: &[SystemPrompt, Messages], may: &[] },
+    PhaseRule {
         phase: Phase::Interface,
         must: &[SystemPrompt, DesignDocument],
         may: &[TypeDefinitions],
     },
-    Rule {
+    PhaseRule {
         phase: Phase::Implementation,
         must: &[SystemPrompt, DesignDocument, TypeDefinitions, CurrentUnit],
         may: &[RelevantTests, PreviousUnits],
     },
-    Rule {
+    PhaseRule {
         phase: Phase::Testing,
         must: &[SystemPrompt, DesignDocument, TypeDefinitions, RelevantTests],
         may: &[Implementation],

@@ -27,7 +27,7 @@ pub enum Place {
     Arguments(u32),
 }
 
-type Names = StringInterner<StringBackend<SymbolU32>>;
+type LineNames = StringInterner<StringBackend<SymbolU32>>;
 
 /// What was read of one message: all its names, and the lines that may be quoted, which are all
 /// except empty lines and those that an edit replaces.
@@ -36,12 +36,12 @@ pub struct Reading {
     length: usize,
     /// Interned ids of the names of the message, without repetitions.
     pub names: Vec<u32>,
-    lines: Vec<Line>,
+    lines: Vec<ReadLine>,
     /// Interned ids of the names of the lines, in the order of the text.
     mentions: Vec<u32>,
 }
 
-struct Line {
+struct ReadLine {
     place: Place,
     /// Index of the call whose arguments have the line; `None` for a line of the content.
     call: Option<u32>,
@@ -93,7 +93,7 @@ impl Reading {
 #[derive(Default)]
 pub struct Readings {
     /// The names. The index of a name is its id.
-    names: Names,
+    names: LineNames,
     of_messages: HashMap<u64, Reading>,
 }
 
@@ -124,7 +124,7 @@ impl Readings {
     }
 }
 
-fn read(message: &Message, names: &mut Names) -> Reading {
+fn read(message: &Message, names: &mut LineNames) -> Reading {
     let mut reading = Reading {
         length: length(message),
         names: Vec::new(),
@@ -156,7 +156,7 @@ fn read(message: &Message, names: &mut Names) -> Reading {
             let bytes = start as u32..(start + line.len()) as u32;
             let mentions = first as u32..reading.mentions.len() as u32;
             let hash = hash(bare.trim());
-            reading.lines.push(Line { place, call, bytes, mentions, hash });
+            reading.lines.push(ReadLine { place, call, bytes, mentions, hash });
         } else {
             reading.mentions.truncate(first);
         }

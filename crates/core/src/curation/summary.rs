@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use self::check::Told;
+use self::check::KnownWords;
 use super::said::Said;
 use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
@@ -214,7 +214,7 @@ impl Source<'_> {
             let calls = message.tool_calls.iter().map(|call| &*call.arguments);
             std::iter::once(&*message.content).chain(calls)
         });
-        Told::of(said.chain([&*prior])).confirmed(text)
+        KnownWords::of(said.chain([&*prior])).confirmed(text)
     }
 
     fn counts(&self) -> Counts {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::budget::{BudgetTooSmall, Irreducible};
 use super::guard;
-use super::offer::{Offer, Offered};
+use super::offer::{Offer, OfferedText};
 use super::phase::Need;
 use super::report::{Fingerprint, Print, Report, What};
 use super::section::{Section, Sections};
@@ -234,7 +234,8 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
         };
         parts.extend(of_messages.iter().map(|shown| part_of(history, shown)));
         let texts = offer.admitted().filter(|offered| offered.section == *section);
-        let part = |text: &Offered| Part::of_system(*section, Arc::clone(&text.text), text.tokens);
+        let part =
+            |text: &OfferedText| Part::of_system(*section, Arc::clone(&text.text), text.tokens);
         parts.extend(texts.map(part));
     }
     parts

@@ -39,7 +39,7 @@ pub struct Text<'a> {
 
 /// The value of a text as an answer. The best value comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
+enum AnswerWorth {
     /// Somebody asked to remember the text, and the text is about the query.
     Noted,
     /// The text states something, or somebody asked to remember the text.
@@ -52,7 +52,7 @@ enum Worth {
 
 /// The meaningful words of a text.
 #[derive(Default)]
-struct Said {
+struct MeaningfulWords {
     id: u64,
     noted: bool,
     /// Number of the query's words that the text has.
@@ -69,11 +69,13 @@ struct Said {
 /// query is returned, as the last.
 pub fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
     let asked: BTreeSet<String> = ends(query, MOST_READ).into_iter().flat_map(terms).collect();
-    let said: Vec<Said> = ranked.iter().map(|text| Said::of(text, &asked)).collect();
+    let said: Vec<MeaningfulWords> =
+        ranked.iter().map(|text| MeaningfulWords::of(text, &asked)).collect();
     let best = said.iter().map(|said| said.shared).max().unwrap_or(0);
-    let mut order: Vec<(Worth, &Said)> = said.iter().map(|said| (said.worth(best), said)).collect();
+    let mut order: Vec<(AnswerWorth, &MeaningfulWords)> =
+        said.iter().map(|said| (said.worth(best), said)).collect();
     order.sort_by_key(|(worth, _)| *worth);
-    let mut chosen: Vec<&Said> = Vec::new();
+    let mut chosen: Vec<&MeaningfulWords> = Vec::new();
     for (_, said) in order {
         if chosen.len() == most {
             break;
@@ -85,7 +87,7 @@ pub fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
     chosen.into_iter().map(|said| said.id).collect()
 }
 
-impl Said {
+impl MeaningfulWords {
     fn of(text: &Text<'_>, asked: &BTreeSet<String>) -> Self {
         let shown: String = text.content.chars().take(LONGEST).collect();
         let mut said = Self { id: text.id, noted: text.noted, ..Self::default() };
@@ -104,13 +106,13 @@ impl Said {
         said
     }
 
-    fn worth(&self, best: usize) -> Worth {
+    fn worth(&self, best: usize) -> AnswerWorth {
         let about = self.shared > 0 && self.shared as f64 >= NOTED * best as f64;
         match (self.adds.is_empty(), self.noted, self.states) {
-            (true, _, _) => Worth::Repeats,
-            (false, true, _) if about => Worth::Noted,
-            (false, false, false) => Worth::Asks,
-            (false, _, _) => Worth::States,
+            (true, _, _) => AnswerWorth::Repeats,
+            (false, true, _) if about => AnswerWorth::Noted,
+            (false, false, false) => AnswerWorth::Asks,
+            (false, _, _) => AnswerWorth::States,
         }
     }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use super::acp_blocks::{Block, Item, prompt_text, result_text};
+use super::acp_blocks::{AcpBlock, AcpToolContent, prompt_text, result_text};
 use super::gathered::Gathered;
 use super::report::NO_PART;
 use super::{LARGEST_MESSAGE, Usage};
@@ -124,7 +124,7 @@ impl Turn {
                 Gathered::note_once(&mut into.mark.about.project, Some(&head.cwd));
             }
             Record { prompt: Some(prompt), .. } => {
-                let blocks: Vec<Block> = serde_json::from_str(prompt.get())?;
+                let blocks: Vec<AcpBlock> = serde_json::from_str(prompt.get())?;
                 self.finish(into);
                 into.end_calls(time);
                 into.user(&prompt_text(&blocks), time);
@@ -163,7 +163,7 @@ impl Turn {
                     self.flush(into);
                     self.message.clone_from(&update.message_id);
                 }
-                let block: Option<Block> =
+                let block: Option<AcpBlock> =
                     update.content.map(|raw| serde_json::from_str(raw.get())).transpose()?;
                 self.time = if self.said.is_empty() { time } else { self.time };
                 if let Some(block) = block.filter(|_| self.said.len() <= LARGEST_MESSAGE) {
@@ -207,7 +207,7 @@ impl Turn {
         call.title = update.title.unwrap_or(std::mem::take(&mut call.title));
         call.kind = update.kind.unwrap_or(std::mem::take(&mut call.kind));
         call.input = update.raw_input.map(|raw| raw.get().to_owned()).or(call.input.take());
-        let content: Option<Vec<Item>> =
+        let content: Option<Vec<AcpToolContent>> =
             update.content.map(|raw| serde_json::from_str(raw.get())).transpose()?;
         let result = result_text(content.as_deref(), update.raw_output.as_ref());
         call.result = result.unwrap_or(std::mem::take(&mut call.result));

@@ -10,7 +10,7 @@ use super::json::join;
 /// A block. Which members a block has depends on its kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Block {
+pub(super) struct AcpBlock {
     #[serde(rename = "type", default)]
     kind: String,
     text: Option<String>,
@@ -29,16 +29,16 @@ struct Resource {
 /// A part of a tool's result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Item {
+pub(super) struct AcpToolContent {
     #[serde(rename = "type", default)]
     kind: String,
-    content: Option<Block>,
+    content: Option<AcpBlock>,
     path: Option<String>,
     old_text: Option<String>,
     new_text: Option<String>,
 }
 
-impl Block {
+impl AcpBlock {
     /// Returns the text of the block, or a placeholder for a block without text.
     pub(super) fn shown(&self) -> Cow<'_, str> {
         match (&self.text, &self.resource) {
@@ -55,7 +55,7 @@ impl Block {
 }
 
 /// Returns the blocks of a prompt as one text.
-pub(super) fn prompt_text(blocks: &[Block]) -> String {
+pub(super) fn prompt_text(blocks: &[AcpBlock]) -> String {
     let mut text = String::new();
     blocks.iter().for_each(|block| join(&mut text, &block.shown()));
     text
@@ -63,7 +63,7 @@ pub(super) fn prompt_text(blocks: &[Block]) -> String {
 
 /// Returns the result of a tool as a text: that of `items`, or else of `raw`. Returns `None` if the
 /// update has neither.
-pub(super) fn result_text(items: Option<&[Item]>, raw: Option<&Json>) -> Option<String> {
+pub(super) fn result_text(items: Option<&[AcpToolContent]>, raw: Option<&Json>) -> Option<String> {
     let mut text = String::new();
     for item in items.unwrap_or_default() {
         join(&mut text, &item.shown());
@@ -77,7 +77,7 @@ pub(super) fn result_text(items: Option<&[Item]>, raw: Option<&Json>) -> Option<
     }
 }
 
-impl Item {
+impl AcpToolContent {
     fn shown(&self) -> Cow<'_, str> {
         match (&self.content, &self.path) {
             (Some(block), _) => block.shown(),

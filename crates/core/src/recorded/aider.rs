@@ -49,7 +49,7 @@ pub fn chats(text: &str) -> Vec<(String, String)> {
 }
 
 /// The lines of a chat.
-struct Chat<'a> {
+struct AiderChat<'a> {
     lines: &'a [String],
     /// True if the ends of lines that the user typed are as aider wrote them.
     typed_is_kept: bool,
@@ -61,7 +61,7 @@ struct Chat<'a> {
     has_sizes: bool,
 }
 
-impl<'a> Chat<'a> {
+impl<'a> AiderChat<'a> {
     fn new(lines: &'a [String]) -> Self {
         let next = || lines.iter().skip(1).map(String::as_str).chain([""]);
         // An editor that removes spaces at the ends of paragraphs removes all of them.
@@ -141,7 +141,7 @@ impl<'a> Chat<'a> {
 
 /// Adds what the lines say to `into`.
 pub(super) fn read(lines: &[String], into: &mut Gathered) {
-    let chat = Chat::new(lines);
+    let chat = AiderChat::new(lines);
     let (mut time, mut at) = (None, 0);
     let (mut asked, mut answered) = (String::new(), String::new());
     while at < lines.len() {

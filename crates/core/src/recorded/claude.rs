@@ -6,14 +6,14 @@ use serde_json::value::RawValue;
 use super::Usage;
 use super::acp::sum;
 use super::gathered::Gathered;
-use super::json::{Block, arguments, content, join};
+use super::json::{ContentBlock, arguments, content, join};
 use super::report::{NO_PART, NOTICE, REASONING, UNKNOWN, WENT_BACK, clipped};
 use crate::session::message::ToolCall;
 
 /// A record. Which members a record has depends on its kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct ClaudeRecord<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     subtype: Option<String>,
@@ -25,7 +25,7 @@ struct Record<'a> {
     agent_id: Option<String>,
     git_branch: Option<String>,
     forked_from: Option<Forked>,
-    origin: Option<Source>,
+    origin: Option<ClaudeAuthor>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
@@ -46,18 +46,18 @@ struct Forked {
 
 /// Who wrote a message of the user's turn.
 #[derive(Deserialize)]
-struct Source {
+struct ClaudeAuthor {
     kind: Option<String>,
 }
 
-impl Source {
+impl ClaudeAuthor {
     fn is_program(&self) -> bool {
         self.kind.as_deref().is_some_and(|kind| !matches!(kind, "human" | "user"))
     }
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ClaudeMessage<'a> {
     id: Option<String>,
     model: Option<String>,
     #[serde(borrow)]
@@ -68,7 +68,7 @@ struct Message<'a> {
 
 /// Tokens of a request, as the model's server counted them.
 #[derive(Deserialize)]
-struct Tokens {
+struct ClaudeUsage {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -104,7 +104,7 @@ const SYNTHETIC: &str = "<synthetic>";
 
 /// Adds what the record `text` says to `into`. Fails if the record is malformed.
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
-    let record: Record<'_> = serde_json::from_str(text)?;
+    let record: ClaudeRecord<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
     note_session(&record, into);
     let about = &mut into.mark.about;
@@ -132,7 +132,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
 
 /// Notes which session a record belongs to. In a file of a subagent, every record belongs to a
 /// sidechain, and has the id of the session whose agent began it.
-fn note_session(record: &Record<'_>, into: &mut Gathered) {
+fn note_session(record: &ClaudeRecord<'_>, into: &mut Gathered) {
     let is_first = into.is_empty() && into.mark.about.id.is_none();
     let about = &mut into.mark.about;
     Gathered::note_once(&mut about.project, record.cwd.as_deref());
@@ -156,7 +156,7 @@ fn retitle(title: &mut Option<String>, new: Option<String>) {
 
 fn conversation(
     text: &str,
-    record: &Record<'_>,
+    record: &ClaudeRecord<'_>,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
@@ -183,12 +183,12 @@ fn conversation(
 }
 
 fn user(
-    record: &Record<'_>,
+    record: &ClaudeRecord<'_>,
     message: &RawValue,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
-    let message: Message<'_> = serde_json::from_str(message.get())?;
+    let message: ClaudeMessage<'_> = serde_json::from_str(message.get())?;
     if message.content.is_none() {
         into.leave_out("user", "the record has no content");
     }
@@ -207,7 +207,7 @@ fn user(
         () if record.is_compact_summary == Some(true) && !into.is_empty() => {
             into.leave_out("compaction", "a summary of messages that are recorded in full");
         }
-        () if record.origin.as_ref().is_some_and(Source::is_program) => {
+        () if record.origin.as_ref().is_some_and(ClaudeAuthor::is_program) => {
             into.leave_out("text in the user's turn", "text that a program added");
         }
         () if record.is_meta == Some(true) => {
@@ -224,7 +224,7 @@ fn user(
 }
 
 fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
-    let message: Message<'_> = serde_json::from_str(message.get())?;
+    let message: ClaudeMessage<'_> = serde_json::from_str(message.get())?;
     if message.model.as_deref() == Some(SYNTHETIC) {
         into.leave_out("synthetic", NOTICE);
         return Ok(());
@@ -267,8 +267,8 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
 }
 
 /// Returns what a request took. The window has the answer afterwards, too.
-fn usage(tokens: &Tokens) -> Usage {
-    let Tokens {
+fn usage(tokens: &ClaudeUsage) -> Usage {
+    let ClaudeUsage {
         input_tokens,
         cache_creation_input_tokens,
         cache_read_input_tokens,
@@ -286,7 +286,7 @@ fn usage(tokens: &Tokens) -> Usage {
 
 /// Appends to `text` the text of a block that is neither a call nor a result. Counts a block
 /// without text as left out.
-fn add(block: &Block<'_>, text: &mut String, into: &mut Gathered) {
+fn add(block: &ContentBlock<'_>, text: &mut String, into: &mut Gathered) {
     match (block.as_text(), &*block.kind) {
         (Some(part), _) => {
             if block.text.is_none() {

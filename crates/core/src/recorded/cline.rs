@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{self, Block, content, join};
+use super::json::{self, ContentBlock, content, join};
 use super::parts::result_text;
-use super::records::{Record, each, parsed};
+use super::records::{JsonRecord, each, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 use crate::session::message::ToolCall;
 
 /// A recording that is an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Session<'a> {
+struct ClineSession<'a> {
     session_id: Option<String>,
     cwd: Option<String>,
     #[serde(borrow)]
@@ -28,19 +28,19 @@ struct Session<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message<'a> {
+struct ClineMessage<'a> {
     #[serde(default)]
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     ts: Option<f64>,
-    model_info: Option<Model>,
+    model_info: Option<ClineModel>,
     is_summary: Option<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Model {
+struct ClineModel {
     id: Option<String>,
     model_id: Option<String>,
 }
@@ -87,7 +87,7 @@ const NOT_IN_RESULT: &[&str] =
 const RESUMED: &str = "[TASK RESUMPTION]";
 
 /// Calls that have no result yet: of each, the id in the recording and the name of the tool.
-type Open = Vec<(String, String)>;
+type ClineOpenCalls = Vec<(String, String)>;
 
 /// Tags around what the user said in the answer to a tool.
 const ANSWERS: &[&str] = &["feedback", "answer", "user_message"];
@@ -96,13 +96,13 @@ const ANSWERS: &[&str] = &["feedback", "answer", "user_message"];
 const FOLDERS: &[&str] = &["# Current Working Directory (", "# Current Workspace Directory ("];
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
     for record in records {
         into.line = record.0;
         let messages = if record.1.trim_start().starts_with('[') {
             parsed::<Vec<&RawValue>>(&[*record], into).pop().map(|(_, messages)| messages)
         } else {
-            parsed::<Session<'_>>(&[*record], into).pop().map(|(_, session)| {
+            parsed::<ClineSession<'_>>(&[*record], into).pop().map(|(_, session)| {
                 Gathered::note_once(&mut into.mark.about.id, session.session_id.as_deref());
                 Gathered::note_once(&mut into.mark.about.project, session.cwd.as_deref());
                 session.messages
@@ -110,7 +110,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         };
         let mut open = Vec::new();
         let messages = messages.unwrap_or_default();
-        for message in each::<Message<'_>>(&messages, "message", into) {
+        for message in each::<ClineMessage<'_>>(&messages, "message", into) {
             if tell(&message, &mut open, into).is_err() {
                 into.leave_out("message", UNEXPECTED);
             }
@@ -119,7 +119,11 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
 }
 
 /// Adds a message. `open` has the calls that have no result yet.
-fn tell(message: &Message<'_>, open: &mut Open, into: &mut Gathered) -> serde_json::Result<()> {
+fn tell(
+    message: &ClineMessage<'_>,
+    open: &mut ClineOpenCalls,
+    into: &mut Gathered,
+) -> serde_json::Result<()> {
     let time = into.milliseconds(message.ts);
     let model = message.model_info.as_ref();
     into.note_model(model.and_then(|it| it.id.as_deref().or(it.model_id.as_deref())));
@@ -140,8 +144,8 @@ fn tell(message: &Message<'_>, open: &mut Open, into: &mut Gathered) -> serde_js
 
 fn user(
     text: &str,
-    blocks: &[Block<'_>],
-    open: &mut Open,
+    blocks: &[ContentBlock<'_>],
+    open: &mut ClineOpenCalls,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {
@@ -182,7 +186,7 @@ fn user(
 
 /// What one of several queries of a call gave.
 #[derive(Deserialize)]
-struct Outcome<'a> {
+struct ClineResult<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -193,11 +197,11 @@ struct Outcome<'a> {
 fn result_of(raw: Option<&RawValue>) -> serde_json::Result<String> {
     let (mut text, blocks) = content(raw)?;
     if blocks.is_empty() || blocks.iter().any(|block| !block.kind.is_empty()) {
-        blocks.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+        blocks.iter().filter_map(ContentBlock::as_text).for_each(|part| join(&mut text, &part));
         return Ok(text);
     }
     let raw = raw.map_or("[]", RawValue::get);
-    let outcomes: Vec<Outcome<'_>> = match raw.starts_with('{') {
+    let outcomes: Vec<ClineResult<'_>> = match raw.starts_with('{') {
         true => vec![serde_json::from_str(raw)?],
         false => serde_json::from_str(raw)?,
     };
@@ -251,8 +255,8 @@ fn note_folder(text: &str, into: &mut Gathered) {
 
 fn agent(
     mut said: String,
-    blocks: &[Block<'_>],
-    open: &mut Open,
+    blocks: &[ContentBlock<'_>],
+    open: &mut ClineOpenCalls,
     time: Option<i64>,
     into: &mut Gathered,
 ) -> serde_json::Result<()> {

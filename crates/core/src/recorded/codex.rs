@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use super::Usage;
 use super::gathered::Gathered;
-use super::json::{Block, content, join};
-use super::records::{Record as Line, parsed};
+use super::json::{ContentBlock, content, join};
+use super::records::{JsonRecord, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN, WENT_BACK};
 use super::rewound::line_id;
 
 /// A line: an envelope with its payload, or an item by itself.
 #[derive(Deserialize)]
-struct Record<'a> {
+struct CodexRecord<'a> {
     #[serde(rename = "type")]
     kind: Option<String>,
     timestamp: Option<String>,
@@ -60,21 +60,21 @@ struct Compacted {
 
 /// An event that may tell the tokens of a request.
 #[derive(Deserialize)]
-struct Event {
-    info: Option<Counted>,
+struct CodexEvent {
+    info: Option<CodexTokenCounts>,
 }
 
 /// Tokens of all requests so far, and of the last one.
 #[derive(Deserialize)]
-struct Counted {
-    total_token_usage: Tokens,
-    last_token_usage: Tokens,
+struct CodexTokenCounts {
+    total_token_usage: CodexUsage,
+    last_token_usage: CodexUsage,
     model_context_window: Option<u64>,
 }
 
 /// Tokens, as the model's server counted them; those of a cache are among the input.
 #[derive(Deserialize)]
-struct Tokens {
+struct CodexUsage {
     input_tokens: Option<u64>,
     cached_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
@@ -83,7 +83,7 @@ struct Tokens {
 
 /// An item of the protocol. Which members an item has depends on its kind.
 #[derive(Deserialize)]
-struct Item<'a> {
+struct CodexItem<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     role: Option<String>,
@@ -111,7 +111,7 @@ struct Output<'a> {
 
 /// Adds what the line `text` says to `into`. Fails if the line is malformed.
 pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> {
-    let record: Record<'_> = serde_json::from_str(text)?;
+    let record: CodexRecord<'_> = serde_json::from_str(text)?;
     let time = into.time(record.timestamp.as_deref());
     let is_said = record.kind.as_deref() == Some("response_item");
     if is_said && into.rewound.has(Some(&line_id(into.line))) {
@@ -149,7 +149,7 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
             }
         }
         (Some("event_msg"), Some(payload)) => match serde_json::from_str(payload.get()) {
-            Ok(Event { info: Some(counted) }) => note_tokens(&counted, time, into),
+            Ok(CodexEvent { info: Some(counted) }) => note_tokens(&counted, time, into),
             _ => into.leave_out("event_msg", "repeats other records, or is about the agent itself"),
         },
         (Some(_), None) => return item(text, time, into),
@@ -164,8 +164,8 @@ pub(super) fn record(text: &str, into: &mut Gathered) -> serde_json::Result<()> 
 }
 
 /// Notes what a request took. Codex tells the same several times; the sum then stays as it was.
-fn note_tokens(counted: &Counted, time: Option<i64>, into: &mut Gathered) {
-    let Counted { total_token_usage: total, last_token_usage: last, .. } = counted;
+fn note_tokens(counted: &CodexTokenCounts, time: Option<i64>, into: &mut Gathered) {
+    let CodexTokenCounts { total_token_usage: total, last_token_usage: last, .. } = counted;
     if total.total_tokens <= into.mark.spent {
         return;
     }
@@ -186,19 +186,19 @@ fn note_tokens(counted: &Counted, time: Option<i64>, into: &mut Gathered) {
 /// A rollout of April 2025: one object with the session and its items.
 #[derive(Deserialize)]
 struct Rollout<'a> {
-    session: Session,
+    session: CodexSession,
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Session {
+struct CodexSession {
     id: Option<String>,
     timestamp: Option<String>,
 }
 
 /// Adds what rollouts of one object say to `into`.
-pub(super) fn read_value(records: &[Line<'_>], into: &mut Gathered) {
+pub(super) fn read_value(records: &[JsonRecord<'_>], into: &mut Gathered) {
     for (line, Rollout { session, items }) in parsed::<Rollout<'_>>(records, into) {
         into.line = line;
         let time = into.time(session.timestamp.as_deref());
@@ -212,7 +212,7 @@ pub(super) fn read_value(records: &[Line<'_>], into: &mut Gathered) {
 }
 
 fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
-    let item: Item<'_> = serde_json::from_str(text)?;
+    let item: CodexItem<'_> = serde_json::from_str(text)?;
     match &*item.kind {
         "message" => message(&item, time, into)?,
         "reasoning" => {
@@ -228,7 +228,7 @@ fn item(text: &str, time: Option<i64>, into: &mut Gathered) -> serde_json::Resul
     Ok(())
 }
 
-fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+fn message(item: &CodexItem<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let role = item.role.as_deref().unwrap_or_default();
     if !matches!(role, "user" | "assistant") {
         into.leave_out(&format!("{role} message"), "instructions from the agent itself");
@@ -262,7 +262,7 @@ fn message(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_jso
     Ok(())
 }
 
-fn call(item: &Item<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+fn call(item: &CodexItem<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     let name = item.name.as_deref().unwrap_or_else(|| item.kind.trim_end_matches("_call"));
     let given = item.arguments.or(item.input).or(item.action).map_or("{}", |raw| raw.get());
     // Arguments are JSON in a string; the input of a custom tool is any text.
@@ -285,7 +285,7 @@ fn output_text(raw: &RawValue) -> serde_json::Result<String> {
             (None, Some(content)) => output_text(content),
             (None, None) => {
                 let (_, blocks) = content(Some(raw))?;
-                let text = blocks.first().and_then(Block::as_text).map(Cow::into_owned);
+                let text = blocks.first().and_then(ContentBlock::as_text).map(Cow::into_owned);
                 Ok(text.unwrap_or_else(|| raw.get().to_owned()))
             }
         };
@@ -296,7 +296,7 @@ fn output_text(raw: &RawValue) -> serde_json::Result<String> {
     {
         return Ok(inner);
     }
-    for part in blocks.iter().filter_map(Block::as_text) {
+    for part in blocks.iter().filter_map(ContentBlock::as_text) {
         join(&mut text, &part);
     }
     Ok(text)

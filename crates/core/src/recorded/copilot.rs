@@ -6,26 +6,26 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::parts::result_text;
-use super::records::{Record, parsed};
+use super::records::{JsonRecord, parsed};
 use super::report::{NO_PART, WENT_BACK, clipped};
 
 /// Kind of the event by which the user goes back.
 const REWIND: &str = "session.snapshot_rewind";
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct CopilotEvent<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     id: Option<String>,
     timestamp: Option<String>,
     #[serde(borrow)]
-    data: Option<Data<'a>>,
+    data: Option<CopilotData<'a>>,
 }
 
 /// The data of an event. Which members they have depends on the event.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Data<'a> {
+struct CopilotData<'a> {
     session_id: Option<String>,
     selected_model: Option<String>,
     new_model: Option<String>,
@@ -36,7 +36,7 @@ struct Data<'a> {
     /// Who wrote a message of the user's turn.
     source: Option<String>,
     #[serde(borrow)]
-    tool_requests: Option<Vec<Request<'a>>>,
+    tool_requests: Option<Vec<CopilotRequest<'a>>>,
     tool_call_id: Option<String>,
     parent_tool_call_id: Option<String>,
     tool_name: Option<String>,
@@ -59,7 +59,7 @@ struct Context {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct CopilotRequest<'a> {
     tool_call_id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
@@ -67,8 +67,8 @@ struct Request<'a> {
 }
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let events = parsed::<Event<'_>>(records, into);
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
+    let events = parsed::<CopilotEvent<'_>>(records, into);
     let undone = undone(&events);
     for ((line, event), is_undone) in events.into_iter().zip(undone) {
         into.line = line;
@@ -82,12 +82,12 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
 }
 
 /// Returns of each event whether the user went back before it.
-fn undone(events: &[(u64, Event<'_>)]) -> Vec<bool> {
+fn undone(events: &[(u64, CopilotEvent<'_>)]) -> Vec<bool> {
     let mut undone = vec![false; events.len()];
     for (at, (_, event)) in events.iter().enumerate() {
         let Some(data) = event.data.as_ref().filter(|_| event.kind == REWIND) else { continue };
         let before = &events[..at];
-        let is = |event: &Event<'_>, id: &String| event.id.as_ref() == Some(id);
+        let is = |event: &CopilotEvent<'_>, id: &String| event.id.as_ref() == Some(id);
         if let Some(ids) = &data.event_ids {
             for (at, (_, event)) in before.iter().enumerate() {
                 undone[at] |= ids.iter().any(|id| is(event, id));
@@ -101,7 +101,7 @@ fn undone(events: &[(u64, Event<'_>)]) -> Vec<bool> {
     undone
 }
 
-fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
+fn tell(kind: &str, data: CopilotData<'_>, time: Option<i64>, into: &mut Gathered) {
     if data.parent_tool_call_id.is_some() {
         into.leave_out("sidechain", "the conversation of a subagent");
         return;
@@ -127,7 +127,7 @@ fn tell(kind: &str, data: Data<'_>, time: Option<i64>, into: &mut Gathered) {
         "assistant.message" => {
             into.note_model(data.model.as_deref());
             let (mut calls, mut is_begun) = (Vec::new(), false);
-            for Request { tool_call_id, name, arguments } in
+            for CopilotRequest { tool_call_id, name, arguments } in
                 data.tool_requests.into_iter().flatten()
             {
                 let (id, name) = (tool_call_id.unwrap_or_default(), name.unwrap_or_default());
@@ -172,8 +172,9 @@ fn given(raw: Option<&RawValue>) -> String {
 
 fn outcome(raw: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Failed {
+    struct CopilotFailure {
         message: String,
     }
-    serde_json::from_str(raw.get()).map_or_else(|_| result_text(raw), |Failed { message }| message)
+    serde_json::from_str(raw.get())
+        .map_or_else(|_| result_text(raw), |CopilotFailure { message }| message)
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::{self, content, join};
-use super::records::{Record, parsed};
+use super::records::{JsonRecord, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN};
 use super::time::in_words;
 use crate::session::message::ToolCall;
@@ -18,18 +18,18 @@ mod text;
 pub(super) use self::text::{begins_text, is_text, read_text};
 
 #[derive(Deserialize)]
-struct Entry<'a> {
+struct CursorEntry<'a> {
     #[serde(default)]
     role: String,
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<CursorMessage<'a>>,
     timestamp: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct CursorMessage<'a> {
     model: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -39,9 +39,9 @@ struct Message<'a> {
 const REDACTED: &str = "[REDACTED]";
 
 /// Adds what the JSON lines say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let mut reading = Reading::default();
-    for (line, entry) in parsed::<Entry<'_>>(records, into) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
+    let mut reading = CursorReader::default();
+    for (line, entry) in parsed::<CursorEntry<'_>>(records, into) {
         into.line = line;
         if reading.tell(&entry, into).is_err() {
             into.leave_out("record", UNEXPECTED);
@@ -52,16 +52,16 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
 
 /// What is known so far.
 #[derive(Default)]
-struct Reading {
+struct CursorReader {
     /// The last time that was told, which counts until another is.
     time: Option<i64>,
     /// Ids that were made up for the calls of the last answer, which have no result yet.
     open: Vec<String>,
 }
 
-impl Reading {
+impl CursorReader {
     /// Adds a record.
-    fn tell(&mut self, entry: &Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+    fn tell(&mut self, entry: &CursorEntry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
         let message = entry.message.as_ref();
         into.note_model(message.and_then(|it| it.model.as_deref()));
         let own = match &entry.timestamp {

@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 
 use super::gathered::Gathered;
 use super::json::{closed, without_lone_surrogates};
-use super::recognize::{self, Sign};
-use super::records::Record;
+use super::recognize::{self, FormatSign};
+use super::records::JsonRecord;
 use super::time::seconds_in_name;
 use super::{Format, aider, cline, codex, copilot, cursor, gemini, opencode, pi, qwen, specstory};
 
@@ -101,9 +101,9 @@ impl Document {
     }
 
     /// Returns what the whole recording tells about its format.
-    pub(super) fn recognize(&mut self) -> Option<Sign> {
+    pub(super) fn recognize(&mut self) -> Option<FormatSign> {
         if cursor::is_text(&self.lines) {
-            return Some(Sign::Format(Format::Cursor));
+            return Some(FormatSign::Format(Format::Cursor));
         }
         self.is_one_value = true;
         let text = self.lines.join("\n");
@@ -131,7 +131,7 @@ impl Document {
             into.leave_out("end of the file", "incomplete; left for the next reading");
         }
         self.note_name(format, into);
-        let read: fn(&[Record<'_>], &mut Gathered) = match format {
+        let read: fn(&[JsonRecord<'_>], &mut Gathered) = match format {
             Some(Format::Specstory) => {
                 return specstory::read(&lines, seconds_in_name(&self.file[0]), into);
             }
@@ -152,7 +152,7 @@ impl Document {
         let lines = if self.is_one_value { vec![lines.join("\n")] } else { lines };
         let mended: Vec<Cow<'_, str>> = lines.iter().map(|line| mended(line)).collect();
         let records = (1..).zip(&mended).filter(|(_, text)| !text.trim().is_empty());
-        let records: Vec<Record<'_>> = records.map(|(line, text)| (line, &**text)).collect();
+        let records: Vec<JsonRecord<'_>> = records.map(|(line, text)| (line, &**text)).collect();
         read(&records, into);
     }
 }

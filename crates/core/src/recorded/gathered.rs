@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use super::hash::hash;
 use super::json::{compact, join};
 use super::mark::Counts;
-use super::report::{Report, clipped};
+use super::report::{ReadingReport, clipped};
 use super::rewound::Rewound;
-use super::said::{Said, is_command, says_stopped, separated, title};
+use super::said::{UserParts, is_command, says_stopped, separated, title};
 use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
 use crate::session::message::{Role, ToolCall};
 
@@ -17,13 +17,13 @@ const LONGEST_ID: usize = 1024;
 const NO_RESULT: &str = "[no result was recorded]";
 
 /// A call, its id in the recording, and its result, if there is one.
-pub(super) type Told = (ToolCall, String, Option<String>);
+pub(super) type CalledAndAnswered = (ToolCall, String, Option<String>);
 
 /// The messages and the report of a reading, and the state from which another reading can continue.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) mark: Mark,
-    pub(super) report: Report,
+    pub(super) report: ReadingReport,
     /// Number of the line that is being read.
     pub(super) line: u64,
     /// Complete messages that have not been returned yet.
@@ -126,7 +126,7 @@ impl Gathered {
     /// Adds what the user said in a turn. What a program put into the turn is left out. What a
     /// subagent was asked is the word of the agent that asked.
     pub(super) fn user(&mut self, content: &str, time: Option<i64>) {
-        let Said { by_user, summary, by_program, name, has_other } = separated(content);
+        let UserParts { by_user, summary, by_program, name, has_other } = separated(content);
         if !summary.is_empty() && self.is_empty() {
             return self.agent(&summary, Vec::new(), time, false);
         }
@@ -219,7 +219,7 @@ impl Gathered {
     }
 
     /// Adds what the agent said, its calls, and their results.
-    pub(super) fn answer(&mut self, said: &str, calls: Vec<Told>, time: Option<i64>) {
+    pub(super) fn answer(&mut self, said: &str, calls: Vec<CalledAndAnswered>, time: Option<i64>) {
         self.agent(said, calls.iter().map(|(call, ..)| call.clone()).collect(), time, false);
         for (call, id, result) in calls {
             match result {

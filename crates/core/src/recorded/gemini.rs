@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
 use super::json::arguments;
-use super::parts::{Content, result_text};
-use super::records::{Record, each, parsed};
+use super::parts::{PartsContent, result_text};
+use super::records::{JsonRecord, each, parsed};
 use super::report::{NOTICE, REASONING, UNEXPECTED, WENT_BACK, clipped};
 
 /// A record: a message, facts about the session, or a change.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct GeminiRecord<'a> {
     session_id: Option<String>,
     start_time: Option<String>,
     summary: Option<String>,
@@ -28,7 +28,7 @@ struct Entry<'a> {
     #[serde(borrow)]
     messages: Option<Vec<&'a RawValue>>,
     #[serde(rename = "$set", borrow)]
-    set: Option<Box<Entry<'a>>>,
+    set: Option<Box<GeminiRecord<'a>>>,
     #[serde(rename = "$rewindTo")]
     rewind_to: Option<String>,
     id: Option<String>,
@@ -40,7 +40,7 @@ struct Entry<'a> {
     #[serde(borrow)]
     display_content: Option<&'a RawValue>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<Call<'a>>>,
+    tool_calls: Option<Vec<GeminiCall<'a>>>,
     thoughts: Option<Vec<IgnoredAny>>,
     model: Option<String>,
     /// Number of the line.
@@ -50,7 +50,7 @@ struct Entry<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call<'a> {
+struct GeminiCall<'a> {
     id: Option<String>,
     #[serde(default)]
     name: String,
@@ -63,9 +63,9 @@ struct Call<'a> {
 }
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    let mut kept: Vec<Entry<'_>> = Vec::new();
-    for (line, entry) in parsed::<Entry<'_>>(records, into) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
+    let mut kept: Vec<GeminiRecord<'_>> = Vec::new();
+    for (line, entry) in parsed::<GeminiRecord<'_>>(records, into) {
         into.line = line;
         apply(entry, line, &mut kept, into);
     }
@@ -77,7 +77,12 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     }
 }
 
-fn apply<'a>(mut entry: Entry<'a>, line: u64, kept: &mut Vec<Entry<'a>>, into: &mut Gathered) {
+fn apply<'a>(
+    mut entry: GeminiRecord<'a>,
+    line: u64,
+    kept: &mut Vec<GeminiRecord<'a>>,
+    into: &mut Gathered,
+) {
     if let Some(id) = entry.rewind_to {
         let from = kept.iter().position(|message| message.id.as_ref() == Some(&id)).unwrap_or(0);
         kept.drain(from..).for_each(|_| into.leave_out("message", WENT_BACK));
@@ -93,8 +98,8 @@ fn apply<'a>(mut entry: Entry<'a>, line: u64, kept: &mut Vec<Entry<'a>>, into: &
     into.mark.is_subagent |= entry.kind.as_deref() == Some("subagent");
     into.time(entry.start_time.as_deref());
     if let Some(messages) = entry.messages.take() {
-        let messages: Vec<Entry<'_>> = each(&messages, "message", into);
-        *kept = messages.into_iter().map(|message| Entry { line, ..message }).collect();
+        let messages: Vec<GeminiRecord<'_>> = each(&messages, "message", into);
+        *kept = messages.into_iter().map(|message| GeminiRecord { line, ..message }).collect();
     }
     if let Some(set) = entry.set.take() {
         return apply(*set, line, kept, into);
@@ -108,12 +113,12 @@ fn apply<'a>(mut entry: Entry<'a>, line: u64, kept: &mut Vec<Entry<'a>>, into: &
     }
 }
 
-fn tell(message: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+fn tell(message: GeminiRecord<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     let time = into.time(message.timestamp.as_deref());
     let shown = message.display_content.filter(|raw| raw.get() != "null").or(message.content);
     match message.message_kind.as_deref() {
         Some("user") => {
-            let content = Content::of(shown, into)?;
+            let content = PartsContent::of(shown, into)?;
             into.user(&content.text, time);
         }
         Some("gemini" | "qwen" | "assistant" | "model") => {
@@ -121,9 +126,9 @@ fn tell(message: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
             if message.thoughts.is_some_and(|thoughts| !thoughts.is_empty()) {
                 into.leave_out("thinking", REASONING);
             }
-            let mut content = Content::of(message.content, into)?;
+            let mut content = PartsContent::of(message.content, into)?;
             let (mut results, mut unanswered) = (Vec::new(), Vec::new());
-            for Call { id, name, args, result, result_display } in
+            for GeminiCall { id, name, args, result, result_display } in
                 message.tool_calls.into_iter().flatten()
             {
                 let id = id.unwrap_or_default();
@@ -131,7 +136,8 @@ fn tell(message: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
                 let given = result.filter(|raw| !matches!(raw.get(), "null" | "[]"));
                 match (given, result_display) {
                     (Some(raw), _) => {
-                        let Content { text, results: parts, .. } = Content::of(Some(raw), into)?;
+                        let PartsContent { text, results: parts, .. } =
+                            PartsContent::of(Some(raw), into)?;
                         let mut all: Vec<String> = parts.into_iter().map(|(_, it)| it).collect();
                         all.extend(Some(text).filter(|text| !text.is_empty()));
                         results.push((id, all.join("\n")));

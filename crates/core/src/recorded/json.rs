@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 /// A block of content. Which members a block has depends on its kind.
 #[derive(Deserialize)]
-pub(super) struct Block<'a> {
+pub(super) struct ContentBlock<'a> {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
     pub(super) text: Option<String>,
@@ -21,18 +21,20 @@ pub(super) struct Block<'a> {
     pub(super) tool_use_id: Option<String>,
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<MediaSource>,
 }
 
 /// The source of an image or document.
 #[derive(Deserialize)]
-pub(super) struct Source {
+pub(super) struct MediaSource {
     pub(super) media_type: Option<String>,
 }
 
 /// Returns the content of a message or result, which is a text or a list of blocks; the other of
 /// the two is empty.
-pub(super) fn content(raw: Option<&RawValue>) -> serde_json::Result<(String, Vec<Block<'_>>)> {
+pub(super) fn content(
+    raw: Option<&RawValue>,
+) -> serde_json::Result<(String, Vec<ContentBlock<'_>>)> {
     let raw = raw.map_or("null", RawValue::get);
     Ok(match raw.as_bytes().first() {
         Some(b'"') => (serde_json::from_str(raw)?, Vec::new()),
@@ -42,7 +44,7 @@ pub(super) fn content(raw: Option<&RawValue>) -> serde_json::Result<(String, Vec
     })
 }
 
-impl Block<'_> {
+impl ContentBlock<'_> {
     /// Returns the text of the block, or a text such as `[image: image/png]` in place of an image
     /// or document. Returns `None` for other kinds of blocks.
     pub(super) fn as_text(&self) -> Option<Cow<'_, str>> {

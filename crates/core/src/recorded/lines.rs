@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 use super::LONGEST_LINE;
 
 /// The lines of a source.
-pub(super) struct Lines<R> {
+pub(super) struct SourceLines<R> {
     source: R,
     /// The line that was read last.
     pub(super) text: Vec<u8>,
@@ -18,10 +18,10 @@ pub(super) struct Lines<R> {
 
 /// The result of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LineRead {
     /// A line with a newline at its end.
     Whole,
-    /// The last line, without a newline. The line counts as read only once [`Lines::take`] is
+    /// The last line, without a newline. The line counts as read only once [`SourceLines::take`] is
     /// called.
     Half,
     /// A line that is too long.
@@ -30,7 +30,7 @@ pub(super) enum Line {
     End,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> SourceLines<R> {
     pub(super) fn new(source: R, offset: u64, count: u64) -> Self {
         Self { source, text: Vec::new(), offset, count }
     }
@@ -41,7 +41,7 @@ impl<R: BufRead> Lines<R> {
         self.offset += self.text.len() as u64;
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Line> {
+    pub(super) fn next(&mut self) -> io::Result<LineRead> {
         self.text.clear();
         let mut length = 0;
         let mut has_ended = false;
@@ -68,10 +68,10 @@ impl<R: BufRead> Lines<R> {
             self.count += 1;
         }
         Ok(match () {
-            () if length == 0 => Line::End,
-            () if is_too_long => Line::TooLong,
-            () if has_ended => Line::Whole,
-            () => Line::Half,
+            () if length == 0 => LineRead::End,
+            () if is_too_long => LineRead::TooLong,
+            () if has_ended => LineRead::Whole,
+            () => LineRead::Half,
         })
     }
 }

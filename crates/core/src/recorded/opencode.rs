@@ -8,27 +8,27 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::gathered::{Gathered, Told};
+use super::gathered::{CalledAndAnswered, Gathered};
 use super::json::{arguments, join};
 use super::parts::result_text;
-use super::records::{Record, each, parsed};
+use super::records::{JsonRecord, each, parsed};
 use super::report::{NO_PART, REASONING, WENT_BACK, clipped};
 
 #[derive(Deserialize)]
-struct Export<'a> {
-    info: Session,
+struct OpencodeExport<'a> {
+    info: OpencodeSession,
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Session {
+struct OpencodeSession {
     id: Option<String>,
     #[serde(rename = "parentID")]
     parent_id: Option<String>,
     title: Option<String>,
     directory: Option<String>,
-    time: Option<Times>,
+    time: Option<OpencodeTimes>,
     revert: Option<Revert>,
 }
 
@@ -41,12 +41,12 @@ struct Revert {
 
 /// Times in milliseconds.
 #[derive(Deserialize)]
-struct Times {
+struct OpencodeTimes {
     created: Option<f64>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct OpencodeMessage<'a> {
     info: Info,
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
@@ -57,7 +57,7 @@ struct Info {
     id: Option<String>,
     #[serde(default)]
     role: String,
-    time: Option<Times>,
+    time: Option<OpencodeTimes>,
     #[serde(rename = "modelID")]
     model_id: Option<String>,
     path: Option<Path>,
@@ -72,7 +72,7 @@ struct Path {
 /// A part of a message. Which members a part has depends on its kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct OpencodePart<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     text: Option<String>,
@@ -82,13 +82,13 @@ struct Part<'a> {
     call_id: Option<String>,
     tool: Option<String>,
     #[serde(borrow)]
-    state: Option<State<'a>>,
+    state: Option<OpencodeToolState<'a>>,
     filename: Option<String>,
     mime: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct State<'a> {
+struct OpencodeToolState<'a> {
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -103,10 +103,10 @@ const UNTITLED: &str = "New session - ";
 const UNTITLED_CHILD: &str = "Child session - ";
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
-    for (line, export) in parsed::<Export<'_>>(records, into) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
+    for (line, export) in parsed::<OpencodeExport<'_>>(records, into) {
         into.line = line;
-        let Export { info: session, messages } = export;
+        let OpencodeExport { info: session, messages } = export;
         let about = &mut into.mark.about;
         Gathered::note_once(&mut about.id, session.id.as_deref());
         Gathered::note_once(&mut about.project, session.directory.as_deref());
@@ -118,7 +118,7 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
         into.mark.is_subagent |= session.parent_id.is_some();
         into.milliseconds(session.time.and_then(|time| time.created));
         let reverted = session.revert.map(|revert| revert.message_id);
-        let messages: Vec<Message<'_>> = each(&messages, "message", into);
+        let messages: Vec<OpencodeMessage<'_>> = each(&messages, "message", into);
         let until = messages.iter().position(|it| it.info.id.is_some() && it.info.id == reverted);
         let until = until.unwrap_or(messages.len());
         for (at, message) in messages.into_iter().enumerate() {
@@ -130,8 +130,8 @@ pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
     }
 }
 
-fn tell(message: Message<'_>, into: &mut Gathered) {
-    let Message { info, parts } = message;
+fn tell(message: OpencodeMessage<'_>, into: &mut Gathered) {
+    let OpencodeMessage { info, parts } = message;
     let time = into.milliseconds(info.time.and_then(|time| time.created));
     into.note_model(info.model_id.as_deref());
     let folder = info.path.and_then(|path| path.cwd);
@@ -142,8 +142,8 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
         return;
     }
     let is_user = info.role == "user";
-    let mut answer = Answer::default();
-    for part in each::<Part<'_>>(&parts, "part", into) {
+    let mut answer = OpencodeAnswer::default();
+    for part in each::<OpencodePart<'_>>(&parts, "part", into) {
         match &*part.kind {
             "text" if part.synthetic == Some(true) || part.ignored == Some(true) => {
                 into.leave_out("text in the user's turn", "text that a program added");
@@ -155,8 +155,9 @@ fn tell(message: Message<'_>, into: &mut Gathered) {
                 join(&mut answer.said, &part.text.unwrap_or_default());
             }
             "tool" => {
-                let State { input, output, error } =
-                    part.state.unwrap_or(State { input: None, output: None, error: None });
+                let OpencodeToolState { input, output, error } = part
+                    .state
+                    .unwrap_or(OpencodeToolState { input: None, output: None, error: None });
                 let id = part.call_id.unwrap_or_default();
                 let call = into.call(&id, &part.tool.unwrap_or_default(), arguments(input));
                 answer.calls.push((call, id, output.or(error).map(result_text)));
@@ -189,12 +190,12 @@ fn unquoted(said: &str) -> Cow<'_, str> {
 
 /// What the agent said, with its calls, their ids in the recording, and their results.
 #[derive(Default)]
-struct Answer {
+struct OpencodeAnswer {
     said: String,
-    calls: Vec<Told>,
+    calls: Vec<CalledAndAnswered>,
 }
 
-impl Answer {
+impl OpencodeAnswer {
     fn tell(&mut self, time: Option<i64>, into: &mut Gathered) {
         let Self { said, calls } = std::mem::take(self);
         into.answer(&said, calls, time);

@@ -13,19 +13,19 @@ use crate::session::message::ToolCall;
 /// A part of a content. Which members a part has depends on its kind.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct ContentPart<'a> {
     text: Option<String>,
     thought: Option<Json>,
     #[serde(borrow)]
-    function_call: Option<Call<'a>>,
+    function_call: Option<CallPart<'a>>,
     #[serde(borrow)]
-    function_response: Option<Response<'a>>,
-    inline_data: Option<Data>,
-    file_data: Option<Data>,
+    function_response: Option<ResponsePart<'a>>,
+    inline_data: Option<InlineData>,
+    file_data: Option<InlineData>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct CallPart<'a> {
     id: Option<String>,
     #[serde(default)]
     name: String,
@@ -34,7 +34,7 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct ResponsePart<'a> {
     id: Option<String>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
@@ -42,20 +42,20 @@ struct Response<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Data {
+struct InlineData {
     mime_type: Option<String>,
 }
 
 /// What a content says.
 #[derive(Default)]
-pub(super) struct Content {
+pub(super) struct PartsContent {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
     /// Ids of calls, each with the text of its result.
     pub(super) results: Vec<(Option<String>, String)>,
 }
 
-impl Content {
+impl PartsContent {
     /// Reads a content. Counts what is left out of it.
     pub(super) fn of(raw: Option<&RawValue>, into: &mut Gathered) -> serde_json::Result<Self> {
         let mut content = Self::default();
@@ -65,16 +65,16 @@ impl Content {
         Ok(content)
     }
 
-    fn add(&mut self, part: Part<'_>, into: &mut Gathered) {
+    fn add(&mut self, part: ContentPart<'_>, into: &mut Gathered) {
         if part.thought.is_some_and(|thought| thought != Json::Bool(false)) {
             into.leave_out("thinking", REASONING);
         } else if let Some(text) = part.text {
             join(&mut self.text, &text);
-        } else if let Some(Call { id, name, args }) = part.function_call {
+        } else if let Some(CallPart { id, name, args }) = part.function_call {
             self.calls.push(into.call(&id.unwrap_or_default(), &name, arguments(args)));
-        } else if let Some(Response { id, response }) = part.function_response {
+        } else if let Some(ResponsePart { id, response }) = part.function_response {
             self.results.push((id, response.map(result_text).unwrap_or_default()));
-        } else if let Some(Data { mime_type }) = part.inline_data.or(part.file_data) {
+        } else if let Some(InlineData { mime_type }) = part.inline_data.or(part.file_data) {
             into.leave_out("file", "replaced by a text such as [file: image/png]");
             let kind = mime_type.map_or(String::new(), |kind| format!(": {kind}"));
             join(&mut self.text, &format!("[file{kind}]"));
@@ -84,10 +84,12 @@ impl Content {
     }
 }
 
-fn parts(raw: Option<&RawValue>) -> serde_json::Result<Vec<Part<'_>>> {
+fn parts(raw: Option<&RawValue>) -> serde_json::Result<Vec<ContentPart<'_>>> {
     let Some(raw) = raw else { return Ok(Vec::new()) };
     Ok(match raw.get().as_bytes().first() {
-        Some(b'"') => vec![Part { text: serde_json::from_str(raw.get())?, ..Part::default() }],
+        Some(b'"') => {
+            vec![ContentPart { text: serde_json::from_str(raw.get())?, ..ContentPart::default() }]
+        }
         Some(b'{') => vec![serde_json::from_str(raw.get())?],
         Some(b'[') => {
             let each: Vec<&RawValue> = serde_json::from_str(raw.get())?;

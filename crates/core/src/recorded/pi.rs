@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{Block, arguments, content, join};
-use super::records::Record;
+use super::json::{ContentBlock, arguments, content, join};
+use super::records::JsonRecord;
 use super::report::{NO_PART, REASONING, UNKNOWN, clipped};
-use super::tree::{Place, tell_branch};
+use super::tree::{TreePlace, tell_branch};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct PiEntry<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     id: Option<String>,
@@ -26,12 +26,12 @@ struct Entry<'a> {
     name: Option<String>,
     summary: Option<String>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<PiMessage<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message<'a> {
+struct PiMessage<'a> {
     #[serde(default)]
     role: String,
     model: Option<String>,
@@ -42,18 +42,18 @@ struct Message<'a> {
 }
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
     tell_branch(records, into, place, tell);
 }
 
 /// Returns the ids of a record and of the one that it follows. The heading has an id too, but it is
 /// the session's.
-fn place<'b>(entry: &'b Entry<'_>) -> Place<'b> {
+fn place<'b>(entry: &'b PiEntry<'_>) -> TreePlace<'b> {
     let id = entry.id.as_deref().filter(|_| entry.kind != "session");
     (id, entry.parent_id.as_deref())
 }
 
-fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+fn tell(entry: PiEntry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     // A branch has the messages of before, which are older than its heading.
     let is_branch = entry.kind == "session" && entry.parent_session.is_some();
     let time = into.time(entry.timestamp.as_deref().filter(|_| !is_branch));
@@ -87,7 +87,7 @@ fn id_in_name(path: &str) -> &str {
     name.split_once('_').map_or(name, |(_, id)| id)
 }
 
-fn message(it: &Message<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
+fn message(it: &PiMessage<'_>, time: Option<i64>, into: &mut Gathered) -> serde_json::Result<()> {
     into.note_model(it.model.as_deref());
     let (mut text, blocks) = content(it.content)?;
     let mut calls = Vec::new();
@@ -122,7 +122,7 @@ fn message(it: &Message<'_>, time: Option<i64>, into: &mut Gathered) -> serde_js
     Ok(())
 }
 
-fn add(block: &Block<'_>, part: &str, text: &mut String, into: &mut Gathered) {
+fn add(block: &ContentBlock<'_>, part: &str, text: &mut String, into: &mut Gathered) {
     if block.text.is_none() {
         into.leave_out(&block.kind, "replaced by a text such as [image]");
     }

@@ -5,14 +5,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::parts::{Content, result_text};
-use super::records::Record;
+use super::parts::{PartsContent, result_text};
+use super::records::JsonRecord;
 use super::report::{NO_PART, NOTICE, clipped};
-use super::tree::{Place, tell_branch};
+use super::tree::{TreePlace, tell_branch};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct QwenEntry<'a> {
     uuid: Option<String>,
     parent_uuid: Option<String>,
     session_id: Option<String>,
@@ -24,21 +24,21 @@ struct Entry<'a> {
     subtype: Option<String>,
     model: Option<String>,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<QwenMessage<'a>>,
     #[serde(borrow)]
-    tool_call_result: Option<Outcome<'a>>,
-    system_payload: Option<Payload>,
+    tool_call_result: Option<QwenToolResult<'a>>,
+    system_payload: Option<QwenPayload>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct QwenMessage<'a> {
     #[serde(borrow)]
     parts: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
+struct QwenToolResult<'a> {
     call_id: Option<String>,
     #[serde(borrow)]
     result_display: Option<&'a RawValue>,
@@ -46,22 +46,22 @@ struct Outcome<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Payload {
+struct QwenPayload {
     custom_title: Option<String>,
     /// What the user typed, without what the program put into it.
     display_text: Option<String>,
 }
 
 /// Adds what the records say to `into`.
-pub(super) fn read(records: &[Record<'_>], into: &mut Gathered) {
+pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
     tell_branch(records, into, place, tell);
 }
 
-fn place<'b>(entry: &'b Entry<'_>) -> Place<'b> {
+fn place<'b>(entry: &'b QwenEntry<'_>) -> TreePlace<'b> {
     (entry.uuid.as_deref(), entry.parent_uuid.as_deref())
 }
 
-fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
+fn tell(entry: QwenEntry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
     let time = into.time(entry.timestamp.as_deref());
     into.note_model(entry.model.as_deref());
     let about = &mut into.mark.about;
@@ -75,16 +75,16 @@ fn tell(entry: Entry<'_>, into: &mut Gathered) -> serde_json::Result<()> {
             into.leave_out(&format!("{subtype} notice"), NOTICE);
         }
         ("user", _) => {
-            let content = Content::of(parts, into)?;
+            let content = PartsContent::of(parts, into)?;
             let typed = payload.and_then(|it| it.display_text).filter(|it| !it.trim().is_empty());
             into.user(&typed.unwrap_or(content.text), time);
         }
         ("assistant", _) => {
-            let content = Content::of(parts, into)?;
+            let content = PartsContent::of(parts, into)?;
             into.agent(&content.text, content.calls, time, false);
         }
         ("tool_result", _) => {
-            let content = Content::of(parts, into)?;
+            let content = PartsContent::of(parts, into)?;
             let outcome = entry.tool_call_result;
             let called = outcome.as_ref().and_then(|it| it.call_id.clone()).unwrap_or_default();
             let shown = outcome.and_then(|it| it.result_display).map(result_text);

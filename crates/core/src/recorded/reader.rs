@@ -8,8 +8,8 @@ use serde::de::IgnoredAny;
 use super::document::Document;
 use super::gathered::Gathered;
 use super::json::without_lone_surrogates;
-use super::lines::{Line, Lines};
-use super::recognize::{self, Sign};
+use super::lines::{LineRead, SourceLines};
+use super::recognize::{self, FormatSign};
 use super::report::UNEXPECTED;
 use super::{
     About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Rewound, Usage,
@@ -18,7 +18,7 @@ use super::{acp, claude, codex};
 
 /// A reader that returns a recording message by message.
 pub struct Reader<R> {
-    lines: Lines<R>,
+    lines: SourceLines<R>,
     gathered: Gathered,
     document: Document,
     turn: acp::Turn,
@@ -31,7 +31,7 @@ impl<R: BufRead> Reader<R> {
     /// Creates a reader that continues from a mark. The source must begin at the mark's offset.
     pub fn new(source: R, mark: Mark) -> Self {
         Self {
-            lines: Lines::new(source, mark.offset, mark.lines),
+            lines: SourceLines::new(source, mark.offset, mark.lines),
             gathered: Gathered::new(mark),
             document: Document::default(),
             turn: acp::Turn::default(),
@@ -137,11 +137,11 @@ impl<R: BufRead> Reader<R> {
 
     fn step(&mut self) -> io::Result<()> {
         let line = self.lines.next()?;
-        self.gathered.line = self.lines.count + u64::from(line == Line::Half);
+        self.gathered.line = self.lines.count + u64::from(line == LineRead::Half);
         match line {
-            Line::Whole => self.read_line(),
-            Line::TooLong => self.gathered.leave_out("line", "longer than the limit"),
-            Line::Half => {
+            LineRead::Whole => self.read_line(),
+            LineRead::TooLong => self.gathered.leave_out("line", "longer than the limit"),
+            LineRead::Half => {
                 if self.is_complete() {
                     self.lines.take();
                     self.read_line();
@@ -149,7 +149,7 @@ impl<R: BufRead> Reader<R> {
                     self.gathered.leave_out("last line", "incomplete; left for the next reading");
                 }
             }
-            Line::End => {
+            LineRead::End => {
                 self.has_ended = true;
                 if self.format().is_none() {
                     let sign = self.document.recognize();
@@ -195,18 +195,18 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Takes a sign of the format into account.
-    fn recognized(&mut self, sign: Option<Sign>) {
+    fn recognized(&mut self, sign: Option<FormatSign>) {
         match sign {
             // A session of another program may have records like those of a known one.
             _ if self.other.is_some() => {}
-            Some(Sign::Weak(_)) if self.document.has_unknown() && !self.has_ended => {}
-            Some(Sign::Format(format) | Sign::Weak(format)) => {
+            Some(FormatSign::Weak(_)) if self.document.has_unknown() && !self.has_ended => {}
+            Some(FormatSign::Format(format) | FormatSign::Weak(format)) => {
                 self.gathered.mark.format = Some(format);
                 if self.gathered.mark.only_grows() && !self.has_ended {
                     self.document.leave_out(&mut self.gathered);
                 }
             }
-            Some(Sign::Other(program)) => self.other = Some(program),
+            Some(FormatSign::Other(program)) => self.other = Some(program),
             None => {}
         }
     }

@@ -13,7 +13,7 @@ use super::{Format, aider};
 
 /// What a record tells about the program that wrote the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum FormatSign {
     Format(Format),
     /// A sign that counts only in the first record.
     Weak(Format),
@@ -102,7 +102,7 @@ fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<bool, D::Error>
 /// The members by which agents' messages and sessions differ.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Inner {
+struct InnerMembers {
     role: Option<IgnoredAny>,
     content: Option<IgnoredAny>,
     parts: Option<IgnoredAny>,
@@ -110,7 +110,7 @@ struct Inner {
     id: Option<IgnoredAny>,
 }
 
-impl Inner {
+impl InnerMembers {
     fn of(raw: Option<&RawValue>) -> Self {
         raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
@@ -127,15 +127,15 @@ impl Inner {
 }
 
 /// Returns what a line, or a JSON value on several lines, tells about the recording's format.
-pub(super) fn line(text: &str) -> Option<Sign> {
+pub(super) fn line(text: &str) -> Option<FormatSign> {
     let format = match text {
         _ if text.starts_with(aider::HEADING) => Format::Aider,
         _ if is_markdown(text) => Format::Specstory,
-        _ if let Some(program) = other(text) => return Some(Sign::Other(program)),
+        _ if let Some(program) = other(text) => return Some(FormatSign::Other(program)),
         _ if text.trim_start().starts_with('[') => list(text)?,
         _ => return record(&first_value(text)?),
     };
-    Some(Sign::Format(format))
+    Some(FormatSign::Format(format))
 }
 
 /// Returns the program whose recordings cannot be read, if a line shows one.
@@ -168,11 +168,11 @@ fn first_value<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 /// Returns the format of a list of messages.
 fn list(text: &str) -> Option<Format> {
     let raw: &RawValue = serde_json::from_str(text.trim()).ok()?;
-    Inner::first(Some(raw)).is_message().then_some(Format::Cline)
+    InnerMembers::first(Some(raw)).is_message().then_some(Format::Cline)
 }
 
-fn record(any: &Any<'_>) -> Option<Sign> {
-    let message = Inner::of(any.message);
+fn record(any: &Any<'_>) -> Option<FormatSign> {
+    let message = InnerMembers::of(any.message);
     let of_claude = any.session_id.is_some() || any.uuid.is_some();
     let is_item = any.role.is_some() && any.content.is_some() || any.call_id.is_some();
     let format = match any.kind.as_deref() {
@@ -189,25 +189,29 @@ fn record(any: &Any<'_>) -> Option<Sign> {
         Some(kind) if any.payload.is_some() && ENVELOPES.contains(&kind) => Format::Codex,
         Some("user" | "assistant") if message.content.is_some() => Format::ClaudeCode,
         Some("reasoning") if any.summary.is_some() || any.content.is_some() => {
-            return Some(Sign::Weak(Format::Codex));
+            return Some(FormatSign::Weak(Format::Codex));
         }
-        Some(kind) if CODEX.contains(&kind) && is_item => return Some(Sign::Weak(Format::Codex)),
+        Some(kind) if CODEX.contains(&kind) && is_item => {
+            return Some(FormatSign::Weak(Format::Codex));
+        }
         Some(kind) if CLAUDE.contains(&kind) => Format::ClaudeCode,
         Some("summary") if any.leaf_uuid.is_some() => Format::ClaudeCode,
-        Some("summary") if any.summary.is_some() => return Some(Sign::Weak(Format::ClaudeCode)),
+        Some("summary") if any.summary.is_some() => {
+            return Some(FormatSign::Weak(Format::ClaudeCode));
+        }
         Some(_) if of_claude && any.is_sidechain.is_some() => Format::ClaudeCode,
         Some(_) => return None,
         None if any.instructions && any.id.is_some() && any.timestamp.is_some() => {
             let format = without_kind(any, &message);
-            return format.map(Sign::Format).or(Some(Sign::Weak(Format::Codex)));
+            return format.map(FormatSign::Format).or(Some(FormatSign::Weak(Format::Codex)));
         }
-        None => return without_kind(any, &message).map(Sign::Format),
+        None => return without_kind(any, &message).map(FormatSign::Format),
     };
-    Some(Sign::Format(format))
+    Some(FormatSign::Format(format))
 }
 
 /// Returns the format that a record without a `type` shows.
-fn without_kind(any: &Any<'_>, message: &Inner) -> Option<Format> {
+fn without_kind(any: &Any<'_>, message: &InnerMembers) -> Option<Format> {
     Some(match () {
         () if any.acp.is_some() => Format::Acp,
         () if any.record_type.is_some() => Format::Codex,
@@ -217,11 +221,13 @@ fn without_kind(any: &Any<'_>, message: &Inner) -> Option<Format> {
         {
             Format::Gemini
         }
-        () if Inner::of(any.info).id.is_some() && has_exported_messages(any.messages) => {
+        () if InnerMembers::of(any.info).id.is_some() && has_exported_messages(any.messages) => {
             Format::Opencode
         }
-        () if Inner::of(any.session).id.is_some() && any.items.is_some() => Format::Codex,
-        () if any.session_id.is_some() && Inner::first(any.messages).is_message() => Format::Cline,
+        () if InnerMembers::of(any.session).id.is_some() && any.items.is_some() => Format::Codex,
+        () if any.session_id.is_some() && InnerMembers::first(any.messages).is_message() => {
+            Format::Cline
+        }
         () if any.role.is_some() && message.content.is_some() => Format::Cursor,
         () => return None,
     })
@@ -229,6 +235,6 @@ fn without_kind(any: &Any<'_>, message: &Inner) -> Option<Format> {
 
 /// Returns whether a list is empty or has messages as OpenCode exports them.
 fn has_exported_messages(raw: Option<&RawValue>) -> bool {
-    let first = Inner::first(raw);
+    let first = InnerMembers::first(raw);
     raw.is_some_and(|raw| raw.get() == "[]") || first.info.is_some() && first.parts.is_some()
 }

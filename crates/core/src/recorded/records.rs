@@ -7,11 +7,11 @@ use super::gathered::Gathered;
 use super::report::UNEXPECTED;
 
 /// A JSON value of a recording, with the number of its line.
-pub(super) type Record<'a> = (u64, &'a str);
+pub(super) type JsonRecord<'a> = (u64, &'a str);
 
 /// Reads JSON values. Those that cannot be read are counted as left out.
 pub(super) fn parsed<'a, T: Deserialize<'a>>(
-    records: &[Record<'a>],
+    records: &[JsonRecord<'a>],
     into: &mut Gathered,
 ) -> Vec<(u64, T)> {
     let mut read = Vec::new();

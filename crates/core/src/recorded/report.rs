@@ -33,11 +33,11 @@ pub struct LeftOut {
 
 /// All records that were left out or changed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Report {
+pub(super) struct ReadingReport {
     pub(super) entries: Vec<LeftOut>,
 }
 
-impl Report {
+impl ReadingReport {
     /// Counts a record that is left out or changed.
     pub(super) fn note(&mut self, kind: &str, mut reason: &str, line: u64) {
         let mut kind = clipped(kind);

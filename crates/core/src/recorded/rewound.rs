@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::hash::record_hash;
-use super::json::{Block, content, join};
-use super::lines::{Line, Lines};
+use super::json::{ContentBlock, content, join};
+use super::lines::{LineRead, SourceLines};
 use super::said::separated;
 
 /// Ids of records, as hashes.
@@ -31,7 +31,7 @@ impl Rewound {
 /// A record as far as it shows its place.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct RewoundRecord<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     uuid: Option<String>,
@@ -48,7 +48,7 @@ struct Record<'a> {
 
 /// A payload of Codex as far as it shows turns.
 #[derive(Deserialize)]
-struct Payload<'a> {
+struct RewoundPayload<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     role: Option<String>,
@@ -74,7 +74,7 @@ struct Turns {
 impl Turns {
     /// Notes a line with a payload.
     fn note(&mut self, line: u64, payload: &RawValue) {
-        let Ok(payload) = serde_json::from_str::<Payload<'_>>(payload.get()) else { return };
+        let Ok(payload) = serde_json::from_str::<RewoundPayload<'_>>(payload.get()) else { return };
         let text = || payload.content.map_or(String::new(), said_in);
         match (&*payload.kind, payload.role.as_deref()) {
             ("thread_rolled_back", _) => {
@@ -97,11 +97,11 @@ impl Turns {
 /// Returns the text of a message.
 fn said_in(raw: &RawValue) -> String {
     let (mut text, blocks) = content(Some(raw)).unwrap_or_default();
-    blocks.iter().filter_map(Block::as_text).for_each(|part| join(&mut text, &part));
+    blocks.iter().filter_map(ContentBlock::as_text).for_each(|part| join(&mut text, &part));
     text
 }
 
-impl Record<'_> {
+impl RewoundRecord<'_> {
     /// Returns whether the user wrote the record, so that it begins a turn.
     fn is_prompt(&self) -> bool {
         let text = self.message.map_or("", |message| message.get());
@@ -115,7 +115,7 @@ impl Record<'_> {
 }
 
 /// The place of a record among those with an id.
-struct Place {
+struct RewoundPlace {
     id: u64,
     /// Index of the record that this one follows; `None` for the first one.
     parent: Option<usize>,
@@ -130,18 +130,19 @@ struct Place {
 /// # Errors
 /// The error of the source.
 pub fn rewound(source: impl BufRead) -> io::Result<Rewound> {
-    let mut lines = Lines::new(source, 0, 0);
-    let (mut places, mut known, mut is_linked) = (Vec::<Place>::new(), HashMap::new(), false);
+    let mut lines = SourceLines::new(source, 0, 0);
+    let (mut places, mut known, mut is_linked) =
+        (Vec::<RewoundPlace>::new(), HashMap::new(), false);
     let mut turns = Turns::default();
     loop {
         match lines.next()? {
-            Line::End => break,
-            Line::TooLong => continue,
-            Line::Half => lines.take(),
-            Line::Whole => {}
+            LineRead::End => break,
+            LineRead::TooLong => continue,
+            LineRead::Half => lines.take(),
+            LineRead::Whole => {}
         }
         let text = lines.text.trim_ascii_end();
-        let Ok(record) = serde_json::from_slice::<Record<'_>>(text) else { continue };
+        let Ok(record) = serde_json::from_slice::<RewoundRecord<'_>>(text) else { continue };
         if let Some(payload) = record.payload {
             turns.note(lines.count, payload);
         }
@@ -159,13 +160,13 @@ pub fn rewound(source: impl BufRead) -> io::Result<Rewound> {
         let parent = if begins { None } else { found.or(previous) };
         known.entry(id).or_insert(places.len());
         let is_said = matches!(&*record.kind, "user" | "assistant");
-        places.push(Place { id, parent, is_prompt, is_said });
+        places.push(RewoundPlace { id, parent, is_prompt, is_said });
     }
     turns.undone.extend(off_the_way(&places));
     Ok(Rewound(turns.undone))
 }
 
-fn off_the_way(places: &[Place]) -> HashSet<u64> {
+fn off_the_way(places: &[RewoundPlace]) -> HashSet<u64> {
     let mut is_on = vec![false; places.len()];
     let mut next = places.iter().rposition(|place| place.is_said);
     while let Some(at) = next.filter(|at| !is_on[*at]) {

@@ -90,7 +90,7 @@ const OWN_COMMANDS: &[&str] = &[
 
 /// The parts of a user's turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Said {
+pub(super) struct UserParts {
     /// What the user said; blank if all of it is a program's.
     pub(super) by_user: String,
     /// A summary by which the agent continues an earlier conversation; blank if there is none.
@@ -104,9 +104,9 @@ pub(super) struct Said {
 }
 
 /// Separates the text of a user's turn by who said it.
-pub(super) fn separated(text: &str) -> Said {
+pub(super) fn separated(text: &str) -> UserParts {
     if CONTINUED.iter().any(|start| text.trim_start().starts_with(start)) {
-        return Said { summary: text.to_owned(), has_other: true, ..Said::default() };
+        return UserParts { summary: text.to_owned(), has_other: true, ..UserParts::default() };
     }
     let mut said = with_command(text);
     for tag in TAGS {
@@ -131,14 +131,14 @@ pub(super) fn separated(text: &str) -> Said {
     }
     if let Some((name, asked)) = programs::asked(said.trim_start()) {
         let (name, by_program) = (name.map(str::to_owned), asked.to_owned());
-        return Said { name, by_program, has_other: true, ..Said::default() };
+        return UserParts { name, by_program, has_other: true, ..UserParts::default() };
     }
     let said = said.trim_matches('\n');
     let has_other = said.trim() != text.trim();
-    Said {
+    UserParts {
         by_user: if has_other { said.trim() } else { text }.to_owned(),
         has_other,
-        ..Said::default()
+        ..UserParts::default()
     }
 }
 

@@ -9,7 +9,7 @@ mod block;
 
 use std::mem::take;
 
-use super::gathered::{Gathered, Told};
+use super::gathered::{CalledAndAnswered, Gathered};
 use super::json::join;
 use super::report::{REASONING, clipped};
 use super::time::{seconds, seconds_in_title};
@@ -17,7 +17,7 @@ use super::time::{seconds, seconds_in_title};
 /// Adds the messages of a whole recording. `file_time` is the time in the name of its file.
 pub(super) fn read(lines: &[String], file_time: Option<i64>, into: &mut Gathered) {
     let lines = lines.iter().map(String::as_str).collect();
-    Document::new(lines).read(file_time, into);
+    SpecstoryDocument::new(lines).read(file_time, into);
 }
 
 /// Returns whether a line shows that a recording is Markdown of SpecStory.
@@ -45,7 +45,7 @@ enum Who {
 }
 
 /// A recording, and what its headings told so far.
-struct Document<'a> {
+struct SpecstoryDocument<'a> {
     lines: Vec<&'a str>,
     /// Speaker of the last turn.
     last: Option<Speaker>,
@@ -57,13 +57,13 @@ struct Document<'a> {
 }
 
 /// A part of a turn.
-enum Piece {
+enum SpecstoryPart {
     Text(String),
     Thought,
     Use(block::ToolUse),
 }
 
-impl<'a> Document<'a> {
+impl<'a> SpecstoryDocument<'a> {
     fn new(lines: Vec<&'a str>) -> Self {
         let has_marks = lines.iter().any(|line| block::is_marked(line));
         Self { lines, last: None, is_dated: false, has_marks }
@@ -149,12 +149,12 @@ impl<'a> Document<'a> {
     }
 
     /// Reads the parts of a turn from a line on. Returns them, and the line after the turn.
-    fn pieces(&self, mut at: usize, who: Who) -> (Vec<Piece>, usize) {
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut text = Text::default();
+    fn pieces(&self, mut at: usize, who: Who) -> (Vec<SpecstoryPart>, usize) {
+        let mut pieces: Vec<SpecstoryPart> = Vec::new();
+        let mut text = SpecstoryText::default();
         if who == Who::Tool {
             let (used, next) = block::nameless(self, at);
-            pieces.push(Piece::Use(used));
+            pieces.push(SpecstoryPart::Use(used));
             at = next;
         }
         while at < self.lines.len() && self.turn_at(at, false).is_none() {
@@ -167,13 +167,13 @@ impl<'a> Document<'a> {
             } else if who != Who::User && block::begins(self, at) {
                 text.end(&mut pieces);
                 let (used, next) = block::read(self, at);
-                pieces.push(Piece::Use(used));
+                pieces.push(SpecstoryPart::Use(used));
                 at = next;
             } else if who != Who::User
                 && let Some(next) = self.command(at)
             {
                 text.end(&mut pieces);
-                pieces.push(Piece::Use(block::command(&self.lines[at..next])));
+                pieces.push(SpecstoryPart::Use(block::command(&self.lines[at..next])));
                 at = next;
             } else if self.is_rule(at) {
                 text.rule();
@@ -215,7 +215,7 @@ impl<'a> Document<'a> {
 
     /// Reads a thought. Returns it, unless it is blank, and the line after it. What stands behind it
     /// on its last line becomes text.
-    fn thought(&self, at: usize, text: &mut Text) -> (Option<Piece>, usize) {
+    fn thought(&self, at: usize, text: &mut SpecstoryText) -> (Option<SpecstoryPart>, usize) {
         let end = (at + 1..self.lines.len())
             .find(|next| self.turn_at(*next, true).is_some())
             .unwrap_or(self.lines.len());
@@ -231,7 +231,7 @@ impl<'a> Document<'a> {
             }
             _ => false,
         };
-        ((!is_blank).then_some(Piece::Thought), next)
+        ((!is_blank).then_some(SpecstoryPart::Thought), next)
     }
 }
 
@@ -240,13 +240,13 @@ const RULE: &str = "---";
 
 /// Text that is being read. A rule in it is kept only between two texts.
 #[derive(Default)]
-struct Text {
+struct SpecstoryText {
     text: String,
     /// True if a rule follows the text.
     has_rule: bool,
 }
 
-impl Text {
+impl SpecstoryText {
     fn line(&mut self, line: &str) {
         if !is_blank(line) && take(&mut self.has_rule) {
             self.text.truncate(self.text.trim_end().len());
@@ -261,40 +261,40 @@ impl Text {
         self.has_rule |= !is_blank(&self.text);
     }
 
-    fn end(&mut self, pieces: &mut Vec<Piece>) {
+    fn end(&mut self, pieces: &mut Vec<SpecstoryPart>) {
         let Self { text, .. } = take(self);
         if !is_blank(&text) {
-            pieces.push(Piece::Text(text));
+            pieces.push(SpecstoryPart::Text(text));
         }
     }
 }
 
 /// Adds what the parts of a turn say. The text stays before the calls that follow it.
-fn tell(pieces: &[Piece], speaker: Speaker, heading: usize, into: &mut Gathered) {
+fn tell(pieces: &[SpecstoryPart], speaker: Speaker, heading: usize, into: &mut Gathered) {
     let time = speaker.time;
     if speaker.who == Who::Subagent {
         into.leave_out("sidechain", "the conversation of a subagent");
         return;
     }
-    let (mut said, mut calls) = (String::new(), Vec::<Told>::new());
+    let (mut said, mut calls) = (String::new(), Vec::<CalledAndAnswered>::new());
     let (mut count, mut before) = (0, None::<&block::ToolUse>);
     for piece in pieces {
         let last = before.take();
         match piece {
-            Piece::Thought => {
+            SpecstoryPart::Thought => {
                 into.leave_out("thinking", REASONING);
             }
-            Piece::Text(text) if speaker.who == Who::User => join(&mut said, text.trim()),
-            Piece::Text(text) => {
+            SpecstoryPart::Text(text) if speaker.who == Who::User => join(&mut said, text.trim()),
+            SpecstoryPart::Text(text) => {
                 if !calls.is_empty() {
                     into.answer(&take(&mut said), take(&mut calls), time);
                 }
                 join(&mut said, text.trim());
             }
-            Piece::Use(used) if last.is_some_and(|last| used.repeats(last)) => {
+            SpecstoryPart::Use(used) if last.is_some_and(|last| used.repeats(last)) => {
                 into.leave_out("tool call", "repeats the one before it, without its content");
             }
-            Piece::Use(used) => {
+            SpecstoryPart::Use(used) => {
                 before = Some(used);
                 count += 1;
                 let id = format!("line-{heading}-{count}");

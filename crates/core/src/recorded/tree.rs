@@ -5,22 +5,22 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::gathered::Gathered;
-use super::records::{Record, parsed};
+use super::records::{JsonRecord, parsed};
 use super::report::{UNEXPECTED, WENT_BACK};
 
 /// The place of a record: its own id, and that of the record that it follows. A record without an
 /// id belongs to every branch.
-pub(super) type Place<'a> = (Option<&'a str>, Option<&'a str>);
+pub(super) type TreePlace<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Tells the records that are on the way to the last one, and counts the others as left out.
 pub(super) fn tell_branch<'a, T: Deserialize<'a>>(
-    records: &[Record<'a>],
+    records: &[JsonRecord<'a>],
     into: &mut Gathered,
-    place: impl Fn(&T) -> Place<'_>,
+    place: impl Fn(&T) -> TreePlace<'_>,
     tell: impl Fn(T, &mut Gathered) -> serde_json::Result<()>,
 ) {
     let entries = parsed::<T>(records, into);
-    let places: Vec<Place<'_>> = entries.iter().map(|(_, entry)| place(entry)).collect();
+    let places: Vec<TreePlace<'_>> = entries.iter().map(|(_, entry)| place(entry)).collect();
     let counts = on_branch(&places);
     for ((line, entry), counts) in entries.into_iter().zip(counts) {
         into.line = line;
@@ -35,7 +35,7 @@ pub(super) fn tell_branch<'a, T: Deserialize<'a>>(
 /// Returns for each record whether it is on the way from the beginning to the last record. What was
 /// rewound is not. If the way leads to an id that no record has, all records before its first one
 /// count.
-fn on_branch(places: &[Place<'_>]) -> Vec<bool> {
+fn on_branch(places: &[TreePlace<'_>]) -> Vec<bool> {
     // Early versions of programs name no record that another follows.
     if places.iter().all(|(_, parent)| parent.is_none()) {
         return vec![true; places.len()];
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn only_the_way_to_the_last_record_counts() {
         let branch = |places: &[(&str, Option<&'static str>)]| {
-            let places: Vec<Place<'_>> = places
+            let places: Vec<TreePlace<'_>> = places
                 .iter()
                 .map(|(id, to)| (Some(*id).filter(|id| !id.is_empty()), *to))
                 .collect();

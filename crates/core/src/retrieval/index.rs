@@ -14,7 +14,7 @@ use string_interner::symbol::SymbolU32;
 use string_interner::{StringInterner, Symbol};
 
 use super::bm25::{self, Posting};
-use super::scan::Wanted;
+use super::scan::WantedStems;
 use super::split;
 
 /// Maximum number of places of all words together. With 8 bytes each, and room to grow, they
@@ -83,7 +83,7 @@ impl Index {
             });
             lengths.push(length.sum());
         }
-        let mut wanted = Wanted::new(query);
+        let mut wanted = WantedStems::new(query);
         let mut postings = vec![Vec::new(); wanted.len()];
         for (word, places) in self.vocabulary.iter().map(|(_, word)| word).zip(&self.places) {
             let Some(stem) = wanted.stem(&[word]) else { continue };

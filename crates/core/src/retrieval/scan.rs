@@ -18,7 +18,7 @@ pub fn scores<'a, D>(documents: impl IntoIterator<Item = D>, query: &[String]) -
 where
     D: IntoIterator<Item = &'a str>,
 {
-    let mut wanted = Wanted::new(query);
+    let mut wanted = WantedStems::new(query);
     let (times, postings) = (vec![0; wanted.len()], vec![Vec::new(); wanted.len()]);
     let mut tally = Tally { times, postings, ..Tally::default() };
     for texts in documents {
@@ -32,7 +32,7 @@ where
 }
 
 /// The stems of a query, which are the wanted stems.
-pub(super) struct Wanted {
+pub(super) struct WantedStems {
     stems: Vec<String>,
     /// Length of the shortest wanted stem, for each first byte.
     shortest: [usize; 256],
@@ -46,7 +46,7 @@ pub(super) struct Wanted {
     lower: String,
 }
 
-/// Returns the bit that stands for a word's second letter in [`Wanted::seconds`].
+/// Returns the bit that stands for a word's second letter in [`WantedStems::seconds`].
 fn second(word: &[u8]) -> u32 {
     match word.get(1).map(u8::to_ascii_lowercase) {
         None => 1 << 31,
@@ -57,7 +57,7 @@ fn second(word: &[u8]) -> u32 {
     }
 }
 
-impl Wanted {
+impl WantedStems {
     pub(super) fn new(query: &[String]) -> Self {
         let mut stems = query.to_vec();
         stems.sort_unstable();

@@ -14,17 +14,17 @@ use super::message::{Role, Signals, ToolCall};
 pub const LONG: usize = 1_000;
 
 /// The words to find, each with the signal that it sets.
-const WORDS: &[(&str, Found)] = &[
-    ("error", Found::Error),
-    ("failed", Found::Error),
-    ("failure", Found::Error),
-    ("exception", Found::Error),
-    ("panic", Found::Error),
-    ("success", Found::Success),
-    ("completed", Found::Success),
-    ("create:", Found::Operation),
-    ("update:", Found::Operation),
-    ("delete:", Found::Operation),
+const WORDS: &[(&str, FoundSignals)] = &[
+    ("error", FoundSignals::Error),
+    ("failed", FoundSignals::Error),
+    ("failure", FoundSignals::Error),
+    ("exception", FoundSignals::Error),
+    ("panic", FoundSignals::Error),
+    ("success", FoundSignals::Success),
+    ("completed", FoundSignals::Success),
+    ("create:", FoundSignals::Operation),
+    ("update:", FoundSignals::Operation),
+    ("delete:", FoundSignals::Operation),
 ];
 
 /// Words in a tool's name. Each of them shows that the tool writes files.
@@ -37,7 +37,7 @@ const CHANGES: &[&str] =
 const FILES: &[&str] = &["file", "files", "directory", "dir", "folder", "buffer", "line", "lines"];
 
 #[derive(Clone, Copy)]
-enum Found {
+enum FoundSignals {
     Error,
     Success,
     Operation,
@@ -51,9 +51,9 @@ impl Signals {
         let Some(finder) = &*FINDER else { return signals };
         for found in finder.find_iter(content) {
             match WORDS[found.pattern().as_usize()].1 {
-                Found::Error => signals.error = true,
-                Found::Success => signals.success = true,
-                Found::Operation => signals.operation = true,
+                FoundSignals::Error => signals.error = true,
+                FoundSignals::Success => signals.success = true,
+                FoundSignals::Operation => signals.operation = true,
             }
             if signals.error && signals.success && signals.operation {
                 break;

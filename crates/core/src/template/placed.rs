@@ -20,7 +20,7 @@ const SHOWN: &str = "contexture_notes_what_is_shown";
 
 /// The fields that a value is made from.
 #[derive(Debug, Clone, Default)]
-struct Origin {
+struct FieldOrigin {
     names: BTreeSet<String>,
     /// True if a condition decides which of the fields is used.
     is_choice: bool,
@@ -30,7 +30,7 @@ struct Origin {
 pub(super) struct Noting {
     pub(super) body: String,
     /// Origin of each shown value.
-    values: Vec<Origin>,
+    values: Vec<FieldOrigin>,
 }
 
 /// The names of the shown fields.
@@ -40,7 +40,7 @@ pub(super) struct Placed(Arc<Mutex<BTreeSet<String>>>);
 impl Noting {
     pub(super) fn new(body: &str) -> Self {
         let mut noting = Self { body: String::new(), values: Vec::new() };
-        let (mut reader, mut copied) = (Reader::default(), 0);
+        let (mut reader, mut copied) = (TagReader::default(), 0);
         for token in tokenize(body, false, SyntaxConfig::default()) {
             // The parser reports malformed templates.
             let Ok((token, span)) = token else { break };
@@ -117,15 +117,15 @@ fn is_part(value: &Value, field: &str) -> bool {
 
 /// Reads the words of tags, and tracks the names that a template defines.
 #[derive(Default)]
-struct Reader {
+struct TagReader {
     /// The words of the tag, without names of filters and attributes.
     words: Vec<String>,
     is_part_or_filter: bool,
     /// Origins of the names that the template defines.
-    own: BTreeMap<String, Origin>,
+    own: BTreeMap<String, FieldOrigin>,
 }
 
-impl Reader {
+impl TagReader {
     fn begin(&mut self) {
         self.words.clear();
         self.is_part_or_filter = false;
@@ -157,8 +157,8 @@ impl Reader {
     }
 
     /// Returns the fields that an expression is made from. Conditions contribute none.
-    fn origin(&self, words: &[String]) -> Origin {
-        let (mut origin, mut asks) = (Origin::default(), false);
+    fn origin(&self, words: &[String]) -> FieldOrigin {
+        let (mut origin, mut asks) = (FieldOrigin::default(), false);
         for word in words {
             match &**word {
                 "if" => (origin.is_choice, asks) = (true, true),

@@ -12,7 +12,7 @@ use minijinja::{
     Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, functions, tests,
 };
 
-use super::work::Work;
+use super::work::ItemsRead;
 use super::{TemplateError, bounds};
 
 /// Allowed statements. Most others would keep texts in memory without limit, or include other
@@ -36,7 +36,7 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment.set_fuel(Some(fuel));
-    let made = Arc::new(Made::default());
+    let made = Arc::new(FilteredBytes::default());
     add_filters(&mut environment, &made);
     environment.add_test("defined", tests::is_defined);
     environment.add_test("endingwith", tests::is_endingwith);
@@ -44,7 +44,7 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
     environment.add_test("none", tests::is_none);
     environment.add_test("startingwith", tests::is_startingwith);
     environment.add_test("undefined", tests::is_undefined);
-    let work = Arc::new(Work::default());
+    let work = Arc::new(ItemsRead::default());
     let own = Arc::clone(&work);
     environment.add_function(
         "range",
@@ -59,7 +59,7 @@ pub(super) fn environment(fuel: u64) -> Environment<'static> {
 /// A filter that changes the letter case of a text.
 type Recasing = fn(StringInput<'_>) -> Value;
 
-fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
+fn add_filters(environment: &mut Environment<'static>, made: &Arc<FilteredBytes>) {
     environment.add_filter("count", filters::length);
     environment.add_filter("d", filters::default);
     environment.add_filter("default", filters::default);
@@ -88,7 +88,11 @@ fn add_filters(environment: &mut Environment<'static>, made: &Arc<Made>) {
     });
 }
 
-fn add_splitting(environment: &mut Environment<'static>, made: Arc<Made>, work: Arc<Work>) {
+fn add_splitting(
+    environment: &mut Environment<'static>,
+    made: Arc<FilteredBytes>,
+    work: Arc<ItemsRead>,
+) {
     let (own, counted) = (Arc::clone(&made), Arc::clone(&work));
     environment.add_filter("lines", move |text: Value| {
         own.pieces(&text, |text| text.lines().take(MAX_PIECES + 1).count())?;
@@ -115,9 +119,9 @@ fn check_ends(ends: Option<&str>) -> Result<(), Error> {
 
 /// Number of bytes that the filters of one rendering have produced.
 #[derive(Default)]
-struct Made(AtomicUsize);
+struct FilteredBytes(AtomicUsize);
 
-impl Made {
+impl FilteredBytes {
     /// Counts the text that a filter is about to make from `of`. Refuses lists, and texts beyond
     /// [`MAX_MADE_BYTES`].
     fn text(&self, of: &Value) -> Result<(), Error> {
@@ -153,7 +157,7 @@ impl Made {
 /// Checks that a template uses only the allowed subset. Malformed templates pass: the parser
 /// reports them.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
-    let mut reader = Reader::default();
+    let mut reader = TokenContext::default();
     bounds::check_tokens(name, body, body_line, |token| {
         Some(format!("{} cannot be used in a template", reader.refused(token)?))
     })
@@ -161,7 +165,7 @@ pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), Temp
 
 /// The context of a token: what came before it.
 #[derive(Default)]
-struct Reader {
+struct TokenContext {
     /// Number of tokens of the current tag so far.
     tokens: usize,
     /// Statement of the current tag; `None` in `{{ … }}`.
@@ -174,7 +178,7 @@ struct Reader {
     loops: usize,
 }
 
-impl Reader {
+impl TokenContext {
     /// Describes the token if it is not allowed here.
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
         let what = match token {

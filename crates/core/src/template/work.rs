@@ -12,25 +12,25 @@ pub const MAX_ITEMS: usize = 1_000_000;
 
 /// Number of list items that one rendering has read.
 #[derive(Debug, Default)]
-pub(super) struct Work(AtomicUsize);
+pub(super) struct ItemsRead(AtomicUsize);
 
 /// A list whose items are counted whenever they are iterated over.
 #[derive(Debug)]
-struct Counted {
+struct CountedList {
     list: Value,
-    work: Arc<Work>,
+    work: Arc<ItemsRead>,
 }
 
-struct Items {
+struct CountedItems {
     items: ValueIter,
-    work: Arc<Work>,
+    work: Arc<ItemsRead>,
     has_ended: bool,
 }
 
-impl Work {
+impl ItemsRead {
     /// Returns the list, with its items counted as they are read.
     pub(super) fn counting(self: &Arc<Self>, list: Value) -> Value {
-        Value::from_object(Counted { list, work: Arc::clone(self) })
+        Value::from_object(CountedList { list, work: Arc::clone(self) })
     }
 
     /// Counts an item. Returns whether it may be read.
@@ -39,7 +39,7 @@ impl Work {
     }
 }
 
-impl Object for Counted {
+impl Object for CountedList {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         match self.list.kind() {
             ValueKind::Seq => ObjectRepr::Seq,
@@ -55,7 +55,7 @@ impl Object for Counted {
         match self.list.try_iter() {
             Ok(items) => {
                 let work = Arc::clone(&self.work);
-                Enumerator::Iter(Box::new(Items { items, work, has_ended: false }))
+                Enumerator::Iter(Box::new(CountedItems { items, work, has_ended: false }))
             }
             Err(_) => Enumerator::NonEnumerable,
         }
@@ -66,7 +66,7 @@ impl Object for Counted {
     }
 }
 
-impl Iterator for Items {
+impl Iterator for CountedItems {
     type Item = Value;
 
     fn next(&mut self) -> Option<Value> {

@@ -34,7 +34,7 @@ pub(super) enum How {
 
 /// What a kind of node does.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct NodeRule {
     pub(super) kind: &'static str,
     pub(super) how: How,
 }
@@ -43,7 +43,7 @@ pub(super) struct Rule {
 pub(super) struct Grammar {
     pub(super) number: usize,
     function: LanguageFn,
-    pub(super) rules: &'static [Rule],
+    pub(super) rules: &'static [NodeRule],
     pub(super) references: &'static [&'static str],
 }
 
@@ -70,8 +70,8 @@ pub(super) fn of(language: Language) -> Option<&'static Grammar> {
     })
 }
 
-const fn rule(kind: &'static str, how: How) -> Rule {
-    Rule { kind, how }
+const fn rule(kind: &'static str, how: How) -> NodeRule {
+    NodeRule { kind, how }
 }
 
 static BASH: Grammar = Grammar {
@@ -195,7 +195,7 @@ static RUST: Grammar = Grammar {
     references: &["identifier", "type_identifier", "field_identifier"],
 };
 
-const SCRIPT: &[Rule] = &[
+const SCRIPT: &[NodeRule] = &[
     rule("function_declaration", How::Name),
     rule("generator_function_declaration", How::Name),
     rule("function_signature", How::Name),

@@ -1,11 +1,11 @@
 //! Tests of the grammars.
 
-use crate::facts::{Facts, State};
+use crate::facts::{FileFacts, State};
 use crate::words::Splitter;
 
 #[track_caller]
-fn facts(path: &str, text: &str) -> Facts {
-    Facts::of(path, text.as_bytes(), &mut Splitter::default())
+fn facts(path: &str, text: &str) -> FileFacts {
+    FileFacts::of(path, text.as_bytes(), &mut Splitter::default())
 }
 
 /// The definitions of a text as `line name: signature`, indented by their depth.

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Entry, Index};
-use crate::facts::{Facts, State};
+use super::{Index, IndexedPath};
+use crate::facts::{FileFacts, State};
 use crate::source::{Content, Listed, Source};
 use crate::words::Splitter;
 
@@ -41,10 +41,10 @@ pub struct Updated {
 }
 
 /// What reading a file gave, for the index.
-struct Read {
+struct ReadForIndex {
     hash: [u8; 32],
     /// `None` if the file is as it was.
-    facts: Option<Facts>,
+    facts: Option<FileFacts>,
 }
 
 impl Index {
@@ -84,7 +84,7 @@ impl Index {
         let mut gone = Vec::new();
         for (file, read) in unknown.iter().zip(read) {
             updated.read += 1;
-            let Some(Read { hash, facts }) = read else {
+            let Some(ReadForIndex { hash, facts }) = read else {
                 gone.push(file.path.as_str());
                 continue;
             };
@@ -97,9 +97,13 @@ impl Index {
                 }
                 (facts, _) => {
                     let facts =
-                        facts.unwrap_or_else(|| Facts::nameless(&file.path, State::Unreadable));
-                    let entry =
-                        Entry { stamp, is_settled, hash, file: self.numbered(&file.path, &facts) };
+                        facts.unwrap_or_else(|| FileFacts::nameless(&file.path, State::Unreadable));
+                    let entry = IndexedPath {
+                        stamp,
+                        is_settled,
+                        hash,
+                        file: self.numbered(&file.path, &facts),
+                    };
                     self.entries.insert(file.path.as_str().into(), entry);
                     updated.changed.push(file.path.clone());
                 }
@@ -125,7 +129,7 @@ impl Index {
         &self,
         source: &dyn Source,
         files: &[&Listed],
-    ) -> Result<Vec<Option<Read>>, String> {
+    ) -> Result<Vec<Option<ReadForIndex>>, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if files.len() < FEW { 1 } else { cores.min(MAX_THREADS) };
         let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
@@ -157,10 +161,15 @@ impl Index {
         Ok(results.into_iter().map(|(_, read)| read).collect())
     }
 
-    fn read_one(&self, source: &dyn Source, path: &str, splitter: &mut Splitter) -> Option<Read> {
+    fn read_one(
+        &self,
+        source: &dyn Source,
+        path: &str,
+        splitter: &mut Splitter,
+    ) -> Option<ReadForIndex> {
         let state = |state: State| {
             let hash = blake3::hash(&[state.number()]).into();
-            Some(Read { hash, facts: Some(Facts::nameless(path, state)) })
+            Some(ReadForIndex { hash, facts: Some(FileFacts::nameless(path, state)) })
         };
         let bytes = match source.read(path) {
             Content::Bytes(bytes) => bytes,
@@ -176,9 +185,9 @@ impl Index {
         let hash = hasher.finalize().into();
         let facts = match self.entries.get(path) {
             Some(entry) if entry.hash == hash => None,
-            _ => Some(Facts::of(path, &bytes, splitter)),
+            _ => Some(FileFacts::of(path, &bytes, splitter)),
         };
-        Some(Read { hash, facts })
+        Some(ReadForIndex { hash, facts })
     }
 
     /// Takes the texts of unsaved buffers, which count until the next call.
@@ -192,7 +201,8 @@ impl Index {
                 _ => {
                     is_same = false;
                     let mut splitter = std::mem::take(&mut self.splitter);
-                    let facts = Facts::of(&buffer.path, buffer.text.as_bytes(), &mut splitter.0);
+                    let facts =
+                        FileFacts::of(&buffer.path, buffer.text.as_bytes(), &mut splitter.0);
                     self.splitter = splitter;
                     self.numbered(&buffer.path, &facts)
                 }

@@ -3,11 +3,11 @@
 use super::CHECKSUM;
 
 /// Writes one record.
-pub(super) struct Writer {
+pub(super) struct RecordWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl RecordWriter {
     pub(super) fn new(kind: u8) -> Self {
         Self { bytes: vec![kind] }
     }
@@ -44,11 +44,11 @@ impl Writer {
 }
 
 /// Reads one record. Every method returns `None` if the record ends too soon.
-pub(super) struct Reader<'a> {
+pub(super) struct RecordReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     pub(super) fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }

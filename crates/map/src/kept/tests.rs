@@ -106,7 +106,7 @@ impl Source for Disk {
 /// Everything that an index knows, without numbers.
 fn dump(index: &Index) -> String {
     let mut out = String::new();
-    let name = |id: &Id| index.names.text(*id).to_owned();
+    let name = |id: &NameId| index.names.text(*id).to_owned();
     for (path, file) in index.files() {
         let mut words: Vec<_> = file.words.iter().map(|(id, times)| (name(id), *times)).collect();
         words.sort_by(|one, other| one.0.cmp(&other.0));

@@ -1,13 +1,13 @@
 //! Tests of the reader of Lisp.
 
 use super::*;
-use crate::facts::{Facts, State};
+use crate::facts::{FileFacts, State};
 use crate::words::Splitter;
 
 /// The definitions of a text as `line name: signature`, those of the project's forms with `?`.
 #[track_caller]
 fn check(path: &str, text: &str, expected: &[&str]) {
-    let facts = Facts::of(path, text.as_bytes(), &mut Splitter::default());
+    let facts = FileFacts::of(path, text.as_bytes(), &mut Splitter::default());
     let shown: Vec<String> = facts
         .definitions
         .iter()
@@ -19,7 +19,7 @@ fn check(path: &str, text: &str, expected: &[&str]) {
 
 #[track_caller]
 fn refers(path: &str, text: &str, names: &[&str]) {
-    let facts = Facts::of(path, text.as_bytes(), &mut Splitter::default());
+    let facts = FileFacts::of(path, text.as_bytes(), &mut Splitter::default());
     for name in names {
         assert!(facts.references.contains_key(*name), "{name}: {:?}", facts.references);
     }
@@ -139,7 +139,7 @@ fn texts_that_are_not_balanced_give_what_can_be_read() {
         ["\"", "#|", "?\\", "#\\", "(", "'", "#", "^", "\\", "|", "(defun", "(defun \"", "#+("]
     {
         for path in ["a.el", "a.lisp", "a.scm", "a.clj"] {
-            let facts = Facts::of(path, text.as_bytes(), &mut Splitter::default());
+            let facts = FileFacts::of(path, text.as_bytes(), &mut Splitter::default());
             assert_eq!(facts.state, State::Whole);
         }
     }
@@ -151,7 +151,7 @@ proptest::proptest! {
     #[test]
     fn any_text_is_read(text in "([()\\[\\]{}'`,#|\";?\\\\^:~@ \n]|def|x|é|un){0,60}") {
         for path in ["a.el", "a.lisp", "a.scm", "a.clj"] {
-            Facts::of(path, text.as_bytes(), &mut Splitter::default());
+            FileFacts::of(path, text.as_bytes(), &mut Splitter::default());
         }
     }
 }

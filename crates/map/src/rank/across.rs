@@ -4,17 +4,17 @@
 use std::collections::{HashMap, HashSet};
 
 use super::graph::Links;
-use crate::facts::Times;
-use crate::index::{Definition, File, Index};
-use crate::names::Id;
+use crate::facts::WordCount;
+use crate::index::{Definition, Index, IndexedFacts};
+use crate::names::NameId;
 
 /// Who defines and uses each name.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub(crate) struct NameCounts {
     /// Number of files.
     files: usize,
     /// Macros of the project that define what they are given.
-    definers: HashSet<Id>,
+    definers: HashSet<NameId>,
     /// Number of files that define each name.
     pub(crate) defined_in: Vec<u32>,
     /// Number of files that use each name.
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 
 /// A commit, with the places of its files.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct CommitFiles {
     pub(crate) places: Vec<usize>,
     /// Number of different words of its message.
     pub(crate) words: usize,
@@ -32,25 +32,25 @@ pub(crate) struct Change {
 /// What the files of an index say together.
 #[derive(Debug)]
 pub(crate) struct Across {
-    pub(crate) counts: Counts,
+    pub(crate) counts: NameCounts,
     pub(crate) links: Links,
     /// For each word, the places of the files that have it, and how often.
-    pub(crate) words: Vec<Vec<(usize, Times)>>,
+    pub(crate) words: Vec<Vec<(usize, WordCount)>>,
     /// For each word, the places of the files whose path has it.
     pub(crate) path_words: Vec<Vec<usize>>,
     /// For each name, the places of the files that define it, or use it and how often.
-    pub(crate) names: Vec<Named>,
+    pub(crate) names: Vec<NamedFiles>,
     /// Average length of a file in words, at least 1.
     pub(crate) average_length: f64,
     /// Commits, the newest first.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<CommitFiles>,
     /// For each word of a message, the commits that have it.
     pub(crate) messages: HashMap<Box<str>, Vec<usize>>,
 }
 
 /// The files that have a name.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Named {
+pub(crate) struct NamedFiles {
     pub(crate) definers: Vec<usize>,
     /// Without those that define it.
     pub(crate) users: Vec<(usize, u32)>,
@@ -59,11 +59,11 @@ pub(crate) struct Named {
 impl Across {
     pub(crate) fn of(index: &Index) -> Self {
         let files = index.files();
-        let counts = Counts::of(&files, index.names.len());
+        let counts = NameCounts::of(&files, index.names.len());
         let links = Links::new(&files, &counts, index);
         let mut words = vec![Vec::new(); index.names.len()];
         let mut path_words = vec![Vec::new(); index.names.len()];
-        let mut names = vec![Named::default(); index.names.len()];
+        let mut names = vec![NamedFiles::default(); index.names.len()];
         for (at, (_, file)) in files.iter().enumerate() {
             file.words.iter().for_each(|(id, times)| words[*id as usize].push((at, *times)));
             file.path_words.iter().for_each(|id| path_words[*id as usize].push(at));
@@ -87,7 +87,7 @@ impl Across {
         for (age, (commit, paths)) in index.commits_by_path().into_iter().enumerate() {
             let place = |path| files.binary_search_by_key(&path, |(path, _)| *path).ok();
             let places = paths.into_iter().filter_map(place).collect();
-            changes.push(Change { places, words: commit.words.len() });
+            changes.push(CommitFiles { places, words: commit.words.len() });
             for word in &commit.words {
                 messages.entry(word.as_str().into()).or_default().push(age);
             }
@@ -96,8 +96,8 @@ impl Across {
     }
 }
 
-impl Counts {
-    fn of(files: &[(&str, &File)], names: usize) -> Self {
+impl NameCounts {
+    fn of(files: &[(&str, &IndexedFacts)], names: usize) -> Self {
         let definers = files.iter().flat_map(|(_, file)| file.definers.iter().copied()).collect();
         let (mut defined_in, mut used_in) = (vec![0; names], vec![0; names]);
         let mut last = vec![usize::MAX; names];
@@ -120,12 +120,12 @@ impl Counts {
     }
 
     /// Returns the names that a file defines, and the one by which it is imported. Names may repeat.
-    pub(crate) fn names_of(&self, file: &File) -> impl Iterator<Item = Id> {
+    pub(crate) fn names_of(&self, file: &IndexedFacts) -> impl Iterator<Item = NameId> {
         names_defined(&self.definers, file)
     }
 
     /// Returns how much a use of a name says: rare and long names say more.
-    pub(crate) fn weight(&self, index: &Index, name: Id) -> f64 {
+    pub(crate) fn weight(&self, index: &Index, name: NameId) -> f64 {
         let (defined, used) = (self.defined_in[name as usize], self.used_in[name as usize]);
         let text = index.names.text(name);
         let rarity = (1.0 + self.files as f64 / f64::from(used.max(1))).ln();
@@ -142,11 +142,11 @@ impl Counts {
     }
 }
 
-fn is_one(definers: &HashSet<Id>, definition: &Definition) -> bool {
+fn is_one(definers: &HashSet<NameId>, definition: &Definition) -> bool {
     definition.form.is_none_or(|form| definers.contains(&form))
 }
 
-fn names_defined(definers: &HashSet<Id>, file: &File) -> impl Iterator<Item = Id> {
+fn names_defined(definers: &HashSet<NameId>, file: &IndexedFacts) -> impl Iterator<Item = NameId> {
     let own = file.definitions.iter().filter(|it| it.counts && is_one(definers, it));
     own.map(|it| it.name).chain(file.language.has_definitions().then_some(file.stem))
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Scores, View, Weights};
+use super::{IndexView, Scores, Weights};
 
 /// Scores files by the commits in which they changed together with the seeds.
-pub(super) fn together(view: &View<'_>, seeds: &[(usize, f64)], weights: &Weights) -> Scores {
+pub(super) fn together(view: &IndexView<'_>, seeds: &[(usize, f64)], weights: &Weights) -> Scores {
     let mut seeded = vec![0.0; view.files.len()];
     seeds.iter().for_each(|(at, weight)| seeded[*at] += weight);
     let (mut scores, mut times) = (vec![0.0; view.files.len()], vec![0.0_f64; view.files.len()]);
@@ -27,7 +27,7 @@ pub(super) fn together(view: &View<'_>, seeds: &[(usize, f64)], weights: &Weight
 }
 
 /// Scores files by the messages of the commits that changed them.
-pub(super) fn by_messages(view: &View<'_>, stems: &[Box<str>]) -> Scores {
+pub(super) fn by_messages(view: &IndexView<'_>, stems: &[Box<str>]) -> Scores {
     let across = view.across;
     let count = across.changes.len() as f64;
     // Sums run in the order of the question, so that they are equal to the last bit.
@@ -58,7 +58,7 @@ pub(super) fn by_messages(view: &View<'_>, stems: &[Box<str>]) -> Scores {
 }
 
 /// Scores files by how often they changed, and how recently.
-pub(super) fn often(view: &View<'_>) -> Scores {
+pub(super) fn often(view: &IndexView<'_>) -> Scores {
     let mut scores = vec![0.0; view.files.len()];
     for (age, change) in view.across.changes.iter().enumerate() {
         change.places.iter().for_each(|at| scores[*at] += 1.0 / (20.0 + age as f64));

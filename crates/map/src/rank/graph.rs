@@ -1,9 +1,9 @@
 //! Scores files by references: a walk from the seeds, from each use of a name to its definitions, and back
 //! to those that use what a file defines (personalised PageRank).
 
-use super::across::Counts;
-use super::{Scores, View, Weights};
-use crate::index::{File, Index};
+use super::across::NameCounts;
+use super::{IndexView, Scores, Weights};
+use crate::index::{Index, IndexedFacts};
 
 /// Number of steps of the walk. After these, the order hardly changes.
 const STEPS: usize = 12;
@@ -22,7 +22,11 @@ pub(crate) struct Links {
 }
 
 /// Scores files by references from the seeds; without seeds, from all files.
-pub(super) fn by_references(view: &View<'_>, seeds: &[(usize, f64)], weights: &Weights) -> Scores {
+pub(super) fn by_references(
+    view: &IndexView<'_>,
+    seeds: &[(usize, f64)],
+    weights: &Weights,
+) -> Scores {
     let count = view.files.len();
     if count == 0 {
         return Scores::new();
@@ -44,7 +48,7 @@ pub(super) fn by_references(view: &View<'_>, seeds: &[(usize, f64)], weights: &W
 }
 
 impl Links {
-    pub(crate) fn new(files: &[(&str, &File)], counts: &Counts, index: &Index) -> Self {
+    pub(crate) fn new(files: &[(&str, &IndexedFacts)], counts: &NameCounts, index: &Index) -> Self {
         let mut slots = vec![usize::MAX; index.names.len()];
         let mut names = Vec::new();
         let mut values = Vec::new();

@@ -1,6 +1,6 @@
 //! Scores files by names and paths in a question: of traces, errors and symbols.
 
-use super::{Scores, View};
+use super::{IndexView, Scores};
 use crate::words::symbols;
 
 /// Score of a file that is named by its path.
@@ -10,7 +10,7 @@ const PATH: f64 = 20.0;
 pub(super) const MAX_SYMBOLS: usize = 2_000;
 
 /// Scores files by the names and paths in a question.
-pub(super) fn by_names(view: &View<'_>, query: &str) -> Scores {
+pub(super) fn by_names(view: &IndexView<'_>, query: &str) -> Scores {
     let mut scores = vec![0.0; view.files.len()];
     let mut seen = Vec::new();
     for symbol in symbols(query).take(MAX_SYMBOLS) {
@@ -49,7 +49,7 @@ fn looks_like_a_name(symbol: &str) -> bool {
 }
 
 /// Adds to the files whose path ends with `symbol`, as in `src/a.rs:12`.
-fn add_path(view: &View<'_>, symbol: &str, scores: &mut [f64]) {
+fn add_path(view: &IndexView<'_>, symbol: &str, scores: &mut [f64]) {
     let path = symbol.split(':').next().unwrap_or(symbol);
     let path = path.trim_start_matches(['.', '/']);
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -1,16 +1,16 @@
 //! Scores files by the words of a question (BM25 over texts, names of definitions, and paths).
 
-use super::{Scores, View, Weights};
-use crate::facts::Times;
-use crate::names::Id;
+use super::{IndexView, Scores, Weights};
+use crate::facts::WordCount;
+use crate::names::NameId;
 
 /// How soon more occurrences of a word stop to count.
 const SATURATION: f64 = 1.2;
 
 /// Returns the words of a question that the project has, in the order of the question, and how much
 /// each counts.
-pub(super) fn wanted(view: &View<'_>, stems: &[Box<str>]) -> Vec<(Id, f64)> {
-    let mut wanted: Vec<(Id, f64)> = Vec::new();
+pub(super) fn wanted(view: &IndexView<'_>, stems: &[Box<str>]) -> Vec<(NameId, f64)> {
+    let mut wanted: Vec<(NameId, f64)> = Vec::new();
     for id in stems.iter().filter_map(|stem| view.index.names.known(stem)) {
         match wanted.iter_mut().find(|(known, _)| *known == id) {
             // A word that is said again says a little more.
@@ -22,13 +22,17 @@ pub(super) fn wanted(view: &View<'_>, stems: &[Box<str>]) -> Vec<(Id, f64)> {
 }
 
 /// Scores files by the words of a question.
-pub(super) fn by_words(view: &View<'_>, wanted: &[(Id, f64)], weights: &Weights) -> Scores {
+pub(super) fn by_words(
+    view: &IndexView<'_>,
+    wanted: &[(NameId, f64)],
+    weights: &Weights,
+) -> Scores {
     let (across, count) = (view.across, view.files.len() as f64);
     let mut scores = vec![0.0; view.files.len()];
     for (id, times) in wanted {
         let in_path = &across.path_words[*id as usize];
         let mut hits: Vec<(usize, f64)> = Vec::new();
-        for (at, Times { text, names }) in &across.words[*id as usize] {
+        for (at, WordCount { text, names }) in &across.words[*id as usize] {
             hits.push((*at, f64::from(*text) + weights.in_name * f64::from(*names)));
         }
         let in_texts = hits.len();
@@ -49,7 +53,7 @@ pub(super) fn by_words(view: &View<'_>, wanted: &[(Id, f64)], weights: &Weights)
 }
 
 /// Scores files by the question's words that their paths and the names of their definitions have.
-pub(super) fn by_coverage(view: &View<'_>, wanted: &[(Id, f64)]) -> Scores {
+pub(super) fn by_coverage(view: &IndexView<'_>, wanted: &[(NameId, f64)]) -> Scores {
     let mut scores = vec![0.0; view.files.len()];
     for (id, _) in wanted {
         let words = view.across.words[*id as usize].iter();

@@ -11,13 +11,13 @@ use super::ValueDeserializer;
 use crate::{Error, Value, kebab};
 
 /// The elements of a list or vector.
-pub(super) struct Items {
+pub(super) struct ListItems {
     rest: vec::IntoIter<Value>,
     length: usize,
     strict: bool,
 }
 
-impl Items {
+impl ListItems {
     pub(super) fn new(items: Vec<Value>, strict: bool) -> Self {
         Self { length: items.len(), rest: items.into_iter(), strict }
     }
@@ -39,7 +39,7 @@ impl Items {
     }
 }
 
-impl<'de> SeqAccess<'de> for &mut Items {
+impl<'de> SeqAccess<'de> for &mut ListItems {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -58,19 +58,19 @@ impl<'de> SeqAccess<'de> for &mut Items {
 }
 
 /// The entries of a map.
-pub(super) struct Entries {
+pub(super) struct MapEntries {
     rest: vec::IntoIter<(Box<str>, Value)>,
     pending: Option<(String, Value)>,
     strict: bool,
 }
 
-impl Entries {
+impl MapEntries {
     pub(super) fn new(entries: Vec<(Box<str>, Value)>, strict: bool) -> Self {
         Self { rest: entries.into_iter(), pending: None, strict }
     }
 }
 
-impl<'de> MapAccess<'de> for Entries {
+impl<'de> MapAccess<'de> for MapEntries {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

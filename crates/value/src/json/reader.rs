@@ -28,7 +28,7 @@ pub fn read(text: &[u8]) -> Result<Value, JsonError> {
         let valid = String::from_utf8_lossy(&text[..error.valid_up_to()]);
         JsonError { column: valid.chars().count() + 1, message: "the text is not UTF-8".to_owned() }
     })?;
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, data: 0 };
+    let mut reader = JsonReader { text, bytes: text.as_bytes(), at: 0, data: 0 };
     let read = reader.value(0).and_then(|value| match reader.next() {
         None => Ok(value),
         Some(_) => Err(Fault::new("trailing characters")),
@@ -55,7 +55,7 @@ impl Fault {
 }
 
 /// A JSON text, and the place of the next byte to read.
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -63,7 +63,7 @@ struct Reader<'a> {
     data: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// Skips blanks, and returns the next byte without reading it.
     fn next(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {
@@ -127,7 +127,7 @@ impl Reader<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Value, Fault> {
         self.at += 1;
-        let mut entries = Builder::default();
+        let mut entries = ObjectBuilder::default();
         while self.goes_on(b'}', entries.entries.is_empty())? {
             match self.next().ok_or(Fault::ENDED)? {
                 b'"' => {}
@@ -294,12 +294,12 @@ fn number(digits: &str) -> Option<Value> {
 /// The entries of an object so far. A later value with an equal key takes the place of the earlier
 /// value.
 #[derive(Default)]
-struct Builder {
+struct ObjectBuilder {
     entries: Vec<(String, Value)>,
     places: HashMap<String, usize>,
 }
 
-impl Builder {
+impl ObjectBuilder {
     fn put(&mut self, key: String, value: Value) {
         match self.place_of(&key) {
             Some(place) => self.entries[place].1 = value,

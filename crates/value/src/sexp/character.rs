@@ -4,7 +4,7 @@
 //! The numbers are from Emacs's `character.h` and `lisp.h`. Codes end at 0x3FFFFF; the last 128
 //! codes are raw bytes. Higher bits stand for modifier keys.
 
-use super::reader::Reader;
+use super::reader::SexpReader;
 use super::{ReadError, ReadErrorKind};
 use crate::Value;
 
@@ -32,20 +32,20 @@ pub(super) fn is_raw_byte(code: u32) -> bool {
 
 /// The place of an escape. The escapes `\s` and `\ ` mean different things in different places.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(super) enum EscapePlace {
     /// In a string literal.
     String,
     /// After a `?`.
     Character,
 }
 
-impl Reader<'_> {
+impl SexpReader<'_> {
     /// Reads a character literal such as `?x`, beginning at its question mark, as an integer.
     pub(super) fn read_character(&mut self) -> Result<Value, ReadError> {
         self.at += 1;
         let code = match self.next_char() {
             None => return Err(self.ended_in_character()),
-            Some('\\') => self.read_escape(Place::Character, 0)?.unwrap_or(0),
+            Some('\\') => self.read_escape(EscapePlace::Character, 0)?.unwrap_or(0),
             Some(plain) => u32::from(plain),
         };
         let (modifiers, base) = (code & MODIFIERS, code & !MODIFIERS);
@@ -62,7 +62,7 @@ impl Reader<'_> {
     /// modifiers, or `None` if the escape only separates characters or continues a line.
     pub(super) fn read_escape(
         &mut self,
-        place: Place,
+        place: EscapePlace,
         depth: usize,
     ) -> Result<Option<u32>, ReadError> {
         let Some(character) = self.next_char() else { return Err(self.ended_in_character()) };
@@ -77,9 +77,9 @@ impl Reader<'_> {
             'r' => plain('\r'),
             't' => plain('\t'),
             'v' => plain('\x0B'),
-            '\n' | ' ' if place == Place::String => Ok(None),
+            '\n' | ' ' if place == EscapePlace::String => Ok(None),
             '\n' => Err(self.syntax("a backslash before a line end in a character; write `?\\n`")),
-            's' if place == Place::String || self.peek() != Some(b'-') => plain(' '),
+            's' if place == EscapePlace::String || self.peek() != Some(b'-') => plain(' '),
             's' => self.read_modifier(SUPER, depth),
             'M' => self.read_modifier(META, depth),
             'S' => self.read_modifier(SHIFT, depth),
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
         match self.next_char() {
             None => Err(self.ended_in_character()),
-            Some('\\') => Ok(self.read_escape(Place::Character, depth + 1)?.unwrap_or(0)),
+            Some('\\') => Ok(self.read_escape(EscapePlace::Character, depth + 1)?.unwrap_or(0)),
             Some(plain) => Ok(u32::from(plain)),
         }
     }

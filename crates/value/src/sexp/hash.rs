@@ -2,7 +2,7 @@
 //! because they are not data.
 
 use super::number;
-use super::reader::{Reader, Shape};
+use super::reader::{ListShape, SexpReader};
 use super::symbol::intern;
 use super::{ReadError, ReadErrorKind};
 use crate::Value;
@@ -10,16 +10,16 @@ use crate::Value;
 /// Maximum number of characters of an unreadable object to quote in an error message.
 const LONGEST_QUOTE: usize = 40;
 
-impl Reader<'_> {
+impl SexpReader<'_> {
     /// Reads a datum that begins with `#`. Returns the value of an atom, and `None` when a list was
     /// opened or a line skipped.
     pub(super) fn read_hash(&mut self) -> Result<Option<Value>, ReadError> {
         let next = self.bytes.get(self.at + 1).copied();
         match next {
             Some(b'\'') => self.open_prefix("function", 2)?,
-            Some(b'(') => self.open(Shape::Propertized, 2)?,
+            Some(b'(') => self.open(ListShape::Propertized, 2)?,
             Some(b's') if self.has_records && self.bytes.get(self.at + 2) == Some(&b'(') => {
-                self.open(Shape::Record, 3)?
+                self.open(ListShape::Record, 3)?
             }
             Some(b'!') => self.skip_line(),
             Some(b'#') => {

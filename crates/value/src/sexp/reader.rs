@@ -12,7 +12,7 @@ use crate::Value;
 /// [`ReadError`], with the place, if the text is not one datum, nests beyond [`MAX_DEPTH`], or
 /// contains something that is not data.
 pub fn read(text: &str) -> Result<Value, ReadError> {
-    Reader::new(text).read_only_datum()
+    SexpReader::new(text).read_only_datum()
 }
 
 /// Tail of the dotted list that stands for a record. No list that [`read`] gives has this tail.
@@ -21,14 +21,14 @@ pub const END_OF_RECORD: Value = Value::List(Vec::new());
 /// Reads a text of the store, which may contain records, such as `#s(false)`, for what s-expressions
 /// cannot hold.
 pub fn read_stored(text: &str) -> Result<Value, ReadError> {
-    Reader { has_records: true, ..Reader::new(text) }.read_only_datum()
+    SexpReader { has_records: true, ..SexpReader::new(text) }.read_only_datum()
 }
 
 /// Reads the data at the beginning of a list whose end may be missing. Stops before the first datum
 /// that may be incomplete.
 pub fn read_beginning(text: &str) -> Vec<Value> {
     let Some(inside) = text.trim_start().strip_prefix('(') else { return Vec::new() };
-    let (mut reader, mut found) = (Reader::new(inside), Vec::new());
+    let (mut reader, mut found) = (SexpReader::new(inside), Vec::new());
     while let Ok(value) = reader.read_datum()
         && reader.at < inside.len()
     {
@@ -44,7 +44,7 @@ pub fn column_of(text: &str, byte: usize) -> usize {
 
 /// The kind of value that an open list will become.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Shape {
+pub(super) enum ListShape {
     List,
     Vector,
     Record,
@@ -63,8 +63,8 @@ enum Dot {
 }
 
 /// A list that has begun but not ended.
-struct Open {
-    shape: Shape,
+struct OpenList {
+    shape: ListShape,
     /// Index of the list's first element among the reader's values.
     start: usize,
     /// Byte index of the list's opening character.
@@ -76,11 +76,11 @@ struct Open {
 }
 
 /// A text, the current place in it, and everything that is not complete yet.
-pub(super) struct Reader<'t> {
+pub(super) struct SexpReader<'t> {
     pub(super) text: &'t str,
     pub(super) bytes: &'t [u8],
     pub(super) at: usize,
-    open: Vec<Open>,
+    open: Vec<OpenList>,
     values: Vec<Value>,
     /// Number of data read.
     count: usize,
@@ -88,7 +88,7 @@ pub(super) struct Reader<'t> {
     pub(super) has_records: bool,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> SexpReader<'t> {
     fn new(text: &'t str) -> Self {
         let (open, values) = (Vec::new(), Vec::new());
         Self { text, bytes: text.as_bytes(), at: 0, open, values, count: 0, has_records: false }
@@ -124,8 +124,8 @@ impl<'t> Reader<'t> {
             b')' | b']' => return self.close(byte),
             b'.' if self.at_dot() => self.read_dot(),
             _ if complete => Err(self.syntax("more than one datum after a dot")),
-            b'(' => self.open(Shape::List, 1),
-            b'[' => self.open(Shape::Vector, 1),
+            b'(' => self.open(ListShape::List, 1),
+            b'[' => self.open(ListShape::Vector, 1),
             b'\'' => self.open_prefix("quote", 1),
             b'`' => self.open_prefix("`", 1),
             b',' if self.bytes.get(self.at + 1) == Some(&b'@') => self.open_prefix(",@", 2),
@@ -156,7 +156,7 @@ impl<'t> Reader<'t> {
                 }
                 Dot::Absent | Dot::TailRead => self.values.push(value),
             }
-            if list.shape != Shape::Prefix {
+            if list.shape != ListShape::Prefix {
                 return Ok(None);
             }
             match self.finish()? {
@@ -166,19 +166,19 @@ impl<'t> Reader<'t> {
         }
     }
 
-    pub(super) fn open(&mut self, shape: Shape, length: usize) -> Result<(), ReadError> {
+    pub(super) fn open(&mut self, shape: ListShape, length: usize) -> Result<(), ReadError> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("lists nest deeper than {MAX_DEPTH} levels");
             return Err(self.fault(ReadErrorKind::TooDeep, message));
         }
         let (start, at) = (self.values.len(), self.at);
-        self.open.push(Open { shape, start, at, dot: Dot::Absent, tail: None });
+        self.open.push(OpenList { shape, start, at, dot: Dot::Absent, tail: None });
         self.at += length;
         Ok(())
     }
 
     pub(super) fn open_prefix(&mut self, name: &str, length: usize) -> Result<(), ReadError> {
-        self.open(Shape::Prefix, length)?;
+        self.open(ListShape::Prefix, length)?;
         self.values.push(Value::Symbol(name.into()));
         Ok(())
     }
@@ -188,9 +188,11 @@ impl<'t> Reader<'t> {
             return Err(self.syntax(format!("a `{}` that closes nothing", char::from(closer))));
         };
         let expected = match list.shape {
-            Shape::Prefix => return Err(self.syntax("a quote or comma without a datum after it")),
-            Shape::Vector => b']',
-            Shape::List | Shape::Record | Shape::Propertized => b')',
+            ListShape::Prefix => {
+                return Err(self.syntax("a quote or comma without a datum after it"));
+            }
+            ListShape::Vector => b']',
+            ListShape::List | ListShape::Record | ListShape::Propertized => b')',
         };
         if closer != expected {
             let (wanted, got) = (char::from(expected), char::from(closer));
@@ -208,7 +210,7 @@ impl<'t> Reader<'t> {
     /// `(a . (b c))` is `(a b c)`.
     fn finish(&mut self) -> Result<Option<Value>, ReadError> {
         let Some(list) = self.open.pop() else { return Ok(None) };
-        if matches!(list.shape, Shape::List | Shape::Prefix)
+        if matches!(list.shape, ListShape::List | ListShape::Prefix)
             && let Some(outer) = self.open.last_mut()
             && outer.dot == Dot::TailExpected
         {
@@ -221,10 +223,10 @@ impl<'t> Reader<'t> {
             start => self.values.split_off(start),
         };
         match list.shape {
-            Shape::List | Shape::Prefix => Ok(Some(list_of(items, list.tail))),
-            Shape::Vector => Ok(Some(Value::Vector(items))),
-            Shape::Record => Ok(Some(Value::Dotted(items, Box::new(END_OF_RECORD)))),
-            Shape::Propertized => self.without_properties(items, list.at).map(Some),
+            ListShape::List | ListShape::Prefix => Ok(Some(list_of(items, list.tail))),
+            ListShape::Vector => Ok(Some(Value::Vector(items))),
+            ListShape::Record => Ok(Some(Value::Dotted(items, Box::new(END_OF_RECORD)))),
+            ListShape::Propertized => self.without_properties(items, list.at).map(Some),
         }
     }
 
@@ -251,7 +253,7 @@ impl<'t> Reader<'t> {
 
     fn read_dot(&mut self) -> Result<(), ReadError> {
         match self.open.last_mut() {
-            Some(list) if list.shape == Shape::List && list.dot == Dot::Absent => {
+            Some(list) if list.shape == ListShape::List && list.dot == Dot::Absent => {
                 list.dot = Dot::TailExpected;
                 self.at += 1;
                 Ok(())
@@ -294,11 +296,11 @@ impl<'t> Reader<'t> {
             return self.fault(ReadErrorKind::Empty, "there is no datum");
         };
         let what = match list.shape {
-            Shape::List => "list",
-            Shape::Vector => "vector",
-            Shape::Record => "record",
-            Shape::Propertized => "string with properties",
-            Shape::Prefix => "quoted datum",
+            ListShape::List => "list",
+            ListShape::Vector => "vector",
+            ListShape::Record => "record",
+            ListShape::Propertized => "string with properties",
+            ListShape::Prefix => "quoted datum",
         };
         let begin = column_of(self.text, list.at);
         let message = format!("the text ends inside the {what} that begins at column {begin}");

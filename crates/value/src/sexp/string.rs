@@ -1,17 +1,19 @@
 //! String literals: Unicode text, or character codes when a string is not Unicode text.
 
-use super::character::{CONTROL, MAX_CODE, META, MODIFIERS, Place, RAW_BYTES, SHIFT, is_raw_byte};
-use super::reader::{Reader, column_of};
+use super::character::{
+    CONTROL, EscapePlace, MAX_CODE, META, MODIFIERS, RAW_BYTES, SHIFT, is_raw_byte,
+};
+use super::reader::{SexpReader, column_of};
 use super::{ReadError, ReadErrorKind};
 use crate::Value;
 use crate::escape::push_content;
 
-impl Reader<'_> {
+impl SexpReader<'_> {
     /// Reads a string, beginning at its opening quote.
     pub(super) fn read_string(&mut self) -> Result<Value, ReadError> {
         let begin = self.at;
         self.at += 1;
-        let mut content = Content::Text(String::new());
+        let mut content = StringContent::Text(String::new());
         loop {
             let rest = &self.text[self.at..];
             let Some(plain) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) else {
@@ -31,10 +33,11 @@ impl Reader<'_> {
     /// Reads the rest of an escape, after its backslash. Returns a character code, or `None` if the
     /// escape stands for nothing.
     fn read_string_escape(&mut self, begin: usize) -> Result<Option<u32>, ReadError> {
-        let escape = self.read_escape(Place::String, 0).map_err(|fault| match fault.kind {
-            ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
-            _ => fault,
-        })?;
+        let escape =
+            self.read_escape(EscapePlace::String, 0).map_err(|fault| match fault.kind {
+                ReadErrorKind::IncompleteAtom => self.ended_in_string(begin),
+                _ => fault,
+            })?;
         let Some(code) = escape else { return Ok(None) };
         match in_string(code) {
             Some(code) => Ok(Some(code)),
@@ -91,12 +94,12 @@ fn print_code(code: u32, out: &mut Vec<u8>) {
 }
 
 /// The content of a string being read.
-enum Content {
+enum StringContent {
     Text(String),
     Codes(Vec<u32>),
 }
 
-impl Content {
+impl StringContent {
     fn push_str(&mut self, text: &str) {
         match self {
             Self::Text(content) => content.push_str(text),

@@ -1,7 +1,7 @@
 //! Symbols: reads names with escapes, and prints names with all the escapes that they need.
 
 use super::number;
-use super::reader::Reader;
+use super::reader::SexpReader;
 use super::{ReadError, ReadErrorKind};
 use crate::Value;
 
@@ -12,7 +12,7 @@ const STRANGE_QUOTES: &[char] = &[
     '\u{FF07}',
 ];
 
-impl<'t> Reader<'t> {
+impl<'t> SexpReader<'t> {
     /// Reads a symbol, keyword or number. The current place must not be the end of the text.
     pub(super) fn read_symbol(&mut self) -> Result<Value, ReadError> {
         let token = self.token();

@@ -10,7 +10,7 @@ use crate::agent::arriving::Arriving;
 use crate::agent::found::{GroundedShown, Hit};
 use crate::agent::items::{FileItem, ItemAnswer, ItemShown, new_item, resolved_item, with_states};
 #[cfg(feature = "map")]
-use crate::agent::maps::{DEFAULT_MAP_TOKENS, Wanted, unsaved};
+use crate::agent::maps::{DEFAULT_MAP_TOKENS, WantedMap, unsaved};
 use crate::agent::refresh::now_ms;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
@@ -33,10 +33,10 @@ const HITS_LOOKED_AT: u64 = 200;
 /// A request from a model, with the arguments of the tool that has the request's name.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Request {
+pub(super) enum ContextRequest {
     ListContext {},
-    Read(Named),
-    AddFile(AddFile),
+    Read(ThingToRead),
+    AddFile(FileToAdd),
     AddText {
         content: String,
     },
@@ -58,7 +58,7 @@ pub(super) enum Request {
 
 /// What to read: an item, or a message with its calls.
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct ThingToRead {
     id: String,
     start_line: Option<u64>,
     end_line: Option<u64>,
@@ -67,7 +67,7 @@ pub(super) struct Named {
 /// A file to add. Once its name is resolved, the file is held open, so that no other file can take
 /// its place between the user's permission and the reading.
 #[derive(Deserialize)]
-pub(super) struct AddFile {
+pub(super) struct FileToAdd {
     path: String,
     start_line: Option<u64>,
     end_line: Option<u64>,
@@ -79,13 +79,13 @@ pub(super) struct AddFile {
     opened: Option<Result<Arc<Opened>, String>>,
 }
 
-impl Request {
+impl ContextRequest {
     /// Reads the arguments of a call. The error is a text for the model.
     pub(super) fn read(tool: &str, given: Value) -> Result<Self, String> {
         let request = Value::Map(vec![(tool.into(), given)]);
         match request.decode().map_err(|error| error.to_string())? {
-            Self::AddFile(AddFile { start_line: None, end_line: Some(_), .. })
-            | Self::Read(Named { start_line: None, end_line: Some(_), .. }) => {
+            Self::AddFile(FileToAdd { start_line: None, end_line: Some(_), .. })
+            | Self::Read(ThingToRead { start_line: None, end_line: Some(_), .. }) => {
                 Err("end_line requires start_line".to_owned())
             }
             Self::DropContext { ids } if ids.is_empty() => {
@@ -132,7 +132,7 @@ impl Request {
 
     /// Returns whether the request reads a file that may hold secrets.
     pub(super) fn reaches_secrets(&self) -> bool {
-        let Self::AddFile(AddFile { opened: Some(Ok(file)), .. }) = self else { return false };
+        let Self::AddFile(FileToAdd { opened: Some(Ok(file)), .. }) = self else { return false };
         files::holds_secrets(file.path())
     }
 
@@ -193,7 +193,7 @@ async fn shown(
     job.aside("a tool", show).await
 }
 
-impl Named {
+impl ThingToRead {
     async fn read(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         if let Ok(MessageId(number)) = self.id.parse() {
             return self.message(job, session, number).await;
@@ -253,7 +253,7 @@ async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value,
     }
 }
 
-impl AddFile {
+impl FileToAdd {
     async fn add(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
         let opened = self.opened.clone();
         let opened = opened.ok_or_else(|| AgentError::Defect("a tool").to_string())??;
@@ -338,7 +338,7 @@ async fn map_project(
     let all = Selection { managers: layers, ..Selection::default() };
     let views = job.ask(move |engine| engine.select(&all)).await.map_err(|it| it.to_string())?;
     let make = move |job: &Job| {
-        let wanted = Wanted {
+        let wanted = WantedMap {
             focus: views
                 .iter()
                 .filter_map(|it| it.item.metadata.filename())

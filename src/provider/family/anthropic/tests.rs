@@ -3,12 +3,12 @@
 use super::*;
 use crate::provider::chat::{Stop, StreamEvent};
 use crate::provider::error::ErrorKind;
-use crate::provider::family::{Family, Reader};
-use crate::provider::refusal::Refusal;
+use crate::provider::family::{AnswerReader, Family};
+use crate::provider::refusal::ServerRefusal;
 
 /// Reads these events, and returns the pieces.
 fn read(events: &[Value]) -> Vec<StreamEvent> {
-    let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
+    let (mut reader, mut pieces) = (AnswerReader::new(Family::Anthropic, 1, false), Vec::new());
     events.iter().for_each(|said| reader.take(&said.to_string(), &mut pieces).unwrap());
     pieces
 }
@@ -34,7 +34,7 @@ fn check_usage(reports: &[Value], expected: [Option<u64>; 4]) {
 #[test]
 fn an_account_without_money_is_told_by_its_kind() {
     let error = json!({"error": {"type": "billing_error", "message": "pay first"}});
-    assert_eq!(Refusal::in_answer(&error).unwrap().kind, ErrorKind::QuotaExhausted);
+    assert_eq!(ServerRefusal::in_answer(&error).unwrap().kind, ErrorKind::QuotaExhausted);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_block_that_is_none_is_an_error() {
         json!({"type": "content_block_start", "index": 0, "content_block": "x"}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"new": 1}}),
     ] {
-        let (mut reader, mut pieces) = (Reader::new(Family::Anthropic, 1, false), Vec::new());
+        let (mut reader, mut pieces) = (AnswerReader::new(Family::Anthropic, 1, false), Vec::new());
         let broken = reader.take(&said.to_string(), &mut pieces).unwrap_err();
         assert_eq!(broken.0.kind, ErrorKind::Malformed);
     }

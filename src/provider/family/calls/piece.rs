@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::provider::family::shape::{
-    Read, first, has_one, index, kind, mended, mended_value, unknown, word,
+    ReadShape, first, has_one, index, kind, mended, mended_value, unknown, word,
 };
 
 /// Arguments in a piece of a call.
@@ -17,7 +17,7 @@ pub(in super::super) enum Arguments {
 
 /// A piece of a call.
 #[derive(Debug)]
-pub(in super::super) struct Piece {
+pub(in super::super) struct CallPiece {
     pub(super) index: Option<u64>,
     pub(super) id: String,
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(in super::super) struct Piece {
 }
 
 /// Reads arguments: JSON text, an object, or nothing. PHP writes an empty object as `[]`.
-pub(in super::super) fn arguments(value: &Value) -> Read<Arguments> {
+pub(in super::super) fn arguments(value: &Value) -> ReadShape<Arguments> {
     match value {
         Value::Null => Ok(Arguments::More(String::new())),
         Value::String(text) => Ok(Arguments::More(text.clone())),
@@ -38,7 +38,7 @@ pub(in super::super) fn arguments(value: &Value) -> Read<Arguments> {
 }
 
 /// Reads a piece of a call.
-pub(in super::super) fn piece(part: &Value) -> Read<Piece> {
+pub(in super::super) fn piece(part: &Value) -> ReadShape<CallPiece> {
     if !part.is_object() {
         return Err(unknown("tool_calls", part));
     }
@@ -53,7 +53,7 @@ pub(in super::super) fn piece(part: &Value) -> Read<Piece> {
         }
         other => return Err(unknown("function", other)),
     };
-    Ok(Piece {
+    Ok(CallPiece {
         index: index("index", first(part, &["index"]))?,
         id: word("id", first(part, &["id", "call_id", "tool_call_id"]))?,
         name: name(&function["name"])?,
@@ -63,11 +63,11 @@ pub(in super::super) fn piece(part: &Value) -> Read<Piece> {
 }
 
 /// Reads the name of a tool.
-pub(in super::super) fn name(value: &Value) -> Read<String> {
+pub(in super::super) fn name(value: &Value) -> ReadShape<String> {
     Ok(mended(kind("name", value)?))
 }
 
-impl Piece {
+impl CallPiece {
     /// Creates a piece that does not say where it is.
     pub(in super::super) fn new(id: String, name: String, arguments: Arguments) -> Self {
         Self { index: None, id, name, arguments, extra: Value::Null }

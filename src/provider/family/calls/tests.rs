@@ -7,7 +7,7 @@ use super::*;
 /// Checks the ids, names and arguments of the calls that come in these lists.
 #[track_caller]
 fn check(pieces: &[Value], expected: &[(&str, &str, &str)]) {
-    let mut calls = Calls::new(1);
+    let mut calls = AnswerCalls::new(1);
     for piece in pieces {
         calls.add_all(piece).unwrap();
     }
@@ -125,7 +125,7 @@ fn a_piece_that_may_belong_to_two_calls_is_an_error() {
     let begun = |id: &str| {
         piece(json!({"index": 0, "id": id}), json!({"name": "f", "arguments": "{\"x\""}))
     };
-    let mut calls = Calls::new(1);
+    let mut calls = AnswerCalls::new(1);
     calls.add_all(&begun("a")).unwrap();
     calls.add_all(&with_index(begun("b"), 1)).unwrap();
     assert!(calls.add_all(&piece(json!({}), json!({"arguments": ":1}"}))).is_err());
@@ -137,7 +137,7 @@ fn a_part_that_another_call_may_lack_is_lost() {
         piece(json!({"index": index, "id": id}), json!({"name": "f", "arguments": text}))
     };
     let has_lost = |id: &str, text: &str| {
-        let mut calls = Calls::new(1);
+        let mut calls = AnswerCalls::new(1);
         let pieces = [part(0, "a", "{\"x\": \"nu"), part(7, id, text), part(0, "", "l\"}")];
         pieces.iter().for_each(|piece| calls.add_all(piece).unwrap());
         calls.finished().has_lost
@@ -154,16 +154,16 @@ fn with_index(mut pieces: Value, index: u64) -> Value {
 #[test]
 fn what_is_not_whole_is_no_object() {
     for arguments in [json!("{\"x\": "), json!("{}{\"x\":1}"), json!("[1]"), json!("7")] {
-        let mut calls = Calls::new(1);
+        let mut calls = AnswerCalls::new(1);
         calls.add_all(&piece(json!({}), json!({"name": "f", "arguments": arguments}))).unwrap();
         let [call] = &calls.finished().calls[..] else { panic!() };
         assert_eq!(object(&call.arguments), None, "{arguments}");
     }
     for arguments in [json!(7), json!([1]), json!(true)] {
         let piece = piece(json!({}), json!({"name": "f", "arguments": arguments}));
-        assert!(Calls::new(1).add_all(&piece).is_err());
+        assert!(AnswerCalls::new(1).add_all(&piece).is_err());
     }
-    let mut calls = Calls::new(1);
+    let mut calls = AnswerCalls::new(1);
     for x in [1, 2] {
         calls.add_all(&piece(json!({"id": "a"}), json!({"arguments": {"x": x}}))).unwrap();
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::provider::chat::Response;
-use crate::provider::family::{Family, Reader};
+use crate::provider::family::{AnswerReader, Family};
 
 /// Reads these events, and returns whether the answer is complete, and what came.
 fn read(events: &[Value]) -> (bool, Response) {
-    let (mut reader, mut pieces) = (Reader::new(Family::Responses, 1, false), Vec::new());
+    let (mut reader, mut pieces) = (AnswerReader::new(Family::Responses, 1, false), Vec::new());
     events.iter().for_each(|said| reader.take(&said.to_string(), &mut pieces).unwrap());
     let is_whole = reader.closed(&mut pieces);
     let mut whole = Response::default();
@@ -16,8 +16,8 @@ fn read(events: &[Value]) -> (bool, Response) {
 
 /// Returns the error of these events.
 #[track_caller]
-fn failure(events: &[Value]) -> Refusal {
-    let (mut reader, mut pieces) = (Reader::new(Family::Responses, 1, false), Vec::new());
+fn failure(events: &[Value]) -> ServerRefusal {
+    let (mut reader, mut pieces) = (AnswerReader::new(Family::Responses, 1, false), Vec::new());
     let read = events.iter().map(|said| reader.take(&said.to_string(), &mut pieces));
     *read.filter_map(Result::err).next().expect("an event must be an error").0
 }

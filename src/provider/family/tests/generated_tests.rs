@@ -161,7 +161,7 @@ enum Index {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+enum MessageForm {
     Pieces,
     Whole,
     Object,
@@ -175,23 +175,23 @@ enum Form {
 fn openai_call(
     at: usize,
     (name, arguments): &(String, Value),
-    (ids, index, form): (Ids, Index, Form),
+    (ids, index, form): (Ids, Index, MessageForm),
     names: usize,
     random: &mut Random,
 ) -> Vec<Value> {
     let text = arguments.to_string();
     let is_empty = *arguments == json!({});
     let mut parts: Vec<Value> = match form {
-        Form::Whole if is_empty => vec![random.pick(&[json!(""), json!("{}"), Value::Null])],
-        Form::Whole => vec![text.clone().into()],
-        Form::Object => vec![arguments.clone()],
-        Form::Twice => vec![Value::from(text.clone()).to_string().into()],
-        Form::Growing => {
+        MessageForm::Whole if is_empty => vec![random.pick(&[json!(""), json!("{}"), Value::Null])],
+        MessageForm::Whole => vec![text.clone().into()],
+        MessageForm::Object => vec![arguments.clone()],
+        MessageForm::Twice => vec![Value::from(text.clone()).to_string().into()],
+        MessageForm::Growing => {
             let step = random.pick(&[1, 5, 1000]);
             let ends = text.char_indices().step_by(step).skip(1).map(|(end, _)| end);
             ends.chain([text.len()]).map(|end| text[..end].into()).collect()
         }
-        Form::Pieces | Form::Again | Form::Placeholder => {
+        MessageForm::Pieces | MessageForm::Again | MessageForm::Placeholder => {
             cut(&text, random).into_iter().map(Value::from).collect()
         }
     };
@@ -200,9 +200,11 @@ fn openai_call(
         parts.splice(0..0, ["".into(), "".into()]);
     }
     match form {
-        Form::Again => parts.push(text.into()),
-        Form::Placeholder if !is_empty => parts.insert(0, "{}".into()),
-        Form::Pieces | Form::Growing if random.one_in(2) => parts.insert(0, "".into()),
+        MessageForm::Again => parts.push(text.into()),
+        MessageForm::Placeholder if !is_empty => parts.insert(0, "{}".into()),
+        MessageForm::Pieces | MessageForm::Growing if random.one_in(2) => {
+            parts.insert(0, "".into())
+        }
         _ => {}
     }
     let piece = |(step, part): (usize, Value)| {
@@ -265,17 +267,17 @@ fn openai(given: &Given, random: &mut Random) -> Sent {
     let texts = cut(&given.text, random);
     deltas.extend(texts.iter().map(text));
     let forms = [
-        Form::Pieces,
-        Form::Pieces,
-        Form::Whole,
-        Form::Object,
-        Form::Twice,
-        Form::Again,
-        Form::Growing,
-        Form::Placeholder,
+        MessageForm::Pieces,
+        MessageForm::Pieces,
+        MessageForm::Whole,
+        MessageForm::Object,
+        MessageForm::Twice,
+        MessageForm::Again,
+        MessageForm::Growing,
+        MessageForm::Placeholder,
     ];
     let form = random.pick(&forms);
-    let is_whole = matches!(form, Form::Whole | Form::Object | Form::Twice);
+    let is_whole = matches!(form, MessageForm::Whole | MessageForm::Object | MessageForm::Twice);
     let indices = [Index::Zero, Index::Zero, Index::One, Index::Text, Index::None, Index::AllZero];
     let index = random.pick(&indices);
     let is_told = matches!(index, Index::Zero | Index::One | Index::Text);
@@ -296,19 +298,19 @@ fn openai(given: &Given, random: &mut Random) -> Sent {
     if ids == Ids::Same && asks_twice(given) {
         ids = Ids::First;
     }
-    if ids == Ids::Other && !matches!(form, Form::Pieces) {
+    if ids == Ids::Other && !matches!(form, MessageForm::Pieces) {
         ids = Ids::Each;
     }
     let mut names = random.below(5);
-    if names == 1 && (ids == Ids::Other || form == Form::Placeholder) {
+    if names == 1 && (ids == Ids::Other || form == MessageForm::Placeholder) {
         names = 0;
     }
     if names == 2
         && (is_whole
             || ids == Ids::Other
-            || form == Form::Placeholder
-            || form == Form::Growing
-            || form == Form::Again)
+            || form == MessageForm::Placeholder
+            || form == MessageForm::Growing
+            || form == MessageForm::Again)
     {
         names = 0;
     }
@@ -707,7 +709,7 @@ impl Heard {
 }
 
 fn hear(family: Family, bytes: &[u8], longest: usize) -> Heard {
-    let (mut reader, mut pieces) = (Reader::new(family, 1, false), Vec::new());
+    let (mut reader, mut pieces) = (AnswerReader::new(family, 1, false), Vec::new());
     let mut unframer = Unframer::default();
     let mut read: Result<(), Broken> = Ok(());
     {

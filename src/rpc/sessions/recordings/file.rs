@@ -6,8 +6,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::known::{self, Shared, Stopped, Worked};
-use super::source::Source;
+use super::known::{self, ImportStop, SharedBeginning, Worked};
+use super::source::RecordingSource;
 use super::spent::rows;
 use crate::engine::{NewMessage, Portion};
 use crate::files::Recording;
@@ -100,36 +100,40 @@ pub(super) enum Outcome {
 /// the place that the other call reached.
 pub(super) fn import_file(
     call: &Call,
-    source: &Source,
+    source: &RecordingSource,
     wanted: Wanted<'_>,
 ) -> Result<Outcome, WireError> {
-    let Source { path, is_named, .. } = source;
+    let RecordingSource { path, is_named, .. } = source;
     let failed = |error: &dyn ToString| {
         Ok(Outcome::File(Box::new(ImportedFile::failed(path, &error.to_string()))))
     };
     loop {
         match try_import(call, source, wanted) {
-            Err(Stopped::Overtaken) => {}
-            Err(Stopped::Read(ReadError::Unknown)) if !*is_named => return Ok(Outcome::Other),
-            Err(Stopped::Read(error)) => return failed(&error),
-            Err(Stopped::File(error)) => return failed(&error),
-            Err(Stopped::Call(error)) => return Err(error),
+            Err(ImportStop::Overtaken) => {}
+            Err(ImportStop::Read(ReadError::Unknown)) if !*is_named => return Ok(Outcome::Other),
+            Err(ImportStop::Read(error)) => return failed(&error),
+            Err(ImportStop::File(error)) => return failed(&error),
+            Err(ImportStop::Call(error)) => return Err(error),
             Ok(outcome) => return Ok(outcome),
         }
     }
 }
 
-fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcome, Stopped> {
+fn try_import(
+    call: &Call,
+    source: &RecordingSource,
+    wanted: Wanted<'_>,
+) -> Result<Outcome, ImportStop> {
     let path = &*source.path;
-    let recording = source.open().map_err(Stopped::File)?;
+    let recording = source.open().map_err(ImportStop::File)?;
     let is_json = path.extension().is_some_and(|end| end == "json");
-    if is_json && !source.is_named && !recording.may_be_session().map_err(Stopped::File)? {
+    if is_json && !source.is_named && !recording.may_be_session().map_err(ImportStop::File)? {
         return Ok(Outcome::Other);
     }
     let name = source.name(&recording);
-    let mut known = known::session(call, Some(&name), None).map_err(Stopped::Call)?;
+    let mut known = known::session(call, Some(&name), None).map_err(ImportStop::Call)?;
     let before = known.as_ref().and_then(|known| known.mark.clone());
-    let mut mark = known::place_in(&recording, known.as_ref()).map_err(Stopped::File)?;
+    let mut mark = known::place_in(&recording, known.as_ref()).map_err(ImportStop::File)?;
     let (mut shared, mut format) = (None, None);
     let is_known = match &known {
         Some(known) => mark.offset > 0 || !known::is_replaced(&recording, known)?,
@@ -140,10 +144,10 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
         (format, about) = known::beginning(&recording)?;
         let agent = format.map(|format| format.agent().to_owned());
         let of_agent = agent.clone().zip(about.id);
-        known = known::session(call, None, of_agent).map_err(Stopped::Call)?;
-        mark = known::place_in(&recording, known.as_ref()).map_err(Stopped::File)?;
+        known = known::session(call, None, of_agent).map_err(ImportStop::Call)?;
+        mark = known::place_in(&recording, known.as_ref()).map_err(ImportStop::File)?;
         if let (None, Some(fork)) = (&known, agent.zip(about.forked_from)) {
-            shared = Shared::of(call, fork).map_err(Stopped::Call)?;
+            shared = SharedBeginning::of(call, fork).map_err(ImportStop::Call)?;
             if shared.is_none() && wanted.is_patient {
                 return Ok(Outcome::Later);
             }
@@ -160,7 +164,7 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
         Some(Format::ClaudeCode | Format::Codex) => known::rewound(&recording)?,
         _ => Rewound::default(),
     };
-    let content = recording.from(mark.offset).map_err(Stopped::File)?;
+    let content = recording.from(mark.offset).map_err(ImportStop::File)?;
     let is_whole = known.as_ref().is_none_or(|known| known.messages == mark.messages);
     let session = known.as_ref().map(|known| (known.session, known.name.clone()));
     let mut import = Import {
@@ -185,7 +189,7 @@ fn try_import(call: &Call, source: &Source, wanted: Wanted<'_>) -> Result<Outcom
     import.reader.set_rewound(rewound);
     match import.run(wanted.project)? {
         true => {
-            let shown = import.shown(session.map(|(_, name)| name)).map_err(Stopped::Call)?;
+            let shown = import.shown(session.map(|(_, name)| name)).map_err(ImportStop::Call)?;
             Ok(Outcome::File(Box::new(shown)))
         }
         false => Ok(Outcome::Other),
@@ -206,7 +210,7 @@ struct Import<'a> {
     /// that the reader counts.
     is_whole: bool,
     /// The beginning that the session shares with the one of which it is a fork.
-    shared: Option<Shared>,
+    shared: Option<SharedBeginning>,
     question: Option<String>, // of a fork, after that beginning
     /// The folder, project and remote of the session, once they are known.
     place: Option<Worked>,
@@ -222,10 +226,10 @@ struct Import<'a> {
 impl Import<'_> {
     /// Reads the file to its end, and appends its messages unless the run is dry. Returns false,
     /// and appends nothing, if the file belongs to a project other than `project`.
-    fn run(&mut self, project: Option<&str>) -> Result<bool, Stopped> {
+    fn run(&mut self, project: Option<&str>) -> Result<bool, ImportStop> {
         let mut is_checked = project.is_none();
         loop {
-            let message = self.reader.next().map_err(Stopped::Read)?;
+            let message = self.reader.next().map_err(ImportStop::Read)?;
             if !is_checked {
                 is_checked = true;
                 if self.project().as_deref() != project {
@@ -266,9 +270,9 @@ impl Import<'_> {
 
     /// Appends the portion to the session, and stores the place up to which the file was read. Does
     /// neither in a dry run, or if there is nothing new.
-    fn append(&mut self, is_last: bool) -> Result<(), Stopped> {
+    fn append(&mut self, is_last: bool) -> Result<(), ImportStop> {
         if self.call.cancelled.is_cancelled() {
-            return Err(Stopped::Call(cancelled()));
+            return Err(ImportStop::Call(cancelled()));
         }
         self.bytes = 0;
         let gone = self.reader.take_gone().filter(|_| self.is_whole);
@@ -279,10 +283,10 @@ impl Import<'_> {
             return Ok(());
         }
         let mark = self.reader.mark();
-        let ends = self.recording.ends(mark.offset).map_err(Stopped::File)?;
+        let ends = self.recording.ends(mark.offset).map_err(ImportStop::File)?;
         let origin = self.origin(&mark);
-        let place = serde_json::to_string(&known::Place { mark, ends });
-        let place = place.map_err(|error| Stopped::Read(ReadError::Io(error.into())))?;
+        let place = serde_json::to_string(&known::ReadUpTo { mark, ends });
+        let place = place.map_err(|error| ImportStop::Read(ReadError::Io(error.into())))?;
         let first = self.portion.first().and_then(|message| message.timestamp);
         // What a fork repeats was spent by its parent.
         let since = self.shared.as_ref().map(|_| first.unwrap_or(i64::MAX));
@@ -291,7 +295,7 @@ impl Import<'_> {
             session: self.session,
             gone,
             new: NewSession {
-                parent: self.shared.as_ref().and_then(Shared::parent),
+                parent: self.shared.as_ref().and_then(SharedBeginning::parent),
                 name: self.name(),
                 told: self.project(),
                 settings: super::super::NO_SETTINGS.to_owned(),
@@ -308,8 +312,8 @@ impl Import<'_> {
         let engine = &self.call.tools.engine;
         let appended =
             engine.ask_blocking_for(self.call.caller, move |engine| engine.import_portion(portion));
-        let appended = appended.map_err(|error| Stopped::Call(error.into()))?;
-        self.session = Some(appended.ok_or(Stopped::Overtaken)?);
+        let appended = appended.map_err(|error| ImportStop::Call(error.into()))?;
+        self.session = Some(appended.ok_or(ImportStop::Overtaken)?);
         Ok(())
     }
 

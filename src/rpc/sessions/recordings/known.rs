@@ -16,7 +16,7 @@ use crate::store::session::bare_folder;
 use crate::wire::message::WireError;
 
 /// Reasons why an import stops.
-pub(super) enum Stopped {
+pub(super) enum ImportStop {
     /// Another call imported a part of the file meanwhile.
     Overtaken,
     Read(ReadError),
@@ -26,7 +26,7 @@ pub(super) enum Stopped {
 
 /// The place up to which a file was read, as it is stored.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ReadUpTo {
     pub(super) mark: Mark,
     /// Hash that shows whether the file is still the same.
     pub(super) ends: String,
@@ -49,27 +49,30 @@ pub(super) fn session(
 
 /// Reads the beginning of a recording, up to its first message. Returns its format and what it tells
 /// about itself by then.
-pub(super) fn beginning(recording: &Recording) -> Result<(Option<Format>, About), Stopped> {
-    let mut reader = Reader::new(recording.from(0).map_err(Stopped::File)?, Mark::default());
+pub(super) fn beginning(recording: &Recording) -> Result<(Option<Format>, About), ImportStop> {
+    let mut reader = Reader::new(recording.from(0).map_err(ImportStop::File)?, Mark::default());
     reader.set_file(&recording.path().to_string_lossy());
-    reader.next().map_err(Stopped::Read)?;
+    reader.next().map_err(ImportStop::Read)?;
     Ok((reader.format(), reader.about().clone()))
 }
 
 /// Returns whether a file has another session than it had when it was read.
-pub(super) fn is_replaced(recording: &Recording, known: &KnownRecording) -> Result<bool, Stopped> {
+pub(super) fn is_replaced(
+    recording: &Recording,
+    known: &KnownRecording,
+) -> Result<bool, ImportStop> {
     let Some(was) = place(known).and_then(|place| place.mark.about.id) else { return Ok(false) };
     Ok(beginning(recording)?.1.id.is_some_and(|id| id != was))
 }
 
-fn place(known: &KnownRecording) -> Option<Place> {
+fn place(known: &KnownRecording) -> Option<ReadUpTo> {
     serde_json::from_str(known.mark.as_ref()?).ok()
 }
 
 /// Returns the records of a recording before which the user went back.
-pub(super) fn rewound(recording: &Recording) -> Result<Rewound, Stopped> {
-    let content = recording.from(0).map_err(Stopped::File)?;
-    recorded::rewound(content).map_err(|error| Stopped::Read(error.into()))
+pub(super) fn rewound(recording: &Recording) -> Result<Rewound, ImportStop> {
+    let content = recording.from(0).map_err(ImportStop::File)?;
+    recorded::rewound(content).map_err(|error| ImportStop::Read(error.into()))
 }
 
 /// Returns the format of the files from which a session was imported.
@@ -86,9 +89,9 @@ pub(super) fn place_in(
 ) -> Result<Mark, FileError> {
     let Some(known) = known else { return Ok(Mark::default()) };
     let all = known.mark.iter().chain(&known.others);
-    let places: Vec<Place> = all.filter_map(|place| serde_json::from_str(place).ok()).collect();
+    let places: Vec<ReadUpTo> = all.filter_map(|place| serde_json::from_str(place).ok()).collect();
     let mut farthest: Option<&Mark> = None;
-    for Place { mark, ends } in &places {
+    for ReadUpTo { mark, ends } in &places {
         let is_same = recording.bytes() >= mark.offset && recording.ends(mark.offset)? == *ends;
         let is_as_it_was = is_same && recording.bytes() == mark.offset;
         let is_farther = farthest.is_none_or(|other| other.offset < mark.offset);
@@ -109,7 +112,7 @@ pub(super) fn place_in(
 }
 
 /// The beginning that a fork shares with the session of which it is a fork.
-pub(super) struct Shared {
+pub(super) struct SharedBeginning {
     parent: u64,
     /// Messages of that session that have not been found in the fork yet.
     left: VecDeque<(Arc<str>, Vec<ToolCall>)>,
@@ -117,7 +120,7 @@ pub(super) struct Shared {
     count: u64,
 }
 
-impl Shared {
+impl SharedBeginning {
     /// Returns the messages of a session, by its agent and the id that the agent gave it; `None` if
     /// it is not known.
     pub(super) fn of(

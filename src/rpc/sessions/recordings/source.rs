@@ -9,7 +9,7 @@ use crate::store::opencode;
 
 /// A recording: a file, or one of several in a file.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct RecordingSource {
     pub(super) path: PathBuf,
     /// Which one in the file; `None` if the file is the recording.
     part: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Source {
 }
 
 /// Returns the recordings at `path`, a file or folder.
-pub(super) fn sources(path: &Path) -> Result<Vec<Source>, FileError> {
+pub(super) fn sources(path: &Path) -> Result<Vec<RecordingSource>, FileError> {
     let found = files::recordings(path)?;
     let is_named = found == [path];
     let mut all = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, FileError> {
             }
             () => Vec::new(),
         };
-        let one = |part, text| Source { path: path.clone(), part, text, is_named };
+        let one = |part, text| RecordingSource { path: path.clone(), part, text, is_named };
         match parts.is_empty() {
             true => all.push(one(None, None)),
             false => {
@@ -57,7 +57,7 @@ fn is_aider(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == files::AIDER)
 }
 
-impl Source {
+impl RecordingSource {
     /// Opens the recording.
     pub(super) fn open(&self) -> Result<Recording, FileError> {
         let Some(part) = &self.part else {

@@ -11,7 +11,7 @@ use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
 #[derive(Serialize, Deserialize)]
-pub(super) struct ChangeRow {
+pub(super) struct JournalRow {
     pub(super) method: String,
     slots: Vec<(Option<SlotRow>, Option<SlotRow>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,12 +30,12 @@ fn version(slot: Option<SlotRow>) -> Option<u64> {
     slot.map(|SlotRow(version, ..)| version)
 }
 
-pub(super) fn parse(text: &str) -> Result<ChangeRow, StoreError> {
+pub(super) fn parse(text: &str) -> Result<JournalRow, StoreError> {
     serde_json::from_str(text)
         .map_err(|error| StoreError::Damaged(format!("cannot parse a journal entry: {error}")))
 }
 
-impl From<&Change> for ChangeRow {
+impl From<&Change> for JournalRow {
     fn from(change: &Change) -> Self {
         let row = |slot: &Option<Slot>| {
             slot.as_ref().map(|slot| SlotRow(slot.version, slot.rank, slot.pinned))
@@ -50,7 +50,7 @@ impl From<&Change> for ChangeRow {
     }
 }
 
-impl ChangeRow {
+impl JournalRow {
     /// Returns whether the change names neither a set nor another manager, so that it can be one
     /// with others of its step.
     pub(super) fn is_plain(&self) -> bool {

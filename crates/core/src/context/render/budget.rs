@@ -106,19 +106,19 @@ struct Draft<'a> {
     /// Indices of the pieces, in order of importance: the last one is dropped first.
     keeping: Vec<usize>,
     /// Sections rendered so far, by index of the piece.
-    sections: Vec<Option<Section>>,
+    sections: Vec<Option<BudgetSection>>,
     /// For each piece, true if it is larger than the budget by itself.
     is_large: Vec<bool>,
 }
 
 #[derive(Clone)]
-struct Section {
+struct BudgetSection {
     text: String,
     tokens: u64,
 }
 
 /// A text of the first `kept` pieces of [`Draft::keeping`].
-struct Whole {
+struct DraftText {
     kept: usize,
     text: String,
     tokens: u64,
@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Builds the text that keeps the most pieces that fit, which may be none.
-    fn most_within(&mut self, max_tokens: u64) -> Whole {
+    fn most_within(&mut self, max_tokens: u64) -> DraftText {
         let mut sums = self.sums(max_tokens);
         let beyond = sums.split_off(sums.partition_point(|sum| *sum <= max_tokens));
         let mut best = self.text_of(sums.len());
@@ -192,7 +192,7 @@ impl<'a> Draft<'a> {
         sums
     }
 
-    fn text_of(&mut self, kept: usize) -> Whole {
+    fn text_of(&mut self, kept: usize) -> DraftText {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
         let [header, separator, footer] = frame(self.format);
@@ -204,20 +204,20 @@ impl<'a> Draft<'a> {
             text.push_str(&self.section(index).text);
         }
         text.push_str(footer);
-        Whole { kept, tokens: self.counter.count(&text), text }
+        DraftText { kept, tokens: self.counter.count(&text), text }
     }
 
     /// Returns the section of the piece at `index`, rendered and counted once.
-    fn section(&mut self, index: usize) -> &Section {
+    fn section(&mut self, index: usize) -> &BudgetSection {
         let (format, counter) = (self.format, self.counter);
         self.sections[index].get_or_insert_with(|| {
             let mut text = String::new();
             section(self.pieces[index].item, format, &mut text);
-            Section { tokens: counter.count(&text), text }
+            BudgetSection { tokens: counter.count(&text), text }
         })
     }
 
-    fn with_whole(&mut self, whole: Whole, budget: Option<u64>) -> Fitted {
+    fn with_whole(&mut self, whole: DraftText, budget: Option<u64>) -> Fitted {
         let report = self.report(whole.kept, whole.kept, budget);
         Fitted { text: whole.text, tokens: whole.tokens, report }
     }

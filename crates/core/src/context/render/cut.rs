@@ -42,16 +42,19 @@ pub(super) fn to_fit(
 ) -> Result<Cut, u64> {
     let total = Size::of(&item.content);
     let knife = Knife { item, around, format, max_tokens, counter, total };
-    let nothing = knife.cut(0, Unit::Lines);
+    let nothing = knife.cut(0, CutUnit::Lines);
     if nothing.tokens > max_tokens {
         return Err(nothing.tokens);
     }
-    Ok(knife.longest(Unit::Lines).or_else(|| knife.longest(Unit::Characters)).unwrap_or(nothing))
+    Ok(knife
+        .longest(CutUnit::Lines)
+        .or_else(|| knife.longest(CutUnit::Characters))
+        .unwrap_or(nothing))
 }
 
 /// The places where an item may be cut.
 #[derive(Debug, Clone, Copy)]
-enum Unit {
+enum CutUnit {
     /// After a `\n`.
     Lines,
     /// Between two characters of the first line.
@@ -86,7 +89,7 @@ impl Knife<'_> {
     ///
     /// The first guesses are a few bytes per token of the budget, so that the cost depends on the
     /// budget and not on the item.
-    fn longest(&self, unit: Unit) -> Option<Cut> {
+    fn longest(&self, unit: CutUnit) -> Option<Cut> {
         let reach = usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(4);
         let (mut fits, mut exceeds) = (0, self.end(unit));
         let mut best = None;
@@ -103,25 +106,25 @@ impl Knife<'_> {
     }
 
     /// Returns the end, in bytes, of the part of the content in which `unit` allows cuts.
-    fn end(&self, unit: Unit) -> usize {
+    fn end(&self, unit: CutUnit) -> usize {
         let content = &self.item.content;
         match unit {
-            Unit::Lines => content.len(),
-            Unit::Characters => content.find('\n').unwrap_or(content.len()),
+            CutUnit::Lines => content.len(),
+            CutUnit::Characters => content.find('\n').unwrap_or(content.len()),
         }
     }
 
     /// Returns a place to cut near `guess`, strictly between `low` and `high`, if there is one.
-    fn place(&self, unit: Unit, low: usize, guess: usize, high: usize) -> Option<usize> {
+    fn place(&self, unit: CutUnit, low: usize, guess: usize, high: usize) -> Option<usize> {
         let content = &*self.item.content;
         let bytes = content.as_bytes();
         let (before, after) = match unit {
-            Unit::Lines => {
+            CutUnit::Lines => {
                 let before = memchr::memrchr(b'\n', &bytes[low..guess]).map(|at| low + at + 1);
                 let after = || memchr::memchr(b'\n', &bytes[guess..high]).map(|at| guess + at + 1);
                 (before, before.is_none().then(after).flatten())
             }
-            Unit::Characters => {
+            CutUnit::Characters => {
                 let guess = guess.max(low);
                 (
                     Some(content.floor_char_boundary(guess)),
@@ -133,13 +136,13 @@ impl Knife<'_> {
     }
 
     /// Returns the text with the first `at` bytes of the content.
-    fn cut(&self, at: usize, unit: Unit) -> Cut {
+    fn cut(&self, at: usize, unit: CutUnit) -> Cut {
         let kept = &self.item.content[..at];
         let size = Size::of(kept);
         let (lines, characters) = (self.total.lines, self.total.characters);
         let (missing, lines_kept, unit, end) = match unit {
-            Unit::Lines => (lines - size.lines, size.lines, format!("{lines} lines"), ""),
-            Unit::Characters => {
+            CutUnit::Lines => (lines - size.lines, size.lines, format!("{lines} lines"), ""),
+            CutUnit::Characters => {
                 (characters - size.characters, 0, format!("{characters} characters"), "\n")
             }
         };

@@ -4,17 +4,17 @@
 
 use serde::Serialize;
 
-use super::{Part, date_of};
+use super::{RenderPart, date_of};
 use crate::visible::visible_json;
 
 pub(super) const HEADER: &str = "{\"items\":[";
 pub(super) const SEPARATOR: &str = ",";
 pub(super) const FOOTER: &str = "]}";
 
-pub(super) fn section(part: &Part<'_>, out: &mut String) {
+pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     let id = part.item.id.to_string();
-    let what = What { id, kind: part.item.kind.name(), content: part.body };
-    let about = About {
+    let what = JsonSubject { id, kind: part.item.kind.name(), content: part.body };
+    let about = JsonAbout {
         file: part.item.metadata.filename().and_then(|_| part.item.metadata.display_name()),
         buffer: part.item.metadata.copied_buffer(),
         lines: part.item.metadata.lines(),
@@ -33,7 +33,7 @@ fn json(part: &impl Serialize) -> String {
 }
 
 #[derive(Serialize)]
-struct What<'a> {
+struct JsonSubject<'a> {
     id: String,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -41,7 +41,7 @@ struct What<'a> {
 }
 
 #[derive(Serialize)]
-struct About<'a> {
+struct JsonAbout<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,13 @@
 //! Markdown: a heading and a fenced block per item.
 
-use super::{Part, end_line, push_age, push_annotation};
+use super::{RenderPart, end_line, push_age, push_annotation};
 
 pub(super) const HEADER: &str = "## Context\n\n";
 
 /// Shortest fence of `CommonMark`, in backticks.
 const SHORTEST_FENCE: usize = 3;
 
-pub(super) fn section(part: &Part<'_>, out: &mut String) {
+pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     let fence = fence(part.body);
     out.push_str("### ");
     out.push_str(part.item.kind.title());

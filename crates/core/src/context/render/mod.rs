@@ -82,7 +82,7 @@ pub fn section(item: &Item, format: Format, out: &mut String) {
 
 /// Appends the section of one item with `body` in place of its content.
 fn section_with(item: &Item, body: &str, format: Format, out: &mut String) {
-    let part = Part { item, language: language::of_item(item), body };
+    let part = RenderPart { item, language: language::of_item(item), body };
     match format {
         Format::Markdown => markdown::section(&part, out),
         Format::Xml => xml::section(&part, out),
@@ -92,7 +92,7 @@ fn section_with(item: &Item, body: &str, format: Format, out: &mut String) {
 }
 
 /// One item with everything its section shows.
-struct Part<'a> {
+struct RenderPart<'a> {
     item: &'a Item,
     language: Cow<'static, str>,
     body: &'a str,

@@ -1,10 +1,10 @@
 //! Org: a heading and a source block per item.
 
-use super::{Part, end_line, push_age, push_annotation};
+use super::{RenderPart, end_line, push_age, push_annotation};
 
 pub(super) const HEADER: &str = "* Context\n\n";
 
-pub(super) fn section(part: &Part<'_>, out: &mut String) {
+pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     out.push_str("** ");
     out.push_str(part.item.kind.title());
     push_annotation(part.item, out);

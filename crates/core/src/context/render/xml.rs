@@ -1,6 +1,6 @@
 //! XML: one element per item. No content can end its element.
 
-use super::{Part, date_of, end_line, push_display};
+use super::{RenderPart, date_of, end_line, push_display};
 use crate::visible::visible;
 use crate::wording::span;
 
@@ -10,7 +10,7 @@ pub(super) const FOOTER: &str = "</context>\n";
 /// Replacement for characters that XML 1.0 cannot express, not even by number.
 const REPLACEMENT: &str = "\u{fffd}";
 
-pub(super) fn section(part: &Part<'_>, out: &mut String) {
+pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     let (id, kind) = (part.item.id, part.item.kind.name());
     push_display(out, format_args!("<item id=\"{id}\" type=\"{kind}\""));
     if let Some(name) = part.item.metadata.display_name() {

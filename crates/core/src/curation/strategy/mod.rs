@@ -16,7 +16,7 @@ use sliding::Sliding;
 pub use self::choice::{Aim, Fate, Projection, Score, Shown, Strategy, Verdict};
 
 /// All strategies, in the order in which errors list them. The first is the default.
-pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::Query, &Sliding, &Importance];
+pub static ALL: &[&dyn Strategy] = &[&tiered::Tiered, &query::QueryStrategy, &Sliding, &Importance];
 
 /// Returns the names of all strategies.
 pub fn names() -> Vec<&'static str> {

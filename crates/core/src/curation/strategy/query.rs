@@ -8,9 +8,9 @@ use crate::curation::unit::History;
 
 /// The strategy that ranks the units by a query and keeps the best that fit, whole and in the order
 /// of the log. Without a query, it uses the user's last message.
-pub(super) struct Query;
+pub(super) struct QueryStrategy;
 
-impl Strategy for Query {
+impl Strategy for QueryStrategy {
     fn name(&self) -> &'static str {
         "query"
     }
@@ -96,7 +96,7 @@ mod tests {
         let messages = messages(said);
         let measure = Measure::plain(Arc::new(Estimate));
         let history = History::new(messages.iter().collect(), &measure);
-        let projection = Query.project(&history, &Aim { budget, query, ..Aim::default() });
+        let projection = QueryStrategy.project(&history, &Aim { budget, query, ..Aim::default() });
         let mut tokens = 0;
         let show = |shown: &Shown| match shown {
             Shown::Whole(index) => {
@@ -149,11 +149,11 @@ mod tests {
                 similarity: Some(&similarity),
                 once: false,
             };
-            Query.project(&history, &aim).shown
+            QueryStrategy.project(&history, &aim).shown
         };
         let by_words = shown(&[]);
         let aim = Aim { budget: 30, query: Some("the parser"), ..Aim::default() };
-        assert_eq!(by_words, Query.project(&history, &aim).shown);
+        assert_eq!(by_words, QueryStrategy.project(&history, &aim).shown);
         let mut vectors = [Some([0.0, 1.0]); 6];
         assert_eq!(by_words, shown(&vectors), "all others are alike");
         vectors[4] = Some([1.0, 0.0]);

@@ -21,12 +21,12 @@ const TELLING: &[&str] = &[
 const ADDRESSING: &[&str] = &["you", "your", "yourself", "instructions", "instruction", "prompt"];
 
 /// The words of a conversation, for checking texts about it.
-pub(super) struct Told {
+pub(super) struct KnownWords {
     text: String,
     stems: BTreeSet<String>,
 }
 
-impl Told {
+impl KnownWords {
     /// Reads the texts of a conversation.
     pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut text, mut words) = (String::new(), BTreeSet::new());
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-impl Told {
+impl KnownWords {
     /// Returns the sentences of a model's text that the conversation confirms. Leaves out each
     /// sentence that has a path, a quoted command, an identifier or a number that nobody said, that
     /// addresses its reader, or that has mostly words that nobody used, or no meaningful words. Also
@@ -73,7 +73,7 @@ impl Told {
     }
 }
 
-fn bears_out(sentence: &str, told: &Told) -> bool {
+fn bears_out(sentence: &str, told: &KnownWords) -> bool {
     let lower = sentence.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
     specifics(sentence).iter().all(|specific| told.has(specific))

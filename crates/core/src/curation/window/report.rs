@@ -1,7 +1,7 @@
 //! Builds the report of a window from the parts that were offered, chosen and built.
 
 use super::{Part, Request, fingerprint};
-use crate::curation::offer::{Offer, Offered};
+use crate::curation::offer::{Offer, OfferedText};
 use crate::curation::phase::{self, Need};
 use crate::curation::report::{Entry, Report, SectionTokens, Sent, What};
 use crate::curation::section::Section;
@@ -54,7 +54,7 @@ fn entries(offer: &Offer, history: &History<'_>, chosen: Projection) -> Vec<Entr
     entries
 }
 
-fn entry_of(offered: &Offered) -> Entry {
+fn entry_of(offered: &OfferedText) -> Entry {
     Entry {
         section: offered.section,
         what: offered.what.clone(),

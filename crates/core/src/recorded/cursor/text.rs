@@ -4,7 +4,7 @@
 //! Nothing is escaped, and only the first line of an argument is indented. What ends a part is the
 //! next mark, or a heading where the layout allows one.
 
-use super::super::gathered::{Gathered, Told};
+use super::super::gathered::{CalledAndAnswered, Gathered};
 use super::super::report::REASONING;
 use super::user;
 
@@ -138,7 +138,7 @@ impl Transcript<'_> {
 
     /// Adds a turn of the agent from a line on. Returns the line after it.
     fn answer(&self, mut at: usize, time: Option<i64>, into: &mut Gathered) -> usize {
-        let (mut said, mut calls) = (String::new(), Vec::<Told>::new());
+        let (mut said, mut calls) = (String::new(), Vec::<CalledAndAnswered>::new());
         while at < self.lines.len() && !self.begins_turn(at, false) {
             let line = &self.lines[at];
             if line.starts_with(THINKING) || line.starts_with(THOUGHT.0) {
@@ -153,7 +153,7 @@ impl Transcript<'_> {
                 let end = self.end_of_result(at + 1);
                 let result = unindented(&self.lines[at + 1..end]);
                 let name = name.trim();
-                let is_it = |(call, _, result): &&mut Told| {
+                let is_it = |(call, _, result): &&mut CalledAndAnswered| {
                     result.is_none() && (name.is_empty() || call.name == name)
                 };
                 match calls.iter_mut().find(is_it) {

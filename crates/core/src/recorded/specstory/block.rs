@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Document, closes, decoded, fence, is_blank, unescaped};
+use super::{SpecstoryDocument, closes, decoded, fence, is_blank, unescaped};
 
 pub(super) struct ToolUse {
     pub(super) name: String,
@@ -57,11 +57,11 @@ pub(super) fn is_command(line: &str) -> bool {
 
 /// Returns a command, and perhaps its output, that stands alone in its lines.
 pub(super) fn command(lines: &[&str]) -> ToolUse {
-    used(lines, Kind::Details)
+    used(lines, FencedKind::Details)
 }
 
 /// Returns whether the use of a tool begins with this line.
-pub(super) fn begins(document: &Document<'_>, at: usize) -> bool {
+pub(super) fn begins(document: &SpecstoryDocument<'_>, at: usize) -> bool {
     let line = document.lines[at];
     let next = || {
         document.lines.get(at + 1).is_some_and(|next| next.trim_start().starts_with("<summary>"))
@@ -83,11 +83,11 @@ pub(super) fn is_end(line: &str) -> bool {
 }
 
 /// Reads the use of a tool that begins with a line. Returns the use and the line after it.
-pub(super) fn read(document: &Document<'_>, at: usize) -> (ToolUse, usize) {
+pub(super) fn read(document: &SpecstoryDocument<'_>, at: usize) -> (ToolUse, usize) {
     let line = document.lines[at];
     let kind = match line {
-        _ if line.starts_with(TAGGED) => Kind::Tagged,
-        _ if line.starts_with(PLAIN) => Kind::Plain,
+        _ if line.starts_with(TAGGED) => FencedKind::Tagged,
+        _ if line.starts_with(PLAIN) => FencedKind::Plain,
         _ if line.starts_with(READ) => {
             let used = ToolUse {
                 name: "read_file".to_owned(),
@@ -97,32 +97,32 @@ pub(super) fn read(document: &Document<'_>, at: usize) -> (ToolUse, usize) {
             };
             return (used, at + 1);
         }
-        _ => Kind::Details,
+        _ => FencedKind::Details,
     };
     let next = end(document, at, kind);
     (used(&document.lines[at..next], kind), next)
 }
 
 /// Reads the use of a tool below a heading without a name. Returns it and the line after it.
-pub(super) fn nameless(document: &Document<'_>, at: usize) -> (ToolUse, usize) {
+pub(super) fn nameless(document: &SpecstoryDocument<'_>, at: usize) -> (ToolUse, usize) {
     let begin = (at..document.lines.len()).find(|at| !is_blank(document.lines[*at]));
     let begin = begin.unwrap_or(document.lines.len());
     if begin < document.lines.len() && begins(document, begin) {
         return read(document, begin);
     }
-    let next = end(document, at, Kind::Plain);
-    (used(&document.lines[begin.min(next)..next], Kind::Plain), next)
+    let next = end(document, at, FencedKind::Plain);
+    (used(&document.lines[begin.min(next)..next], FencedKind::Plain), next)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FencedKind {
     Tagged,
     Plain,
     Details,
 }
 
 /// Returns the line after the use of a tool that begins with line `begin`.
-fn end(document: &Document<'_>, begin: usize, kind: Kind) -> usize {
+fn end(document: &SpecstoryDocument<'_>, begin: usize, kind: FencedKind) -> usize {
     let mut open: Option<usize> = None;
     // A fence with the result was closed, so that only blank lines can follow in a plain block.
     let (mut has_result, mut is_told) = (false, false);
@@ -140,7 +140,7 @@ fn end(document: &Document<'_>, begin: usize, kind: Kind) -> usize {
                 is_told = has_result;
                 continue;
             }
-        } else if is_told && !is_blank(line) && kind == Kind::Plain {
+        } else if is_told && !is_blank(line) && kind == FencedKind::Plain {
             return at;
         } else if let Some(fence) = fence(line).filter(|_| !line.starts_with(' ')) {
             open = Some(fence);
@@ -152,7 +152,7 @@ fn end(document: &Document<'_>, begin: usize, kind: Kind) -> usize {
         }
         if open.is_none()
             && document.is_rule(at)
-            && !(kind == Kind::Tagged && is_closed_later(document, at))
+            && !(kind == FencedKind::Tagged && is_closed_later(document, at))
         {
             return at;
         }
@@ -161,10 +161,10 @@ fn end(document: &Document<'_>, begin: usize, kind: Kind) -> usize {
 }
 
 /// Returns whether the tag that ends a use of this kind stands in a line.
-fn closes_use(line: &str, kind: Kind) -> bool {
+fn closes_use(line: &str, kind: FencedKind) -> bool {
     match kind {
-        Kind::Tagged => line.trim_end().ends_with("</tool-use>"),
-        Kind::Details | Kind::Plain => {
+        FencedKind::Tagged => line.trim_end().ends_with("</tool-use>"),
+        FencedKind::Details | FencedKind::Plain => {
             line.trim() == "</details>" || line.starts_with(DETAILS) && line.ends_with("</details>")
         }
     }
@@ -172,18 +172,18 @@ fn closes_use(line: &str, kind: Kind) -> bool {
 
 /// Returns whether the use of another tool begins with a line. Inside a fence, this needs a sign
 /// that the fence was never closed.
-fn is_next(document: &Document<'_>, at: usize, kind: Kind, in_fence: bool) -> bool {
+fn is_next(document: &SpecstoryDocument<'_>, at: usize, kind: FencedKind, in_fence: bool) -> bool {
     let line = document.lines[at];
     match kind {
-        Kind::Tagged => line.starts_with(TAGGED) && (!in_fence || document.follows_end(at)),
-        Kind::Plain => line.starts_with(PLAIN) || (!in_fence && line.starts_with("<think>")),
-        Kind::Details => line.starts_with(PLAIN) || line.starts_with(TAGGED),
+        FencedKind::Tagged => line.starts_with(TAGGED) && (!in_fence || document.follows_end(at)),
+        FencedKind::Plain => line.starts_with(PLAIN) || (!in_fence && line.starts_with("<think>")),
+        FencedKind::Details => line.starts_with(PLAIN) || line.starts_with(TAGGED),
     }
 }
 
 /// Returns whether an end inside an open fence is the end of the use: if the fence that seems to be
 /// open ends just before, or if a rule follows.
-fn is_plausible(document: &Document<'_>, at: usize, kind: Kind) -> bool {
+fn is_plausible(document: &SpecstoryDocument<'_>, at: usize, kind: FencedKind) -> bool {
     let mut before = document.lines[..at].iter().rev();
     let before = before.find(|line| !is_blank(line) && line.trim() != "</details>");
     let mut after = document.lines[at + 1..].iter();
@@ -191,16 +191,16 @@ fn is_plausible(document: &Document<'_>, at: usize, kind: Kind) -> bool {
     let ends_fence = before.is_some_and(|line| closes(line, 3));
     let is_followed = after.is_none_or(|line| *line == super::RULE);
     match kind {
-        Kind::Tagged => ends_fence || is_followed,
-        Kind::Plain | Kind::Details => is_followed,
+        FencedKind::Tagged => ends_fence || is_followed,
+        FencedKind::Plain | FencedKind::Details => is_followed,
     }
 }
 
 /// Returns whether the tag that ends a use follows a rule before the next use or turn.
-fn is_closed_later(document: &Document<'_>, rule: usize) -> bool {
+fn is_closed_later(document: &SpecstoryDocument<'_>, rule: usize) -> bool {
     for at in rule + 1..document.lines.len() {
         let line = document.lines[at];
-        if closes_use(line, Kind::Tagged) {
+        if closes_use(line, FencedKind::Tagged) {
             return true;
         }
         if line.starts_with(TAGGED) || document.turn_at(at, false).is_some() {
@@ -233,7 +233,7 @@ impl Fence<'_> {
 
 /// The lines of a block, in and outside of fences.
 #[derive(Default)]
-struct Block<'a> {
+struct FencedBlock<'a> {
     /// Lines outside of fences, before the result.
     outside: Vec<&'a str>,
     fences: Vec<Fence<'a>>,
@@ -245,8 +245,8 @@ struct Block<'a> {
 
 /// Splits a block. The last plain fence reaches to the last line that can close it, since results
 /// may hold fences of their own.
-fn split<'a>(lines: &[&'a str]) -> Block<'a> {
-    let mut block = Block::default();
+fn split<'a>(lines: &[&'a str]) -> FencedBlock<'a> {
+    let mut block = FencedBlock::default();
     let last = lines.iter().rposition(|line| closes(line, 3) && !line.starts_with(' '));
     let mut at = 0;
     while at < lines.len() {
@@ -286,7 +286,7 @@ fn closing(lines: &[&str]) -> usize {
     lines.iter().rev().take_while(closes).count()
 }
 
-fn used(lines: &[&str], kind: Kind) -> ToolUse {
+fn used(lines: &[&str], kind: FencedKind) -> ToolUse {
     let mut block = split(lines);
     let first = lines.first().copied().unwrap_or_default();
     let attribute = |name: &str| {
@@ -319,10 +319,10 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
     let of_kind = attribute("data-tool-type=\"").unwrap_or_default();
     let has_result = match block.fences.last() {
         None => false,
-        Some(_) if kind == Kind::Plain && block.has_result => true,
+        Some(_) if kind == FencedKind::Plain && block.has_result => true,
         Some(fence) if fence.language == "diff" => false,
         Some(fence) if is_shell(fence.language) => false,
-        Some(_) if kind == Kind::Plain && name != "run_command" && !is_shell_name(&name) => {
+        Some(_) if kind == FencedKind::Plain && name != "run_command" && !is_shell_name(&name) => {
             block.has_result
         }
         Some(fence) if of_kind == "write" => fence.is_plain(),
@@ -340,7 +340,7 @@ fn used(lines: &[&str], kind: Kind) -> ToolUse {
     }
     let mut input = outside;
     input.extend(block.fences.iter().map(Fence::text));
-    ToolUse { name, input: joined(input), result, is_tagged: kind == Kind::Tagged }
+    ToolUse { name, input: joined(input), result, is_tagged: kind == FencedKind::Tagged }
 }
 
 /// Returns whether a line is a remark in bold, other than the heading of a list or chunk, or says

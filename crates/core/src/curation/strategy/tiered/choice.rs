@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::ends::ends;
 use super::refill::Refill;
-use super::worth::Worth;
+use super::worth::LineWorth;
 use crate::curation::reading::{Place, Readings, length};
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
@@ -39,7 +39,7 @@ const ID: f64 = 7.0;
 const LEAST_ROOM: f64 = 10.0;
 
 /// A line of a message that was read.
-pub(super) struct Line<'h> {
+pub(super) struct TieredLine<'h> {
     /// Index of the message.
     pub(super) message: usize,
     /// Place in the message's content, or in the arguments of its calls.
@@ -60,7 +60,7 @@ struct Name {
 
 /// A query, with the units in the order in which they fit it.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct RankedQuery<'a> {
     pub(super) query: &'a str,
     pub(super) order: &'a [usize],
     /// Share of the room for these units.
@@ -71,14 +71,14 @@ pub(super) struct Asked<'a> {
 pub(super) struct Choice<'a, 'h> {
     pub(super) history: &'a History<'h>,
     pub(super) refill: Refill,
-    asked: Option<Asked<'a>>,
+    asked: Option<RankedQuery<'a>>,
     pub(super) unit_of: Vec<usize>,
     /// True for units that are shown whole.
     pub(super) whole: Vec<bool>,
     /// Text and cost of results that are cut to their ends.
     pub(super) cut: HashMap<usize, (String, u64)>,
     /// Lines of the messages that were read, in order.
-    pub(super) lines: Vec<Line<'h>>,
+    pub(super) lines: Vec<TieredLine<'h>>,
     /// Lines of each message, as a range of `lines`.
     pub(super) lines_of: Vec<Range<usize>>,
     pub(super) is_kept: Vec<bool>,
@@ -97,7 +97,11 @@ pub(super) struct Choice<'a, 'h> {
 
 impl<'a, 'h> Choice<'a, 'h> {
     /// Begins with the units that cannot be left out, and the messages after the point.
-    pub(super) fn new(history: &'a History<'h>, refill: Refill, asked: Option<Asked<'a>>) -> Self {
+    pub(super) fn new(
+        history: &'a History<'h>,
+        refill: Refill,
+        asked: Option<RankedQuery<'a>>,
+    ) -> Self {
         let by_user = |index: &usize| is_said(history.messages[*index]);
         let unit_of = history.unit_of_each_message();
         let last_user = (0..=refill.now).rev().find(by_user).map(|index| unit_of[index]);
@@ -166,7 +170,7 @@ impl<'a, 'h> Choice<'a, 'h> {
                 self.mentions.extend(line.mentions);
                 let at = self.lines.len();
                 self.newest.insert(line.hash, at);
-                self.lines.push(Line {
+                self.lines.push(TieredLine {
                     message: index,
                     place: line.place,
                     text: line.text,
@@ -285,9 +289,9 @@ impl<'a, 'h> Choice<'a, 'h> {
     /// far as no chosen line has these names.
     fn take_names(&mut self) {
         let all = (0..self.lines.len()).map(|line| self.worth(line));
-        let mut best: BinaryHeap<Worth> = all.filter(|line| line.worth > 0.0).collect();
+        let mut best: BinaryHeap<LineWorth> = all.filter(|line| line.worth > 0.0).collect();
         while self.left >= LEAST_ROOM
-            && let Some(Worth { line, .. }) = best.pop()
+            && let Some(LineWorth { line, .. }) = best.pop()
         {
             // What was taken since may have its names.
             let now = self.worth(line);
@@ -301,8 +305,8 @@ impl<'a, 'h> Choice<'a, 'h> {
 
     /// Returns the weight of the names of a line that no chosen line has, for what the line costs
     /// with its neighbours.
-    fn worth(&self, line: usize) -> Worth {
-        let Line { text, names, .. } = &self.lines[line];
+    fn worth(&self, line: usize) -> LineWorth {
+        let TieredLine { text, names, .. } = &self.lines[line];
         let mentions = if can_stand(text) { &self.mentions[names.clone()] } else { &[] };
         let mut weight = 0.0;
         for (at, name) in mentions.iter().enumerate() {
@@ -312,7 +316,7 @@ impl<'a, 'h> Choice<'a, 'h> {
             }
         }
         let cost = if weight > 0.0 { self.cost_of(self.around(line)) } else { 1.0 };
-        Worth { worth: weight / cost, line }
+        LineWorth { worth: weight / cost, line }
     }
 
     /// Returns a line and its neighbours in the message.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::choice::Line;
+use super::choice::TieredLine;
 use crate::curation::reading::{Place, without_number};
 use crate::curation::unit::History;
 use crate::session::message::Role;
@@ -18,7 +18,7 @@ pub(super) fn note(
     history: &History<'_>,
     gap: (usize, usize),
     tokens: u64,
-    lines: &[&Line<'_>],
+    lines: &[&TieredLine<'_>],
 ) -> String {
     let mut text = heading(history, gap, tokens, !lines.is_empty());
     for lines in lines.chunk_by(|left, right| left.message == right.message) {
@@ -61,7 +61,7 @@ fn heading(history: &History<'_>, gap: (usize, usize), tokens: u64, has_lines: b
 
 /// Returns a line as a reader should see it: if the line is from an argument of a call, without the
 /// JSON escapes of quotation marks and tabs.
-fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
+fn as_read<'h>(line: &TieredLine<'h>) -> Cow<'h, str> {
     match line.place {
         Place::Content(_) => Cow::Borrowed(line.text),
         Place::Arguments(_) => Cow::Owned(line.text.replace("\\\"", "\"").replace("\\t", "\t")),
@@ -70,11 +70,11 @@ fn as_read<'h>(line: &Line<'h>) -> Cow<'h, str> {
 
 /// Returns whether lines are missing between two lines of a message, or before its first line.
 /// Empty lines are not missed.
-fn is_cut(content: &str, last: Option<&Line<'_>>, line: &Line<'_>) -> bool {
+fn is_cut(content: &str, last: Option<&TieredLine<'_>>, line: &TieredLine<'_>) -> bool {
     let last_place = last.map(|last| last.place);
     match line.place {
         Place::Content(_) => {
-            let start = |line: &Line<'_>| line.text.as_ptr().addr() - content.as_ptr().addr();
+            let start = |line: &TieredLine<'_>| line.text.as_ptr().addr() - content.as_ptr().addr();
             let end = last.map_or(0, |last| start(last) + last.text.len());
             !content[end..start(line)].lines().all(|line| without_number(line).trim().is_empty())
         }

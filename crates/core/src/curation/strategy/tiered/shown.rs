@@ -1,6 +1,6 @@
 //! Turns a choice into what is shown: whole messages, notes, and the reasons.
 
-use super::choice::{Choice, Line};
+use super::choice::{Choice, TieredLine};
 use super::notes;
 use crate::curation::strategy::{Fate, Projection, Shown, Verdict};
 use crate::curation::unit::Kept;
@@ -45,7 +45,7 @@ impl<'h> Choice<'_, 'h> {
 
     fn note(&self, gap: (usize, usize)) -> Shown {
         let lines = (gap.0..=gap.1).flat_map(|index| self.lines_of[index].clone());
-        let lines: Vec<&Line<'h>> =
+        let lines: Vec<&TieredLine<'h>> =
             lines.filter(|line| self.is_kept[*line]).map(|line| &self.lines[line]).collect();
         let whole: u64 = (gap.0..=gap.1).map(|index| self.cost(index)).sum();
         let kept: f64 = lines.iter().map(|line| line.cost).sum();
