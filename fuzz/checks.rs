@@ -221,14 +221,14 @@ pub(crate) mod length {
 
 /// A template is refused at a place that it has, or becomes a text of bounded size.
 pub(crate) mod template {
-    use contexture::internals::template::{Fields, Source, Template, render};
+    use contexture::internals::template::{Fields, Template, TemplatePlace, render};
 
     const LONGEST: usize = 4 << 20;
 
     pub(crate) fn check(data: &[u8]) {
         let text = String::from_utf8_lossy(data);
         let fields = Fields::from([("a", "{{ a }} ~ λ"), ("code", "fn x() {}\n"), ("empty", "")]);
-        let template = Template::parse("t", Source::BuiltIn, &text);
+        let template = Template::parse("t", TemplatePlace::BuiltIn, &text);
         match template.and_then(|template| render(&template, &fields)) {
             Ok(rendered) => assert!(rendered.len() <= LONGEST),
             Err(error) => {

@@ -17,14 +17,14 @@ use crate::agent::Limits;
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
 use crate::files::DEFAULT_MAX_FILE_BYTES;
 use crate::store::recovery::backup::BACKUPS_KEPT;
-use crate::sync::hub::Address;
+use crate::sync::hub::HubAddress;
 use crate::tokens::TokenizerName;
 use crate::whole_file::read_text;
 use crate::wire::frame::DEFAULT_MAX_MESSAGE;
 
 pub(crate) use self::embeddings::{EmbeddingSettings, Embeddings};
 use self::hub::HubSettings;
-use crate::provider::settings::{Configured, ProviderSettings};
+use crate::provider::settings::{CheckedProvider, ProviderSettings};
 use crate::tokens::model::Override;
 
 /// The settings in effect.
@@ -44,21 +44,21 @@ pub(crate) struct Config {
     /// Service that computes vectors for texts.
     pub embeddings: Option<Embeddings>,
     /// Database where people share sessions.
-    pub hub: Option<Address>,
+    pub hub: Option<HubAddress>,
     /// Name of the provider whose model describes what a summary replaces.
     pub summarizer: Option<String>,
     /// Models to talk to. The first is the default.
-    pub providers: Vec<Configured>,
+    pub providers: Vec<CheckedProvider>,
     /// File with a secret. Clients must send the secret unless they are known to belong to the same
     /// user; agents over HTTP must always send it.
     pub secret_file: Option<PathBuf>,
     /// Each setting except `secret-file`, with its value and source, to be shown to the user.
-    pub explained: Vec<Explained>,
+    pub explained: Vec<ExplainedSetting>,
 }
 
 /// A setting in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Explained {
+pub(crate) struct ExplainedSetting {
     /// Name of the setting, as in the file.
     pub name: &'static str,
     pub value: String,
@@ -200,7 +200,7 @@ impl Config {
 /// The settings from each source, in order of precedence, and the settings picked so far.
 struct Sources<'a> {
     layers: [(&'static str, &'a Settings); 3],
-    explained: Vec<Explained>,
+    explained: Vec<ExplainedSetting>,
 }
 
 impl Sources<'_> {
@@ -213,7 +213,7 @@ impl Sources<'_> {
     ) -> T {
         let found = self.layers.iter().find_map(|(source, layer)| Some((*source, of(layer)?)));
         let (source, value) = found.unwrap_or((DEFAULTS, default));
-        self.explained.push(Explained { name, value: value.to_string(), source });
+        self.explained.push(ExplainedSetting { name, value: value.to_string(), source });
         value
     }
 

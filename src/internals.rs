@@ -9,7 +9,7 @@ pub mod cli {
 }
 pub mod context {
     pub mod change {
-        pub use crate::context::change::Settings;
+        pub use crate::context::change::ContextSettings;
     }
     pub mod item {
         pub use crate::context::item::{Item, ItemId, Kind, Metadata};
@@ -23,13 +23,13 @@ pub mod context {
 }
 pub mod curation {
     pub mod config {
-        pub use crate::curation::config::{TurnConfig, Value};
+        pub use crate::curation::config::{SettingValue, TurnConfig};
     }
     pub mod prune {
         pub use crate::curation::prune::prune;
     }
     pub mod section {
-        pub use crate::curation::section::{Counted, Sections};
+        pub use crate::curation::section::{CountedText, Sections};
     }
     pub mod similarity {
         pub use crate::curation::similarity::Similarity;
@@ -38,16 +38,16 @@ pub mod curation {
         pub use crate::curation::strategy::*;
     }
     pub mod summary {
-        pub use crate::curation::summary::{Extractive, Source, Summary, summarize};
+        pub use crate::curation::summary::{Extractive, SummarySource, SummaryText, summarize};
     }
     pub mod unit {
-        pub use crate::curation::unit::{Folded, History, Unit, Words};
+        pub use crate::curation::unit::{Folded, History, HistoryCache, Unit};
     }
     pub mod used {
         pub use crate::curation::used::handed_over;
     }
     pub mod window {
-        pub use crate::curation::window::{Request, build};
+        pub use crate::curation::window::{WindowInput, build};
     }
 }
 pub mod engine {
@@ -81,8 +81,8 @@ pub mod retrieval {
 }
 pub mod rpc {
     pub use crate::rpc::{
-        Answerer, Approval, Caller, ClientTools, Editors, Later, Limits, Listener, Method, Param,
-        ReplSettings, Tools, Topic, UserInput, methods,
+        Answerer, Approval, ClientTools, Editors, Later, Limits, Listener, Method, MethodCaller,
+        Param, ReplSettings, Tools, Topic, UserInput, methods,
     };
 }
 pub mod server {
@@ -105,7 +105,7 @@ pub mod store {
     }
 }
 pub mod template {
-    pub use crate::template::{Fields, Source, Template, render};
+    pub use crate::template::{Fields, Template, TemplatePlace, render};
 }
 pub mod tokens {
     pub use crate::tokens::{Counter, Estimate, Measure, TokenizerName};

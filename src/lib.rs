@@ -135,7 +135,7 @@ use contexture_core::{
 use contexture_value as value;
 
 pub use self::agent::tools::{CalledTool, Outcome};
-pub use self::agent::{Approval, Decision, Reply, TurnEvent};
+pub use self::agent::{ApprovalQuestion, Decision, Reply, TurnEvent};
 pub use self::context::item::{Kind, State};
 #[cfg(feature = "providers")]
 pub use self::conversation::Server;
@@ -160,10 +160,12 @@ pub use contexture_curate as curate;
 pub mod window {
     pub use crate::context::render::report::{ItemFate, ItemVerdict};
     pub use crate::curation::budget::Irreducible;
-    pub use crate::curation::report::{Entry, Report, SectionTokens, Sent, Stable, What};
+    pub use crate::curation::report::{
+        Entry, Report, ReportPart, SectionTokens, SentCount, Stable,
+    };
     pub use crate::curation::section::Section;
     pub use crate::curation::strategy::{Fate, Score};
-    pub use crate::curation::window::{Part, Window, WindowUsage};
+    pub use crate::curation::window::{MessagePart, Window, WindowUsage};
     pub use crate::engine::Noted;
 }
 
@@ -183,13 +185,15 @@ pub mod outcome {
 
 /// Summaries of older turns: what a [`Summarizer`] is given, and what comes of it.
 pub mod summary {
-    pub use crate::curation::said::Said;
-    pub use crate::curation::summary::{Source, Summarizer, Summary, SummaryError};
+    pub use crate::curation::said::UserWords;
+    pub use crate::curation::summary::{Summarizer, SummaryError, SummarySource, SummaryText};
     pub use crate::session::message::Message as SummarizedMessage;
     pub use crate::tokens::Measure;
 }
 
 /// The settings for processing turns, with their ranges.
 pub mod settings {
-    pub use crate::curation::config::{ConfigError, Range, Setting, TurnConfig, Value};
+    pub use crate::curation::config::{
+        CurationConfigError, Range, Setting, SettingValue, TurnConfig,
+    };
 }

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use contexture::internals::curation::section::{Counted, Sections};
+use contexture::internals::curation::section::{CountedText, Sections};
 use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::internals::curation::summary::{Extractive, Source, summarize};
+use contexture::internals::curation::summary::{Extractive, SummarySource, summarize};
 use contexture::internals::curation::unit::{Folded, History, Unit};
-use contexture::internals::curation::window::{Request, build};
+use contexture::internals::curation::window::{WindowInput, build};
 use contexture::internals::recorded::{self, RecordedMessage};
 use contexture::internals::session::message::{Message, Role};
 use regex::Regex;
@@ -174,7 +174,7 @@ pub(crate) fn after_summary(
         Some(Folded { is_folded, newest: length - 1, room: budget, has_others: false });
     let share = |share: f64| (budget as f64 * share) as u64;
     let room = share(0.5).saturating_sub(history.others());
-    let source = Source {
+    let source = SummarySource {
         prior: None,
         messages: &old,
         turns: 1,
@@ -182,9 +182,9 @@ pub(crate) fn after_summary(
         said_tokens: room.clamp(share(SAID[0]), share(SAID[1])),
     };
     let Ok(summary) = summarize(&source, &Extractive) else { return Vec::new() };
-    let counted = Counted::new(summary.render(), &**history.measure.counter());
+    let counted = CountedText::new(summary.render(), &**history.measure.counter());
     let sections = Sections { summary: Some(counted), ..Sections::default() };
-    let window = build(&Request {
+    let window = build(&WindowInput {
         sections: &sections,
         history: &history,
         phase: None,

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use contexture::internals::curation::strategy::{ALL, Aim};
-use contexture::internals::curation::unit::{History, Words};
+use contexture::internals::curation::unit::{History, HistoryCache};
 use contexture::internals::curation::used::handed_over;
 use contexture::internals::session::message::{Message, Role};
 
@@ -44,7 +44,7 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
     let mut rows = vec![row("finding the units", RUNS, "–", |_| {
         black_box(history());
     })];
-    let words = Words::default();
+    let words = HistoryCache::default();
     let whole = History { words: Some(&words), ..history() };
     for strategy in ALL {
         for asks in [false, true] {
@@ -59,7 +59,7 @@ fn windows(log: &Log, target: &str) -> anyhow::Result<()> {
     }
     for (name, is_kept) in [("`query`, its first", true), ("`query`, without kept words", false)] {
         rows.push(row(name, RUNS_UNREAD, "–", |run| {
-            let words = Words::default();
+            let words = HistoryCache::default();
             let words = Some(&words).filter(|_| is_kept);
             let query = Some(QUERIES[run % QUERIES.len()]);
             let aim = Aim { budget: BUDGET, query, ..Aim::default() };

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture::internals::context::change::Settings;
+use contexture::internals::context::change::ContextSettings;
 use contexture::internals::context::item::{Item, ItemId, Kind, Metadata};
 use contexture::internals::context::manager::{Arrival, Manager};
 use contexture::internals::context::render::{Format, render};
@@ -93,7 +93,7 @@ fn rate<T>(bytes: usize, work: impl Fn() -> T) -> f64 {
 }
 
 fn seconds_of_adds(capacity: usize) -> anyhow::Result<f64> {
-    let mut manager = Manager::new(Settings { max_items: capacity });
+    let mut manager = Manager::new(ContextSettings { max_items: capacity });
     let arrivals: Vec<_> = (1..=ADDS).map(arrival).collect();
     let start = Instant::now();
     for arrival in arrivals {

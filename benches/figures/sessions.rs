@@ -9,7 +9,7 @@ use contexture::internals::curation::prune::prune;
 use contexture::internals::curation::section::Sections;
 use contexture::internals::curation::strategy;
 use contexture::internals::curation::unit::History;
-use contexture::internals::curation::window::{Request, build};
+use contexture::internals::curation::window::{WindowInput, build};
 use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
 use contexture::internals::tokens::model::Model;
 use contexture::internals::tokens::{Counter, Measure, TokenizerName};
@@ -129,7 +129,7 @@ pub(crate) fn windows() -> anyhow::Result<Vec<Row>> {
         rows.push(timed(&format!("build by {}", strategy.name()), || {
             let history = History::new(messages.iter().collect(), &measure);
             let sections = Sections::default();
-            let window = build(&Request {
+            let window = build(&WindowInput {
                 sections: &sections,
                 history: &history,
                 phase: None,

@@ -36,7 +36,7 @@ struct OpenQuestions {
 /// A question to the user: may this tool be called?
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Approval {
+pub struct ApprovalQuestion {
     /// Number of the question; the answer must name the same number.
     pub number: u64,
     /// Id of the call.
@@ -56,7 +56,7 @@ pub struct Approval {
 pub(crate) struct WaitingQuestion {
     /// Session whose turn asks the question.
     pub(crate) session: SessionName,
-    pub(crate) asked: Approval,
+    pub(crate) asked: ApprovalQuestion,
 }
 
 /// An open question. Dropping it withdraws the question.
@@ -72,7 +72,7 @@ impl Approvals {
     pub(crate) fn ask(
         &self,
         session: SessionName,
-        asked: impl FnOnce(u64) -> Approval,
+        asked: impl FnOnce(u64) -> ApprovalQuestion,
     ) -> OpenQuestion {
         let (sender, answer) = oneshot::channel();
         let mut open = self.open();

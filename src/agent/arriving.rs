@@ -7,7 +7,7 @@ use super::Services;
 use super::items::FileItem;
 use crate::context::item::{ANCHOR, Item};
 use crate::engine::{Added, Again, Engine, EngineError, NewItem};
-use crate::files::{self, ReadOptions, Reader};
+use crate::files::{self, FileReader, ReadOptions};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -18,7 +18,7 @@ pub(crate) struct Arriving {
     /// Hash and content of the item's picture.
     picture: Option<(String, Vec<u8>)>,
     options: ReadOptions,
-    reader: Reader,
+    reader: FileReader,
 }
 
 impl Arriving {
@@ -48,7 +48,7 @@ impl Arriving {
     /// Returns an item that follows no file.
     pub(crate) fn copy(item: impl Into<FileItem>) -> Self {
         let FileItem { item, picture } = item.into();
-        Self { item, picture, options: ReadOptions { max_bytes: 0 }, reader: Reader::default() }
+        Self { item, picture, options: ReadOptions { max_bytes: 0 }, reader: FileReader::default() }
     }
 
     /// Like [`new`](Self::new), given the names that the manager has for files like the item's.
@@ -59,7 +59,7 @@ impl Arriving {
         {
             item.metadata.set("filename", Value::Str(same.clone()));
         }
-        let mut arriving = Self { item, picture: None, options, reader: Reader::default() };
+        let mut arriving = Self { item, picture: None, options, reader: FileReader::default() };
         arriving.note_anchor();
         arriving
     }

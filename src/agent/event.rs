@@ -1,7 +1,7 @@
 //! The events of a turn. They are sent in the order in which they happen.
 
 use super::Later;
-use super::approvals::Approval;
+use super::approvals::ApprovalQuestion;
 use super::tools::Outcome;
 
 /// An event of a running turn.
@@ -38,7 +38,7 @@ pub enum TurnEvent {
     },
     /// The turn waits until the user allows or refuses a call, through
     /// [`Conversation::approve`](crate::Conversation::approve).
-    Approval(Approval),
+    Approval(ApprovalQuestion),
 }
 
 /// Receives the events of a turn.

@@ -1,6 +1,6 @@
 //! Curation of histories that a client keeps itself.
 
-use crate::curation::summary::{Extractive, Source, summarize};
+use crate::curation::summary::{Extractive, SummarySource, summarize};
 use crate::curation::unit::History;
 use crate::curation::used::handed_over;
 use crate::engine::{Costs, EngineError, Keep, NewMessage};
@@ -46,7 +46,7 @@ pub(crate) fn summarized(
     let history = History::new(messages.iter().collect(), &costs.measure);
     let folding = keep.folding(&history);
     let folded = folding.messages(&history);
-    let source = Source {
+    let source = SummarySource {
         prior: None,
         messages: &folded,
         turns: folding.turns,

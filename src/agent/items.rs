@@ -12,7 +12,7 @@ use crate::context::item::{ANCHOR, Item, Kind, Metadata, State};
 use crate::context::picture::{PICTURE, Picture, PictureKind, tokens_of_picture};
 use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
-use crate::files::{self, FileError, FileText, LEADS_OUT, Opened, WITHIN};
+use crate::files::{self, FileError, FileText, LEADS_OUT, OpenedFile, WITHIN};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
@@ -355,7 +355,7 @@ pub(crate) fn picture_item(
 pub(crate) fn resolved_item(
     services: &Services,
     counter: &dyn Counter,
-    file: &Opened,
+    file: &OpenedFile,
     lines: Option<LineRange>,
 ) -> Result<FileItem, FileError> {
     let mut metadata = Metadata::default();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use contexture_map::MAX_QUERY_BYTES;
-use contexture_map::{Kept, Map, Style, Task, Unsaved, Weights};
+use contexture_map::{Map, MapTask, StoredIndex, Style, Unsaved, Weights};
 
 use crate::engine::View;
-use crate::files::{Mapped, ReadOptions, TreeError, true_name};
+use crate::files::{ProjectOnDisk, ReadOptions, TreeError, true_name};
 use crate::tokens::Counter;
 use crate::visible::visible;
 
@@ -20,7 +20,7 @@ const MAX_PROJECTS: usize = 3;
 pub(crate) const DEFAULT_MAP_TOKENS: u64 = 1_024;
 
 /// An index that one call at a time uses.
-type SharedIndex = Arc<Mutex<Option<Kept>>>;
+type SharedIndex = Arc<Mutex<Option<StoredIndex>>>;
 
 /// The indexes of projects.
 #[derive(Debug, Default)]
@@ -70,10 +70,10 @@ impl Maps {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Map, TreeError> {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let source = Mapped::new(&root, options, is_cancelled)?;
+        let source = ProjectOnDisk::new(&root, options, is_cancelled)?;
         let shared = self.shared(&root);
         let mut slot = locked(&shared);
-        let kept = slot.get_or_insert_with(|| Kept::open(self.file_of(&root)));
+        let kept = slot.get_or_insert_with(|| StoredIndex::open(self.file_of(&root)));
         let cancelled = || TreeError::Cancelled { path: root.clone() };
         kept.update(&source).map_err(|_| cancelled())?;
         let below = |path: &Path| {
@@ -88,7 +88,7 @@ impl Maps {
             .collect();
         kept.index_mut().set_unsaved(&unsaved);
         let focus: Vec<String> = wanted.focus.iter().map(|path| below(path)).collect();
-        let task = Task {
+        let task = MapTask {
             query: &wanted.query,
             focus: focus.iter().map(String::as_str).collect(),
             weights: Weights::default(),

@@ -30,12 +30,12 @@ pub(crate) mod window;
 
 use std::pin::Pin;
 
-pub use self::approvals::{Approval, Decision};
+pub use self::approvals::{ApprovalQuestion, Decision};
 pub(crate) use self::approvals::{Approvals, WaitingQuestion};
 pub(crate) use self::backfill::backfill;
 pub use self::chat::Reply;
 pub(crate) use self::chat::{
-    ChatRequest, Count, MAX_CALLS, MAX_ROUNDS, Preview, chat, count, preview,
+    ChatRequest, MAX_CALLS, MAX_ROUNDS, Preview, RequestCount, chat, count, preview,
 };
 pub use self::embedding::Embedded;
 pub(crate) use self::embedding::Embedding;
@@ -43,7 +43,7 @@ pub(crate) use self::error::{AgentError, BrokenOff};
 pub(crate) use self::event::EventSink;
 pub use self::event::TurnEvent;
 pub(crate) use self::pictures::MOST_PICTURES;
-pub(crate) use self::providers::{Configured, MOST_PROVIDERS, Providers};
+pub(crate) use self::providers::{AvailableModel, MOST_PROVIDERS, Providers};
 pub(crate) use self::rooms::Rooms;
 pub use self::services::Limits;
 pub(crate) use self::services::{Job, Services, WantedCounter};

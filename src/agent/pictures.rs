@@ -12,7 +12,7 @@ use crate::context::item::{Item, ItemId};
 use crate::context::picture::{Picture, PictureKind};
 use crate::context::render::report::{ItemFate, ItemVerdict};
 use crate::engine::View;
-use crate::provider::chat::{Request, Shown};
+use crate::provider::chat::{Request, ShownAttachment};
 use crate::session::message::Role;
 use crate::tokens::Counter;
 use crate::tokens::model::Model;
@@ -24,7 +24,7 @@ pub(crate) const MOST_PICTURES: usize = 20;
 #[derive(Default)]
 pub(super) struct SeenPictures {
     /// Each with the id of its item and its tokens.
-    pub(super) pictures: Vec<(ItemId, u64, Shown)>,
+    pub(super) pictures: Vec<(ItemId, u64, ShownAttachment)>,
     /// Items for which there is no room.
     pub(super) dropped: Vec<ItemVerdict>,
 }
@@ -74,7 +74,8 @@ pub(super) fn seen(
         }
         taken += tokens;
         let media = picture.kind.media();
-        let mut shown = Shown::new(name.clone(), media, picture.hash.clone(), picture.bytes);
+        let mut shown =
+            ShownAttachment::new(name.clone(), media, picture.hash.clone(), picture.bytes);
         if picture.has_text {
             shown.text = Some(Arc::clone(&view.item.content));
             // The model reads it in the PDF itself.
@@ -92,7 +93,7 @@ pub(super) fn seen(
 }
 
 /// Adds the pictures of a window to a request, with the last message of the user.
-pub(super) fn show(request: &mut Request, pictures: &[Shown]) {
+pub(super) fn show(request: &mut Request, pictures: &[ShownAttachment]) {
     let of_user = request.messages.iter_mut().rfind(|said| said.role == Role::User);
     if let Some(said) = of_user {
         said.pictures = pictures.to_vec();

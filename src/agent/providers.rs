@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use super::AgentError;
 use super::rooms::{LIMIT_TIME, Rooms};
 use crate::engine::{Costs, Engine, EngineError, SessionContext, SessionSettings};
-use crate::provider::Origin;
+use crate::provider::AnswerOrigin;
 use crate::provider::chat::{ChatProvider, Usage};
 #[cfg(feature = "providers")]
 use crate::provider::settings::{self, BadSetting};
@@ -16,7 +16,7 @@ pub(crate) const MOST_PROVIDERS: usize = 100;
 
 /// An available model.
 #[derive(Clone)]
-pub struct Configured {
+pub struct AvailableModel {
     /// Name of the provider.
     pub name: String,
     /// The model itself.
@@ -26,7 +26,7 @@ pub struct Configured {
     /// Price of a million tokens of input and of output, if known.
     pub price: Option<(f64, f64)>,
     /// Source of the answers: a server, with its address and API key, or a script or program.
-    pub from: Origin,
+    pub from: AnswerOrigin,
     /// Token limits of the provider's models, as the server reported or revealed them.
     pub rooms: Rooms,
 }
@@ -34,11 +34,11 @@ pub struct Configured {
 /// All available models; the first is the default. Clones share the registry, which can change
 /// while the server runs.
 #[derive(Clone, Default)]
-pub struct Providers(Arc<RwLock<Vec<Configured>>>);
+pub struct Providers(Arc<RwLock<Vec<AvailableModel>>>);
 
 impl Providers {
     /// Creates a registry; the first model is the default.
-    pub fn new(configured: Vec<Configured>) -> Self {
+    pub fn new(configured: Vec<AvailableModel>) -> Self {
         Self(Arc::new(RwLock::new(configured)))
     }
 
@@ -59,7 +59,7 @@ impl Providers {
         &self,
         provider: Option<&str>,
         model: Option<&str>,
-    ) -> Result<Configured, AgentError> {
+    ) -> Result<AvailableModel, AgentError> {
         let known = self.known();
         let first = known.first().ok_or(AgentError::Unconfigured)?;
         let named = |name: &str| known.iter().find(|configured| configured.name == name);
@@ -87,12 +87,12 @@ impl Providers {
         provider: Option<&str>,
         model: Option<&str>,
         settings: &SessionSettings,
-    ) -> Result<Configured, AgentError> {
+    ) -> Result<AvailableModel, AgentError> {
         if provider.is_some() || model.is_some() {
             return self.find(provider, model);
         }
         let known = self.known();
-        let is_meant = |one: &&Configured| settings.model.as_ref().is_some_and(|it| one.is(it));
+        let is_meant = |one: &&AvailableModel| settings.model.as_ref().is_some_and(|it| one.is(it));
         known.iter().find(is_meant).or(known.first()).cloned().ok_or(AgentError::Unconfigured)
     }
 
@@ -141,7 +141,7 @@ impl Providers {
 
     /// Returns whether `model` is the name or the configured model of a provider other than `than`,
     /// and not of `than` itself.
-    pub(super) fn is_of_another(&self, model: &str, than: &Configured) -> bool {
+    pub(super) fn is_of_another(&self, model: &str, than: &AvailableModel) -> bool {
         let known = self.known();
         let has = |is_own: bool| {
             known.iter().any(|one| one.is(model) && (one.name == than.name) == is_own)
@@ -154,7 +154,7 @@ impl Providers {
     ///
     /// # Errors
     /// [`AgentError::TooManyProviders`].
-    pub fn add(&self, configured: Configured, default: bool) -> Result<usize, AgentError> {
+    pub fn add(&self, configured: AvailableModel, default: bool) -> Result<usize, AgentError> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let old = known.iter().position(|one| one.name == configured.name);
         if old.is_none() && known.len() >= MOST_PROVIDERS {
@@ -174,7 +174,7 @@ impl Providers {
     ///
     /// # Errors
     /// [`AgentError::NoSuchProvider`].
-    pub fn remove(&self, name: &str) -> Result<Configured, AgentError> {
+    pub fn remove(&self, name: &str) -> Result<AvailableModel, AgentError> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match known.iter().position(|one| one.name == name) {
             Some(at) => Ok(known.remove(at)),
@@ -183,19 +183,19 @@ impl Providers {
     }
 
     /// Returns the providers, the default one first.
-    pub fn known(&self) -> RwLockReadGuard<'_, Vec<Configured>> {
+    pub fn known(&self) -> RwLockReadGuard<'_, Vec<AvailableModel>> {
         // A panic cannot leave the registry inconsistent: no change can panic halfway.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn no_such(name: &str, known: &[Configured]) -> AgentError {
+fn no_such(name: &str, known: &[AvailableModel]) -> AgentError {
     let known = known.iter().map(|provider| provider.name.clone()).collect();
     AgentError::NoSuchProvider { name: name.to_owned(), known }
 }
 
 #[cfg(test)]
-impl Configured {
+impl AvailableModel {
     /// Creates a model that plays an answer with the text `x`.
     pub(crate) fn playing() -> Self {
         let script = "[[answer]]\ntext = \"x\"\n";
@@ -204,19 +204,19 @@ impl Configured {
             provider: Arc::new(crate::provider::scripted::Scripted::new(script, "m-1").unwrap()),
             max_tokens: None,
             price: None,
-            from: Origin::Script("none".into()),
+            from: AnswerOrigin::Script("none".into()),
             rooms: Rooms::default(),
         }
     }
 }
 
-impl Configured {
+impl AvailableModel {
     /// Opens the provider that the settings describe.
     ///
     /// # Errors
     /// [`BadSetting`] if the provider's script cannot be used.
     #[cfg(feature = "providers")]
-    pub fn open(said: &settings::Configured) -> Result<Self, BadSetting> {
+    pub fn open(said: &settings::CheckedProvider) -> Result<Self, BadSetting> {
         Ok(Self {
             name: said.name.clone(),
             provider: said.open()?,
@@ -307,12 +307,12 @@ mod tests {
     use crate::provider::scripted::Scripted;
 
     fn registry() -> Providers {
-        let configured = |(name, model): (&str, &str)| Configured {
+        let configured = |(name, model): (&str, &str)| AvailableModel {
             name: name.to_owned(),
             provider: Arc::new(Scripted::new("[[answer]]\ntext = \"x\"\n", model).unwrap()),
             max_tokens: Some(100),
             price: Some((1.0, 2.0)),
-            from: Origin::Script("none".into()),
+            from: AnswerOrigin::Script("none".into()),
             rooms: Rooms::default(),
         };
         Providers::new([("one", "m-1"), ("two", "m-2")].map(configured).into())

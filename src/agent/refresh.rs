@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Services, shown_version};
 use crate::context::item::{ANCHOR, AS_OF, Item, STALE, UNSAVED};
 use crate::engine::{Caller, ELSEWHERE, Following, View};
-use crate::files::{self, Followed, Found, ReadOptions, Reader, Refreshed};
+use crate::files::{self, FileReader, Followed, Found, ReadOptions, Refreshed};
 use crate::ids::ItemId;
 use crate::names::names;
 use crate::tokens::Counter;
@@ -63,7 +63,7 @@ pub(crate) fn reread(
     counter: &dyn Counter,
     item: &Arc<Item>,
     options: &ReadOptions,
-    reader: &mut Reader,
+    reader: &mut FileReader,
 ) -> Reread {
     let refreshed = files::refresh(item, options, reader);
     if item.live && refreshed == Refreshed::Missing {
@@ -79,7 +79,7 @@ fn elsewhere(
     counter: &dyn Counter,
     item: &Item,
     options: &ReadOptions,
-    reader: &mut Reader,
+    reader: &mut FileReader,
 ) -> Option<Reread> {
     let path = Path::new(item.metadata.filename()?);
     let former = former_names(item);
@@ -287,7 +287,7 @@ fn keep(
 /// an editor its own text or that of the file, anybody else the newest text. What no editor has of a
 /// file on another machine gets its date, since nobody looks at the file.
 fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut [View]) {
-    let (options, mut reader) = (services.read_options(), Reader::default());
+    let (options, mut reader) = (services.read_options(), FileReader::default());
     for view in views.iter_mut() {
         let item = &view.item;
         if !view.held.is_empty() || !item.live || !is_far(item) {
@@ -337,7 +337,7 @@ fn look(services: &Services, counter: &dyn Counter, views: &[View]) -> Vec<(Arc<
         .collect();
     // Each file is read once.
     live.sort_by_key(|item| item.metadata.filename());
-    let (options, mut reader) = (services.read_options(), Reader::default());
+    let (options, mut reader) = (services.read_options(), FileReader::default());
     let mut found = Vec::new();
     for item in live {
         let Some(stamp) = services.looks.unseen(item) else { continue };

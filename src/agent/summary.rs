@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::whole::{Unheard, WantedAnswer, hear};
-use super::{AgentError, Configured, Job};
+use super::{AgentError, AvailableModel, Job};
 use crate::curation::budget::usable;
 use crate::curation::summary::{Ahead, Asked, Prepared, TASK};
 use crate::engine::EngineError;
@@ -81,7 +81,11 @@ async fn description(job: &Job, provider: &str, ahead: &Ahead) -> Result<String,
 }
 
 /// Returns the prompt. Leaves out the oldest messages if the model would not accept all of them.
-async fn prompt(job: &Job, configured: &Configured, ahead: &Ahead) -> Result<String, AgentError> {
+async fn prompt(
+    job: &Job,
+    configured: &AvailableModel,
+    ahead: &Ahead,
+) -> Result<String, AgentError> {
     let model = configured.provider.model().to_owned();
     let costs = configured.with_room(job.ask(move |engine| engine.costs(Some(&model))).await?);
     let room = usable(costs.model.limit);

@@ -9,14 +9,14 @@ use crate::context::render::Format;
 use crate::context::render::budget::Piece;
 use crate::context::render::once::fit_once;
 use crate::context::render::report::{ItemFate, ItemVerdict};
-use crate::curation::section::{Counted, Sections};
+use crate::curation::section::{CountedText, Sections};
 use crate::curation::similarity::Similarity;
 use crate::curation::strategy::{self, Strategy};
 use crate::curation::unit::{Folded, History};
-use crate::curation::window::{self, Request, Window};
+use crate::curation::window::{self, Window, WindowInput};
 use crate::engine::{EngineError, Material, SessionContext, Summarizing, View, name_views};
 use crate::ids::ItemId;
-use crate::provider::chat::Shown;
+use crate::provider::chat::ShownAttachment;
 use crate::session::message::{Message, Phase};
 use crate::tokens::{Counter, Measure};
 
@@ -58,7 +58,7 @@ pub(crate) struct Built {
     /// Outcome of each item.
     pub items: Vec<ItemVerdict>,
     /// Pictures and PDFs that the model sees with the user's last message.
-    pub pictures: Vec<Shown>,
+    pub pictures: Vec<ShownAttachment>,
 }
 
 /// Returns the strategy with this name.
@@ -101,7 +101,7 @@ pub(crate) fn build(
     history.words = words.as_deref();
     history.can_read = !purpose.is_apart;
     history.folded = summary.as_ref().and_then(|summary| folded(&history, summary, max_tokens));
-    let counted = |it: &Summarizing| Counted { text: Arc::clone(&it.text), tokens: it.tokens };
+    let counted = |it: &Summarizing| CountedText { text: Arc::clone(&it.text), tokens: it.tokens };
     sections.summary = summary.as_ref().map(counted);
     let summary = summary.and_then(|summary| summary.source);
     let of_message = |message: &&Message| vectors.get(&message.number).map(|vector| &**vector);
@@ -111,7 +111,8 @@ pub(crate) fn build(
     let share = items_share(max_tokens, history.others(), &sections, measure);
     let SeenPictures { mut pictures, dropped } =
         seen(&mut items, &costs.model, purpose.takes_pdf, share, counter)?;
-    let of_pictures = |shown: &[(ItemId, u64, Shown)]| shown.iter().map(|it| it.1).sum::<u64>();
+    let of_pictures =
+        |shown: &[(ItemId, u64, ShownAttachment)]| shown.iter().map(|it| it.1).sum::<u64>();
     let share = share - of_pictures(&pictures);
     let (mut text, mut verdicts) = items_text(counter, &items, share, measure);
     // A picture goes with the text that names it.
@@ -124,7 +125,7 @@ pub(crate) fn build(
     sections.context_items = text;
     let grows = purpose.may_grow && settings.turn.max_tokens.is_none() && costs.model.known;
     let fitted = |history: &History<'_>| {
-        let request = Request {
+        let request = WindowInput {
             sections: &sections,
             history,
             phase: purpose.phase,
@@ -139,7 +140,7 @@ pub(crate) fn build(
         };
         match window::build(&request) {
             Err(error) if grows && error.needed <= costs.model.limit => {
-                window::build(&Request { max_tokens: error.needed, ..request })
+                window::build(&WindowInput { max_tokens: error.needed, ..request })
             }
             built => built,
         }
@@ -207,7 +208,7 @@ fn items_text(
     views: &[View],
     max_tokens: u64,
     measure: &Measure,
-) -> (Option<Counted>, Vec<ItemVerdict>) {
+) -> (Option<CountedText>, Vec<ItemVerdict>) {
     if views.is_empty() {
         return (None, Vec::new());
     }
@@ -215,7 +216,7 @@ fn items_text(
     let share = (max_tokens as f64 / measure.factor()).floor() as u64;
     match fit_once(&pieces, Format::Markdown, Some(share), counter) {
         Ok(fitted) => {
-            let counted = Counted { text: fitted.text.into(), tokens: fitted.tokens };
+            let counted = CountedText { text: fitted.text.into(), tokens: fitted.tokens };
             (Some(counted), fitted.report)
         }
         // Not even the header fits, but the rest of the window may.

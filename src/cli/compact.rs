@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::say;
 use crate::config::number;
-use crate::curation::budget::BudgetTooSmall;
+use crate::curation::budget::WindowBudgetTooSmall;
 use crate::curation::report::{Report, Run};
 use crate::curation::section::Sections;
 use crate::curation::strategy::{ALL, Fate};
 use crate::curation::unit::History;
-use crate::curation::window::{Part, Request, Window, build};
+use crate::curation::window::{MessagePart, Window, WindowInput, build};
 use crate::files::LARGEST_WHOLE;
 use crate::ids::MessageId;
 use crate::recorded::{self, RecordedMessage};
@@ -77,8 +77,8 @@ impl Compact {
         }
     }
 
-    fn window(&self, history: &History<'_>) -> Result<Window, BudgetTooSmall> {
-        build(&Request {
+    fn window(&self, history: &History<'_>) -> Result<Window, WindowBudgetTooSmall> {
+        build(&WindowInput {
             sections: &Sections::default(),
             history,
             phase: None,
@@ -165,7 +165,7 @@ fn as_text(window: &Window, history: &History<'_>) -> String {
 }
 
 fn as_json(window: &Window, history: &History<'_>) -> serde_json::Value {
-    let part = |part: &Part| {
+    let part = |part: &MessagePart| {
         json!({
             "role": part.role.name(),
             "id": part.message.map(|number| MessageId(number).to_string()),

@@ -10,8 +10,8 @@ use super::setup::check_agents;
 use super::{Common, say};
 use crate::config::Embeddings;
 use crate::files::{Identity, Standing, Trust, Trusted, project_root, true_name};
-use crate::provider::Origin;
-use crate::provider::settings::Configured;
+use crate::provider::AnswerOrigin;
+use crate::provider::settings::CheckedProvider;
 use crate::server::listen::LONGEST_SOCKET_PATH;
 use crate::store::Store;
 use crate::store::ownership::{FolderError, Owned, Owner, check_owner, make_private};
@@ -107,11 +107,11 @@ fn embeddings(settings: &Embeddings) -> DoctorFinding {
     Ok(format!("vectors of memories and messages are computed by {model} at {url}"))
 }
 
-fn provider(configured: &Configured) -> DoctorFinding {
-    let Configured { name, model, from, .. } = configured;
+fn provider(configured: &CheckedProvider) -> DoctorFinding {
+    let CheckedProvider { name, model, from, .. } = configured;
     let key = match from {
-        Origin::Server { key, .. } => key.check(),
-        Origin::Script(_) | Origin::Program => Ok(()),
+        AnswerOrigin::Server { key, .. } => key.check(),
+        AnswerOrigin::Script(_) | AnswerOrigin::Program => Ok(()),
     };
     let opened = || configured.open().map_err(|wrong| wrong.to_string());
     key.and_then(|()| opened()).map_err(|wrong| format!("[[providers]] {name:?}: {wrong}"))?;

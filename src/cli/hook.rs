@@ -25,7 +25,7 @@ use super::receipt::Receipt;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, write_out};
 use crate::files::{claude_folder, codex_folder};
-use crate::mcp::{AgentSession, Link, Push, ROOM_OF_A_HOOK};
+use crate::mcp::{Push, PushedSession, ROOM_OF_A_HOOK, ServerLink};
 
 /// Maximum size of an event, in bytes.
 const LARGEST_EVENT: usize = 16 << 20;
@@ -128,7 +128,7 @@ impl Hook {
                 receipt.note(0)?;
                 received = Some(0);
             }
-            let session = AgentSession {
+            let session = PushedSession {
                 agent: agent.name,
                 id: &event.session_id,
                 received,
@@ -158,7 +158,7 @@ impl Hook {
     fn pushed(
         &self,
         access: &HookAccess,
-        session: AgentSession<'_>,
+        session: PushedSession<'_>,
         receipt: Option<&Receipt>,
     ) -> anyhow::Result<bool> {
         let push = access.push(session)?;
@@ -229,19 +229,19 @@ fn is_readable(end: Instant) -> anyhow::Result<bool> {
 struct HookAccess {
     runtime: Runtime,
     reach: Arc<ServerReach>,
-    link: Link,
+    link: ServerLink,
 }
 
 impl HookAccess {
     fn new(setup: Setup) -> anyhow::Result<Self> {
         let reach = ServerReach::new(setup);
-        Ok(Self { runtime: runtime()?, link: Link::new(Arc::clone(&reach)), reach })
+        Ok(Self { runtime: runtime()?, link: ServerLink::new(Arc::clone(&reach)), reach })
     }
 
     /// Asks the server for a push about the project of the agent's own folder: the one that the
     /// agent names in the environment, or else the current one. The current folder of some agents
     /// is where a command last went. A folder in the event is ignored.
-    fn push(&self, session: AgentSession<'_>) -> anyhow::Result<Push> {
+    fn push(&self, session: PushedSession<'_>) -> anyhow::Result<Push> {
         let named = FOLDERS.iter().filter(|(agent, _)| *agent == session.agent);
         let mut named = named.filter_map(|(_, variable)| std::env::var_os(variable));
         let folder = named.find(|it| Path::new(it).is_absolute() && Path::new(it).is_dir());
@@ -256,7 +256,7 @@ impl HookAccess {
                 self.link.connect().await?;
                 // A server in this process ends too early to import anything.
                 let recording = if self.reach.is_here().await { None } else { session.recording };
-                AgentSession { recording, ..session }.push(&self.link, &folder).await
+                PushedSession { recording, ..session }.push(&self.link, &folder).await
             };
             tokio::time::timeout(wait, asking).await
         });

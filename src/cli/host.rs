@@ -9,9 +9,9 @@ use tokio::runtime::Runtime;
 use super::Common;
 use super::clock::{FixedTime, clock};
 use crate::agent::maps::Maps;
-use crate::agent::{Configured, Embedding, Providers, Services};
+use crate::agent::{AvailableModel, Embedding, Providers, Services};
 use crate::config::{Config, Embeddings, Folders};
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::engine::{Engine, Models};
 use crate::files::Trust;
 use crate::provider::embed::HttpEmbedder;
@@ -84,7 +84,7 @@ impl Setup {
         };
         let mut notices: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
         let limits = self.config.limits;
-        let defaults = Settings { max_items: limits.max_items };
+        let defaults = ContextSettings { max_items: limits.max_items };
         let counter = self.config.tokenizer.counter();
         let (said, default) = (self.config.models.clone(), self.config.model.clone());
         let models = Models::new(Arc::clone(&counter), said, default);
@@ -127,9 +127,9 @@ impl Setup {
     }
 
     fn providers(&self) -> anyhow::Result<Providers> {
-        let open = |said: &settings::Configured| {
+        let open = |said: &settings::CheckedProvider| {
             let wrong = |why| anyhow::anyhow!("provider {:?}: {why}", said.name);
-            Configured::open(said).map_err(wrong)
+            AvailableModel::open(said).map_err(wrong)
         };
         let opened: anyhow::Result<Vec<_>> = self.config.providers.iter().map(open).collect();
         opened.map(Providers::new)

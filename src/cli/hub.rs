@@ -5,8 +5,8 @@ use anyhow::{anyhow, bail};
 use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
-use crate::sync::hub::{EVERYBODY, SharedProject, Shown, Task};
-use crate::sync::{Given, PROTOCOL};
+use crate::sync::hub::{EVERYBODY, HubStatus, HubTask, SharedProject};
+use crate::sync::{GivenChanges, PROTOCOL};
 use crate::value::Value;
 use crate::visible::{visible, visible_lines};
 use crate::wording::counted;
@@ -23,7 +23,7 @@ use crate::wording::counted;
 pub(super) struct OnHub {
     /// What to do: say how the hub is by default
     #[arg(value_enum, default_value = "status")]
-    what: What,
+    what: HubCommand,
     /// Role of the database whose members may read; everybody who may use the hub by default
     #[arg(long, value_name = "ROLE")]
     with: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct OnHub {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum HubCommand {
     /// Say how the hub is, and what you share
     Status,
     /// Make the tables of a hub in the database
@@ -56,13 +56,13 @@ impl OnHub {
         }
         log_to_stderr();
         let task = match self.what {
-            What::Status => Task::Status,
-            What::Setup => Task::SetUp,
-            What::Share if self.yes => Task::Share,
-            What::Share => Task::Preview,
-            What::Unshare => Task::Unshare,
-            What::Push => Task::Push,
-            What::Leave => Task::Leave,
+            HubCommand::Status => HubTask::Status,
+            HubCommand::Setup => HubTask::SetUp,
+            HubCommand::Share if self.yes => HubTask::Share,
+            HubCommand::Share => HubTask::Preview,
+            HubCommand::Unshare => HubTask::Unshare,
+            HubCommand::Push => HubTask::Push,
+            HubCommand::Leave => HubTask::Leave,
         };
         let project = utf8(current_folder()?)?;
         let mut params = vec![
@@ -72,7 +72,7 @@ impl OnHub {
         ];
         params.extend(self.with.map(|readers| ("readers".into(), Value::Str(readers))));
         let answer = CallCommand::in_json("exchange").result(&setup, Value::Map(params))?;
-        let given: Result<Given, _> = answer.decode();
+        let given: Result<GivenChanges, _> = answer.decode();
         let given = given.map_err(|error| anyhow!("the server's answer is not valid: {error}"))?;
         let shown = *given.hub.unwrap_or_default();
         say(&visible_lines(&told(task, &shown)))?;
@@ -81,7 +81,7 @@ impl OnHub {
 }
 
 /// Says how a hub is, in lines.
-fn told(task: Task, shown: &Shown) -> String {
+fn told(task: HubTask, shown: &HubStatus) -> String {
     let mut lines = vec![match (&shown.user, &shown.owner) {
         (Some(user), Some(owner)) => format!(
             "{}: you are {}; {} owns the tables and can read everything",
@@ -108,13 +108,13 @@ fn told(task: Task, shown: &Shown) -> String {
             counted(*held, "text")
         )
     };
-    let verb = if task == Task::Preview { "Would share" } else { "Shared" };
+    let verb = if task == HubTask::Preview { "Would share" } else { "Shared" };
     lines.extend(shown.projects.iter().map(|project| format!("{verb}: {}", of(project))));
     if shown.projects.is_empty() {
         lines.push("No project is shared.".to_owned());
     }
     lines.extend(shown.held.iter().map(|held| format!("Held back: {}", visible(held))));
-    if task == Task::Preview {
+    if task == HubTask::Preview {
         lines.push("Nothing was shared. Run it again with --yes to share this.".to_owned());
     }
     lines.join("\n") + "\n"

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::call::CallCommand;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8};
-use crate::files::{Kept, places, project_root};
+use crate::files::{AgentPlaces, places, project_root};
 use crate::value::Value;
 use crate::wording::counted;
 
@@ -148,7 +148,7 @@ fn meant(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn known() -> anyhow::Result<Vec<Kept>> {
+fn known() -> anyhow::Result<Vec<AgentPlaces>> {
     let here = current_folder()?;
     let project = project_root(&here).unwrap_or(here);
     Ok(places(&std::env::home_dir().unwrap_or_default(), &project))
@@ -160,7 +160,7 @@ fn listed() -> anyhow::Result<String> {
     let mut text =
         "Agents keep their sessions here; name an agent, or a file or folder, to import:\n"
             .to_owned();
-    for Kept { word, places, .. } in known()? {
+    for AgentPlaces { word, places, .. } in known()? {
         let exist: Vec<_> = places.iter().filter(|place| place.exists()).collect();
         let note = if exist.is_empty() { " (does not exist)" } else { "" };
         let shown = if exist.is_empty() { places.iter().take(1).collect() } else { exist };

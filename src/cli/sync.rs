@@ -14,7 +14,7 @@ use super::call::CallCommand;
 use super::host::Setup;
 use super::serve::log_to_stderr;
 use super::{Common, current_folder, say, utf8, write_out};
-use crate::sync::{Given, PROTOCOL, Request, Seen, Taken, talk};
+use crate::sync::{GivenChanges, PROTOCOL, SeenChanges, SyncRequest, TakenCounts, talk};
 use crate::value::Value;
 use crate::visible::{shortened, visible, visible_lines};
 use crate::whole_file;
@@ -60,8 +60,8 @@ pub(super) struct Sync {
 /// An answer of the other machine.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum Answer {
-    Given(Given),
+enum SyncAnswer {
+    Given(GivenChanges),
     Error(String),
 }
 
@@ -137,9 +137,9 @@ impl From<anyhow::Error> for Failed {
 }
 
 /// Asks the server of this machine.
-fn ours(setup: &Setup, request: &Request) -> Result<Given, Failed> {
+fn ours(setup: &Setup, request: &SyncRequest) -> Result<GivenChanges, Failed> {
     let answer = CallCommand::in_json("exchange").result(setup, Value::of(request))?;
-    let given = answer.decode::<Given>();
+    let given = answer.decode::<GivenChanges>();
     Ok(given.map_err(|error| anyhow!("the server's answer is not valid: {error}"))?)
 }
 
@@ -171,13 +171,13 @@ impl There {
     }
 
     /// Asks the other machine. After anything but an answer, it is not asked again.
-    fn ask(&mut self, request: &Request) -> Result<Given, Failed> {
+    fn ask(&mut self, request: &SyncRequest) -> Result<GivenChanges, Failed> {
         if let Some(why) = &self.broken {
             return Err(why.clone().into());
         }
         match self.answer(request) {
-            Ok(Answer::Given(given)) => Ok(given),
-            Ok(Answer::Error(why)) => {
+            Ok(SyncAnswer::Given(given)) => Ok(given),
+            Ok(SyncAnswer::Error(why)) => {
                 let why = shortened(&why, LONGEST_ERROR);
                 Err(format!("{} refused: {why}", self.host).into())
             }
@@ -189,7 +189,7 @@ impl There {
         }
     }
 
-    fn answer(&mut self, request: &Request) -> anyhow::Result<Answer> {
+    fn answer(&mut self, request: &SyncRequest) -> anyhow::Result<SyncAnswer> {
         let line = line(request)?;
         self.bytes.0 += line.len() as u64;
         // A program that takes no more has ended, or says why.
@@ -247,12 +247,12 @@ impl Drop for There {
 /// Answers another machine, line by line, until it ends.
 fn serve(setup: &Setup, mut input: impl BufRead) -> anyhow::Result<()> {
     while let Some(text) = read_line(&mut input)? {
-        let answer = match read::<Request>(&text) {
+        let answer = match read::<SyncRequest>(&text) {
             Ok(Some(request)) => ours(setup, &request).map_err(|error| format!("{:#}", error.0)),
             Ok(None) => Err("that is no request".to_owned()),
             Err(error) => Err(format!("{error:#}")),
         };
-        let answer = answer.map_or_else(Answer::Error, Answer::Given);
+        let answer = answer.map_or_else(SyncAnswer::Error, SyncAnswer::Given);
         write_out(&line(&answer)?)?;
     }
     Ok(())
@@ -319,14 +319,14 @@ fn read<T: for<'a> Deserialize<'a>>(line: &str) -> anyhow::Result<Option<T>> {
     message.map(Some).context("cannot read what the other machine sent")
 }
 
-fn remembered(folder: &Path) -> BTreeMap<String, Vec<Seen>> {
+fn remembered(folder: &Path) -> BTreeMap<String, Vec<SeenChanges>> {
     let path: PathBuf = folder.join(REMEMBERED);
     let text = std::fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn shown(taken: Taken) -> String {
-    let Taken { sessions, messages, memories, marks, edits } = taken;
+fn shown(taken: TakenCounts) -> String {
+    let TakenCounts { sessions, messages, memories, marks, edits } = taken;
     let all = [
         (sessions, "session"),
         (messages, "message"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
+use super::{ConfigError, DEFAULTS, ExplainedSetting, FILE, bad_table};
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, EXAMPLE, check_address, key_source};
 
@@ -45,10 +45,14 @@ pub(crate) struct Embeddings {
 
 pub(super) fn embeddings(
     said: Option<EmbeddingSettings>,
-    explained: &mut Vec<Explained>,
+    explained: &mut Vec<ExplainedSetting>,
 ) -> Result<Option<Embeddings>, ConfigError> {
     let Some(said) = said else {
-        explained.push(Explained { name: "embeddings", value: "off".into(), source: DEFAULTS });
+        explained.push(ExplainedSetting {
+            name: "embeddings",
+            value: "off".into(),
+            source: DEFAULTS,
+        });
         return Ok(None);
     };
     let source = if said.timeout.is_some() { FILE } else { DEFAULTS };
@@ -60,7 +64,7 @@ pub(super) fn embeddings(
         ("embeddings.key", settings.key.to_string(), FILE),
         ("embeddings.timeout", timeout, source),
     ];
-    explained.extend(rows.map(|(name, value, source)| Explained { name, value, source }));
+    explained.extend(rows.map(|(name, value, source)| ExplainedSetting { name, value, source }));
     Ok(Some(settings))
 }
 

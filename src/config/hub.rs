@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
+use super::{ConfigError, DEFAULTS, ExplainedSetting, FILE, bad_table};
 use crate::provider::settings::key_source;
-use crate::sync::hub::Address;
+use crate::sync::hub::HubAddress;
 
 /// Default maximum time that a search waits for the hub, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;
@@ -29,10 +29,10 @@ pub(crate) struct HubSettings {
 
 pub(super) fn hub(
     said: Option<HubSettings>,
-    explained: &mut Vec<Explained>,
-) -> Result<Option<Address>, ConfigError> {
+    explained: &mut Vec<ExplainedSetting>,
+) -> Result<Option<HubAddress>, ConfigError> {
     let Some(said) = said else {
-        explained.push(Explained { name: "hub", value: "none".into(), source: DEFAULTS });
+        explained.push(ExplainedSetting { name: "hub", value: "none".into(), source: DEFAULTS });
         return Ok(None);
     };
     let source = if said.timeout.is_some() { FILE } else { DEFAULTS };
@@ -42,11 +42,11 @@ pub(super) fn hub(
         ("hub.password", address.password.to_string(), FILE),
         ("hub.timeout", format!("{} s", address.time.as_secs_f64()), source),
     ];
-    explained.extend(rows.map(|(name, value, source)| Explained { name, value, source }));
+    explained.extend(rows.map(|(name, value, source)| ExplainedSetting { name, value, source }));
     Ok(Some(address))
 }
 
-fn checked(said: HubSettings) -> Result<Address, String> {
+fn checked(said: HubSettings) -> Result<HubAddress, String> {
     let HubSettings { url, password_env, password_command, timeout } = said;
     let password = key_source(None, password_env, password_command)
         .map_err(|wrong| wrong.to_string().replace("api-key", "password"))?;
@@ -55,5 +55,5 @@ fn checked(said: HubSettings) -> Result<Address, String> {
     if !(least..=most).contains(&timeout) {
         return Err(format!("timeout must be from {least} to {most} seconds, got {timeout}"));
     }
-    Address::new(&url, password, Duration::from_secs_f64(timeout))
+    HubAddress::new(&url, password, Duration::from_secs_f64(timeout))
 }

@@ -1,7 +1,7 @@
 //! Limits, factors and tokenizers that the user sets for models: `[[models]]` in the configuration
 //! file.
 
-use super::{ConfigError, DEFAULTS, Explained, FILE, bad_table};
+use super::{ConfigError, DEFAULTS, ExplainedSetting, FILE, bad_table};
 use crate::tokens::model::{Override, TABLE_DATE};
 
 /// Range of a model's limit, in tokens. A smaller limit leaves no room for a window, and a larger
@@ -13,7 +13,7 @@ const FACTORS: (f64, f64) = (0.1, 10.0);
 
 pub(super) fn overrides(
     said: Vec<Override>,
-    explained: &mut Vec<Explained>,
+    explained: &mut Vec<ExplainedSetting>,
 ) -> Result<Vec<Override>, ConfigError> {
     let mut overrides: Vec<Override> = Vec::new();
     for model in said {
@@ -22,11 +22,11 @@ pub(super) fn overrides(
         check(&model, &prefix, twice)
             .map_err(|message| bad_table("[[models]]", format!("{:?}: {message}", model.prefix)))?;
         let model = Override { prefix, ..model };
-        explained.push(Explained { name: "models", value: describe(&model), source: FILE });
+        explained.push(ExplainedSetting { name: "models", value: describe(&model), source: FILE });
         overrides.push(model);
     }
     let value = format!("the built-in table of {TABLE_DATE}");
-    explained.push(Explained { name: "models", value, source: DEFAULTS });
+    explained.push(ExplainedSetting { name: "models", value, source: DEFAULTS });
     Ok(overrides)
 }
 

@@ -11,11 +11,11 @@ use super::state::{KeptSettings, OpenState};
 use super::tool::{Offering, ProgramTool, Tool, ToolContext};
 use super::{Conversation, ConversationInner, Error, Provider, tool};
 use crate::agent::tools::context;
-use crate::agent::{Configured, Limits, Providers, Services};
-use crate::context::change::Settings;
+use crate::agent::{AvailableModel, Limits, Providers, Services};
+use crate::context::change::ContextSettings;
 use crate::context::manager::{DEFAULT_CAPACITY, MAX_CAPACITY};
-use crate::curation::config::{Range, TurnConfig, Value};
-use crate::curation::section::{Counted, Sections};
+use crate::curation::config::{Range, SettingValue, TurnConfig};
+use crate::curation::section::{CountedText, Sections};
 use crate::curation::strategy;
 use crate::curation::summary::{Extractive, Summarizer};
 use crate::engine::{Clock, Engine, EngineError, Models, SessionSettings};
@@ -256,7 +256,7 @@ impl Builder {
         let turn =
             TurnConfig { max_tokens: self.max_tokens.or(self.config.max_tokens), ..self.config };
         turn.check()?;
-        check_range("max-items", Some(Value::Count(self.max_items as u64)), ITEMS)?;
+        check_range("max-items", Some(SettingValue::Count(self.max_items as u64)), ITEMS)?;
         if let Some(name) = self.strategy.as_deref().filter(|name| strategy::find(name).is_none()) {
             let known = strategy::names().join(", ");
             return Err(Error::Setting(format!(
@@ -290,7 +290,7 @@ impl Builder {
                 let of_provider = || providers.first().map(|one| one.provider.model().to_owned());
                 let default = self.model.clone().or_else(of_provider);
                 let models = Models::new(Arc::clone(&counter), self.overrides, default);
-                let (clock, defaults) = (self.clock, Settings { max_items: self.max_items });
+                let (clock, defaults) = (self.clock, ContextSettings { max_items: self.max_items });
                 let engine =
                     move |store| Ok(Engine::new(store, clock, defaults)?.with_models(models));
                 let folder = self.folder.as_deref().map(|folder| absolute("state folder", folder));
@@ -322,7 +322,7 @@ impl Builder {
         };
         let id = row.id;
         state.engine.ask(move |engine| set_settings(engine, id, settings)).await?;
-        let system_prompt = self.system_prompt.map(|prompt| Counted::new(prompt, &*counter));
+        let system_prompt = self.system_prompt.map(|prompt| CountedText::new(prompt, &*counter));
         let inner = ConversationInner {
             services: Arc::new(services(&state, counter, providers, max_items)),
             state,
@@ -349,7 +349,7 @@ const ITEMS: Range = Range::Count(1, MAX_CAPACITY as u64);
 fn services(
     state: &OpenState,
     counter: Arc<dyn Counter>,
-    providers: Vec<Configured>,
+    providers: Vec<AvailableModel>,
     max_items: usize,
 ) -> Services {
     let limits =

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::agent::AgentError;
 use crate::context::manager::ManagerError;
 use crate::curation::budget::Irreducible;
-use crate::curation::config::{ConfigError, Range, Value};
+use crate::curation::config::{CurationConfigError, Range, SettingValue};
 use crate::engine::EngineError;
 use crate::files::FileError;
 use crate::provider::{ErrorKind, ProviderError};
@@ -176,12 +176,12 @@ impl Error {
 /// Refuses a value that is out of its range. `None` is in every range.
 pub(super) fn check_range(
     name: &'static str,
-    value: Option<Value>,
+    value: Option<SettingValue>,
     range: Range,
 ) -> Result<(), Error> {
     match value {
         Some(value) if !range.has(value) => {
-            Err(ConfigError::OutOfRange { name, value, range }.into())
+            Err(CurationConfigError::OutOfRange { name, value, range }.into())
         }
         _ => Ok(()),
     }
@@ -251,8 +251,8 @@ impl From<FolderError> for Error {
     }
 }
 
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
+impl From<CurationConfigError> for Error {
+    fn from(error: CurationConfigError) -> Self {
         Self::Setting(error.to_string())
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::curation::window::Part;
+use crate::curation::window::MessagePart;
 use crate::engine::NewMessage;
 use crate::provider::chat::ChatMessage;
 use crate::session::message::{self as logged, Phase, Role, ToolCall};
@@ -137,8 +137,8 @@ impl From<&logged::Message> for Message {
     }
 }
 
-impl From<&Part> for Message {
-    fn from(part: &Part) -> Self {
+impl From<&MessagePart> for Message {
+    fn from(part: &MessagePart) -> Self {
         Self {
             tool_calls: part.tool_calls.clone(),
             tool_call_id: part.tool_call_id.clone(),

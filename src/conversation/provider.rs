@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
-use crate::agent::{Configured, Rooms};
-use crate::provider::Origin;
+use crate::agent::{AvailableModel, Rooms};
+use crate::provider::AnswerOrigin;
 use crate::provider::chat::ChatProvider;
 use crate::provider::scripted::Scripted;
 #[cfg(feature = "providers")]
@@ -85,7 +85,7 @@ impl Provider {
     ///
     /// # Errors
     /// [`Error::Setting`].
-    pub(super) fn open(self) -> Result<Configured, Error> {
+    pub(super) fn open(self) -> Result<AvailableModel, Error> {
         let Self { source, name, max_tokens, price } = self;
         let wrong = |what: String| Error::Setting(format!("provider {name:?}: {what}"));
         if max_tokens == Some(0) {
@@ -97,9 +97,9 @@ impl Provider {
         }
         let (provider, from): (Arc<dyn ChatProvider>, _) = match source {
             ProviderSource::Script(script) => {
-                (Arc::new(Scripted::new(&script, SCRIPTED).map_err(wrong)?), Origin::Program)
+                (Arc::new(Scripted::new(&script, SCRIPTED).map_err(wrong)?), AnswerOrigin::Program)
             }
-            ProviderSource::Program(provider) => (provider, Origin::Program),
+            ProviderSource::Program(provider) => (provider, AnswerOrigin::Program),
             #[cfg(feature = "providers")]
             ProviderSource::Server(server) => {
                 let Server { settings, retries, asks_limit } = *server;
@@ -112,15 +112,15 @@ impl Provider {
                     ..settings
                 };
                 let mut checked = settings.checked().map_err(|error| wrong(error.to_string()))?;
-                if let Origin::Server { serving, .. } = &mut checked.from {
+                if let AnswerOrigin::Server { serving, .. } = &mut checked.from {
                     (serving.retries, serving.keeps_limit) = (retries, !asks_limit);
                 }
                 let opened =
-                    Configured::open(&checked).map_err(|error| wrong(error.to_string()))?;
+                    AvailableModel::open(&checked).map_err(|error| wrong(error.to_string()))?;
                 (opened.provider, opened.from)
             }
         };
-        Ok(Configured { name, provider, max_tokens, price, from, rooms: Rooms::default() })
+        Ok(AvailableModel { name, provider, max_tokens, price, from, rooms: Rooms::default() })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::agent::tools::CalledTool;
 use crate::agent::{
     self, Approvals, ChatRequest, Decision, EventSink, Job, Later, MAX_ROUNDS, Reply, TurnEvent,
 };
-use crate::curation::config::{Range, TurnConfig, Value};
+use crate::curation::config::{Range, SettingValue, TurnConfig};
 use crate::engine::Caller;
 use crate::provider::chat::{OutputSchema, ToolChoice};
 use crate::session::message::Phase;
@@ -174,9 +174,9 @@ impl Turn {
 
     fn check(&self) -> Result<(), Error> {
         TurnConfig { max_tokens: self.max_tokens, ..TurnConfig::default() }.check()?;
-        check_range("coherence", self.coherence.map(Value::Ratio), RATINGS)?;
-        check_range("temperature", self.temperature.map(Value::Ratio), TEMPERATURES)?;
-        check_range("max-rounds", Some(Value::Count(self.max_rounds)), ROUNDS)?;
+        check_range("coherence", self.coherence.map(SettingValue::Ratio), RATINGS)?;
+        check_range("temperature", self.temperature.map(SettingValue::Ratio), TEMPERATURES)?;
+        check_range("max-rounds", Some(SettingValue::Count(self.max_rounds)), ROUNDS)?;
         let tools = &self.conversation.inner.tools;
         tool::check_exist(self.tools.as_deref().unwrap_or_default(), tools)?;
         match &self.choice {

@@ -7,7 +7,7 @@ use super::{Conversation, Error};
 use crate::agent::Later;
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::curation::config::TurnConfig;
-use crate::curation::section::Counted;
+use crate::curation::section::CountedText;
 use crate::curation::window::Window;
 use crate::engine::Engine;
 use crate::session::message::Phase;
@@ -58,7 +58,7 @@ impl WindowRequest {
         let material = conversation.ask_in_context(read).await?;
         let grounding = conversation.inner.shared.grounding().clone();
         if !grounding.is_empty() {
-            purpose.sections.grounding = Some(Counted::new(grounding, &job.counter()));
+            purpose.sections.grounding = Some(CountedText::new(grounding, &job.counter()));
         }
         let built = build_aside(&job, "building a window", material, purpose).await?;
         let Built { window, items, .. } = built;

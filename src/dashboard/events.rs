@@ -85,12 +85,12 @@ fn sent(
 /// Notifications that wait for the page, the latest of each kind and subject.
 #[derive(Default)]
 struct Waiting {
-    told: Mutex<Told>,
+    told: Mutex<PageEvent>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Told {
+struct PageEvent {
     latest: BTreeMap<String, Json>,
     has_ended: bool,
     /// Notification that the whole state is due.
@@ -109,7 +109,7 @@ impl Waiting {
         waiting
     }
 
-    fn change(&self, change: impl FnOnce(&mut Told)) {
+    fn change(&self, change: impl FnOnce(&mut PageEvent)) {
         change(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_one();
     }
@@ -148,7 +148,7 @@ impl Waiting {
     }
 }
 
-impl Told {
+impl PageEvent {
     fn make_all_due(&mut self) {
         self.latest = BTreeMap::from([(String::new(), self.all.clone())]);
     }

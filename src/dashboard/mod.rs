@@ -177,7 +177,7 @@ async fn with_right(
 
 /// A call of a method, as the page sends it.
 #[derive(Deserialize)]
-struct Call {
+struct PageCall {
     method: String,
     #[serde(default)]
     params: Map<String, Json>,
@@ -212,7 +212,7 @@ async fn answer(
         .await
         .map_err(|_| refusal(StatusCode::REQUEST_TIMEOUT, "the call did not arrive in time"))?
         .map_err(|_| refusal(StatusCode::PAYLOAD_TOO_LARGE, "the call is too long"))?;
-    let Call { method, params } = serde_json::from_slice(&body).map_err(|_| {
+    let PageCall { method, params } = serde_json::from_slice(&body).map_err(|_| {
         refusal(StatusCode::BAD_REQUEST, "send {\"method\": NAME, \"params\": {…}} as JSON")
     })?;
     if !methods::may(right, &method) {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::clock::not_ahead;
 use super::select::View;
 use super::{Engine, EngineError};
-use crate::context::change::{Change, Settings, Slot};
+use crate::context::change::{Change, ContextSettings, Slot};
 use crate::context::item::{Item, ItemId, Kind, Metadata};
-use crate::context::manager::{Arrival, Manager, ManagerError, Place};
+use crate::context::manager::{Arrival, ItemPlace, Manager, ManagerError};
 use crate::context::place;
 use crate::store::ManagerSummary;
 
@@ -36,7 +36,7 @@ pub struct NewItem {
 
 /// Changes to an item; `None` keeps the old value.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Revision {
+pub struct ItemChanges {
     /// New content, its number of tokens, the name of the counter that counted them, and the time
     /// when the content was taken from its source, in Unix milliseconds.
     pub content: Option<(Arc<str>, u64, &'static str, i64)>,
@@ -70,7 +70,7 @@ pub struct Removed {
 
 /// A manager in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedContext {
     /// Summary of the manager, as the store has it.
     pub summary: ManagerSummary,
     /// Capacity in items, configured or default.
@@ -116,7 +116,7 @@ impl Engine {
         &mut self,
         method: &str,
         manager: &str,
-        revisions: Vec<(ItemId, Revision)>,
+        revisions: Vec<(ItemId, ItemChanges)>,
     ) -> Result<(), EngineError> {
         let mut updates = Vec::with_capacity(revisions.len());
         for (id, revision) in revisions {
@@ -178,10 +178,10 @@ impl Engine {
         &mut self,
         manager: &str,
         id: ItemId,
-        place: Place,
+        place: ItemPlace,
     ) -> Result<(), EngineError> {
         let mut named = vec![id];
-        if let Place::Before(neighbour) | Place::After(neighbour) = place {
+        if let ItemPlace::Before(neighbour) | ItemPlace::After(neighbour) = place {
             named.push(neighbour);
         }
         self.check_items(manager, &named)?;
@@ -196,7 +196,7 @@ impl Engine {
     pub fn configure(
         &mut self,
         manager: &str,
-        settings: Settings,
+        settings: ContextSettings,
     ) -> Result<Vec<u64>, EngineError> {
         let change = self.plan(manager, |m| m.plan_settings("configure-manager", settings))?;
         let evicted = change.leaving().map(|id| id.0).collect();
@@ -208,7 +208,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn settings(&mut self, manager: &str) -> Result<Settings, EngineError> {
+    pub fn settings(&mut self, manager: &str) -> Result<ContextSettings, EngineError> {
         Ok(self.manager(manager)?.settings())
     }
 
@@ -259,14 +259,15 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn list_managers(&mut self) -> Result<Vec<Listed>, EngineError> {
+    pub fn list_managers(&mut self) -> Result<Vec<ListedContext>, EngineError> {
         let others = self.defaults.max_items;
         let default = |name: &str| place::capacity(name, others);
         let listed = self.store.read().managers()?.into_iter().map(|summary| {
             let max_items = summary.max_items.unwrap_or_else(|| default(&summary.name));
-            Listed { summary, max_items }
+            ListedContext { summary, max_items }
         });
-        let is_listed = |m: &Listed| m.summary.count > 0 || m.max_items != default(&m.summary.name);
+        let is_listed =
+            |m: &ListedContext| m.summary.count > 0 || m.max_items != default(&m.summary.name);
         Ok(listed.filter(is_listed).collect())
     }
 
@@ -332,7 +333,7 @@ impl NewItem {
     }
 }
 
-impl Revision {
+impl ItemChanges {
     /// Returns whether the revision pins or unpins the item, and changes nothing else.
     pub fn is_only_pin(&self) -> bool {
         self.pinned.is_some() && *self == Self { pinned: self.pinned, ..Self::default() }

@@ -19,10 +19,10 @@ use super::sessions::Sessions;
 use super::vectors::Vectors;
 use super::versioned::Moments;
 use super::windows::Windows;
-use crate::context::change::{Change, Settings};
+use crate::context::change::{Change, ContextSettings};
 use crate::context::manager::Manager;
 use crate::context::place;
-use crate::store::{Counters, Reading, Store, StoreError, Way};
+use crate::store::{Counters, Store, StoreError, TableReading, Way};
 
 /// Number of managers in memory above which the empty ones are removed from memory.
 const MANAGERS_KEPT: usize = 1024;
@@ -44,7 +44,7 @@ fn hash_of(name: &str) -> u64 {
 pub struct Engine {
     pub(super) store: Box<dyn Store>,
     pub(super) clock: Clock,
-    pub(super) defaults: Settings,
+    pub(super) defaults: ContextSettings,
     pub(super) counters: Counters,
     pub(super) managers: HashMap<String, Manager>,
     /// Names of the managers changed since the last commit. Those that a failed request changed are
@@ -81,7 +81,7 @@ impl Engine {
     pub fn new(
         mut store: Box<dyn Store>,
         clock: Clock,
-        defaults: Settings,
+        defaults: ContextSettings,
     ) -> Result<Self, EngineError> {
         let mut counters = store.counters()?;
         let moments = Moments::since(counters.give_version());
@@ -288,7 +288,7 @@ impl Engine {
     }
 
     /// Returns read access to the store, for everything but managers.
-    pub fn read(&mut self) -> Reading<'_> {
+    pub fn read(&mut self) -> TableReading<'_> {
         self.store.read()
     }
 
@@ -338,8 +338,8 @@ impl Engine {
     }
 
     /// Returns the settings of a manager that nobody configured.
-    pub(super) fn default_settings(&self, name: &str) -> Settings {
-        Settings { max_items: place::capacity(name, self.defaults.max_items) }
+    pub(super) fn default_settings(&self, name: &str) -> ContextSettings {
+        ContextSettings { max_items: place::capacity(name, self.defaults.max_items) }
     }
 
     pub(super) fn read_manager(&mut self, name: &str) -> Result<Manager, EngineError> {

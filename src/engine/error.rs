@@ -3,8 +3,8 @@
 use super::versioned::VersionedName;
 use crate::context::item::ItemId;
 use crate::context::manager::ManagerError;
-use crate::curation::budget::BudgetTooSmall;
-use crate::curation::config::ConfigError;
+use crate::curation::budget::WindowBudgetTooSmall;
+use crate::curation::config::CurationConfigError;
 use crate::curation::summary::SummaryError;
 use crate::ids::CheckpointId;
 use crate::store::StoreError;
@@ -124,10 +124,10 @@ pub enum EngineError {
     NoSuchMemory(u64),
     /// The mandatory content exceeds the budget.
     #[error(transparent)]
-    BudgetTooSmall(#[from] BudgetTooSmall),
+    BudgetTooSmall(#[from] WindowBudgetTooSmall),
     /// A setting is unknown, or its value is not allowed.
     #[error(transparent)]
-    BadSetting(#[from] ConfigError),
+    BadSetting(#[from] CurationConfigError),
     /// There was nothing to summarize, the summary was not smaller, or the summarizer failed.
     #[error(transparent)]
     NotSummarized(SummaryError),

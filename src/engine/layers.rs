@@ -29,7 +29,7 @@ names! {
 
 /// The layers to open.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedLayers {
     /// Layers from the most general to the most specific, without that of the conversation.
     pub layers: Vec<WantedLayer>,
     /// Name or id of the session that holds the conversation; `None` if there is no conversation.
@@ -72,7 +72,7 @@ pub(crate) struct OpenLayer {
 
 /// A manager, with the number of its items.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct LayerSize {
     /// Name of the manager.
     pub manager: String,
     /// Number of items.
@@ -87,10 +87,10 @@ pub(crate) struct OpenLayers {
     /// Layers from the most general to the most specific.
     pub layers: Vec<OpenLayer>,
     /// Managers whose items moved into a layer.
-    pub taken_over: Vec<Held>,
+    pub taken_over: Vec<LayerSize>,
     /// Managers that belong to none of the layers, although the caller may expect their items
     /// there.
-    pub elsewhere: Vec<Held>,
+    pub elsewhere: Vec<LayerSize>,
 }
 
 impl Engine {
@@ -99,8 +99,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoSuchSession`], [`EngineError::Store`].
-    pub(crate) fn open_layers(&mut self, wanted: Wanted) -> Result<OpenLayers, EngineError> {
-        let Wanted { layers: mut asked, session, root } = wanted;
+    pub(crate) fn open_layers(&mut self, wanted: WantedLayers) -> Result<OpenLayers, EngineError> {
+        let WantedLayers { layers: mut asked, session, root } = wanted;
         let mut open = OpenLayers::default();
         for WantedLayer { layer, manager, once } in &asked {
             let former = Place::of(manager).and_then(|place| place.former_manager());
@@ -147,7 +147,7 @@ impl Engine {
         from: &str,
         to: &str,
         layer: Layer,
-    ) -> Result<Option<Held>, EngineError> {
+    ) -> Result<Option<LayerSize>, EngineError> {
         if self.store.load(from)?.is_none() {
             return Ok(None);
         }
@@ -163,7 +163,7 @@ impl Engine {
             self.transfer("open-layers", from, &ids, to)?;
         }
         self.sessions_follow(from, to)?;
-        let held = Held { manager: from.to_owned(), items: items as u64, layer: Some(layer) };
+        let held = LayerSize { manager: from.to_owned(), items: items as u64, layer: Some(layer) };
         Ok(Some(held).filter(|held| held.items > 0))
     }
 
@@ -202,13 +202,13 @@ impl Engine {
 
     /// Returns other managers that have items and belong to the same project or file under another
     /// Git remote, or to another buffer with the same name.
-    fn neighbours(&mut self, manager: &str) -> Result<Vec<Held>, EngineError> {
+    fn neighbours(&mut self, manager: &str) -> Result<Vec<LayerSize>, EngineError> {
         let Some(place) = Place::of(manager) else { return Ok(Vec::new()) };
         let found = self.store.read().managers_beginning(&place.beginning())?;
         let is_other = |name: &str| {
             name != manager && Place::of(name).is_some_and(|other| other.is_at(&place))
         };
         let others = found.into_iter().filter(|(name, _)| is_other(name));
-        Ok(others.map(|(manager, items)| Held { manager, items, layer: None }).collect())
+        Ok(others.map(|(manager, items)| LayerSize { manager, items, layer: None }).collect())
     }
 }

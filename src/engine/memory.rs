@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Engine, EngineError, Event};
-use crate::memory::answers::{Text, answers};
+use crate::memory::answers::{AnswerText, answers};
 use crate::memory::grounding::{Grounding, Remembered};
-use crate::memory::ranking::{Candidate, Found, best, similar};
+use crate::memory::ranking::{Candidate, RankedMemories, best, similar};
 use crate::memory::strength::Life;
 use crate::session::spans::Spans;
 use crate::store::memory::{MemoryFilter, MemoryRow, MemoryScope, NewMemory};
@@ -152,9 +152,10 @@ impl Engine {
         rows.extend(beside.into_iter().map(|row| (row.id, row)));
         rows.retain(|_, row| !query.is_in_view(row));
         let candidates: Vec<Candidate> = rows.values().map(candidate).collect();
-        let found = Found { by_words: &by_words, by_vectors: &by_vectors };
+        let found = RankedMemories { by_words: &by_words, by_vectors: &by_vectors };
         let ranked = best(&candidates, found, now);
-        let texts: Vec<Text<'_>> = ranked.iter().filter_map(|id| rows.get(id)).map(text).collect();
+        let texts: Vec<AnswerText<'_>> =
+            ranked.iter().filter_map(|id| rows.get(id)).map(text).collect();
         let ids = answers(&query.text, &texts, query.limit.saturating_add(1));
         let all = all && (by_vectors.len() as u64) < looked_at;
         Ok((ids.iter().filter_map(|id| rows.remove(id)).collect(), all))
@@ -347,11 +348,11 @@ pub(crate) fn memories_for(row: &SessionRow) -> MemoryFilter {
     }
 }
 
-fn text(row: &MemoryRow) -> Text<'_> {
+fn text(row: &MemoryRow) -> AnswerText<'_> {
     let content = &*row.made.content;
     // Archived messages begin with their role.
     let said = content.split_once(": ").filter(|_| row.made.kind == ARCHIVED);
-    Text {
+    AnswerText {
         id: row.id,
         content: said.map_or(content, |(_, said)| said),
         noted: row.made.kind == NOTE,

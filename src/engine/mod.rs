@@ -36,32 +36,32 @@ mod version;
 mod versioned;
 mod windows;
 
-pub(crate) use self::context::{Added, Listed, NewItem, Removed, Revision};
+pub(crate) use self::context::{Added, ItemChanges, ListedContext, NewItem, Removed};
 pub(crate) use self::core::Clock;
 pub use self::core::Engine;
 pub(crate) use self::error::EngineError;
 pub(crate) use self::event::{Event, SessionName, Statistics};
 pub(crate) use self::follow::{Again, Following, VersionStep};
 pub(crate) use self::held::ELSEWHERE;
-pub(crate) use self::layers::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
+pub(crate) use self::layers::{Layer, OpenLayer, OpenLayers, WantedLayer, WantedLayers};
 pub use self::memory::Grounded;
 pub(crate) use self::memory::{Query, memories_for};
 pub(crate) use self::models::{Costs, Models};
 pub(crate) use self::operations::Operation;
-pub(crate) use self::pushes::{NewPush, Wish};
+pub(crate) use self::pushes::{NewPush, QueuedItem};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
 pub(crate) use self::run::run;
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
     AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, Moved, NewMessage, NewTurn,
-    NotesMaterial, Opened, Portion, SessionContext, Summarizing, quality_parts,
+    NotesMaterial, OpenedSession, Portion, SessionContext, Summarizing, quality_parts,
 };
 pub use self::session::{
     DEFAULT_TEMPLATE, PrunedView, RolledBack, SessionSettings, Summarized, TurnDone, TurnsMoved,
 };
 #[cfg(feature = "server")]
-pub(crate) use self::sync::{Asked, Refusal};
+pub(crate) use self::sync::{SyncAsked, SyncRefusal};
 pub(crate) use self::versioned::{Beside, Versioned, VersionedName};
 pub use self::windows::Noted;
 pub(crate) use self::windows::REPORTS_KEPT;

@@ -7,7 +7,7 @@ use super::pushes::PUSH_NEXT;
 use super::{Engine, EngineError};
 use crate::context::item::Item;
 use crate::ids::ItemId;
-use crate::store::{ITEMS_TOLD, Told, Way};
+use crate::store::{ITEMS_TOLD, ToldChange, Way};
 
 /// An operation in the log of a manager.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,9 +84,9 @@ impl Engine {
 }
 
 /// Makes one operation of the changes of each step. The first of them names the method.
-fn one_for_each_step(changes: Vec<Told>) -> Vec<Operation> {
+fn one_for_each_step(changes: Vec<ToldChange>) -> Vec<Operation> {
     let mut operations: Vec<(u64, Operation)> = Vec::new();
-    for Told { number, step, method, count, items, set } in changes {
+    for ToldChange { number, step, method, count, items, set } in changes {
         match operations.last_mut().filter(|(of, _)| step != 0 && *of == step) {
             Some((_, operation)) => {
                 operation.count += count;

@@ -23,13 +23,13 @@ pub(crate) struct NewPush {
     pub(crate) project: String,
     /// Tokens of the items that the push shows.
     pub(crate) tokens: u64,
-    /// Numbers of the user's wishes (see [`Wish`]) that this push fulfils.
+    /// Numbers of the user's wishes (see [`QueuedItem`]) that this push fulfils.
     pub(crate) next: Vec<u64>,
 }
 
 /// A wish to send an item with the next prompt.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct QueuedItem {
     pub(crate) manager: String,
     pub(crate) item: ItemId,
     /// Name of the agent; empty for any agent.
@@ -121,11 +121,11 @@ impl Engine {
     /// [`EngineError::NoSuchItem`]; [`EngineError::Store`].
     pub(crate) fn push_next(
         &mut self,
-        wishes: Vec<Wish>,
+        wishes: Vec<QueuedItem>,
         most: usize,
     ) -> Result<Option<Vec<u64>>, EngineError> {
         let mut waiting = self.next_pushes()?;
-        let is_new = |(at, wish): &(usize, &Wish)| {
+        let is_new = |(at, wish): &(usize, &QueuedItem)| {
             !waiting.iter().any(|waiting| waiting.is_for(wish)) && !wishes[..*at].contains(wish)
         };
         if waiting.len() + wishes.iter().enumerate().filter(is_new).count() > most {
@@ -140,7 +140,7 @@ impl Engine {
             }
             let change = self.store.step_mark(&wish.manager)?;
             let (number, at) = (self.counters.give_version(), self.now());
-            let Wish { manager, item: ItemId(item), agent, session, project } = wish;
+            let QueuedItem { manager, item: ItemId(item), agent, session, project } = wish;
             let next = NextPush { number, manager, item, agent, session, project, at, change };
             self.store.change()?.add_next_push(&next)?;
             self.tell_agents(PUSH_NEXT, next.agent.clone(), next.session.clone());
@@ -194,7 +194,7 @@ impl Engine {
 }
 
 impl NextPush {
-    fn is_for(&self, wish: &Wish) -> bool {
+    fn is_for(&self, wish: &QueuedItem) -> bool {
         let Self { manager, item, agent, session, project, .. } = self;
         (manager, *item, agent, session, project)
             == (&wish.manager, wish.item.0, &wish.agent, &wish.session, &wish.project)

@@ -14,7 +14,7 @@ pub(super) type Deliver = Box<dyn FnOnce(Result<(), EngineError>) + Send>;
 pub(super) type QueuedWork = Box<dyn FnOnce(&mut Engine) -> Deliver + Send>;
 
 /// A queued request.
-pub struct Task {
+pub struct QueuedTask {
     pub(super) caller: Caller,
     pub(super) reach: Reach,
     pub(super) work: QueuedWork,
@@ -30,7 +30,7 @@ pub(super) struct RequestBurst {
 /// The queued requests.
 #[derive(Default)]
 pub(super) struct QueuedRequests {
-    tasks: VecDeque<Task>,
+    tasks: VecDeque<QueuedTask>,
     /// Number of the turn in which each caller last ran a long request.
     turns: HashMap<Caller, u64>,
     turn: u64,
@@ -41,7 +41,7 @@ impl QueuedRequests {
         self.tasks.is_empty()
     }
 
-    pub(super) fn extend(&mut self, tasks: impl IntoIterator<Item = Task>) {
+    pub(super) fn extend(&mut self, tasks: impl IntoIterator<Item = QueuedTask>) {
         self.tasks.extend(tasks);
     }
 
@@ -71,7 +71,7 @@ impl QueuedRequests {
 
     /// Takes the first request of the caller that has waited longest for its turn.
     fn one(&mut self) -> Option<QueuedWork> {
-        let turn_of = |task: &Task| self.turns.get(&task.caller).copied().unwrap_or_default();
+        let turn_of = |task: &QueuedTask| self.turns.get(&task.caller).copied().unwrap_or_default();
         let (at, _) = self.tasks.iter().enumerate().min_by_key(|(_, task)| turn_of(task))?;
         let task = self.tasks.remove(at)?;
         self.turn += 1;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lend::lend;
-use super::queue::{Deliver, QueuedRequests, QueuedWork, RequestBurst, Task};
+use super::queue::{Deliver, QueuedRequests, QueuedTask, QueuedWork, RequestBurst};
 use super::{Caller, Engine, EngineError, Event, Reach};
 use crate::wording::counted;
 
@@ -26,12 +26,12 @@ const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 /// Sends requests to the loop. The loop ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct Handle {
-    sender: mpsc::Sender<Task>,
+    sender: mpsc::Sender<QueuedTask>,
 }
 
 impl Handle {
     /// Creates a handle, and the queue for [`run`].
-    pub fn channel() -> (Self, mpsc::Receiver<Task>) {
+    pub fn channel() -> (Self, mpsc::Receiver<QueuedTask>) {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
         (Self { sender }, receiver)
     }
@@ -48,7 +48,7 @@ impl Handle {
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
         answer: impl FnOnce(Result<T, EngineError>) + Send + 'static,
     ) -> Result<(), EngineError> {
-        let task = Task { caller, reach, work: work(caller, operation, answer) };
+        let task = QueuedTask { caller, reach, work: work(caller, operation, answer) };
         self.sender.send(task).await.map_err(|_| EngineError::Ended)
     }
 
@@ -92,7 +92,8 @@ impl Handle {
         }
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| drop(sender.send(outcome));
-        let task = Task { caller, reach: Reach::Anything, work: work(caller, operation, answer) };
+        let task =
+            QueuedTask { caller, reach: Reach::Anything, work: work(caller, operation, answer) };
         self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
         receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
     }
@@ -116,7 +117,7 @@ struct BurstOutcome {
 /// answers of the burst are sent.
 pub(crate) async fn run(
     engine: Engine,
-    mut queue: mpsc::Receiver<Task>,
+    mut queue: mpsc::Receiver<QueuedTask>,
     mut publish: impl FnMut(&[Event], &Engine),
 ) {
     let mut engine = Box::new(engine);
@@ -159,9 +160,9 @@ pub(crate) async fn run(
 /// lost.
 async fn next(
     engine: Box<Engine>,
-    queue: &mut mpsc::Receiver<Task>,
+    queue: &mut mpsc::Receiver<QueuedTask>,
     is_idle: bool,
-    received: &mut Vec<Task>,
+    received: &mut Vec<QueuedTask>,
 ) -> Option<Box<Engine>> {
     if !is_idle {
         while let Ok(task) = queue.try_recv() {

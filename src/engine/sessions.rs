@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::reach::Caller;
 use super::vectors::SessionVectors;
-use crate::curation::unit::Words;
+use crate::curation::unit::HistoryCache;
 use crate::ids::SessionId;
 use crate::session::Session;
 use crate::session::message::{Message, Role};
@@ -25,7 +25,7 @@ pub(super) struct LoadedSession {
     pub(super) vectors: Option<SessionVectors>,
     /// Data about the session's messages, computed while windows were built. Shared with the
     /// threads that build windows.
-    pub(super) words: Arc<Words>,
+    pub(super) words: Arc<HistoryCache>,
 }
 
 /// The sessions in memory.

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{ItemId, Kind, Metadata};
-use crate::context::manager::{ManagerError, Place};
+use crate::context::manager::{ItemPlace, ManagerError};
 use crate::store::Store;
 use crate::store::recovery::Files;
 use crate::store::sqlite::SqliteStore;
@@ -18,7 +18,7 @@ fn engine() -> Engine {
 
 fn engine_over(store: Box<dyn Store>) -> Engine {
     let clock = Box::new(|| NOW.get());
-    Engine::new(store, clock, Settings { max_items: 3 }).unwrap()
+    Engine::new(store, clock, ContextSettings { max_items: 3 }).unwrap()
 }
 
 fn new_item(content: &str) -> NewItem {
@@ -69,13 +69,13 @@ fn every_change_is_undone_in_turn() {
     for content in ["a", "b", "c"] {
         add(&mut engine, "m", content).unwrap();
     }
-    let pin = Revision { pinned: Some(true), ..Revision::default() };
+    let pin = ItemChanges { pinned: Some(true), ..ItemChanges::default() };
     engine.run_alone(|e| e.update("pin-items", "m", vec![(ItemId(1), pin)])).unwrap();
-    engine.run_alone(|e| e.move_item("m", ItemId(3), Place::Index(0))).unwrap();
+    engine.run_alone(|e| e.move_item("m", ItemId(3), ItemPlace::Index(0))).unwrap();
     let content = Some(("B".into(), 1, "estimate", 5));
-    let revision = Revision { content, ..Revision::default() };
+    let revision = ItemChanges { content, ..ItemChanges::default() };
     engine.run_alone(|e| e.update("update-items", "m", vec![(ItemId(2), revision)])).unwrap();
-    engine.run_alone(|e| e.configure("m", Settings { max_items: 2 })).unwrap();
+    engine.run_alone(|e| e.configure("m", ContextSettings { max_items: 2 })).unwrap();
     check(&mut engine, "m", &["a", "B"]);
     engine.run_alone(|e| e.save_set("m", "kept")).unwrap();
     engine.run_alone(|e| e.clear("m")).unwrap();

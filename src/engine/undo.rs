@@ -11,7 +11,7 @@ use super::{Engine, EngineError};
 use crate::context::change::{Change, Slot, SlotChange};
 use crate::context::manager::{Manager, ManagerError};
 use crate::ids::ItemId;
-use crate::store::{Told, Way};
+use crate::store::{ToldChange, Way};
 
 /// Result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Engine {
             self.cancel_push(wish.number)?;
             return Ok(Undone { undone: PUSH_NEXT.to_owned(), also: Vec::new() });
         }
-        let Some(Told { method, step, .. }) = self.next_change(manager, Way::Undo)? else {
+        let Some(ToldChange { method, step, .. }) = self.next_change(manager, Way::Undo)? else {
             return Err(EngineError::NothingToUndo(manager.to_owned()));
         };
         self.undo_step(manager, step)?;
@@ -78,7 +78,7 @@ impl Engine {
         Ok(self.next_change(manager, way)?.is_some_and(|change| change.step == step))
     }
 
-    fn next_change(&mut self, manager: &str, way: Way) -> Result<Option<Told>, EngineError> {
+    fn next_change(&mut self, manager: &str, way: Way) -> Result<Option<ToldChange>, EngineError> {
         Ok(self.store.changes(manager, way, 1)?.pop())
     }
 
@@ -159,7 +159,7 @@ impl Engine {
     /// [`EngineError::NoSuchItem`] or [`EngineError::Manager`] if moved items are gone or do not
     /// fit; [`EngineError::SetChanged`].
     pub fn redo(&mut self, manager: &str) -> Result<Redone, EngineError> {
-        let Some(Told { method, step, .. }) = self.next_change(manager, Way::Redo)? else {
+        let Some(ToldChange { method, step, .. }) = self.next_change(manager, Way::Redo)? else {
             return Err(EngineError::NothingToRedo(manager.to_owned()));
         };
         self.redo_step(manager, step)?;

@@ -28,7 +28,7 @@ pub struct Beneath {
 
 /// A resolved file that is held open. Its name is not resolved again.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     held: Held,
     path: PathBuf,
     within: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Named {
     /// the name stays within the project, as far as it can be resolved.
     pub outside: Option<PathBuf>,
     /// The file, or the reason why it cannot be opened.
-    pub file: Result<Opened, FileError>,
+    pub file: Result<OpenedFile, FileError>,
 }
 
 impl Beneath {
@@ -72,14 +72,14 @@ impl Beneath {
     ///
     /// # Errors
     /// [`FileError::Outside`], or the reason why a file within the folder cannot be opened.
-    pub fn open(&self, name: &Path) -> Result<Opened, FileError> {
+    pub fn open(&self, name: &Path) -> Result<OpenedFile, FileError> {
         let held = self.resolved(name)?;
         // This check is made even if the system keeps names inside, so that the path is always the
         // same.
         let place = held.place().map_err(|_| self.outside(name))?;
         let below = place.strip_prefix(self.place()?).map_err(|_| self.outside(name))?;
         let (path, within) = (self.named.join(below), Some(self.named.clone()));
-        Ok(Opened { held, path, within })
+        Ok(OpenedFile { held, path, within })
     }
 
     /// Returns at most `limit` names from a folder within this one, in no particular order.
@@ -87,7 +87,7 @@ impl Beneath {
     /// # Errors
     /// Same as [`Beneath::open`].
     pub fn names(&self, folder: &Path, limit: usize) -> Result<Vec<String>, FileError> {
-        let Opened { held, path, .. } = self.open(folder)?;
+        let OpenedFile { held, path, .. } = self.open(folder)?;
         held.names(limit).map_err(|error| refused(&path, error))
     }
 
@@ -123,7 +123,7 @@ impl Beneath {
     }
 }
 
-impl Opened {
+impl OpenedFile {
     /// Resolves an absolute name, wherever it leads.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Opened {
     }
 
     /// Returns the folder from which the file was opened, as the folder was given; `None` for a
-    /// file opened by [`Opened::at`].
+    /// file opened by [`OpenedFile::at`].
     pub fn within(&self) -> Option<&Path> {
         self.within.as_deref()
     }
@@ -216,7 +216,7 @@ pub(crate) fn resolve(name: &str, project: Option<&Path>) -> Result<Named, FileE
 
 impl Named {
     fn outside(tried: PathBuf) -> Self {
-        let file = Opened::at(&tried);
+        let file = OpenedFile::at(&tried);
         let place = file.as_ref().map_or(tried, |file| file.path().to_owned());
         Self { outside: Some(place), file }
     }

@@ -56,7 +56,7 @@ names! {
 }
 
 /// A text to find again.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedText<'a> {
     /// The text as it was taken.
     pub text: &'a str,
     /// First and last line of the text in the old file.
@@ -69,7 +69,7 @@ pub(crate) struct Wanted<'a> {
 
 /// The result of finding a text again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TextMatch {
     /// The text is certainly on these lines.
     At {
         /// First line, counted from 1.
@@ -144,26 +144,26 @@ pub(crate) fn anchor(file: &Searched, (start, end): (u64, u64)) -> Option<Anchor
 
 /// Finds a text again in a file. The text must be [unified](lines::unified) and consist of whole
 /// lines.
-pub(crate) fn locate(wanted: &Wanted<'_>, file: &Searched) -> Place {
+pub(crate) fn locate(wanted: &WantedText<'_>, file: &Searched) -> TextMatch {
     let (start, end) = wanted.range;
     if is_untouched(wanted, file) {
-        return Place::At { start, end, found: Found::Exact };
+        return TextMatch::At { start, end, found: Found::Exact };
     }
     let item = Bare::of(wanted.text, &file.language);
     if item.is_empty() {
-        return Place::Unsure(EMPTY);
+        return TextMatch::Unsure(EMPTY);
     }
     let around = wanted.anchor.cloned().unwrap_or_default();
     let (symbol, matched) = (wanted.symbol, OnceCell::new());
     let looked = Looked { item: &item, file: file.bare(), around: &around, symbol, matched };
     match whole(&looked).unwrap_or_else(|| align::edited(&looked)) {
         Ok(at) => looked.place(at, wanted, &file.text),
-        Err(reason) => Place::Unsure(reason),
+        Err(reason) => TextMatch::Unsure(reason),
     }
 }
 
 /// Returns whether the text is on its old lines, and the known lines around it are unchanged.
-fn is_untouched(wanted: &Wanted<'_>, file: &Searched) -> bool {
+fn is_untouched(wanted: &WantedText<'_>, file: &Searched) -> bool {
     let (start, end) = wanted.range;
     let now = lines::slice(&file.text, start, Some(end));
     now.is_some_and(|now| lines::same(now, wanted.text))
@@ -240,7 +240,7 @@ fn clearest(looked: &Looked<'_>, places: &[Range<usize>]) -> Option<Range<usize>
 impl Looked<'_> {
     /// Returns the place with line numbers, extended at each end by up to as many blank lines as
     /// the text has there.
-    fn place(&self, at: Range<usize>, wanted: &Wanted<'_>, file: &str) -> Place {
+    fn place(&self, at: Range<usize>, wanted: &WantedText<'_>, file: &str) -> TextMatch {
         let (start, end) = self.item.with_blanks(self.file, at);
         let now = lines::slice(file, start, Some(end)).unwrap_or_default();
         let found = if lines::same(now, wanted.text) {
@@ -250,7 +250,7 @@ impl Looked<'_> {
         } else {
             Found::Edited
         };
-        Place::At { start, end, found }
+        TextMatch::At { start, end, found }
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::program::{Failure, Limits, printed};
+use super::program::{ProgramFailure, ProgramLimits, printed};
 use crate::visible::visible_path;
 
 /// Settings that override those of the project, each of which could run a program, or name a file
@@ -36,7 +36,7 @@ const INERT: &[&str] = &[
     "uploadpack.packObjectsHook=",
 ];
 /// Limits of a call of Git. A repository can make it read an endless file, or wait for a pipe.
-const LIMITS: Limits = Limits {
+const LIMITS: ProgramLimits = ProgramLimits {
     time: Duration::from_secs(30),
     silence: Duration::from_secs(3),
     memory: 2 << 30,
@@ -77,9 +77,9 @@ pub(super) fn run(
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
     let begun = Instant::now();
-    let answer = printed(command, input, &Limits { time: LIMITS.time.min(*left), ..LIMITS });
+    let answer = printed(command, input, &ProgramLimits { time: LIMITS.time.min(*left), ..LIMITS });
     *left = left.saturating_sub(begun.elapsed());
-    if answer == Err(Failure::Waited) {
+    if answer == Err(ProgramFailure::Waited) {
         let mut silent = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
         if silent.len() >= MOST_REMEMBERED {
             silent.clear();

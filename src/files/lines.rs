@@ -61,7 +61,7 @@ pub(super) enum Cover {
 
 /// Result of searching a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum TextFound {
     /// The wanted text does not occur.
     Nowhere,
     /// The wanted text occurs in exactly one place, on these lines.
@@ -72,7 +72,7 @@ pub(super) enum Found {
 
 /// Finds `wanted`, which must not be empty, in `text`; both are [`unified`]. Takes time linear in
 /// the length of the text, whatever it contains.
-pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
+pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> TextFound {
     let place = match cover {
         Cover::Anything => find_once(text, wanted),
         // With a newline on both sides, every match is a run of whole lines, so two searches
@@ -86,19 +86,19 @@ pub(super) fn find(text: &str, wanted: &str, cover: Cover) -> Found {
     match place {
         Ok(offset) => {
             let before = memchr_iter(b'\n', &text.as_bytes()[..offset]).count() as u64;
-            Found::Once(before + 1, before + count(wanted))
+            TextFound::Once(before + 1, before + count(wanted))
         }
         Err(otherwise) => otherwise,
     }
 }
 
 /// Returns the offset of the only match; otherwise, as an error, the result of the search.
-fn find_once(text: &str, wanted: &str) -> Result<usize, Found> {
+fn find_once(text: &str, wanted: &str) -> Result<usize, TextFound> {
     let finder = memmem::Finder::new(wanted);
-    let first = finder.find(text.as_bytes()).ok_or(Found::Nowhere)?;
+    let first = finder.find(text.as_bytes()).ok_or(TextFound::Nowhere)?;
     // Searches from the next byte, not from the match's end: an overlapping match is another place.
     match finder.find(&text.as_bytes()[first + 1..]) {
-        Some(_) => Err(Found::Several),
+        Some(_) => Err(TextFound::Several),
         None => Ok(first),
     }
 }
@@ -163,32 +163,32 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_find(text: &str, wanted: &str, cover: Cover, expected: Found) {
+    fn check_find(text: &str, wanted: &str, cover: Cover, expected: TextFound) {
         assert_eq!(find(text, wanted, cover), expected);
     }
 
     #[test]
     fn whole_lines_are_found_at_line_ends_only() {
         use Cover::WholeLines;
-        check_find("a\nb\nc\n", "b\n", WholeLines, Found::Once(2, 2));
-        check_find("a\nb\nc\n", "b", WholeLines, Found::Once(2, 2));
-        check_find("a\nb\nc", "b\nc\n", WholeLines, Found::Once(2, 3));
-        check_find("a\nbb\n", "b", WholeLines, Found::Nowhere);
-        check_find("a\n b\n", "b", WholeLines, Found::Nowhere);
-        check_find("a\nb\na\n", "a\n", WholeLines, Found::Several);
-        check_find("a\na\na\n", "a\na\n", WholeLines, Found::Several);
-        check_find("a\n", "a\n\n", WholeLines, Found::Nowhere);
-        check_find("x\n\ny\n", "\n", WholeLines, Found::Once(2, 2));
-        check_find("a", "a", WholeLines, Found::Once(1, 1));
+        check_find("a\nb\nc\n", "b\n", WholeLines, TextFound::Once(2, 2));
+        check_find("a\nb\nc\n", "b", WholeLines, TextFound::Once(2, 2));
+        check_find("a\nb\nc", "b\nc\n", WholeLines, TextFound::Once(2, 3));
+        check_find("a\nbb\n", "b", WholeLines, TextFound::Nowhere);
+        check_find("a\n b\n", "b", WholeLines, TextFound::Nowhere);
+        check_find("a\nb\na\n", "a\n", WholeLines, TextFound::Several);
+        check_find("a\na\na\n", "a\na\n", WholeLines, TextFound::Several);
+        check_find("a\n", "a\n\n", WholeLines, TextFound::Nowhere);
+        check_find("x\n\ny\n", "\n", WholeLines, TextFound::Once(2, 2));
+        check_find("a", "a", WholeLines, TextFound::Once(1, 1));
     }
 
     #[test]
     fn parts_of_lines_are_found_anywhere() {
         use Cover::Anything;
-        check_find("let a = (f x);\nb", "(f x)", Anything, Found::Once(1, 1));
-        check_find("a (b\nc) d", "(b\nc)", Anything, Found::Once(1, 2));
-        check_find("aaa", "aa", Anything, Found::Several);
-        check_find("aé", "é", Anything, Found::Once(1, 1));
+        check_find("let a = (f x);\nb", "(f x)", Anything, TextFound::Once(1, 1));
+        check_find("a (b\nc) d", "(b\nc)", Anything, TextFound::Once(1, 2));
+        check_find("aaa", "aa", Anything, TextFound::Several);
+        check_find("aé", "é", Anything, TextFound::Once(1, 1));
     }
 
     proptest! {
@@ -203,7 +203,7 @@ mod tests {
             prop_assert_eq!(slice(&text, start, Some(end)), expected.as_deref());
             if let Some(wanted) = expected {
                 let found = find(&text, &wanted, Cover::WholeLines);
-                prop_assert!(matches!(found, Found::Several) || found == Found::Once(start, end));
+                prop_assert!(matches!(found, TextFound::Several) || found == TextFound::Once(start, end));
             }
         }
     }

@@ -33,9 +33,9 @@ pub(crate) struct ListedFile {
 /// newline.
 pub(crate) fn listing(root: &Path, files: &[ListedFile]) -> String {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
-    let mut entries: Vec<Entry<'_>> = files
+    let mut entries: Vec<ListingEntry<'_>> = files
         .iter()
-        .map(|file| Entry { names: file.relative.split('/').collect(), file })
+        .map(|file| ListingEntry { names: file.relative.split('/').collect(), file })
         .collect();
     entries.sort_by(|one, other| one.names.cmp(&other.names));
     let mut text = String::new();
@@ -45,7 +45,7 @@ pub(crate) fn listing(root: &Path, files: &[ListedFile]) -> String {
     text
 }
 
-struct Entry<'a> {
+struct ListingEntry<'a> {
     /// Names on the path from the root; the last is that of the file.
     names: Vec<&'a str>,
     file: &'a ListedFile,
@@ -53,7 +53,7 @@ struct Entry<'a> {
 
 /// Appends the lines of the entries below a folder to `text`. `entries` is sorted and not empty;
 /// the text already has the first `depth` names of each entry.
-fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'_>]) {
+fn print_below(text: &mut String, level: usize, depth: usize, entries: &[ListingEntry<'_>]) {
     for group in entries.chunk_by(|one, other| one.names[depth] == other.names[depth]) {
         if group[0].names.len() == depth + 1 {
             for entry in group {
@@ -72,7 +72,7 @@ fn print_below(text: &mut String, level: usize, depth: usize, entries: &[Entry<'
 }
 
 /// Returns the number of names from `depth` on that are folders shared by all entries of the group.
-fn shared_folders(group: &[Entry<'_>], depth: usize) -> usize {
+fn shared_folders(group: &[ListingEntry<'_>], depth: usize) -> usize {
     let (first, last) = (&group[0].names, &group[group.len() - 1].names);
     let folders = first.len().min(last.len()) - 1;
     // The group is sorted, so names shared by its first and last entry are shared by all.
@@ -84,7 +84,7 @@ fn print_line(text: &mut String, level: usize, name: &str, about: &str) {
     let _ = writeln!(text, "{:indent$}{name} ({about})", "", indent = level * 2);
 }
 
-fn totals(entries: &[Entry<'_>]) -> String {
+fn totals(entries: &[ListingEntry<'_>]) -> String {
     let bytes = entries.iter().map(|entry| entry.file.bytes).sum();
     let tokens = entries.iter().map(|entry| entry.file.tokens).sum();
     let files = counted(entries.len() as u64, "file");

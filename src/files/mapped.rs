@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use contexture_map::{Content, Listed, Source, Stamp};
+use contexture_map::{Content, FileStamp, MapSource, WalkedFile};
 
 use super::git;
 use super::secrets::{holds_secrets, is_secret};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_ENTRIES: u64 = 200_000;
 
 /// A project on disk.
-pub(crate) struct Mapped<'a> {
+pub(crate) struct ProjectOnDisk<'a> {
     root: PathBuf,
     folder: Beneath,
     walk: Walk,
@@ -26,7 +26,7 @@ pub(crate) struct Mapped<'a> {
     is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Mapped<'a> {
+impl<'a> ProjectOnDisk<'a> {
     /// Finds the files of the project at `root`, an absolute path of a folder.
     ///
     /// # Errors
@@ -61,19 +61,19 @@ impl<'a> Mapped<'a> {
     }
 }
 
-impl Source for Mapped<'_> {
-    fn files(&self) -> Result<Vec<Listed>, String> {
+impl MapSource for ProjectOnDisk<'_> {
+    fn files(&self) -> Result<Vec<WalkedFile>, String> {
         let stamped = |file: &super::FoundFile| {
             let metadata = file.path.symlink_metadata().ok()?;
             let nanoseconds =
                 |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000) + rest;
-            let stamp = Stamp {
+            let stamp = FileStamp {
                 bytes: metadata.len(),
                 modified: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
                 changed: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
                 inode: metadata.ino(),
             };
-            Some(Listed { path: file.relative.clone(), stamp })
+            Some(WalkedFile { path: file.relative.clone(), stamp })
         };
         Ok(self.walk.files.iter().filter_map(stamped).collect())
     }

@@ -40,7 +40,7 @@ pub(crate) mod testing;
 mod tree;
 mod trust;
 
-pub(crate) use beneath::{Beneath, Opened, resolve};
+pub(crate) use beneath::{Beneath, OpenedFile, resolve};
 pub(crate) use bulk::read_each;
 pub(crate) use chosen::walk_each;
 pub use error::FileError;
@@ -51,11 +51,11 @@ pub(crate) use identity::{Identity, without_user};
 pub(crate) use listing::{ListedFile, listing};
 pub(crate) use looks::Looks;
 #[cfg(feature = "map")]
-pub(crate) use mapped::Mapped;
+pub(crate) use mapped::ProjectOnDisk;
 pub(crate) use memories::{memories, write_memory};
 pub(crate) use path::{absolute, path_value};
 pub(crate) use pdf::pages_of_pdf;
-pub(crate) use places::{Kept, claude_folder, codex_folder, named_or, places};
+pub(crate) use places::{AgentPlaces, claude_folder, codex_folder, named_or, places};
 pub(crate) use project::project_root;
 pub(crate) use read::{DEFAULT_MAX_FILE_BYTES, FileText, ReadOptions, lines_of, read, seen};
 pub(crate) use recording::{
@@ -63,8 +63,8 @@ pub(crate) use recording::{
     project_of_history, recordings, whole_recording,
 };
 pub(crate) use refresh::{
-    Followed, LEADS_OUT, Reader, Refreshed, WITHIN, is_version, keep_marked, leads_out, refresh,
-    refresh_from,
+    FileReader, Followed, LEADS_OUT, Refreshed, WITHIN, is_version, keep_marked, leads_out,
+    refresh, refresh_from,
 };
 pub(crate) use remote::{remote_of, true_name};
 pub(crate) use repository::{project_of, repository_address};

@@ -4,10 +4,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::program::{Failure, Limits, printed};
+use super::program::{ProgramFailure, ProgramLimits, printed};
 
 /// What the program may take. A small file can have far more text than its size.
-const LIMITS: Limits = Limits {
+const LIMITS: ProgramLimits = ProgramLimits {
     time: Duration::from_secs(20),
     silence: Duration::from_secs(20),
     memory: 1 << 30,
@@ -25,12 +25,14 @@ pub(crate) fn pages_of_pdf(content: &[u8]) -> Result<Vec<String>, String> {
     let mut command = Command::new("pdftotext");
     command.args(["-q", "-layout", "-enc", "UTF-8", "-", "-"]);
     let text = printed(command, content, &LIMITS).map_err(|failure| match failure {
-        Failure::NotStarted => "pdftotext is not installed".to_owned(),
-        Failure::TooLong | Failure::Waited => {
+        ProgramFailure::NotStarted => "pdftotext is not installed".to_owned(),
+        ProgramFailure::TooLong | ProgramFailure::Waited => {
             format!("pdftotext took longer than {} s", LIMITS.time.as_secs())
         }
-        Failure::TooMuch => format!("it is longer than {} bytes", LIMITS.output),
-        Failure::Failed => "pdftotext cannot read the file, or needs too much memory".to_owned(),
+        ProgramFailure::TooMuch => format!("it is longer than {} bytes", LIMITS.output),
+        ProgramFailure::Failed => {
+            "pdftotext cannot read the file, or needs too much memory".to_owned()
+        }
     })?;
     let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
     // Each page ends with a form feed.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// An agent, and the files and folders in which it may keep sessions.
-pub(crate) struct Kept {
+pub(crate) struct AgentPlaces {
     /// Word for the agent on the command line.
     pub(crate) word: &'static str,
     /// Name of the agent.
@@ -16,7 +16,7 @@ const EDITORS: &[&str] =
     &["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Antigravity"];
 
 /// Returns where agents keep sessions, for a user and a project.
-pub(crate) fn places(home: &Path, project: &Path) -> Vec<Kept> {
+pub(crate) fn places(home: &Path, project: &Path) -> Vec<AgentPlaces> {
     let data = named_or("XDG_DATA_HOME", home.join(".local/share")).join("opencode");
     let gemini = named_or("GEMINI_CLI_HOME", home).join(".gemini");
     let qwen = home.join(".qwen");
@@ -34,7 +34,7 @@ pub(crate) fn places(home: &Path, project: &Path) -> Vec<Kept> {
     cline.extend(tasks("saoudrizwan.claude-dev"));
     let mut roo = tasks("rooveterinaryinc.roo-cline");
     roo.extend(tasks("kilocode.kilo-code"));
-    let kept = |word, name, places| Kept { word, name, places };
+    let kept = |word, name, places| AgentPlaces { word, name, places };
     vec![
         kept("claude", "Claude Code", vec![claude_folder(home).join("projects")]),
         kept("codex", "Codex", vec![codex_folder(home).join("sessions")]),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::system::{end_of, limit_memory, spawn_bound, state_of};
 
 /// What a program may take.
-pub(super) struct Limits {
+pub(super) struct ProgramLimits {
     /// Maximum time in all.
     pub(super) time: Duration,
     /// Maximum time without any output while it does nothing.
@@ -23,7 +23,7 @@ pub(super) struct Limits {
 
 /// The reason why a program has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum ProgramFailure {
     /// It cannot be started.
     NotStarted,
     /// It waited for something that did not come.
@@ -40,13 +40,13 @@ pub(super) enum Failure {
 pub(super) fn printed(
     mut command: Command,
     input: &[u8],
-    limits: &Limits,
-) -> Result<Vec<u8>, Failure> {
+    limits: &ProgramLimits,
+) -> Result<Vec<u8>, ProgramFailure> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = spawn_bound(&mut command).map_err(|_| Failure::NotStarted)?;
+    let mut child = spawn_bound(&mut command).map_err(|_| ProgramFailure::NotStarted)?;
     limit_memory(&child, limits.memory);
-    let output = child.stdout.take().ok_or(Failure::NotStarted)?;
+    let output = child.stdout.take().ok_or(ProgramFailure::NotStarted)?;
     let begun = Instant::now();
     let (last, most) = (Arc::new(Mutex::new(begun)), limits.output);
     let heard = Arc::clone(&last);
@@ -78,13 +78,13 @@ pub(super) fn printed(
         waited.set(waits());
         !waited.get() && begun.elapsed() <= limits.time
     };
-    let Some(status) = end_of(&mut child, goes_on).map_err(|_| Failure::Failed)? else {
-        return Err(if waited.get() { Failure::Waited } else { Failure::TooLong });
+    let Some(status) = end_of(&mut child, goes_on).map_err(|_| ProgramFailure::Failed)? else {
+        return Err(if waited.get() { ProgramFailure::Waited } else { ProgramFailure::TooLong });
     };
-    let text = reader.join().ok().and_then(Result::ok).ok_or(Failure::Failed)?;
+    let text = reader.join().ok().and_then(Result::ok).ok_or(ProgramFailure::Failed)?;
     match status.success() {
-        _ if text.len() as u64 > most => Err(Failure::TooMuch),
+        _ if text.len() as u64 > most => Err(ProgramFailure::TooMuch),
         true => Ok(text),
-        false => Err(Failure::Failed),
+        false => Err(ProgramFailure::Failed),
     }
 }

@@ -33,7 +33,7 @@ pub struct ReadOptions {
 /// A file's text, or some of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
-    /// Path as it was requested; for an opened file, its [`path`](super::Opened::path).
+    /// Path as it was requested; for an opened file, its [`path`](super::OpenedFile::path).
     pub path: PathBuf,
     /// The text with the file's line ends, without a leading UTF-8 byte-order mark.
     pub content: String,

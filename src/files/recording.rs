@@ -27,12 +27,12 @@ const BUFFER: usize = 256 << 10;
 
 /// An open file of which a part may have been read before, or a text that was taken from files.
 pub(crate) struct Recording {
-    content: Content,
+    content: RecordingContent,
     path: PathBuf,
     bytes: u64,
 }
 
-enum Content {
+enum RecordingContent {
     File(File),
     Text(String),
 }
@@ -43,13 +43,13 @@ impl Recording {
         let file = open(path, LARGEST_RECORDING)?;
         let bytes = size_of_regular(path, file.metadata())?;
         let path = path.canonicalize().map_err(|error| refused(path, error))?;
-        Ok(Self { content: Content::File(file), path, bytes })
+        Ok(Self { content: RecordingContent::File(file), path, bytes })
     }
 
     /// Returns a recording of which the file at `path` holds a part.
     pub(crate) fn of_text(path: PathBuf, text: String) -> Self {
         let bytes = text.len() as u64;
-        Self { content: Content::Text(text), path, bytes }
+        Self { content: RecordingContent::Text(text), path, bytes }
     }
 
     /// Returns the file's real name.
@@ -70,10 +70,10 @@ impl Recording {
         // Reading at an offset does not move the position of a reader of the file.
         for start in [0, offset - bytes.len() as u64] {
             match &self.content {
-                Content::File(file) => file
+                RecordingContent::File(file) => file
                     .read_exact_at(&mut bytes, start)
                     .map_err(|error| refused(&self.path, error))?,
-                Content::Text(text) => {
+                RecordingContent::Text(text) => {
                     let start = usize::try_from(start).unwrap_or(usize::MAX);
                     let part = text.as_bytes().get(start..).unwrap_or_default();
                     bytes.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
@@ -87,13 +87,13 @@ impl Recording {
     /// Returns the content from `offset` to the end that the file had when it was opened.
     pub(crate) fn from(&self, offset: u64) -> Result<Box<dyn BufRead + '_>, FileError> {
         Ok(match &self.content {
-            Content::File(file) => {
+            RecordingContent::File(file) => {
                 let mut file = file;
                 file.seek(SeekFrom::Start(offset)).map_err(|error| refused(&self.path, error))?;
                 let part = file.take(self.bytes.saturating_sub(offset));
                 Box::new(BufReader::with_capacity(BUFFER, part))
             }
-            Content::Text(text) => {
+            RecordingContent::Text(text) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 Box::new(text.as_bytes().get(start..).unwrap_or_default())
             }
@@ -264,10 +264,10 @@ impl OpencodePlaces {
 /// file.
 fn found(folder: &Path, text: &str, file: &Path) -> PathBuf {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct NamedRecording {
         id: String,
     }
-    let named = serde_json::from_str(text).ok().map(|Named { id }| id);
+    let named = serde_json::from_str(text).ok().map(|NamedRecording { id }| id);
     // An id may be anything, but no way out of the folder.
     let named = named.filter(|id| !id.contains(['/', '\\']) && !id.starts_with('.'));
     let own = named.map(|id| folder.join(id)).filter(|own| own.is_dir());

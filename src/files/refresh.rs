@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::follow::{self, Anchor, Place, Searched, Wanted};
+use super::follow::{self, Anchor, Searched, TextMatch, WantedText};
 use super::freshness::{Look, MAX_COMPARED_BYTES, cover, file_of, holds_at, settled};
-use super::lines::{self, Cover, Found};
+use super::lines::{self, Cover, TextFound};
 use super::moved::{Inode, moved};
 use super::project::project_root;
 use super::renamed::Renamings;
-use super::{Beneath, FileError, FileText, Opened, ReadOptions, holds_secrets};
+use super::{Beneath, FileError, FileText, OpenedFile, ReadOptions, holds_secrets};
 use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
 use crate::context::language;
 use crate::value::Value;
@@ -66,13 +66,13 @@ pub(crate) struct Followed {
 /// A reader of files. It keeps the text of the last file, both as it is and prepared for searches,
 /// the last answer about a renamed file, and what Git said of renamings.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct FileReader {
     last: Option<Last>,
     searched: Option<Searched>,
     renamed: Option<(PathBuf, Vec<PathBuf>)>,
     renamings: Renamings,
     /// The file that is read under its name, whatever has the name by now.
-    held: Option<(PathBuf, Opened)>,
+    held: Option<(PathBuf, OpenedFile)>,
     /// Inode that the file of the next item had, if known.
     pub(crate) inode: Option<Inode>,
 }
@@ -85,7 +85,7 @@ struct Last {
     text: String,
 }
 
-impl Reader {
+impl FileReader {
     fn load(&mut self, item: &Item, path: &Path, max_bytes: u64) -> Result<&str, FileError> {
         let folder = kept_in(item, path);
         let is_last = |last: &Last| last.path == path && last.folder.as_deref() == folder;
@@ -103,7 +103,7 @@ impl Reader {
         &self,
         folder: Option<&Path>,
         path: &Path,
-        read: impl FnOnce(&Opened) -> Result<T, FileError>,
+        read: impl FnOnce(&OpenedFile) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
         match self.held.as_ref().filter(|(name, _)| name == path) {
             Some((_, held)) => read(held),
@@ -140,7 +140,7 @@ impl Reader {
         item: &Item,
         path: &Path,
         former: &[PathBuf],
-    ) -> Vec<(PathBuf, Opened)> {
+    ) -> Vec<(PathBuf, OpenedFile)> {
         if self.renamed.as_ref().is_none_or(|(last, _)| last != path) {
             self.renamed = Some((path.to_owned(), self.renamings.of(path)));
         }
@@ -167,10 +167,10 @@ impl Reader {
 
 /// Compares an item with a file that was found under the item's name, as [`refresh`] does.
 pub(crate) fn refresh_from(
-    (name, file): (PathBuf, Opened),
+    (name, file): (PathBuf, OpenedFile),
     item: &Item,
     options: &ReadOptions,
-    reader: &mut Reader,
+    reader: &mut FileReader,
 ) -> Refreshed {
     (reader.last, reader.held) = (None, Some((name, file)));
     let refreshed = refresh(item, options, reader);
@@ -189,7 +189,7 @@ pub(crate) fn refresh_from(
 ///
 /// A live item is always compared. If a live item has lines and is not `partial`, its text is also
 /// found after edits, as far as [`follow::locate`] is certain.
-pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
+pub(crate) fn refresh(item: &Item, options: &ReadOptions, reader: &mut FileReader) -> Refreshed {
     let Some(path) = file_of(item) else { return Refreshed::Unchanged };
     let look = Look::at(&path);
     match settled(item, look) {
@@ -216,7 +216,7 @@ fn is_saved(item: &Item) -> bool {
 }
 
 /// Reads the file of an item and compares them.
-fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut Reader) -> Refreshed {
+fn compared(item: &Item, path: &Path, options: &ReadOptions, reader: &mut FileReader) -> Refreshed {
     let Some(range) = item.metadata.lines() else { return whole(item, path, options, reader) };
     match reader.load(item, path, options.max_bytes.max(MAX_COMPARED_BYTES)) {
         Err(error) => unreadable(&error),
@@ -232,10 +232,10 @@ fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
     let content = lines::unified(&item.content);
     let marked = anchor.text.as_deref().unwrap_or(&content);
     let (lines, symbol) = (anchor.lines.unwrap_or(range), item.metadata.text("symbol"));
-    let wanted = Wanted { text: marked, range: lines, anchor: Some(&anchor), symbol };
+    let wanted = WantedText { text: marked, range: lines, anchor: Some(&anchor), symbol };
     match follow::locate(&wanted, file) {
-        Place::Unsure(reason) => Refreshed::Unsure(reason),
-        Place::At { start, end, found } => {
+        TextMatch::Unsure(reason) => Refreshed::Unsure(reason),
+        TextMatch::At { start, end, found } => {
             let now = lines::slice(file.text(), start, Some(end)).unwrap_or_default();
             let is_part = cover(item) == Cover::Anything;
             if is_part && !holds_at(item, file.text(), (start, end)) {
@@ -257,16 +257,16 @@ fn followed(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
 fn first_look(item: &Item, file: &Searched, range: (u64, u64)) -> Refreshed {
     let content = lines::unified(&item.content);
     let place = if holds_at(item, file.text(), range) {
-        Place::At { start: range.0, end: range.1, found: follow::Found::Exact }
+        TextMatch::At { start: range.0, end: range.1, found: follow::Found::Exact }
     } else if cover(item) == Cover::Anything {
         return region(item, file.text(), range);
     } else {
         let symbol = item.metadata.text("symbol");
-        follow::locate(&Wanted { text: &content, range, anchor: None, symbol }, file)
+        follow::locate(&WantedText { text: &content, range, anchor: None, symbol }, file)
     };
     let (start, end, found) = match place {
-        Place::Unsure(reason) => return Refreshed::Unsure(reason),
-        Place::At { start, end, found } => (start, end, found),
+        TextMatch::Unsure(reason) => return Refreshed::Unsure(reason),
+        TextMatch::At { start, end, found } => (start, end, found),
     };
     let now = lines::slice(file.text(), start, Some(end)).unwrap_or_default();
     let is_same = found == follow::Found::Exact || lines::same(now, &content);
@@ -292,7 +292,7 @@ pub(crate) fn keep_marked(old: &Item, new: &mut Item) {
     new.metadata.set(ANCHOR, Anchor { text: Some(text), lines, ..anchor }.value());
 }
 
-fn whole(item: &Item, path: &Path, options: &ReadOptions, reader: &Reader) -> Refreshed {
+fn whole(item: &Item, path: &Path, options: &ReadOptions, reader: &FileReader) -> Refreshed {
     match reader.read(kept_in(item, path), path, |file| file.read(None, options)) {
         Err(error) => unreadable(&error),
         Ok(text) if lines::same(&text.content, &item.content) => Refreshed::Unchanged,
@@ -314,10 +314,10 @@ fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
 
 /// Opens a file that may have replaced the one at `before`: its path may now lead outside `folder`,
 /// or to a file with secrets, which were never asked for.
-fn opened(folder: Option<&Path>, path: &Path, before: &Path) -> Result<Opened, FileError> {
+fn opened(folder: Option<&Path>, path: &Path, before: &Path) -> Result<OpenedFile, FileError> {
     let opened = match folder {
         Some(folder) => Beneath::new(folder)?.open(path)?,
-        None => Opened::at(path)?,
+        None => OpenedFile::at(path)?,
     };
     match holds_secrets(opened.path()) && !holds_secrets(before) {
         true => Err(FileError::Secret { path: opened.path().to_owned() }),
@@ -340,9 +340,9 @@ fn region(item: &Item, text: &str, range: (u64, u64)) -> Refreshed {
         return Refreshed::Unsure("its text is empty, so it cannot be found again");
     }
     match lines::find(&lines::unified(text), &wanted, cover(item)) {
-        Found::Once(start_line, end_line) => Refreshed::Moved { start_line, end_line },
-        Found::Nowhere => Refreshed::Unsure("its text is no longer in the file"),
-        Found::Several => Refreshed::Unsure("its text is in the file more than once"),
+        TextFound::Once(start_line, end_line) => Refreshed::Moved { start_line, end_line },
+        TextFound::Nowhere => Refreshed::Unsure("its text is no longer in the file"),
+        TextFound::Several => Refreshed::Unsure("its text is in the file more than once"),
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Beneath, FileError, Identity, Opened, Trust};
+use super::{Beneath, FileError, Identity, OpenedFile, Trust};
 
 use crate::template::{
-    BUILT_IN, LONGEST_NAME, MAX_TEMPLATE_BYTES, Source, Template, TemplateError, bare_name,
+    BUILT_IN, LONGEST_NAME, MAX_TEMPLATE_BYTES, Template, TemplateError, TemplatePlace, bare_name,
     built_in, is_name,
 };
 
@@ -30,11 +30,11 @@ pub struct TemplateFolders {
 
 /// A template that was found but not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedTemplate {
     /// Name of the template.
     pub name: String,
     /// Place where it was found.
-    pub source: Source,
+    pub source: TemplatePlace,
     /// True if the template may be used. The templates of an untrusted project may not be used.
     pub is_trusted: bool,
 }
@@ -118,12 +118,12 @@ impl TemplateFolders {
         let own = project.as_ref().and_then(|project| project.template(bare));
         if let Some(file) = own.as_ref().filter(|_| project.as_ref().is_some_and(|p| p.is_trusted))
         {
-            return parsed(bare, Source::Project, file);
+            return parsed(bare, TemplatePlace::Project, file);
         }
         // A template of the user may be a link to anywhere.
         let of_user = self.user.as_ref().map(|user| file_of(user, bare));
-        if let Some(file) = of_user.and_then(|path| found(Opened::at(&path), path)) {
-            return parsed(bare, Source::User, &file);
+        if let Some(file) = of_user.and_then(|path| found(OpenedFile::at(&path), path)) {
+            return parsed(bare, TemplatePlace::User, &file);
         }
         match (built_in(bare), own, project) {
             (Some(template), ..) => Ok(template?),
@@ -136,26 +136,28 @@ impl TemplateFolders {
 
     /// Lists all templates by name: for each name the template that [`TemplateFolders::find`]
     /// returns, followed by the project's own template if the project is not trusted.
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<ListedTemplate> {
         // A trusted template comes before an untrusted one of the same name.
         let key = |name: String, is_trusted: bool| (name, Reverse(is_trusted));
-        let built_in = BUILT_IN.iter().map(|it| (key(it.name.to_owned(), true), Source::BuiltIn));
-        let mut found: BTreeMap<(String, Reverse<bool>), Source> = built_in.collect();
+        let built_in =
+            BUILT_IN.iter().map(|it| (key(it.name.to_owned(), true), TemplatePlace::BuiltIn));
+        let mut found: BTreeMap<(String, Reverse<bool>), TemplatePlace> = built_in.collect();
         if let Some(user) = &self.user
             && let Ok(folder) = Beneath::new(user)
         {
             for name in names(&folder, Path::new(".")) {
-                let source = Source::User(shown(&file_of(user, &name)));
+                let source = TemplatePlace::User(shown(&file_of(user, &name)));
                 found.insert(key(name, true), source);
             }
         }
         if let Some(project) = self.project() {
             for name in names(&project.folder, Path::new(PROJECT_FOLDER)) {
-                let source = Source::Project(shown(&project.file(&name)));
+                let source = TemplatePlace::Project(shown(&project.file(&name)));
                 found.insert(key(name, project.is_trusted), source);
             }
         }
-        let listed = |((name, Reverse(is_trusted)), source)| Listed { name, source, is_trusted };
+        let listed =
+            |((name, Reverse(is_trusted)), source)| ListedTemplate { name, source, is_trusted };
         found.into_iter().map(listed).collect()
     }
 
@@ -175,20 +177,20 @@ impl TemplateFolders {
 }
 
 /// Path of a template's file, and the opened file or the reason why it cannot be opened.
-type Found = (PathBuf, Result<Opened, FileError>);
+type FoundTemplate = (PathBuf, Result<OpenedFile, FileError>);
 
 impl Project {
     fn file(&self, name: &str) -> PathBuf {
         file_of(&self.path.join(PROJECT_FOLDER), name)
     }
 
-    fn template(&self, name: &str) -> Option<Found> {
+    fn template(&self, name: &str) -> Option<FoundTemplate> {
         let opened = self.folder.open(&file_of(Path::new(PROJECT_FOLDER), name));
         found(opened, self.file(name))
     }
 }
 
-fn found(opened: Result<Opened, FileError>, path: PathBuf) -> Option<Found> {
+fn found(opened: Result<OpenedFile, FileError>, path: PathBuf) -> Option<FoundTemplate> {
     match opened {
         Err(FileError::Missing { .. }) => None,
         opened => Some((path, opened)),
@@ -197,8 +199,8 @@ fn found(opened: Result<Opened, FileError>, path: PathBuf) -> Option<Found> {
 
 fn parsed(
     name: &str,
-    source: fn(String) -> Source,
-    (path, opened): &Found,
+    source: fn(String) -> TemplatePlace,
+    (path, opened): &FoundTemplate,
 ) -> Result<Template, FindError> {
     let unreadable = |cause: String| FindError::Unreadable { path: path.clone(), cause };
     let opened = opened.as_ref().map_err(|error| unreadable(error.problem()))?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::Identity;
-use super::{Beneath, FileError, Opened};
+use super::{Beneath, FileError, OpenedFile};
 use crate::names::names;
 use crate::whole_file::replace;
 
@@ -99,7 +99,7 @@ impl Trust {
     /// [`TrustError::Damaged`].
     pub fn open(file: PathBuf) -> Result<Self, TrustError> {
         let damaged = |cause: String| TrustError::Damaged { path: file.clone(), cause };
-        let known = match Opened::at(&file).and_then(|opened| opened.text(MAX_BYTES)) {
+        let known = match OpenedFile::at(&file).and_then(|opened| opened.text(MAX_BYTES)) {
             Err(FileError::Missing { .. }) => Vec::new(),
             Err(error) => return Err(damaged(error.problem())),
             Ok(text) => serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?,

@@ -30,7 +30,7 @@ pub(crate) trait Dial: Send + Sync + 'static {
 }
 
 /// The connection to the server, made when it is first needed.
-pub(crate) struct Link {
+pub(crate) struct ServerLink {
     dial: Box<dyn Dial>,
     open: Mutex<Option<OpenConnection>>,
     /// The agent that the connection serves, if known.
@@ -38,7 +38,7 @@ pub(crate) struct Link {
     watch: Watch,
 }
 
-impl Link {
+impl ServerLink {
     /// Creates a link to the server that `dial` reaches, without connecting yet.
     pub(crate) fn new(dial: impl Dial) -> Self {
         Self {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::answer::Trouble;
-use super::link::Link;
+use super::link::ServerLink;
 
 /// The outcome of rendering an item.
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ impl MarkedVerdict {
 }
 
 pub(super) async fn rendered(
-    link: &Link,
+    link: &ServerLink,
     managers: &[String],
     ids: Option<&[String]>,
     budget: u64,

@@ -37,10 +37,10 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use self::link::{Dial, Dialing, Link};
+pub(crate) use self::link::{Dial, Dialing, ServerLink};
 pub(crate) use self::open::{OpenConnection, Stream};
 pub(crate) use self::project::AgentProjects;
-pub(crate) use self::push::{AgentSession, Push, ROOM_OF_A_HOOK, import};
+pub(crate) use self::push::{Push, PushedSession, ROOM_OF_A_HOOK, import};
 
 use self::agent::McpAgent;
 use self::answer::{Trouble, refused, shown};
@@ -55,7 +55,7 @@ const INSTRUCTIONS: &str = "Contexture keeps what the user marked in Emacs for y
 
 /// The bridge between one agent and the server.
 pub(crate) struct Bridge {
-    link: Link,
+    link: ServerLink,
     projects: AgentProjects,
     given: Arc<GivenAnswers>,
 }
@@ -69,7 +69,7 @@ impl Bridge {
     /// Creates a bridge that shares `given`, the record of its answers, with other bridges, since
     /// an agent may have a new bridge for each request.
     fn sharing(dial: impl Dial, projects: AgentProjects, given: Arc<GivenAnswers>) -> Self {
-        Self { link: Link::new(dial), projects, given }
+        Self { link: ServerLink::new(dial), projects, given }
     }
 
     /// Serves one agent until the agent disconnects.

@@ -24,12 +24,12 @@ pub(super) async fn get(
     request: GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let text = match &*request.name {
-        "context" => context::answer(asked, context::Arguments::default()).await,
+        "context" => context::answer(asked, context::ContextArguments::default()).await,
         "handoff" => {
             let arguments = request.arguments.unwrap_or_default();
             let session = arguments.get("session").and_then(|name| name.as_str());
             let session = session.filter(|name| !name.is_empty()).map(str::to_owned);
-            handoff::answer(asked, handoff::Arguments { session }).await
+            handoff::answer(asked, handoff::HandoffArguments { session }).await
         }
         other => {
             Err(Trouble::Wrong(format!("no prompt {other:?}; the prompts are context and handoff")))

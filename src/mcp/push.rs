@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::answer::Trouble;
-use super::link::Link;
+use super::link::ServerLink;
 use super::marked::{Digests, Now, digests, named, rendered};
 use super::project::AgentProject;
 use crate::visible::visible_lines;
@@ -31,7 +31,7 @@ const GONE_NAMED: usize = 100;
 
 /// A session of an agent.
 #[derive(Default)]
-pub(crate) struct AgentSession<'a> {
+pub(crate) struct PushedSession<'a> {
     /// Name of the agent.
     pub(crate) agent: &'a str,
     /// Id that the agent gives the session.
@@ -126,14 +126,14 @@ struct ExportedSession {
     text: String,
 }
 
-impl AgentSession<'_> {
+impl PushedSession<'_> {
     /// Returns a push with what changed in the project of `folder` since the last push that the
     /// agent received. Records the push, unless there is nothing to record. Tries once more if the
     /// connection is lost or the server refuses.
     ///
     /// # Errors
     /// The reason in words, if the server cannot be reached, does not answer, or refuses again.
-    pub(crate) async fn push(&self, link: &Link, folder: &Path) -> Result<Push, String> {
+    pub(crate) async fn push(&self, link: &ServerLink, folder: &Path) -> Result<Push, String> {
         let project = AgentProject::of(folder);
         let mut received = self.received;
         let pushed = match self.try_push(link, &project, &mut received).await {
@@ -151,7 +151,7 @@ impl AgentSession<'_> {
     /// the push made here may be recorded and then lost.
     async fn try_push(
         &self,
-        link: &Link,
+        link: &ServerLink,
         project: &AgentProject,
         received: &mut Option<u64>,
     ) -> Result<Push, Trouble> {
@@ -188,7 +188,7 @@ impl AgentSession<'_> {
     /// send with its next prompt, and for those marked now, including unsaved text.
     pub(super) async fn before(
         &self,
-        link: &Link,
+        link: &ServerLink,
         project: &AgentProject,
         received: Option<u64>,
     ) -> Result<PushedItems, Trouble> {
@@ -203,7 +203,7 @@ impl AgentSession<'_> {
     /// the push. Fails if an item of `sent` has been sent with another prompt in the meantime.
     pub(super) async fn record(
         &self,
-        link: &Link,
+        link: &ServerLink,
         project: &AgentProject,
         before: &PushedItems,
         shown: PushShown,
@@ -223,7 +223,7 @@ impl AgentSession<'_> {
     /// Returns the facts of the session as a text; `None` if the session was not compacted, or has
     /// no facts that fit. Also returns `None` on failure, since the items are worth giving without
     /// the facts.
-    async fn facts(&self, link: &Link) -> Option<String> {
+    async fn facts(&self, link: &ServerLink) -> Option<String> {
         let transcript = self.compacted?.to_str()?;
         let imported: Result<Imported, Trouble> =
             link.call("import_sessions", json!({ "paths": [transcript] })).await;
@@ -254,7 +254,7 @@ impl AgentSession<'_> {
 impl PushedItems {
     /// Returns the items for the next prompt as a text of at most `room` bytes of JSON, or, if they
     /// do not fit even when cut, as a text that only names them.
-    pub(super) async fn sent(&self, link: &Link, room: usize) -> Result<SentOnce, Trouble> {
+    pub(super) async fn sent(&self, link: &ServerLink, room: usize) -> Result<SentOnce, Trouble> {
         if self.next.is_empty() {
             return Ok(SentOnce::default());
         }
@@ -287,7 +287,7 @@ impl SentOnce {
 /// `room` bytes of JSON. Returns the text and the number of tokens of the items; `None` if the
 /// items still do not fit after [`TRIES`] attempts.
 async fn fitting(
-    link: &Link,
+    link: &ServerLink,
     managers: &[String],
     ids: &[String],
     room: usize,
@@ -310,7 +310,7 @@ async fn fitting(
 ///
 /// # Errors
 /// The reason in words, if the server cannot be reached or cannot import the recording.
-pub(crate) async fn import(link: &Link, recording: &str) -> Result<(), String> {
+pub(crate) async fn import(link: &ServerLink, recording: &str) -> Result<(), String> {
     let imported: Result<Imported, Trouble> =
         link.call("import_sessions", json!({ "paths": [recording] })).await;
     let files = imported.map_err(|trouble| trouble.for_person())?.files;
@@ -341,7 +341,7 @@ impl MarkedChange {
     /// the new or changed items, with the number of tokens that the text shows.
     async fn text(
         &self,
-        link: &Link,
+        link: &ServerLink,
         project: &AgentProject,
         managers: &[String],
         room: usize,

@@ -57,7 +57,7 @@ async fn text_of(asked: &ToolCallContext<'_>, uri: &str) -> Result<String, Troub
     let name = percent_decode_str(name).decode_utf8().map_err(|_| unknown())?;
     let project = asked.projects.choose(Some(&name), asked.context).await?;
     match rest {
-        ["context"] => context::answer(asked, context::Arguments::of(&name)).await,
+        ["context"] => context::answer(asked, context::ContextArguments::of(&name)).await,
         ["item", id] => Ok(item::item(asked, &project, id).await?.cut()),
         ["session", id, "facts"] => handoff::of(asked, &project, Some(id)).await,
         _ => Err(unknown()),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Family;
 use super::limits::limit_of;
-use super::listed::Listed;
+use super::listed::ModelListing;
 
 /// JSON paths at which servers say whether a model has an ability. In order of the paths: Anthropic,
 /// Mistral, GitHub, litellm.
@@ -42,7 +42,7 @@ fn ability(entry: &Value, paths: &[&str], words: &[&str], list: &[&str]) -> Opti
 }
 
 /// Reads a list of models; `None` if `said` is not such a list.
-pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<Listed>> {
+pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<ModelListing>> {
     let [list, name] = family.facts().listed;
     // Some servers, such as Together's, send the list itself.
     let bare = said.as_array().filter(|entries| !entries.is_empty());
@@ -51,7 +51,7 @@ pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<Listed>> {
         let named = entry[name].as_str()?;
         let is_vision = (entry["type"] == "vlm").then_some(true);
         let pictures = ability(entry, PICTURES, &["vision", "image"], &[WORDS[1], WORDS[2]]);
-        Some(Listed {
+        Some(ModelListing {
             name: named.strip_prefix("models/").unwrap_or(named).to_owned(),
             limit: limit_of(entry),
             tools: ability(entry, TOOLS, &["tools", "tool_use"], &WORDS[..2]),
@@ -75,7 +75,7 @@ mod tests {
         let mut entry = entry;
         entry[name] = "m".into();
         let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap();
-        let Listed { name, limit, tools, pictures, pdf, effort } = &found[0];
+        let ModelListing { name, limit, tools, pictures, pdf, effort } = &found[0];
         let found = (*limit, [*tools, *pictures, *effort, *pdf]);
         assert_eq!((&**name, found), ("m", expected), "{entry}");
     }

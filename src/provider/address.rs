@@ -11,7 +11,7 @@ const AZURE: &[&str] =
 
 /// The address of a server, in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct ServerAddress {
     family: Family,
     /// Everything before the endpoint.
     base: String,
@@ -23,7 +23,7 @@ pub(super) struct Address {
     is_deployed: bool,
 }
 
-impl Address {
+impl ServerAddress {
     /// Takes an address apart. `version` is that of Azure's interface.
     pub(super) fn new(family: Family, url: &str, version: Option<&str>) -> Self {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
@@ -135,7 +135,7 @@ mod tests {
     #[track_caller]
     fn check(family: Family, urls: &[&str], chat: &str) {
         for url in urls {
-            assert_eq!(Address::new(family, url, None).chat("m"), chat, "{url}");
+            assert_eq!(ServerAddress::new(family, url, None).chat("m"), chat, "{url}");
         }
     }
 
@@ -155,13 +155,13 @@ mod tests {
         let urls = ["https://h", "https://h/v1beta", "https://h/v1beta/models/x:generateContent"];
         check(Family::Gemini, &urls, chat);
         check(Family::Gemini, &["https://h/v1beta?a=b"], &format!("{chat}&a=b"));
-        let version = |url: &str| Address::new(Family::Openai, url, None).may_lack_version();
+        let version = |url: &str| ServerAddress::new(Family::Openai, url, None).may_lack_version();
         assert!(version("http://h") && version("http://h/proxy"));
         assert!(!version("http://h/v4") && !version("http://h/chat/completions"));
     }
     #[test]
     fn azure_has_the_model_in_the_path_and_the_version_in_the_query() {
-        let at = |family, url: &str| Address::new(family, url, Some("2024-10-21"));
+        let at = |family, url: &str| ServerAddress::new(family, url, Some("2024-10-21"));
         let whole = "https://r.openai.azure.com/openai/deployments/m/chat/completions\
                      ?api-version=2024-10-21";
         let root = "https://r.openai.azure.com";
@@ -173,7 +173,7 @@ mod tests {
         }
         let responses = "https://r.openai.azure.com/openai/responses?api-version=2024-10-21";
         assert_eq!(at(Family::Responses, root).chat("m"), responses);
-        let v1 = Address::new(Family::Responses, &format!("{root}/openai/v1"), None);
+        let v1 = ServerAddress::new(Family::Responses, &format!("{root}/openai/v1"), None);
         assert_eq!(v1.chat("m"), format!("{root}/openai/v1/responses"));
         assert!(!v1.is_deployed());
         let others = "https://r.services.ai.azure.com/models/chat/completions";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 pub use super::choice::{OutputSchema, ToolChoice};
-pub use super::listed::Listed;
-pub use super::shown::Shown;
+pub use super::listed::ModelListing;
+pub use super::shown::ShownAttachment;
 pub use super::waiting::OnWait;
 use super::{Answer, ErrorKind, ProviderError};
 use crate::names::names;
@@ -48,8 +48,8 @@ pub trait ChatProvider: Send + Sync {
     }
 
     /// Returns the available models, in the provider's order.
-    fn models(&self) -> Answer<'_, Vec<Listed>> {
-        Box::pin(std::future::ready(Ok(vec![Listed::named(self.model())])))
+    fn models(&self) -> Answer<'_, Vec<ModelListing>> {
+        Box::pin(std::future::ready(Ok(vec![ModelListing::named(self.model())])))
     }
 
     /// Returns the model's token limit, if the provider reports one.
@@ -213,7 +213,7 @@ pub struct ChatMessage {
     /// Text of the message.
     pub content: Arc<str>,
     /// Pictures and PDFs, which come before the text.
-    pub pictures: Vec<Shown>,
+    pub pictures: Vec<ShownAttachment>,
     /// Tool calls in the message.
     pub tool_calls: Vec<ToolCall>,
     /// Id of the call that this message answers.

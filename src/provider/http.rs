@@ -15,7 +15,7 @@ use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
 use super::origin::{NO_PROXY, Serving};
 use super::refusal::{RetryPolicy, ServerRefusal, in_a_line, wanted_pause};
-use super::secret::{KeySource, Secret, Secrets};
+use super::secret::{KeySource, RequestSecrets, Secret};
 use super::trusted;
 use crate::visible::visible_path;
 
@@ -49,8 +49,8 @@ struct SentSecrets {
 }
 
 impl SentSecrets {
-    fn secrets(&self) -> Secrets {
-        Secrets::new(self.headers.iter().map(|(_, value)| value).chain(&self.key))
+    fn secrets(&self) -> RequestSecrets {
+        RequestSecrets::new(self.headers.iter().map(|(_, value)| value).chain(&self.key))
     }
 }
 
@@ -131,7 +131,7 @@ impl Endpoint {
         body: Option<Vec<u8>>,
         until: Instant,
         on_wait: &OnWait,
-    ) -> Result<(Response, Secrets), ProviderError> {
+    ) -> Result<(Response, RequestSecrets), ProviderError> {
         let mut attempts = Attempts::new(until, self.serving.retries);
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
@@ -174,7 +174,7 @@ impl Endpoint {
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(Response, Secrets), FailedAttempt> {
+    ) -> Result<(Response, RequestSecrets), FailedAttempt> {
         let sent = self.sent().await?;
         match self.send(url, body.clone(), &sent).await {
             Err(FailedAttempt { status: Some(401), .. }) if self.has_command() => {}
@@ -257,7 +257,12 @@ impl Endpoint {
         Ok(headers)
     }
 
-    async fn refused(&self, mut response: Response, secrets: &Secrets, url: &str) -> FailedAttempt {
+    async fn refused(
+        &self,
+        mut response: Response,
+        secrets: &RequestSecrets,
+        url: &str,
+    ) -> FailedAttempt {
         let status = response.status();
         let pause = wanted_pause(response.headers());
         let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());

@@ -3,7 +3,7 @@
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::address::Address;
+use super::address::ServerAddress;
 use super::chat::Limit;
 use super::family::{Family, LimitsIn};
 
@@ -31,7 +31,7 @@ const FIELDS: &[&str] = &[
 
 /// Returns the addresses to try, in order. Interfaces that only local servers have are tried only
 /// if the base address begins with `http:`.
-pub(super) fn places(family: Family, address: &Address, model: &str) -> Vec<LimitAddress> {
+pub(super) fn places(family: Family, address: &ServerAddress, model: &str) -> Vec<LimitAddress> {
     let base = address.versioned();
     let root = base.trim_end_matches("/v1");
     let get = |url: String, read| LimitAddress { url, body: None, read };
@@ -140,7 +140,7 @@ mod tests {
 
     #[track_caller]
     fn check(family: Family, path: &str, said: Value, expected: Option<(u64, bool)>) {
-        let places = places(family, &Address::new(family, "http://h/v1", None), "m");
+        let places = places(family, &ServerAddress::new(family, "http://h/v1", None), "m");
         let place = places.iter().find(|place| place.url == format!("http://h{path}")).unwrap();
         let found = (place.read)(&said, "m").map(|limit| (limit.tokens, limit.may_change));
         assert_eq!(found, expected, "{said}");
@@ -188,7 +188,7 @@ mod tests {
             check(Family::Openai, "/v1/models", said, None);
         }
         check(Family::Ollama, "/api/show", json!({"parameters": 7}), None);
-        let far = Address::new(Family::Openai, "https://api.example.com/v1", None);
+        let far = ServerAddress::new(Family::Openai, "https://api.example.com/v1", None);
         let far = places(Family::Openai, &far, "m");
         assert_eq!(far.len(), 1, "only the list is asked of others");
     }

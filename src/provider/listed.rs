@@ -2,7 +2,7 @@
 
 /// A model in a list, with what its server tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listed {
+pub struct ModelListing {
     /// Name of the model.
     pub name: String,
     /// Maximum number of tokens in a request.
@@ -17,7 +17,7 @@ pub struct Listed {
     pub effort: Option<bool>,
 }
 
-impl Listed {
+impl ModelListing {
     /// Returns a model of which only the name is known.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }

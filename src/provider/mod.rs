@@ -59,7 +59,7 @@ pub use self::error::{ErrorKind, ProviderError};
 #[cfg(feature = "providers")]
 #[doc(hidden)]
 pub use self::family::Family;
-pub(crate) use self::origin::Origin;
+pub(crate) use self::origin::AnswerOrigin;
 #[cfg(feature = "providers")]
 #[doc(hidden)]
 pub use self::origin::Serving;

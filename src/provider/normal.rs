@@ -20,7 +20,9 @@ use std::sync::Arc;
 use self::call::{Ids, name, object};
 use super::chat::{ChatMessage, Request};
 use crate::session::message::Role;
-use crate::session::normal::{Answered, Calls, NO_RESULT, Place, result_without_call, system_note};
+use crate::session::normal::{
+    Answered, CallPlace, Calls, NO_RESULT, result_without_call, system_note,
+};
 
 /// Name under which the ids of calls that the server gave are kept.
 pub(super) const IDS: &str = "ids";
@@ -82,7 +84,7 @@ pub(super) fn normal(request: &Request, form: MessageForm) -> Request {
 
 /// The assignment of result messages to calls, both by position.
 struct Results {
-    of_calls: HashMap<Place, Vec<usize>>,
+    of_calls: HashMap<CallPlace, Vec<usize>>,
     /// For each message, true if it is the result of a call.
     placed: Vec<bool>,
 }
@@ -107,7 +109,7 @@ impl Results {
         found
     }
 
-    fn of_call(&self, call: Place) -> &[usize] {
+    fn of_call(&self, call: CallPlace) -> &[usize] {
         self.of_calls.get(&call).map_or(&[], Vec::as_slice)
     }
 }

@@ -89,7 +89,7 @@ impl fmt::Display for Serving {
 
 /// The source of a provider's answers.
 #[derive(Debug, Clone)]
-pub enum Origin {
+pub enum AnswerOrigin {
     /// A server.
     #[cfg(feature = "providers")]
     Server {
@@ -108,7 +108,7 @@ pub enum Origin {
     Program,
 }
 
-impl Origin {
+impl AnswerOrigin {
     /// Returns the kind of provider, as the configuration file names it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for AnswerOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             #[cfg(feature = "providers")]

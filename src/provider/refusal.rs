@@ -15,7 +15,7 @@ pub(super) use self::pause::wanted_pause;
 use self::pause::{pause_in, pause_in_words};
 use super::error::ErrorKind;
 use super::overflow::Overflow;
-use super::secret::Secrets;
+use super::secret::RequestSecrets;
 
 /// Maximum number of characters of a refusal to show.
 const REFUSAL_TOLD: usize = 300;
@@ -74,7 +74,7 @@ impl ServerRefusal {
         status: u16,
         body: &str,
         pause: Option<Duration>,
-        secrets: &Secrets,
+        secrets: &RequestSecrets,
     ) -> Self {
         let json: Option<Value> = serde_json::from_str(body).ok();
         Self::of(Some(status), json.as_ref(), body, pause, secrets)
@@ -99,7 +99,7 @@ impl ServerRefusal {
             names.iter().any(is_message) && ANSWERS.iter().all(|name| said[*name].is_null())
         };
         (is_told || is_named || is_coded || is_only()).then(|| {
-            let refusal = Self::of(None, Some(said), "", None, &Secrets::default());
+            let refusal = Self::of(None, Some(said), "", None, &RequestSecrets::default());
             Self { said: format!("the answer broke off: {}", refusal.said), ..refusal }
         })
     }
@@ -109,7 +109,7 @@ impl ServerRefusal {
         json: Option<&Value>,
         body: &str,
         pause: Option<Duration>,
-        secrets: &Secrets,
+        secrets: &RequestSecrets,
     ) -> Self {
         let mut facts = RefusalFacts::default();
         let message = json.and_then(|json| facts.message(json, DEEPEST));
@@ -353,7 +353,7 @@ fn in_words(whole: &str) -> String {
 }
 
 /// Returns the beginning of a text, on one line and without secrets.
-pub(super) fn in_a_line(whole: &str, secrets: &Secrets) -> String {
+pub(super) fn in_a_line(whole: &str, secrets: &RequestSecrets) -> String {
     // They are hidden before the text is cut, since half a key could not be found.
     let line = in_words(&secrets.hidden_in(whole));
     match line.char_indices().nth(REFUSAL_TOLD) {

@@ -14,7 +14,7 @@ use super::family::{AnswerReader, Broken};
 use super::http::Endpoint;
 use super::lines::{TooLong, Unframer};
 use super::refusal::{RetryPolicy, ServerRefusal, in_a_line};
-use super::secret::Secrets;
+use super::secret::RequestSecrets;
 use super::{Answer, MAX_ANSWER_BYTES};
 
 /// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
@@ -55,7 +55,7 @@ pub(super) struct HttpReply {
     /// The connection; `None` once nothing more will be read, which closes it.
     response: Option<Response>,
     /// Secrets that were sent, to be removed from the server's error messages.
-    secrets: Secrets,
+    secrets: RequestSecrets,
     unframer: Unframer,
     reader: AnswerReader,
     pieces: VecDeque<StreamEvent>,
@@ -98,7 +98,7 @@ impl HttpReply {
         endpoint: Arc<Endpoint>,
         origin: String,
         response: Response,
-        secrets: Secrets,
+        secrets: RequestSecrets,
         reader: AnswerReader,
         times: Times,
     ) -> Self {

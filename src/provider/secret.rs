@@ -88,9 +88,9 @@ impl Secret {
 
 /// The secrets that were sent with a request, which its answer may repeat.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Secrets(Vec<Secret>);
+pub(super) struct RequestSecrets(Vec<Secret>);
 
-impl Secrets {
+impl RequestSecrets {
     /// Collects secrets. Of a value such as `Bearer KEY`, the key alone is one, too.
     pub(super) fn new<'s>(sent: impl IntoIterator<Item = &'s Secret>) -> Self {
         let each = |secret: &'s Secret| {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_key_is_hidden_without_the_words_before_it() {
         let sent = ["Bearer sk-123456", "sk-123"].map(|text| Secret::new(text).unwrap());
-        let secrets = Secrets::new(&sent);
+        let secrets = RequestSecrets::new(&sent);
         assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no …, no …, …");
         assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no ");
         assert!(!format!("{secrets:?}").contains("sk-"));

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout_at};
 
 use super::abilities::listed;
-use super::address::{Address, key_header};
+use super::address::{ServerAddress, key_header};
 use super::attempts::{Attempts, FailedAttempt};
 use super::chat::{AnswerStream, ChatProvider, Limit, OnWait, Request};
 use super::error::{ErrorKind, ProviderError};
@@ -17,7 +17,7 @@ use super::family::{AnswerReader, Family};
 use super::http::Endpoint;
 use super::learned::{LearnedChanges, MOST_CHANGES};
 use super::limits::{LimitAddress, places};
-use super::listed::Listed;
+use super::listed::ModelListing;
 use super::normal::{MessageForm, normal};
 use super::origin::Serving;
 use super::reply::{FROM, HttpReply, Times};
@@ -33,7 +33,7 @@ pub struct HttpProvider {
     endpoint: Arc<Endpoint>,
     family: Family,
     url: String,
-    address: Address,
+    address: ServerAddress,
     times: Times,
     serving: Arc<Serving>,
     known: Arc<Mutex<LearnedOfServer>>,
@@ -54,7 +54,7 @@ impl HttpProvider {
     pub fn new(family: Family, name: &str, url: &str, model: &str, key: KeySource) -> Self {
         let endpoint = Endpoint::new(name.to_owned(), model.to_owned(), key)
             .with_headers(key_header(family, url, None), family.facts().headers);
-        let (endpoint, address) = (Arc::new(endpoint), Address::new(family, url, None));
+        let (endpoint, address) = (Arc::new(endpoint), ServerAddress::new(family, url, None));
         let (url, times, known) = (url.to_owned(), Times::default(), Arc::default());
         Self { endpoint, family, url, address, times, serving: Arc::default(), known }
     }
@@ -69,7 +69,7 @@ impl HttpProvider {
             silence: seconds(serving.silence, usual.silence),
             ..usual
         };
-        let address = Address::new(self.family, &self.url, version);
+        let address = ServerAddress::new(self.family, &self.url, version);
         let header = key_header(self.family, &self.url, version);
         let serving = Arc::new(serving);
         let endpoint =
@@ -109,7 +109,7 @@ impl ChatProvider for HttpProvider {
         self.body(request).to_string()
     }
 
-    fn models(&self) -> Answer<'_, Vec<Listed>> {
+    fn models(&self) -> Answer<'_, Vec<ModelListing>> {
         Box::pin(self.list())
     }
 
@@ -141,7 +141,7 @@ impl HttpProvider {
         self.known().models.get(self.endpoint.model()).cloned().unwrap_or_default()
     }
 
-    fn address(&self) -> Address {
+    fn address(&self) -> ServerAddress {
         match self.known().needs_version {
             true => self.address.with_version(),
             false => self.address.clone(),
@@ -234,7 +234,7 @@ impl HttpProvider {
     fn note_abilities(&self, said: &Value) {
         let models = listed(self.family, said).unwrap_or_default();
         let own = models.into_iter().find(|listed| listed.name == self.endpoint.model());
-        if let Some(Listed { name, pdf: Some(takes), .. }) = own {
+        if let Some(ModelListing { name, pdf: Some(takes), .. }) = own {
             self.known().models.entry(name).or_default().pdf = Some(takes);
         }
     }
@@ -259,7 +259,7 @@ impl HttpProvider {
         Ok(None)
     }
 
-    async fn list(&self) -> Result<Vec<Listed>, ProviderError> {
+    async fn list(&self) -> Result<Vec<ModelListing>, ProviderError> {
         let until = Instant::now() + LIST_TIME;
         let (address, on_wait) = (self.address(), OnWait::default());
         let mut asked = self.endpoint.ask(&address.models(), None, until, &on_wait).await;
@@ -276,7 +276,7 @@ impl HttpProvider {
             self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
         })?;
         match address.is_deployed() {
-            true => Ok(vec![Listed::named(self.endpoint.model())]),
+            true => Ok(vec![ModelListing::named(self.endpoint.model())]),
             false => Ok(listed),
         }
     }

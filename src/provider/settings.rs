@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 pub(crate) use self::asking::{Header, Headers};
 use super::chat::{ChatProvider, Effort};
-use super::origin::{Origin, SCRIPTED, Serving};
+use super::origin::{AnswerOrigin, SCRIPTED, Serving};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
 use super::{Family, HttpProvider};
@@ -98,13 +98,13 @@ pub(crate) struct ProviderSettings {
 
 /// A provider whose settings have been checked.
 #[derive(Debug, Clone)]
-pub struct Configured {
+pub struct CheckedProvider {
     /// Name of the provider.
     pub name: String,
     /// Name of the model on the server.
     pub model: String,
     /// Source of the provider's answers.
-    pub from: Origin,
+    pub from: AnswerOrigin,
     /// Maximum number of tokens in an answer.
     pub max_tokens: Option<u64>,
     /// Prices of a million input and output tokens, if known.
@@ -142,7 +142,7 @@ impl ProviderSettings {
     ///
     /// # Errors
     /// The first invalid setting.
-    pub(crate) fn checked(self) -> Result<Configured, BadSetting> {
+    pub(crate) fn checked(self) -> Result<CheckedProvider, BadSetting> {
         for (setting, text) in [("name", &self.name), ("model", &self.model)] {
             if text.trim().is_empty() {
                 return Err(bad(setting, "must not be empty"));
@@ -157,11 +157,11 @@ impl ProviderSettings {
         let price = price(self.price_input, self.price_output)?;
         let (name, model, max_tokens) = (self.name.clone(), self.model.clone(), self.answer_tokens);
         let default = self.default.unwrap_or(false);
-        Ok(Configured { name, model, from: self.origin()?, max_tokens, price, default })
+        Ok(CheckedProvider { name, model, from: self.origin()?, max_tokens, price, default })
     }
 
     /// Determines the source of answers.
-    fn origin(self) -> Result<Origin, BadSetting> {
+    fn origin(self) -> Result<AnswerOrigin, BadSetting> {
         match (Family::from_name(&self.kind), &self.script) {
             (None, _) if self.kind != SCRIPTED => {
                 let (kinds, kind) = (kinds().join(", "), self.kind);
@@ -171,7 +171,7 @@ impl ProviderSettings {
                 Err(bad("script", "is missing; providers of the kind scripted need it"))
             }
             (None, Some(script)) => match self.of_a_server() {
-                None => Ok(Origin::Script(script.clone())),
+                None => Ok(AnswerOrigin::Script(script.clone())),
                 Some(setting) => Err(bad(setting, "is only for servers")),
             },
             (Some(_), Some(_)) => Err(bad("script", "is only for the kind scripted")),
@@ -196,29 +196,29 @@ impl ProviderSettings {
                     (key, _) => key,
                 };
                 let url = url.unwrap_or_else(|| family.usual_url().to_owned());
-                Ok(Origin::Server { family, url, key, serving: Box::new(serving) })
+                Ok(AnswerOrigin::Server { family, url, key, serving: Box::new(serving) })
             }
         }
     }
 }
 
-impl Configured {
+impl CheckedProvider {
     /// Opens the provider. Sends nothing and fetches no key.
     ///
     /// # Errors
     /// [`BadSetting`] if the script cannot be used, or if the program itself gives the answers.
     pub fn open(&self) -> Result<Arc<dyn ChatProvider>, BadSetting> {
         match &self.from {
-            Origin::Server { family, url, key, serving } => {
+            AnswerOrigin::Server { family, url, key, serving } => {
                 let (name, model, key) = (&self.name, &self.model, key.clone());
                 let provider = HttpProvider::new(*family, name, url, model, key);
                 Ok(Arc::new(provider.serving(Serving::clone(serving))))
             }
-            Origin::Script(path) => {
+            AnswerOrigin::Script(path) => {
                 let wrong = |why: String| bad("script", format!("{}: {why}", visible_path(path)));
                 Ok(Arc::new(Scripted::open(path, &self.model).map_err(wrong)?))
             }
-            Origin::Program => Err(bad("kind", "names no server")),
+            AnswerOrigin::Program => Err(bad("kind", "names no server")),
         }
     }
 }

@@ -9,7 +9,7 @@ pub(super) const PDF: &str = "application/pdf";
 /// A picture or PDF of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shown {
+pub struct ShownAttachment {
     /// Name of the file without its folder.
     pub name: String,
     /// Media type.
@@ -22,7 +22,7 @@ pub struct Shown {
     pub text: Option<Arc<str>>,
 }
 
-impl Shown {
+impl ShownAttachment {
     /// Creates a picture without its content.
     pub fn new(name: String, media: &'static str, hash: String, bytes: u64) -> Self {
         Self { name, media, hash, data: format!("({bytes} bytes)").into(), text: None }

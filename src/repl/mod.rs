@@ -27,7 +27,7 @@ use self::lisp::{keyword, list, refusal, text};
 use self::listener::{Input, OutputMode, Repl};
 use self::session::SessionSlot;
 use crate::rpc::limits::WAITING_INPUTS;
-use crate::rpc::{Answerer, Caller, ReplSettings, locked};
+use crate::rpc::{Answerer, MethodCaller, ReplSettings, locked};
 use crate::value::Value;
 use crate::wire::message::{ReplTalk, WireError};
 
@@ -57,7 +57,7 @@ pub(crate) struct Repls {
 /// The data that every task of the connection uses.
 struct ReplShared {
     editor: Arc<dyn Editor>,
-    caller: Arc<dyn Caller>,
+    caller: Arc<dyn MethodCaller>,
     settings: ReplSettings,
     /// Directory to which file names are relative.
     directory: Mutex<PathBuf>,
@@ -100,7 +100,7 @@ impl Repls {
     /// Creates the state of a new connection, which has no REPL yet.
     pub(crate) fn new(
         editor: Arc<dyn Editor>,
-        caller: Arc<dyn Caller>,
+        caller: Arc<dyn MethodCaller>,
         settings: ReplSettings,
     ) -> Self {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));

@@ -36,7 +36,7 @@ struct Methods {
     sessions: AtomicUsize,
 }
 
-impl Caller for Methods {
+impl MethodCaller for Methods {
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>> {
         let answer = match method {
             "open-session" => {
@@ -75,7 +75,7 @@ impl Answerer for Parrot {
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
-        _: &'a dyn Caller,
+        _: &'a dyn MethodCaller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         let cancelled = turn.cancelled.clone();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use super::params::Short;
 use crate::agent::tools::cut;
@@ -34,7 +34,7 @@ pub(super) struct CalledForAgent {
     failed: bool,
 }
 
-pub(super) fn call_tool(call: Call, given: CallTool) -> Result<Step, WireError> {
+pub(super) fn call_tool(call: MethodCall, given: CallTool) -> Result<Step, WireError> {
     call.check_access("call tools")?;
     let (tools, project) = (call.tools.client_tools.clone(), given.project.0);
     let offered = tools.for_agents(&project);

@@ -17,7 +17,7 @@ use crate::visible::{visible, visible_lines};
 use crate::wire::message::WireError;
 
 /// A caller of methods, on behalf of the client at the other end of the connection.
-pub trait Caller: Send + Sync {
+pub trait MethodCaller: Send + Sync {
     /// Calls a method and returns its answer. Dropping the future cancels the call.
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>>;
 
@@ -87,7 +87,7 @@ pub trait Answerer: Send + Sync {
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
-        caller: &'a dyn Caller,
+        caller: &'a dyn MethodCaller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>>;
 }
@@ -131,7 +131,7 @@ impl Answerer for NoModel {
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
-        caller: &'a dyn Caller,
+        caller: &'a dyn MethodCaller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         Box::pin(async move {
@@ -253,7 +253,7 @@ async fn pass_on(
     heard: ProgressPiece,
     pieces: &mut mpsc::Receiver<ProgressPiece>,
     shown: &mut ShownProgress,
-    caller: &dyn Caller,
+    caller: &dyn MethodCaller,
     listener: &dyn Listener,
 ) {
     let mut next = Some(heard);
@@ -312,7 +312,7 @@ impl Answerer for ModelAnswerer {
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
-        caller: &'a dyn Caller,
+        caller: &'a dyn MethodCaller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         if self.providers.is_empty() {

@@ -121,7 +121,7 @@ impl Tools {
 
 /// One call of a method.
 #[derive(Clone)]
-pub struct Call {
+pub struct MethodCall {
     /// Everything that calls share.
     pub tools: Arc<Tools>,
     /// The calling client.
@@ -165,7 +165,7 @@ pub(crate) struct InSteps {
     pub(super) if_version: Option<u64>,
 }
 
-impl Call {
+impl MethodCall {
     /// Returns what the `agent` module needs from the call: the services and the cancellation.
     pub(super) fn job(&self) -> Job {
         let (services, cancelled) = (&self.tools.services, &self.cancelled);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use super::params::{
     InSession, ManagerName, Name, Short, Switch, manager_names, new_name, stored_count,
@@ -16,7 +16,7 @@ use super::tool_names::ToolNames;
 use crate::agent::tools::context;
 use crate::agent::window::named_strategy;
 use crate::curation::config::{
-    ConfigError, Range, Setting, TurnConfig, Value as Figure, need_not_be_set,
+    CurationConfigError, Range, Setting, SettingValue as Figure, TurnConfig, need_not_be_set,
 };
 use crate::curation::strategy;
 use crate::engine::{DEFAULT_TEMPLATE, Engine, SessionSettings};
@@ -114,7 +114,7 @@ fn with_default(what: &str, name: &str) -> String {
     }
 }
 
-pub(super) fn configure_session(call: Call, given: Configure) -> Result<Step, WireError> {
+pub(super) fn configure_session(call: MethodCall, given: Configure) -> Result<Step, WireError> {
     if let Some(name) = &given.strategy {
         named_strategy(name)?;
     }
@@ -216,13 +216,15 @@ fn number(name: &str, value: &Value) -> Result<Figure, WireError> {
     }
 }
 
-fn setting_error(name: &str, error: &ConfigError) -> WireError {
+fn setting_error(name: &str, error: &CurationConfigError) -> WireError {
     let message = match error {
-        ConfigError::OutOfRange { value, range, .. } if need_not_be_set(name) => {
+        CurationConfigError::OutOfRange { value, range, .. } if need_not_be_set(name) => {
             format!("must be {range}, or 0 for the default, got {value}")
         }
-        ConfigError::OutOfRange { value, range, .. } => format!("must be {range}, got {value}"),
-        ConfigError::Unknown { .. } => error.to_string(),
+        CurationConfigError::OutOfRange { value, range, .. } => {
+            format!("must be {range}, got {value}")
+        }
+        CurationConfigError::Unknown { .. } => error.to_string(),
     };
     param_error(name, &message)
 }

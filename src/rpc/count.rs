@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::chat::{self, ChatParams};
 use super::params::{InSession, ManagerName, Name, Switch, given_list};
 use super::present::{Decided, verdicts};
@@ -12,7 +12,7 @@ use super::report::WindowReport;
 use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use super::{Finish, Step};
-use crate::agent::{self, Count};
+use crate::agent::{self, RequestCount};
 use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -47,9 +47,9 @@ pub(super) struct CountParams {
 /// The number of tokens that would be sent to the model now, and its limits.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CountedWindow")]
-pub(super) struct Counted<'a> {
+pub(super) struct CountResult<'a> {
     #[serde(flatten)]
-    count: &'a Count,
+    count: &'a RequestCount,
     /// Report on the parts in the window and those that were left out; only with `:explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<WindowReport<'a>>,
@@ -58,7 +58,7 @@ pub(super) struct Counted<'a> {
     items: Option<Vec<Decided>>,
 }
 
-pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireError> {
+pub(super) fn count_window(call: MethodCall, given: CountParams) -> Result<Step, WireError> {
     let explain = given.explain;
     let content = given.content.filter(|content| !content.trim().is_empty()).unwrap_or_default();
     let given = ChatParams {
@@ -78,7 +78,7 @@ pub(super) fn count_window(call: Call, given: CountParams) -> Result<Step, WireE
         Ok(Finish::Later(Box::new(move || {
             let counting = agent::count(call.job(), request);
             let (count, built) = Handle::current().block_on(counting)?;
-            Ok(Value::of(&Counted {
+            Ok(Value::of(&CountResult {
                 count: &count,
                 report: explain.then(|| WindowReport::of(&built.window.report, true)),
                 items: explain.then(|| verdicts(&built.items)),

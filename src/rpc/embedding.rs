@@ -2,14 +2,14 @@
 //! necessary.
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use crate::agent::Embedded;
 use crate::wire::message::WireError;
 
 /// Computes the vector of a text, and continues with `then`: without a vector if no embedding model
 /// is configured, the text is blank, or the model fails or does not answer in time.
 pub(super) fn embedded(
-    call: &Call,
+    call: &MethodCall,
     text: String,
     then: impl FnOnce(Embedded) -> Result<Step, WireError> + Send + 'static,
 ) -> Result<Step, WireError> {

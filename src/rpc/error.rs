@@ -7,9 +7,9 @@ use super::limits::MAX_QUOTED_BYTES;
 use super::shapes::ParamPath;
 use crate::agent::{AgentError, BrokenOff};
 use crate::context::manager::ManagerError;
-use crate::context::render::budget::BudgetTooSmall;
+use crate::context::render::budget::RenderBudgetTooSmall;
 use crate::curation::budget::Irreducible;
-use crate::curation::config::ConfigError;
+use crate::curation::config::CurationConfigError;
 use crate::curation::summary::SummaryError;
 use crate::engine::{EngineError, VersionedName};
 use crate::files::{FileError, TreeError};
@@ -104,7 +104,7 @@ fn session_data(error: &EngineError) -> Option<ErrorData<'_>> {
         }
         EngineError::NoVersioning(session) => ErrorData::VersioningNotEnabled { session },
         EngineError::SessionBusy(session) => ErrorData::SessionBusy { session },
-        EngineError::BadSetting(ConfigError::OutOfRange { name, .. }) => {
+        EngineError::BadSetting(CurationConfigError::OutOfRange { name, .. }) => {
             ErrorData::BadSetting { setting: Keyword(name) }
         }
         EngineError::NotSummarized(SummaryError::Nothing) => {
@@ -202,8 +202,8 @@ impl From<TreeError> for WireError {
     }
 }
 
-impl From<BudgetTooSmall> for WireError {
-    fn from(error: BudgetTooSmall) -> Self {
+impl From<RenderBudgetTooSmall> for WireError {
+    fn from(error: RenderBudgetTooSmall) -> Self {
         let (needed, max_tokens) = (error.needed, error.max_tokens);
         let data = ErrorData::BudgetTooSmall { needed, max_tokens, parts: None };
         application(&data, error.to_string())

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::messages::{MessageParam, counted};
 use super::params::ModelName;
 use super::present::MessageShown;
 use super::report::ScoreResult;
 use super::{Finish, Step};
 use crate::agent::history::{self, SummarizedHistory};
-use crate::curation::prune::{PruneStats as PruneFigures, Pruned, auto_manage, prune, stats};
+use crate::curation::prune::{PruneStats, Pruned, auto_manage, prune, stats};
 use crate::curation::strategy::Fate;
 use crate::curation::unit::History;
 use crate::engine::{Costs, EngineError, Keep};
@@ -21,7 +21,7 @@ use crate::wire::message::WireError;
 
 /// Prunes a history to `target` tokens; with `if_needed` only if it is large.
 pub(super) fn prune_history(
-    call: &Call,
+    call: &MethodCall,
     messages: Vec<MessageParam>,
     model: Option<ModelName>,
     target: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) fn prune_history(
 /// Counts the tokens of `messages`, and answers with what `work` returns for them. `work` runs
 /// outside the engine.
 fn with_history(
-    call: &Call,
+    call: &MethodCall,
     messages: Vec<MessageParam>,
     model: Option<ModelName>,
     work: impl FnOnce(Vec<Message>, &Costs) -> Result<Value, WireError> + Send + 'static,
@@ -67,11 +67,11 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
             score: verdict.score.as_ref().map(ScoreResult::of),
         }
     });
-    let PruneFigures { original, remaining, items_removed, items_kept } = pruned.stats;
+    let PruneStats { original, remaining, items_removed, items_kept } = pruned.stats;
     Value::of(&PrunedHistory {
-        pruned: Told::of(of(&pruned.kept).into_iter(), brief),
-        removed: Told::of(of(&pruned.removed).into_iter(), brief),
-        stats: PruneStats::of(original, remaining, items_removed, items_kept),
+        pruned: MessagesOrIds::of(of(&pruned.kept).into_iter(), brief),
+        removed: MessagesOrIds::of(of(&pruned.removed).into_iter(), brief),
+        stats: PruneFigures::of(original, remaining, items_removed, items_kept),
         units: units.collect(),
     })
 }
@@ -81,11 +81,11 @@ fn pruned_history(history: &History<'_>, pruned: &Pruned, brief: bool) -> Value 
 #[schemars(rename = "PrunedHistory")]
 pub(super) struct PrunedHistory<'a> {
     /// The pruned history: the messages that remain, or their ids if the call is `:brief`.
-    pruned: Told<'a>,
+    pruned: MessagesOrIds<'a>,
     /// The messages that were removed, or their ids if the call is `:brief`.
-    removed: Told<'a>,
+    removed: MessagesOrIds<'a>,
     /// Figures from before and after the pruning.
-    stats: PruneStats,
+    stats: PruneFigures,
     /// Outcome for each unit: a message, or messages that belong together, such as a call and its
     /// results.
     units: Vec<UnitResult<'a>>,
@@ -110,7 +110,7 @@ struct UnitResult<'a> {
 }
 
 pub(super) fn summarize_history(
-    call: &Call,
+    call: &MethodCall,
     messages: Vec<MessageParam>,
     model: Option<ModelName>,
     keep: Keep,
@@ -168,7 +168,7 @@ pub(super) struct SummarizedResult<'a> {
 }
 
 pub(super) fn history_stats(
-    call: &Call,
+    call: &MethodCall,
     messages: Vec<MessageParam>,
     model: Option<ModelName>,
 ) -> Result<Step, WireError> {
@@ -182,12 +182,12 @@ pub(super) fn history_stats(
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
-pub(super) enum Told<'a> {
+pub(super) enum MessagesOrIds<'a> {
     Ids(Vec<MessageId>),
     Messages(Vec<MessageShown<'a>>),
 }
 
-impl<'a> Told<'a> {
+impl<'a> MessagesOrIds<'a> {
     pub(super) fn of(messages: impl Iterator<Item = &'a Message>, brief: bool) -> Self {
         match brief {
             true => Self::Ids(messages.map(|message| MessageId(message.number)).collect()),
@@ -199,7 +199,7 @@ impl<'a> Told<'a> {
 /// The figures of a pruning.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PruneStats")]
-pub(super) struct PruneStats {
+pub(super) struct PruneFigures {
     /// Tokens before.
     original: u64,
     /// Tokens after.
@@ -212,7 +212,7 @@ pub(super) struct PruneStats {
     items_kept: u64,
 }
 
-impl PruneStats {
+impl PruneFigures {
     pub(super) fn of(original: u64, r#final: u64, items_removed: u64, items_kept: u64) -> Self {
         let token_reduction = original.saturating_sub(r#final);
         Self { original, r#final, token_reduction, items_removed, items_kept }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Step;
-use super::call::{Call, Tools};
+use super::call::{MethodCall, Tools};
 use super::error::refused;
 use super::error_data::PlainKind;
 use crate::agent::found::Hit;
@@ -12,7 +12,7 @@ use crate::context::place::normal_remote;
 use crate::files;
 use crate::ids::{MessageId, SharedId};
 use crate::session::message::{Message, Role, Signals};
-use crate::sync::hub::{Hub, Link, Whole};
+use crate::sync::hub::{Hub, HubLink, Whole};
 use crate::wire::message::WireError;
 
 /// Returns the hub of the configuration.
@@ -24,7 +24,7 @@ pub(super) fn configured(tools: &Tools) -> Result<Arc<Hub>, WireError> {
 
 /// Searches the hub.
 pub(super) fn search(
-    call: &Call,
+    call: &MethodCall,
     query: String,
     project: Option<String>,
     most: u64,
@@ -45,7 +45,7 @@ pub(super) fn search(
             None => None,
         };
         let machine = hub.machine();
-        let found = Link::search(&hub.address, &query, project, &machine, most).await;
+        let found = HubLink::search(&hub.address, &query, project, &machine, most).await;
         hub.note(&found);
         let hits = found.map_err(|why| not_allowed(&why))?.into_iter().map(|found| Hit {
             session: found.name,
@@ -65,14 +65,14 @@ pub(super) fn search(
 /// Reads a session on the hub: its name, with who shared it, and its messages. It must be of the
 /// project in a folder, if one is given.
 pub(super) fn read(
-    call: &Call,
+    call: &MethodCall,
     SharedId(source): SharedId,
     project: Option<String>,
 ) -> Result<impl Future<Output = Result<(String, Vec<Message>), WireError>> + use<>, WireError> {
     call.check_access("read what is on the hub")?;
     let (hub, tools) = (configured(&call.tools)?, Arc::clone(&call.tools));
     Ok(async move {
-        let whole = Link::read(&hub.address, source).await.map_err(|why| not_allowed(&why))?;
+        let whole = HubLink::read(&hub.address, source).await.map_err(|why| not_allowed(&why))?;
         let Whole { name, author, machine, project: of, messages } = whole;
         if let Some(folder) = project
             && identity(&tools, &folder).await.as_ref() != Ok(&of)

@@ -10,7 +10,7 @@ use blake3::Hasher;
 use super::error::{application, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::params::{KEY, RequestKey};
-use super::{Finish, Operation, Step};
+use super::{EngineOperation, Finish, Step};
 use crate::engine::{Engine, EngineError, Handle, Reach};
 use crate::store::metadata::{print_value, read_value};
 use crate::value::{Keyword, Value, sexp};
@@ -177,7 +177,7 @@ impl Keyed {
         }
     }
 
-    fn once(self, operation: Operation) -> Operation {
+    fn once(self, operation: EngineOperation) -> EngineOperation {
         Box::new(move |engine| {
             if let Some(known) = self.known(engine)? {
                 return Ok(known.into());

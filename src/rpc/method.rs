@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::contract::{self, HISTORY, without_session};
 use super::error::param_error;
 use super::keyed::Keyed;
@@ -47,7 +47,7 @@ pub struct Method {
     pub(super) progress: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// The lists in the method's result that are answered in pages, if it has any.
     pub(super) paged: Option<&'static Paged>,
-    pub(super) run: fn(Call, Value) -> Result<Step, WireError>,
+    pub(super) run: fn(MethodCall, Value) -> Result<Step, WireError>,
     pub(super) needs_session: fn(&Value) -> bool,
     /// True if the method changes the session in several steps, and checks the version itself.
     pub(super) is_long: bool,
@@ -274,7 +274,7 @@ impl Method {
     ///
     /// # Errors
     /// Fails if the call is refused before it needs the engine, as for an invalid parameter.
-    pub fn run(&self, mut call: Call, mut params: Value) -> Result<Step, WireError> {
+    pub fn run(&self, mut call: MethodCall, mut params: Value) -> Result<Step, WireError> {
         if !self.is_change() {
             // A client may repeat any call with the same key, without knowing what it changes.
             params.take_named(KEY);
@@ -323,7 +323,7 @@ impl Method {
         Ok(key.wrap(run(call, params)?))
     }
 
-    fn run_in_pages(&self, call: Call, params: Value) -> Result<Step, WireError> {
+    fn run_in_pages(&self, call: MethodCall, params: Value) -> Result<Step, WireError> {
         match self.paged {
             Some(paged) => page::run(self.name, paged, self.inlined_result, call, params, self.run),
             None => (self.run)(call, params),

@@ -55,9 +55,9 @@ mod version;
 mod window;
 
 pub(crate) use self::access::Access;
-pub use self::answerer::{Answerer, Approval, Caller, Listener, UserInput};
+pub use self::answerer::{Answerer, Approval, Listener, MethodCaller, UserInput};
 pub(crate) use self::answerer::{LONGEST_END, ModelAnswerer};
-pub(crate) use self::call::{Call, Subscription};
+pub(crate) use self::call::{MethodCall, Subscription};
 pub use self::call::{ReplSettings, Tools};
 pub(crate) use self::client::Client;
 pub use self::client_tools::ClientTools;
@@ -97,7 +97,7 @@ pub enum Step {
     Done(Value),
     /// Run this operation in the engine. The [`Reach`] is the part of the state that the operation
     /// touches, and the operation returns a [`Finish`].
-    State(Reach, Operation),
+    State(Reach, EngineOperation),
     /// Wait for something outside the engine, such as the network. Unless the method runs aside
     /// (see [`Pace`]), the connection's later calls wait too.
     Await(Awaited),
@@ -117,7 +117,8 @@ pub enum Step {
 pub(crate) type Awaited = Pin<Box<dyn Future<Output = Result<Step, WireError>> + Send>>;
 
 /// An operation in the engine. Its effects are durable before its result is used.
-pub(crate) type Operation = Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
+pub(crate) type EngineOperation =
+    Box<dyn FnOnce(&mut Engine) -> Result<Finish, EngineError> + Send>;
 
 /// The work that remains after the engine's part.
 pub enum Finish {

@@ -5,21 +5,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::{param_error, provider_error, refused};
 use super::error_data::PlainKind;
 use super::params::{Name, Nothing};
-use crate::agent::{Configured, Decision, WaitingQuestion};
+use crate::agent::{AvailableModel, Decision, WaitingQuestion};
 use crate::ids::SessionId;
-use crate::provider::Origin;
-use crate::provider::chat::Listed;
+use crate::provider::AnswerOrigin;
+use crate::provider::chat::ModelListing;
 use crate::provider::secret::KeySource;
 use crate::provider::settings::{BadSetting, ProviderSettings, kinds};
 use crate::tokens::model::{LimitFrom, Model};
 use crate::value::{Keyword, Value};
 use crate::wire::message::WireError;
 
-pub(super) fn configure_provider(call: Call, given: ProviderSettings) -> Result<Step, WireError> {
+pub(super) fn configure_provider(
+    call: MethodCall,
+    given: ProviderSettings,
+) -> Result<Step, WireError> {
     if let Some(param) = given.of_this_machine().filter(|_| !call.access.is_local()) {
         let why = "is not allowed over TCP; give api-key, use the configuration file, or \
                    connect over stdio or the Unix socket";
@@ -31,7 +34,7 @@ pub(super) fn configure_provider(call: Call, given: ProviderSettings) -> Result<
     }
     let wrong = |wrong: BadSetting| param_error(wrong.setting, &wrong.what);
     let settings = given.checked().map_err(wrong)?;
-    let configured = Configured::open(&settings).map_err(wrong)?;
+    let configured = AvailableModel::open(&settings).map_err(wrong)?;
     let at = call.tools.providers.add(configured.clone(), settings.default)?;
     told("configure-provider", configured.name.clone(), row(at, &configured))
 }
@@ -53,19 +56,19 @@ pub(super) struct RemoveParams {
 /// A removed provider.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RemovedProvider")]
-pub(super) struct Removed<'a> {
+pub(super) struct RemovedProvider<'a> {
     /// Name of the provider.
     name: &'a str,
     /// Name of the provider that is the default now; `nil` if there is none.
     default: Option<String>,
 }
 
-pub(super) fn remove_provider(call: Call, given: RemoveParams) -> Result<Step, WireError> {
+pub(super) fn remove_provider(call: MethodCall, given: RemoveParams) -> Result<Step, WireError> {
     call.check_access("change providers")?;
     let Name(name) = given.name;
     call.tools.providers.remove(&name)?;
     let default = call.tools.providers.known().first().map(|first| first.name.clone());
-    let answer = Value::of(&Removed { name: &name, default });
+    let answer = Value::of(&RemovedProvider { name: &name, default });
     told("remove-provider", name, answer)
 }
 
@@ -77,7 +80,7 @@ pub(super) struct ProvidersCall {
     provider: Option<Name>,
 }
 
-pub(super) fn list_providers(call: Call, given: ProvidersCall) -> Result<Step, WireError> {
+pub(super) fn list_providers(call: MethodCall, given: ProvidersCall) -> Result<Step, WireError> {
     if given.models.unwrap_or(false) {
         return models_of(&call, given.provider);
     }
@@ -130,21 +133,21 @@ pub(super) struct ProviderResult<'a> {
     settings: Option<String>,
 }
 
-fn row(at: usize, configured: &Configured) -> Value {
+fn row(at: usize, configured: &AvailableModel) -> Value {
     let (price_input, price_output) = configured.price.unzip();
     let (limit, limit_from) = configured.rooms.of(configured.provider.model()).limit.unzip();
     let (base_url, context, script, (key, key_from)) = match &configured.from {
-        Origin::Server { url, key, .. } => {
+        AnswerOrigin::Server { url, key, .. } => {
             (Some(&**url), configured.from.context(), None, key_state(key))
         }
-        Origin::Program => (None, None, None, (NONE_NEEDED, None)),
-        Origin::Script(path) => {
+        AnswerOrigin::Program => (None, None, None, (NONE_NEEDED, None)),
+        AnswerOrigin::Script(path) => {
             (None, None, Some(path.to_string_lossy().into_owned()), (NONE_NEEDED, None))
         }
     };
     let settings = match &configured.from {
-        Origin::Server { serving, .. } => Some(serving.to_string()),
-        Origin::Program | Origin::Script(_) => None,
+        AnswerOrigin::Server { serving, .. } => Some(serving.to_string()),
+        AnswerOrigin::Program | AnswerOrigin::Script(_) => None,
     };
     Value::of(&ProviderResult {
         name: &configured.name,
@@ -215,8 +218,8 @@ pub(super) struct ListedModel {
 }
 
 impl ListedModel {
-    fn of(listed: Listed, known: &Model) -> Self {
-        let Listed { name, limit, tools, pictures, effort, .. } = listed;
+    fn of(listed: ModelListing, known: &Model) -> Self {
+        let ModelListing { name, limit, tools, pictures, effort, .. } = listed;
         Self {
             name,
             limit: limit.or(known.known.then_some(known.limit)),
@@ -227,7 +230,7 @@ impl ListedModel {
     }
 }
 
-fn models_of(call: &Call, provider: Option<Name>) -> Result<Step, WireError> {
+fn models_of(call: &MethodCall, provider: Option<Name>) -> Result<Step, WireError> {
     let configured = call.tools.providers.find(provider.as_deref(), None)?;
     let engine = call.tools.engine.clone();
     Ok(Step::Await(Box::pin(async move {
@@ -237,7 +240,7 @@ fn models_of(call: &Call, provider: Option<Name>) -> Result<Step, WireError> {
         let model = configured.provider.model().to_owned();
         let (costs, models) = engine
             .ask(move |engine| {
-                let of = |listed: Listed| {
+                let of = |listed: ModelListing| {
                     let known = engine.model(&listed.name);
                     ListedModel::of(listed, &known)
                 };
@@ -272,7 +275,7 @@ pub(super) struct OpenApproval {
     outside: Option<String>,
 }
 
-pub(super) fn list_approvals(call: Call, _: Nothing) -> Result<Step, WireError> {
+pub(super) fn list_approvals(call: MethodCall, _: Nothing) -> Result<Step, WireError> {
     let open = |WaitingQuestion { session, asked }: WaitingQuestion| OpenApproval {
         approval: asked.number,
         session: session.name,
@@ -302,7 +305,7 @@ pub(super) struct Approved {
     approval: u64,
 }
 
-pub(super) fn approve(call: Call, given: Approve) -> Result<Step, WireError> {
+pub(super) fn approve(call: MethodCall, given: Approve) -> Result<Step, WireError> {
     let Approve { approval, decision } = given;
     if call.tools.approvals.answer(approval, decision) {
         return Step::done(&Approved { approval });

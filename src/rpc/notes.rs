@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::params::{InSession, Name, not_negative};
 use super::shapes::TemplateSource;
-use crate::agent::notes::{self, TurnNotes, Wish};
+use crate::agent::notes::{self, TurnNotes, WantedNotes};
 use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::Engine;
 use crate::ids::{MessageId, ViewId};
@@ -40,7 +40,7 @@ pub(super) struct ManageContext {
     dry_run: Option<bool>,
 }
 
-pub(super) fn take_notes(call: Call, given: ManageContext) -> Result<Step, WireError> {
+pub(super) fn take_notes(call: MethodCall, given: ManageContext) -> Result<Step, WireError> {
     let said = NotesOptions {
         recent_runs: not_negative("recent-runs", given.recent_runs)?,
         passthrough_runs: not_negative("passthrough-runs", given.passthrough_runs)?,
@@ -59,7 +59,7 @@ pub(super) fn take_notes(call: Call, given: ManageContext) -> Result<Step, WireE
         };
         let (row, settings) = call.tools.engine.ask(read).await?;
         let template = template.unwrap_or_else(|| settings.template_name().to_owned());
-        let wish = Wish { template, said };
+        let wish = WantedNotes { template, said };
         let (provider, model) = (provider.as_deref(), model.as_deref());
         let configured = call.tools.providers.chosen(provider, model, &settings)?;
         let job = call.job();
@@ -88,7 +88,7 @@ pub(super) struct ListViews {
     brief: Option<bool>,
 }
 
-pub(super) fn list_notes(_: Call, given: ListViews) -> Result<Step, WireError> {
+pub(super) fn list_notes(_: MethodCall, given: ListViews) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED).min(MAX_LISTED);
     let brief = given.brief.unwrap_or(false);
     Step::state(move |engine| {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use super::params::{ManagerName, Name, not_negative};
 use crate::agent::items::without_own;
@@ -173,7 +173,7 @@ impl OperationLine {
     }
 }
 
-pub(super) fn list_operations(call: Call, given: ListOperations) -> Result<Step, WireError> {
+pub(super) fn list_operations(call: MethodCall, given: ListOperations) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?;
     let (next, checkpoints) = (given.next == Some(true), given.checkpoints == Some(true));
     let log = Log::of(given.manager, given.session)?;

@@ -9,7 +9,7 @@ mod fields;
 
 use serde_json::{Value as Json, json};
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::client::{Client, Rest};
 use super::error::{application, param_error};
 use super::error_data::ErrorData;
@@ -122,9 +122,9 @@ pub(super) fn run(
     method: &'static str,
     paged: &'static Paged,
     result: fn() -> &'static Json,
-    call: Call,
+    call: MethodCall,
     mut params: Value,
-    run: fn(Call, Value) -> Result<Step, WireError>,
+    run: fn(MethodCall, Value) -> Result<Step, WireError>,
 ) -> Result<Step, WireError> {
     let given: Option<i64> = taken(&mut params, "max-bytes")?;
     let most_bytes = call.tools.limits.max_message_bytes;

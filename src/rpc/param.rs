@@ -8,7 +8,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::Value as Json;
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::params::{KEY, RequestKey};
 use crate::value::{self, kebab};
 use crate::wire::message::WireError;
@@ -35,7 +35,7 @@ pub struct Param {
 /// Returns the parameters of a handler. Leaks their texts, so call this function only once for each
 /// method.
 pub(super) fn params_of<P: JsonSchema + DeserializeOwned>(
-    _handler: fn(Call, P) -> Result<Step, WireError>,
+    _handler: fn(MethodCall, P) -> Result<Step, WireError>,
 ) -> Vec<Param> {
     own_params_of::<P>()
 }
@@ -84,7 +84,7 @@ pub(super) fn own_params_of<P: JsonSchema + DeserializeOwned>() -> Vec<Param> {
 
 /// Returns the schema of the parameters that a handler takes.
 pub(super) fn schema_of<P: JsonSchema>(
-    _handler: fn(Call, P) -> Result<Step, WireError>,
+    _handler: fn(MethodCall, P) -> Result<Step, WireError>,
     generator: &mut SchemaGenerator,
 ) -> Schema {
     P::json_schema(generator)

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
-use super::history::{PruneStats, Told, prune_history};
+use super::call::MethodCall;
+use super::history::{MessagesOrIds, PruneFigures, prune_history};
 use super::messages::{HISTORY, MessageParam};
 use super::params::{InSession, ModelName, given_list, not_negative};
 use super::undo::stepping;
@@ -33,7 +33,7 @@ pub(super) struct PruneSession {
     dry_run: Option<bool>,
 }
 
-pub(super) fn prune_session(call: Call, given: PruneSession) -> Result<Step, WireError> {
+pub(super) fn prune_session(call: MethodCall, given: PruneSession) -> Result<Step, WireError> {
     let target = not_negative("keep-tokens", given.keep_tokens)?;
     let if_needed = given.if_needed.unwrap_or(false);
     let brief = given.brief.unwrap_or(false);
@@ -54,8 +54,8 @@ pub(super) fn prune_session(call: Call, given: PruneSession) -> Result<Step, Wir
         let (count, session) = (done.removed.len() as u64, &*row.name);
         Ok(Value::of(&PrunedSession {
             session,
-            removed: Told::of(removed.iter().map(|message| &**message), brief),
-            stats: PruneStats::of(done.original, done.remaining, count, done.kept),
+            removed: MessagesOrIds::of(removed.iter().map(|message| &**message), brief),
+            stats: PruneFigures::of(done.original, done.remaining, count, done.kept),
             archived: done.archived,
         }))
     })
@@ -78,9 +78,9 @@ pub(super) struct PrunedSession<'a> {
     /// Name of the session.
     session: &'a str,
     /// The pruned messages, or their ids if the call is `:brief`.
-    removed: Told<'a>,
+    removed: MessagesOrIds<'a>,
     /// Figures from before and after the pruning.
-    stats: PruneStats,
+    stats: PruneFigures,
     /// Number of memories made from the pruned messages.
     archived: u64,
 }

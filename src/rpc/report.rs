@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::present::Money;
-use crate::curation::report::{Entry, Report, Run, SectionTokens, Sent, Stable, What};
+use crate::curation::report::{Entry, Report, ReportPart, Run, SectionTokens, SentCount, Stable};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Score};
 use crate::ids::{MessageId, SessionId};
@@ -30,14 +30,14 @@ pub(super) struct WindowReport<'a> {
     /// True if the counts are the model's own rather than estimates.
     exact: bool,
     /// How many of the messages are in the window.
-    messages: Sent,
+    messages: SentCount,
     /// Tokens of each section, in order. Sections for which nothing was offered are not listed.
     sections: &'a [SectionTokens],
     /// Sections that the phase requires and the window lacks.
     missing: &'a [Section],
     /// Outcome of each part, in the window or left out; similar neighbours are grouped, unless the
     /// call has `:explain`.
-    parts: Vec<Part<'a>>,
+    parts: Vec<WindowPart<'a>>,
     /// Comparison with the previous window; absent for the first window.
     #[serde(skip_serializing_if = "Option::is_none")]
     stable: Option<Stable>,
@@ -46,7 +46,7 @@ pub(super) struct WindowReport<'a> {
 /// A part of a window, or a run of parts.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ReportPart")]
-struct Part<'a> {
+struct WindowPart<'a> {
     /// Section of the part.
     section: Section,
     /// Name of the part: `msg-3`, `msg-3…msg-5`, `note`, or the name of a section or of a unit of
@@ -110,12 +110,12 @@ impl<'a> WindowReport<'a> {
     }
 }
 
-fn part(part: &Entry) -> Part<'_> {
+fn part(part: &Entry) -> WindowPart<'_> {
     let ids = match &part.what {
-        What::Messages(numbers) => Some(MessageId::all(numbers)),
+        ReportPart::Messages(numbers) => Some(MessageId::all(numbers)),
         _ => None,
     };
-    Part {
+    WindowPart {
         section: part.section,
         what: part.what.label(part.section),
         fate: part.fate,
@@ -130,9 +130,9 @@ fn part(part: &Entry) -> Part<'_> {
     }
 }
 
-fn run<'a>(run: Run) -> Part<'a> {
+fn run<'a>(run: Run) -> WindowPart<'a> {
     let (lowest_score, highest_score) = run.scores.unzip();
-    Part {
+    WindowPart {
         section: run.section,
         what: run.label,
         fate: run.fate,

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::history::history_stats;
 use super::messages::{HISTORY, MessageParam};
 use super::params::{InSession, ModelName, given_list, not_negative};
 use super::present::{Decided, verdicts};
 use super::report::{PhaseResult, UsageResult, WindowReport};
-use super::turn::{QualityPart, parts};
+use super::turn::{QualityPartResult, parts};
 use crate::curation::prune::HistoryStats;
 use crate::engine::quality_parts;
 use crate::session::message::Phase;
@@ -39,7 +39,7 @@ pub(super) struct ReportCall {
     explain: Option<bool>,
 }
 
-pub(super) fn session_report(call: Call, given: ReportCall) -> Result<Step, WireError> {
+pub(super) fn session_report(call: MethodCall, given: ReportCall) -> Result<Step, WireError> {
     if let Some(messages) = given.messages {
         return history_stats(&call, messages, given.model);
     }
@@ -96,7 +96,7 @@ pub(super) fn session_report(call: Call, given: ReportCall) -> Result<Step, Wire
             windows: usage.as_ref().map(|(rows, _)| rows.iter().map(UsageResult::of).collect()),
             phases: usage.as_ref().map(|(_, sums)| sums.iter().map(PhaseResult::of).collect()),
             reports: noted.as_deref().map(|noted| {
-                let reports = noted.iter().map(|noted| Explained {
+                let reports = noted.iter().map(|noted| EarlierReport {
                     at: noted.at,
                     report: WindowReport::of(&noted.report, whole),
                     items: verdicts(&noted.items),
@@ -147,7 +147,7 @@ pub(super) struct SessionReport<'a> {
     phases: Option<Vec<PhaseResult<'a>>>,
     /// Why each part of the latest windows is in or out, newest last; only with `:reports`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reports: Option<Vec<Explained<'a>>>,
+    reports: Option<Vec<EarlierReport<'a>>>,
 }
 
 /// The quality of a session's context.
@@ -160,14 +160,14 @@ pub(super) struct QualityResult<'a> {
     /// Quality from 0 to 1.
     quality_score: f64,
     /// Parts of the quality.
-    quality: Vec<QualityPart<'a>>,
+    quality: Vec<QualityPartResult<'a>>,
 }
 
 /// A report of an earlier window.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExplainedWindow")]
-struct Explained<'a> {
+struct EarlierReport<'a> {
     /// Time at which the window was built, in Unix seconds.
     at: i64,
     #[serde(flatten)]

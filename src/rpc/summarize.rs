@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use super::history::{SummaryStats, summarize_history};
 use super::messages::{HISTORY, MessageParam};
@@ -53,7 +53,7 @@ fn keep(messages: Option<i64>, turns: Option<i64>) -> Result<Keep, WireError> {
 }
 
 pub(super) fn summarize_session(
-    call: Call,
+    call: MethodCall,
     mut given: SummarizeSession,
 ) -> Result<Step, WireError> {
     let keep = keep(given.keep_messages, given.keep_turns)?;
@@ -81,7 +81,7 @@ pub(super) fn summarize_session(
 /// `then`. `ahead` returns what is to be described; `None` if no summary is due. If the session
 /// changes in the meantime, the summary is made without the description.
 pub(super) fn prepared(
-    call: &Call,
+    call: &MethodCall,
     ahead: impl FnOnce(&mut Engine) -> Result<Option<Ahead>, EngineError> + Send + 'static,
     then: impl FnOnce(Described) -> Result<Step, WireError> + Send + 'static,
 ) -> Result<Step, WireError> {
@@ -120,7 +120,7 @@ fn summarized(
             turns_summarized: done.turns,
             stats,
             summary: &done.text,
-            description: outcome.as_ref().map(Description::from),
+            description: outcome.as_ref().map(SummaryDescription::from),
             memory: done.memory.map(MemoryId),
         }))
     })
@@ -144,7 +144,7 @@ pub(super) struct SummarizedSession<'a> {
     summary: &'a str,
     /// The description in the summary; absent if no model was asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Description<'a>>,
+    description: Option<SummaryDescription<'a>>,
     /// Id of the memory made from the summary; `nil` if none was made.
     memory: Option<MemoryId>,
 }
@@ -153,7 +153,7 @@ pub(super) struct SummarizedSession<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Description")]
-pub(super) struct Description<'a> {
+pub(super) struct SummaryDescription<'a> {
     /// Name of the provider that was asked.
     provider: &'a str,
     /// Reason why the summary is without a description; absent if the model wrote one.
@@ -161,7 +161,7 @@ pub(super) struct Description<'a> {
     failure: Option<&'a str>,
 }
 
-impl<'a> From<&'a DescriptionOutcome> for Description<'a> {
+impl<'a> From<&'a DescriptionOutcome> for SummaryDescription<'a> {
     fn from(DescriptionOutcome { provider, failure }: &'a DescriptionOutcome) -> Self {
         Self { provider, failure: failure.as_deref() }
     }

@@ -17,11 +17,11 @@ impl Peer for Nobody {
     }
 }
 
-fn call() -> Call {
+fn call() -> MethodCall {
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let tools = Tools::new(Handle::channel().0, Arc::new(Estimate), limits);
     let cancelled = Arc::new(CancellationToken::new());
-    Call {
+    MethodCall {
         tools: Arc::new(tools),
         peer: Arc::new(Nobody),
         caller: crate::engine::Caller::Nobody,

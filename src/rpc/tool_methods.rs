@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
-use super::client_tools::{self, Description, ToolOwner, announce, checked};
+use super::call::MethodCall;
+use super::client_tools::{self, ToolDescription, ToolOwner, announce, checked};
 use super::editors::EditorText;
 use super::error::{param_error, refused};
 use super::error_data::PlainKind;
@@ -18,7 +18,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RegisterTools {
     /// The tools of this connection, at most 128, in place of earlier ones; `nil` for none.
-    tools: Vec<client_tools::Given>,
+    tools: Vec<client_tools::ClientTool>,
 }
 
 /// The tools of a connection.
@@ -29,7 +29,7 @@ pub(super) struct Registered {
     tools: usize,
 }
 
-pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, WireError> {
+pub(super) fn register_tools(call: MethodCall, given: RegisterTools) -> Result<Step, WireError> {
     if !call.dialect.has_progress() {
         let why = "tool calls cannot reach a client of EPC, SLY or SLIME; use s-expressions or \
                    JSON, one message on each line";
@@ -53,9 +53,9 @@ pub(super) fn register_tools(call: Call, given: RegisterTools) -> Result<Step, W
 /// A tool that a client brought.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListedTool")]
-pub(super) struct Listed<'a> {
+pub(super) struct ListedTool<'a> {
     #[serde(flatten)]
-    tool: &'a Description,
+    tool: &'a ToolDescription,
     /// True if this connection brought the tool.
     own: bool,
 }
@@ -66,16 +66,17 @@ pub(super) struct ListTools {
     agent_project: Option<Short>,
 }
 
-pub(super) fn list_tools(call: Call, given: ListTools) -> Result<Step, WireError> {
+pub(super) fn list_tools(call: MethodCall, given: ListTools) -> Result<Step, WireError> {
     let client = Arc::downgrade(&call.client);
     let tools = &call.tools.client_tools;
     let wanted = match given.agent_project {
         None => tools.here(),
         Some(Short(project)) => tools.for_agents(&project),
     };
-    let listed = wanted
-        .iter()
-        .map(|brought| Listed { tool: &brought.tool, own: brought.owner.client.ptr_eq(&client) });
+    let listed = wanted.iter().map(|brought| ListedTool {
+        tool: &brought.tool,
+        own: brought.owner.client.ptr_eq(&client),
+    });
     Step::done(&listed.collect::<Vec<_>>())
 }
 
@@ -96,12 +97,12 @@ pub(super) struct GiveResult {
 /// The outcome of giving a result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TakenResult")]
-pub(super) struct Taken {
+pub(super) struct ResultTaken {
     /// True if the call or the question was still waiting for this connection.
     taken: bool,
 }
 
-pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireError> {
+pub(super) fn give_result(call: MethodCall, given: GiveResult) -> Result<Step, WireError> {
     let GiveResult { call: number, question, content, error } = given;
     let result = match (number, question, content, error) {
         (None, Some(question), text, error) if text.is_none() || error.is_none() => {
@@ -128,7 +129,7 @@ pub(super) fn give_result(call: Call, given: GiveResult) -> Result<Step, WireErr
                 call.tools.client_tools.answer(&call.client, number, result)
             }
         };
-        Ok(Taken { taken })
+        Ok(ResultTaken { taken })
     })
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use crate::agent::tools::context;
 use crate::value::Value;
@@ -25,7 +25,7 @@ impl ToolNames {
     /// given. "All tools" includes the tools of clients. Fails if a tool does not exist.
     pub(super) fn offered(
         self,
-        call: &Call,
+        call: &MethodCall,
         param: &str,
     ) -> Result<Option<Vec<String>>, WireError> {
         match self {
@@ -36,7 +36,11 @@ impl ToolNames {
 
     /// Returns the names of tools for a session's settings; `None` if the parameter, `param`, is
     /// not given. "All tools" means only the tools of the server. Fails if a tool does not exist.
-    pub(super) fn stored(self, call: &Call, param: &str) -> Result<Option<Vec<String>>, WireError> {
+    pub(super) fn stored(
+        self,
+        call: &MethodCall,
+        param: &str,
+    ) -> Result<Option<Vec<String>>, WireError> {
         let names = match self {
             Self::NotGiven => return Ok(None),
             Self::All => context::names().into_iter().map(str::to_owned).collect(),
@@ -56,7 +60,7 @@ impl ToolNames {
 }
 
 /// Returns the names of all tools: the server's, and those that clients bring.
-fn existing(call: &Call) -> Vec<String> {
+fn existing(call: &MethodCall) -> Vec<String> {
     let own = context::names().into_iter().map(str::to_owned);
     own.chain(call.tools.client_tools.names()).collect()
 }

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::embedding::embedded;
 use super::error::param_error;
 use super::messages::MessageParam;
 use super::params::{InSession, ModelName, Short, not_negative};
-use super::summarize::{Description, prepared};
+use super::summarize::{SummaryDescription, prepared};
 use crate::agent::summary::{Described, DescriptionOutcome};
 use crate::agent::{Embedded, Providers};
 use crate::engine::{Engine, NewMessage, NewTurn, TurnDone};
@@ -30,7 +30,7 @@ pub(super) struct ProcessTurn {
     model: Option<ModelName>,
 }
 
-pub(super) fn process_turn(call: Call, mut given: ProcessTurn) -> Result<Step, WireError> {
+pub(super) fn process_turn(call: MethodCall, mut given: ProcessTurn) -> Result<Step, WireError> {
     if let Some(wrong) = given.coherence.filter(|coherence| !(0.0..=1.0).contains(coherence)) {
         return Err(param_error("coherence", &format!("must be from 0 to 1, got {wrong}")));
     }
@@ -108,7 +108,7 @@ pub(super) struct TurnResult<'a> {
     /// Quality of the context, from 0 to 1.
     quality_score: f64,
     /// Parts of the quality.
-    quality: Vec<QualityPart<'a>>,
+    quality: Vec<QualityPartResult<'a>>,
     /// Tokens in view, including the grounding.
     token_count: u64,
     #[serde(flatten)]
@@ -141,7 +141,7 @@ struct SummaryResult<'a> {
     summary: &'a str,
     /// The description in the summary; absent if no model was asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Description<'a>>,
+    description: Option<SummaryDescription<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -156,7 +156,7 @@ struct RollbackResult {
 /// A part of the quality.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "QualityPart")]
-pub(super) struct QualityPart<'a> {
+pub(super) struct QualityPartResult<'a> {
     /// Name of the part.
     part: Keyword<&'a str>,
     /// Value of the part, from 0 to 1.
@@ -178,7 +178,7 @@ impl<'a> TurnResult<'a> {
             tokens_after: done.tokens_after,
             turns_summarized: done.turns,
             summary: &done.text,
-            description: description.map(Description::from),
+            description: description.map(SummaryDescription::from),
         });
         let rollback = done.rolled_back.as_ref().map(|done| RollbackResult {
             commit_restored: CheckpointId(done.checkpoint),
@@ -205,8 +205,8 @@ impl<'a> TurnResult<'a> {
     }
 }
 
-pub(super) fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPart<'_>> {
-    let parts = parts.iter().map(|(name, value, weight, reason)| QualityPart {
+pub(super) fn parts(parts: &[(String, f64, f64, String)]) -> Vec<QualityPartResult<'_>> {
+    let parts = parts.iter().map(|(name, value, weight, reason)| QualityPartResult {
         part: Keyword(name.as_str()),
         value: *value,
         weight: *weight,
@@ -225,7 +225,7 @@ pub(super) struct ReportUsage {
     reported: i64,
 }
 
-pub(super) fn report_usage(_: Call, given: ReportUsage) -> Result<Step, WireError> {
+pub(super) fn report_usage(_: MethodCall, given: ReportUsage) -> Result<Step, WireError> {
     let counted = not_negative("counted", Some(given.counted))?.unwrap_or(0);
     let reported = not_negative("reported", Some(given.reported))?.unwrap_or(0);
     Step::state(move |engine| {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::operations::{Log, OperationLine, next_line};
 use super::params::{ManagerName, Name, not_negative};
 use crate::engine::{Engine, EngineError};
@@ -107,15 +107,15 @@ impl Going {
     }
 }
 
-pub(super) fn undo(_: Call, given: StepCall) -> Result<Step, WireError> {
+pub(super) fn undo(_: MethodCall, given: StepCall) -> Result<Step, WireError> {
     given.go(Going::Undo)
 }
 
-pub(super) fn redo(_: Call, given: StepCall) -> Result<Step, WireError> {
+pub(super) fn redo(_: MethodCall, given: StepCall) -> Result<Step, WireError> {
     given.go(Going::Redo)
 }
 
-pub(super) fn restore(_: Call, given: Restore) -> Result<Step, WireError> {
+pub(super) fn restore(_: MethodCall, given: Restore) -> Result<Step, WireError> {
     let Restore { manager, session, operation, dry_run } = given;
     let number = not_negative("operation", Some(operation))?.unwrap_or(0);
     StepCall { manager, session, dry_run, describe: None }.go(Going::To(number))

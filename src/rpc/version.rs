@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::error::param_error;
 use super::page::taken;
 use super::params::{decode, lacks, named, not_negative};
-use super::{Finish, Operation, Step};
+use super::{EngineOperation, Finish, Step};
 use crate::agent::shown_version;
 use crate::engine::{Beside, Engine, EngineError, SHARED_MANAGER, Versioned, VersionedName};
 use crate::ids::SessionId;
@@ -135,7 +135,7 @@ impl Versions {
         }
     }
 
-    fn around(self, operation: Operation) -> Operation {
+    fn around(self, operation: EngineOperation) -> EngineOperation {
         Box::new(move |engine| {
             let target = self.target(engine)?;
             self.check(engine, target.as_ref())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::embedding::embedded;
 use super::params::{
     InSession, ManagerName, ModelName, given_list, manager_names, not_negative, yes,
@@ -16,9 +16,9 @@ use super::{Finish, Step};
 use crate::agent::Embedded;
 use crate::agent::refresh::current;
 use crate::agent::window::{Purpose, build, named_strategy};
-use crate::curation::section::{CodeUnit, Counted, Failure, Section, Sections};
+use crate::curation::section::{CodeUnit, CountedText, Failure, Section, Sections};
 use crate::curation::strategy;
-use crate::curation::window::Part;
+use crate::curation::window::MessagePart;
 use crate::engine::{Engine, SessionContext};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role, ToolCall};
@@ -84,7 +84,7 @@ struct UnitText {
 
 impl SectionTexts {
     pub(super) fn counted(self, counter: &dyn Counter) -> Sections {
-        let counted = |text: Option<String>| text.map(|text| Counted::new(text, counter));
+        let counted = |text: Option<String>| text.map(|text| CountedText::new(text, counter));
         Sections {
             tool_schemas: counted(self.tool_schemas),
             system_prompt: counted(self.system_prompt),
@@ -163,12 +163,16 @@ pub(super) struct BuildContext {
     dry_run: Option<bool>,
 }
 
-pub(super) fn build_window(call: Call, given: BuildContext) -> Result<Step, WireError> {
+pub(super) fn build_window(call: MethodCall, given: BuildContext) -> Result<Step, WireError> {
     let question = given.query.clone().unwrap_or_default();
     embedded(&call.clone(), question, move |embedded| build_with(call, given, embedded))
 }
 
-fn build_with(call: Call, given: BuildContext, embedded: Embedded) -> Result<Step, WireError> {
+fn build_with(
+    call: MethodCall,
+    given: BuildContext,
+    embedded: Embedded,
+) -> Result<Step, WireError> {
     let outcome = embedded.outcome();
     let (embedder, vector) = embedded.vector.unzip();
     let purpose = Purpose {
@@ -282,14 +286,14 @@ pub(super) struct PartResult<'a> {
 
 impl<'a> PartResult<'a> {
     /// Returns the part without its text, its tool calls, and the id of the call that it answers.
-    pub(super) fn brief(part: &Part) -> Self {
+    pub(super) fn brief(part: &MessagePart) -> Self {
         let id = part.message.map(MessageId);
         let (section, role, tokens) = (part.section, part.role, part.tokens);
         Self { section, role, content: None, tokens, id, tool_calls: None, tool_call_id: None }
     }
 }
 
-fn part(part: &Part) -> PartResult<'_> {
+fn part(part: &MessagePart) -> PartResult<'_> {
     let calls = Some(&part.tool_calls).filter(|calls| !calls.is_empty());
     PartResult {
         content: Some(&part.content),

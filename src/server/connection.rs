@@ -16,7 +16,7 @@ use super::dispatch::{Inside, dispatch};
 use super::door::Door;
 use super::guests::{Guest, warn_of};
 use super::outbox::OutboxWriter;
-use super::reader::{ROOM_UNIT, Reader, read};
+use super::reader::{ClientReader, ROOM_UNIT, read};
 use super::running::RunningCalls;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
@@ -53,7 +53,7 @@ pub(super) async fn serve(
     let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());
     let reading = read(
-        Reader {
+        ClientReader {
             server,
             outbox,
             calls,
@@ -75,7 +75,7 @@ pub(super) async fn serve(
             Some(calls) => {
                 // Waits until every earlier call of the client has begun.
                 let caller = Inside { calls, access, gone: gone.clone() };
-                let _ = rpc::Caller::call(&caller, "ping", Value::Nil).await;
+                let _ = rpc::MethodCaller::call(&caller, "ping", Value::Nil).await;
             }
             None => drop((&mut dispatcher).await),
         }

@@ -17,7 +17,7 @@ use super::sent::SentTo;
 use super::settle::{LARGE_MESSAGE, defect, settle};
 use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
-use crate::rpc::{self, Call, CalledMethod, Pace, Step, engine_error};
+use crate::rpc::{self, CalledMethod, MethodCall, Pace, Step, engine_error};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Request, RequestId, WireError};
@@ -51,7 +51,7 @@ pub(super) struct Inside {
     pub(super) gone: CancellationToken,
 }
 
-impl rpc::Caller for Inside {
+impl rpc::MethodCaller for Inside {
     fn call(&self, method: &str, params: Value) -> rpc::Later<'_, ReplyOutcome> {
         let request = Request { id: None, method: method.to_owned(), params };
         self.ask(request, None, self.gone.child_token())
@@ -193,7 +193,7 @@ impl Dispatcher {
             }
         };
         let place = self.order.place(|| method.touched(&params), method.pace);
-        let call = Call {
+        let call = MethodCall {
             tools: Arc::clone(self.beside.server.tools()),
             peer: peer.unwrap_or_else(|| self.peer.clone()),
             caller: self.caller,
@@ -236,7 +236,7 @@ impl Dispatcher {
 /// A call that is about to run, and the destination of its answer.
 struct StartedCall {
     method: CalledMethod,
-    call: Call,
+    call: MethodCall,
     params: Value,
     reply: EncodedReply,
 }
@@ -324,7 +324,7 @@ impl BesideCalls {
 async fn in_turn(
     place: &OrderPlace,
     gone: &CancellationToken,
-    call: &mut Call,
+    call: &mut MethodCall,
     reply: &mut EncodedReply,
 ) -> Result<(), WireError> {
     let waited = reply.unless_given_up(place.wait()).await;
@@ -344,7 +344,7 @@ pub(super) fn discard(value: Value) {
     }
 }
 
-fn begin(method: CalledMethod, call: Call, params: Value) -> Result<Step, WireError> {
+fn begin(method: CalledMethod, call: MethodCall, params: Value) -> Result<Step, WireError> {
     catch_unwind(AssertUnwindSafe(|| method.run(call, params)))
         .unwrap_or_else(|_| Err(defect(method.name)))
 }
@@ -363,7 +363,7 @@ async fn room_in<'a>(
 /// result of its thread is dropped.
 async fn begin_aside(
     method: CalledMethod,
-    mut call: Call,
+    mut call: MethodCall,
     params: Value,
     sent_to: SentTo,
     reply: &EncodedReply,

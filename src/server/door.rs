@@ -29,7 +29,7 @@ pub(super) struct Door {
 
 /// Kind of an incoming line or payload.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum EntryKind {
     Message,
     /// The secret, or a wrong secret that was not asked for. Neither gets an answer.
     Secret,
@@ -122,20 +122,20 @@ impl Door {
     /// Classifies the next line or payload. A secret that was not asked for is ignored: SLY and
     /// SLIME send the secret that the user's home folder has for them as their first payload, and
     /// other clients may send the right one.
-    pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> Entry {
+    pub(super) fn enter(&mut self, said: &[u8], framed: bool) -> EntryKind {
         let is_first = std::mem::replace(&mut self.is_new, false);
         let was_known = self.known.take().is_some_and(|known| known.is(said));
         match self.admission.admit(said) {
-            None => Entry::Stranger,
+            None => EntryKind::Stranger,
             Some(false) => {
                 self.access = Access::TcpWithSecret;
-                Entry::Secret
+                EntryKind::Secret
             }
-            Some(true) if is_first && was_known => Entry::Secret,
+            Some(true) if is_first && was_known => EntryKind::Secret,
             Some(true) if is_first && framed && !said.trim_ascii_start().starts_with(b"(") => {
-                Entry::Secret
+                EntryKind::Secret
             }
-            Some(true) => Entry::Message,
+            Some(true) => EntryKind::Message,
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(admission: Admission, said: &[&str], entry: Entry, access: Access) {
+    fn check(admission: Admission, said: &[&str], entry: EntryKind, access: Access) {
         let mut door = Door::new(admission, None);
         let entries: Vec<_> = said.iter().map(|said| door.enter(said.as_bytes(), true)).collect();
         assert_eq!(entries.last(), Some(&entry), "{said:?}");
@@ -156,16 +156,16 @@ mod tests {
     fn who_showed_the_secret_has_shown_it_and_nobody_else() {
         let offered = || Admission::Offered(Some(SecretHash::new("s3cret")));
         let demanded = || Admission::Demanded(SecretHash::new("s3cret"));
-        check(offered(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
-        check(demanded(), &["s3cret"], Entry::Secret, Access::TcpWithSecret);
-        check(demanded(), &["wrong"], Entry::Stranger, Access::Tcp);
-        check(offered(), &["wrong"], Entry::Secret, Access::Tcp);
-        check(offered(), &["wrong", "s3cret"], Entry::Message, Access::Tcp);
-        check(offered(), &["(call 1 ping nil)"], Entry::Message, Access::Tcp);
-        check(offered(), &["(call 1 ping nil)", "s3cret"], Entry::Message, Access::Tcp);
-        check(Admission::Offered(None), &["s3cret"], Entry::Secret, Access::Tcp);
-        check(Admission::Refused, &["s3cret"], Entry::Stranger, Access::Tcp);
-        check(Admission::Granted, &["s3cret"], Entry::Secret, Access::Local);
+        check(offered(), &["s3cret"], EntryKind::Secret, Access::TcpWithSecret);
+        check(demanded(), &["s3cret"], EntryKind::Secret, Access::TcpWithSecret);
+        check(demanded(), &["wrong"], EntryKind::Stranger, Access::Tcp);
+        check(offered(), &["wrong"], EntryKind::Secret, Access::Tcp);
+        check(offered(), &["wrong", "s3cret"], EntryKind::Message, Access::Tcp);
+        check(offered(), &["(call 1 ping nil)"], EntryKind::Message, Access::Tcp);
+        check(offered(), &["(call 1 ping nil)", "s3cret"], EntryKind::Message, Access::Tcp);
+        check(Admission::Offered(None), &["s3cret"], EntryKind::Secret, Access::Tcp);
+        check(Admission::Refused, &["s3cret"], EntryKind::Stranger, Access::Tcp);
+        check(Admission::Granted, &["s3cret"], EntryKind::Secret, Access::Local);
     }
 
     #[test]
@@ -173,10 +173,10 @@ mod tests {
         let door = || Door::new(Admission::Granted, Some(SecretHash::new("s3cret")));
         let mut right = door();
         assert!(right.secret().is_some_and(|secret| secret.is(b"s3cret")));
-        assert_eq!(right.enter(b"s3cret", false), Entry::Secret);
-        assert_eq!(right.enter(b"s3cret", false), Entry::Message);
+        assert_eq!(right.enter(b"s3cret", false), EntryKind::Secret);
+        assert_eq!(right.enter(b"s3cret", false), EntryKind::Message);
         assert_eq!(right.access(), Access::Local);
-        assert_eq!(door().enter(b"help", false), Entry::Message);
+        assert_eq!(door().enter(b"help", false), EntryKind::Message);
         let offered = Door::new(Admission::Offered(None), Some(SecretHash::new("x")));
         assert!(offered.secret().is_none());
     }
@@ -210,8 +210,8 @@ mod tests {
         assert_eq!((door.access(), door.is_wary()), (Access::Local, false));
         door.note_relayed();
         assert_eq!((door.access(), door.is_wary()), (Access::Tcp, true));
-        assert_eq!(door.enter(b"s3cret", true), Entry::Secret);
-        assert_eq!(door.enter(b"(call 1 ping nil)", true), Entry::Message);
+        assert_eq!(door.enter(b"s3cret", true), EntryKind::Secret);
+        assert_eq!(door.enter(b"(call 1 ping nil)", true), EntryKind::Message);
         door.note_message();
         assert_eq!((door.access(), door.is_wary()), (Access::Tcp, false));
     }

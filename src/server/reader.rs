@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::dispatch::{DispatchedCall, Inside, discard};
-use super::door::{Door, Entry};
+use super::door::{Door, EntryKind};
 use super::epc::method_rows;
 use super::guests::warn_of;
 use super::outbox::{Out, Outbox};
@@ -21,7 +21,7 @@ use super::settle::{LARGE_MESSAGE, defect};
 use crate::engine::{Caller, EngineError};
 use crate::repl::Repls;
 use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES};
-use crate::rpc::{self, Call, CallCancelled, Step, engine_error, spelled};
+use crate::rpc::{self, CallCancelled, MethodCall, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{Frame, GuardedDecoder, MessageEnds, show_header};
@@ -35,7 +35,7 @@ pub(super) const ROOM_UNIT: usize = 1 << 10;
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// The reader of one client's messages.
-pub(super) struct Reader {
+pub(super) struct ClientReader {
     pub(super) server: Server,
     pub(super) outbox: Outbox,
     pub(super) calls: mpsc::Sender<DispatchedCall>,
@@ -49,7 +49,7 @@ pub(super) struct Reader {
 
 /// Reads messages until the client leaves or must be disconnected, or the server ends.
 pub(super) async fn read<R: AsyncRead + Unpin>(
-    mut reader: Reader,
+    mut reader: ClientReader,
     mut frames: FramedRead<R, GuardedDecoder>,
 ) {
     let ending = reader.server.ending().clone();
@@ -93,7 +93,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
 
 /// Answers the calls that the client sent before it could know that the server ends.
 async fn last_words<R: AsyncRead + Unpin>(
-    reader: &mut Reader,
+    reader: &mut ClientReader,
     mut frames: FramedRead<R, GuardedDecoder>,
 ) {
     let heard = async {
@@ -105,7 +105,7 @@ async fn last_words<R: AsyncRead + Unpin>(
     let _ = tokio::time::timeout(LAST_WORDS, heard).await;
 }
 
-impl Reader {
+impl ClientReader {
     /// Handles one frame. Returns false if the connection must end.
     async fn frame(&mut self, frame: Frame) -> bool {
         let (message, framed) = match frame {
@@ -134,9 +134,9 @@ impl Reader {
             }
         };
         match self.door.enter(&message, framed) {
-            Entry::Message => self.message(message, framed).await,
-            Entry::Secret => true,
-            Entry::Stranger => {
+            EntryKind::Message => self.message(message, framed).await,
+            EntryKind::Secret => true,
+            EntryKind::Stranger => {
                 warn_of("refused a client that did not send the right secret", "");
                 false
             }
@@ -278,7 +278,7 @@ impl Reader {
     /// Runs `cancel` at once: it must overtake the queued calls.
     fn cancel(&mut self, request: Request, dialect: Dialect) {
         let Request { id, method, mut params } = request;
-        let call = Call {
+        let call = MethodCall {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),
             caller: Caller::Nobody,

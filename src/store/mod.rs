@@ -24,8 +24,10 @@ pub(crate) mod testing;
 
 pub(crate) use self::error::StoreError;
 use self::folder::Finding;
-pub(crate) use self::tables::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, Reading, Writing};
-use crate::context::change::{Change, Settings, Slot};
+pub(crate) use self::tables::{
+    LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, TableReading, Writing,
+};
+use crate::context::change::{Change, ContextSettings, Slot};
 use crate::context::item::Item;
 
 /// Minimum number of changes per manager that can be undone, across restarts. Changes in which
@@ -65,7 +67,7 @@ pub(crate) const ITEMS_TOLD: usize = 3;
 
 /// The description of a stored change of a manager.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct ToldChange {
     /// Number of the change; its place in the journal, or among the undone changes.
     pub number: u64,
     /// Step of which the change is a part; 0 if it is a step of its own.
@@ -104,7 +106,7 @@ impl Way {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredManager {
     /// Configured settings; `None` if never configured.
-    pub settings: Option<Settings>,
+    pub settings: Option<ContextSettings>,
     /// Slots in rank order.
     pub slots: Vec<Slot>,
     /// Version after its last change.
@@ -150,7 +152,7 @@ pub struct SetSummary {
 /// Storage for the whole state.
 pub trait Store: Send {
     /// Returns read access to the tables.
-    fn read(&mut self) -> Reading<'_>;
+    fn read(&mut self) -> TableReading<'_>;
 
     /// Returns write access to everything but managers.
     ///
@@ -191,7 +193,12 @@ pub trait Store: Send {
 
     /// Returns at most `most` of the changes that undo takes back, or that redo makes again, the
     /// next one first. Skips changes in which items only [follow](Change::FOLLOW) their sources.
-    fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError>;
+    fn changes(
+        &mut self,
+        manager: &str,
+        way: Way,
+        most: u64,
+    ) -> Result<Vec<ToldChange>, StoreError>;
 
     /// Returns the managers that have changes of this step, which is not 0, to undo or to redo.
     fn managers_of_step(&mut self, step: u64, way: Way) -> Result<Vec<String>, StoreError>;

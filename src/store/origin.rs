@@ -5,7 +5,7 @@ use crate::session::message::{Message, Role};
 
 /// Facts that an agent recorded about a session. All are absent for a session that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Origin {
+pub struct RecordedOrigin {
     /// Name of the agent.
     pub agent: Option<String>,
     /// Id that the agent gave the session.

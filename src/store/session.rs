@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-pub(crate) use super::origin::{Origin, last_said};
+pub(crate) use super::origin::{RecordedOrigin, last_said};
 use crate::context::place;
 use crate::session::message::{Phase, Role};
 
@@ -92,7 +92,7 @@ pub struct SessionRow {
     /// Beginning of the last text of the user or the model, on one line.
     pub last_words: String,
     /// Facts that an agent recorded about the session.
-    pub origin: Origin,
+    pub origin: RecordedOrigin,
     /// Name of the machine from which the session came; `None` if it began here.
     pub machine: Option<String>,
 }

@@ -20,13 +20,13 @@ pub(crate) enum Body {
     /// The first change of each machine: what the machine is called.
     Machine(String),
     /// A session began.
-    Session(Session),
+    Session(SyncSession),
     /// Messages were said.
-    Said(Said),
+    Said(SyncMessages),
     /// A memory was made.
     Memory(Memory),
     /// A manager's items are now these.
-    Marks(Mark),
+    Marks(SyncMark),
     /// Something was renamed, deleted, forgotten or restored.
     Edited(Edited),
 }
@@ -46,7 +46,7 @@ pub(crate) struct Of {
 /// A project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Project {
+pub(crate) struct SyncProject {
     /// Its folder.
     pub path: String,
     /// Its Git remote, or the name that its user gave it, if any.
@@ -56,11 +56,11 @@ pub(crate) struct Project {
 /// A session as it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Session {
+pub(crate) struct SyncSession {
     pub number: u64,
     pub name: String,
     pub created: i64,
-    pub project: Option<Project>,
+    pub project: Option<SyncProject>,
     pub agent: Option<String>,
     pub branch: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Session {
 /// Messages of a session, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Said {
+pub(crate) struct SyncMessages {
     pub session: u64,
     pub first: u64,
     pub messages: Vec<OneSaid>,
@@ -96,9 +96,9 @@ pub(crate) struct OneSaid {
 /// Who may find a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Scope {
+pub(crate) enum SyncScope {
     Everywhere,
-    Project(Project),
+    Project(SyncProject),
     Session(Of),
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum Scope {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Memory {
     pub number: u64,
-    pub scope: Scope,
+    pub scope: SyncScope,
     pub kind: String,
     pub created: i64,
     pub content: String,
@@ -116,18 +116,18 @@ pub(crate) struct Memory {
 /// The items of a manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Mark {
+pub(crate) struct SyncMark {
     pub number: u64,
     /// Name of the manager for people.
     pub name: String,
     pub at: i64,
-    pub items: Vec<Item>,
+    pub items: Vec<SyncItem>,
 }
 
 /// An item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Item {
+pub(crate) struct SyncItem {
     pub kind: crate::context::item::Kind,
     pub content: String,
     /// An s-expression.
@@ -196,7 +196,7 @@ impl Body {
             Self::Session(it) => {
                 let mut names = vec![&*it.name];
                 names.extend(it.agent.iter().chain(&it.branch).map(|name| &**name));
-                names.extend(it.project.iter().flat_map(Project::names));
+                names.extend(it.project.iter().flat_map(SyncProject::names));
                 (vec![it.number, it.created.unsigned_abs()], names)
             }
             Self::Said(it) => {
@@ -208,9 +208,9 @@ impl Body {
             }
             Self::Memory(it) => {
                 let of = match &it.scope {
-                    Scope::Everywhere => vec![],
-                    Scope::Project(project) => project.names().collect(),
-                    Scope::Session(of) => vec![&*of.machine],
+                    SyncScope::Everywhere => vec![],
+                    SyncScope::Project(project) => project.names().collect(),
+                    SyncScope::Session(of) => vec![&*of.machine],
                 };
                 if it.content.len() > LONGEST_TEXT {
                     return Err("a memory that is too long");
@@ -218,7 +218,7 @@ impl Body {
                 (vec![it.number, it.created.unsigned_abs()], [vec![&*it.kind], of].concat())
             }
             Self::Marks(it) => {
-                if !it.items.iter().all(Item::is_sound) {
+                if !it.items.iter().all(SyncItem::is_sound) {
                     return Err("items that cannot be");
                 }
                 (vec![it.number, it.at.unsigned_abs()], vec![&it.name])
@@ -242,7 +242,7 @@ impl Body {
     }
 }
 
-impl Project {
+impl SyncProject {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.identity.as_deref().into_iter().chain([&*self.path])
     }
@@ -328,7 +328,7 @@ impl OneSaid {
     }
 }
 
-impl Item {
+impl SyncItem {
     pub(super) fn most_tokens(&self) -> u64 {
         1024 + 2 * self.content.len() as u64
     }

@@ -2,24 +2,26 @@
 //! any time, and one change that is refused would end all exchanges.
 
 use super::LARGEST_BODY;
-use super::body::{Body, Edited, Field, Item, Mark, Memory, Project, Scope, Session};
+use super::body::{
+    Body, Edited, Field, Memory, SyncItem, SyncMark, SyncProject, SyncScope, SyncSession,
+};
 use super::fit::{LONGEST_TEXT, NOTE_BYTES, cut, fit_name, fit_time};
 
 impl Body {
     /// Returns the body as other machines take it.
     pub(crate) fn fitted(self) -> Self {
         match self {
-            Self::Session(it) => Self::Session(Session {
+            Self::Session(it) => Self::Session(SyncSession {
                 name: fit_name(&it.name),
                 created: fit_time(it.created),
-                project: it.project.map(Project::fitted),
+                project: it.project.map(SyncProject::fitted),
                 agent: it.agent.as_deref().map(fit_name),
                 branch: it.branch.as_deref().map(fit_name),
                 ..it
             }),
             Self::Memory(it) => Self::Memory(Memory {
                 scope: match it.scope {
-                    Scope::Project(project) => Scope::Project(project.fitted()),
+                    SyncScope::Project(project) => SyncScope::Project(project.fitted()),
                     scope => scope,
                 },
                 kind: fit_name(&it.kind),
@@ -36,7 +38,7 @@ impl Body {
                     left = if fits { left - size } else { 0 };
                     fits
                 });
-                Self::Marks(Mark { name: fit_name(&it.name), at: fit_time(it.at), ..it })
+                Self::Marks(SyncMark { name: fit_name(&it.name), at: fit_time(it.at), ..it })
             }
             Self::Edited(it) => {
                 let field = match it.field {
@@ -51,13 +53,13 @@ impl Body {
     }
 }
 
-impl Project {
+impl SyncProject {
     fn fitted(self) -> Self {
         Self { path: fit_name(&self.path), identity: self.identity.as_deref().map(fit_name) }
     }
 }
 
-impl Item {
+impl SyncItem {
     fn fit(&mut self) {
         self.tokens = self.tokens.min(self.most_tokens());
         self.at = fit_time(self.at);

@@ -28,15 +28,15 @@ pub(crate) const SUM: usize = 8;
 pub(crate) type Sum = [u8; 32];
 
 /// The secret key of a machine.
-pub(crate) struct Key {
+pub(crate) struct MachineKey {
     pair: Ed25519KeyPair,
     id: String,
 }
 
 /// The key of this machine, with what shows whether the state was copied or restored.
-pub(crate) struct Identity {
+pub(crate) struct MachineIdentity {
     /// The key.
-    pub key: Key,
+    pub key: MachineKey,
     /// Marks the file of the key; a copy of the file has another mark.
     pub place: String,
     /// Number of the last change that others may know.
@@ -45,7 +45,7 @@ pub(crate) struct Identity {
     pub name: String,
 }
 
-impl Key {
+impl MachineKey {
     /// Creates the key of a seed.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-impl Identity {
+impl MachineIdentity {
     /// Reads the identity from a state folder, and makes one if there is none or `anew` is true.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Identity {
             whole_file::sync_folder(folder)?;
         }
         let text = fs::read_to_string(&path)?;
-        let key = Key::of(&unhex(text.trim()).unwrap_or_default())?;
+        let key = MachineKey::of(&unhex(text.trim()).unwrap_or_default())?;
         let about = fs::metadata(&path)?;
         let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let place = format!("{} {}", about.ino(), born.unwrap_or_default().as_nanos());
@@ -163,18 +163,18 @@ mod tests {
     #[test]
     fn an_identity_stays_until_its_file_is_copied_or_lost() {
         let temp = tempfile::tempdir().unwrap();
-        let first = Identity::open(temp.path(), false).unwrap();
-        Identity::note(temp.path(), first.key.id(), 7).unwrap();
-        let again = Identity::open(temp.path(), false).unwrap();
+        let first = MachineIdentity::open(temp.path(), false).unwrap();
+        MachineIdentity::note(temp.path(), first.key.id(), 7).unwrap();
+        let again = MachineIdentity::open(temp.path(), false).unwrap();
         assert_eq!((again.key.id(), &again.place, again.seq), (first.key.id(), &first.place, 7));
         let copy = tempfile::tempdir().unwrap();
         for name in [KEY_FILE, SEQ_FILE] {
             fs::copy(temp.path().join(name), copy.path().join(name)).unwrap();
         }
-        let copied = Identity::open(copy.path(), false).unwrap();
+        let copied = MachineIdentity::open(copy.path(), false).unwrap();
         assert_eq!(copied.key.id(), first.key.id());
         assert_ne!(copied.place, first.place);
-        let anew = Identity::open(copy.path(), true).unwrap();
+        let anew = MachineIdentity::open(copy.path(), true).unwrap();
         assert_ne!(anew.key.id(), first.key.id());
         assert_eq!(anew.seq, 0, "the number belongs to the key");
         assert_eq!(fs::metadata(temp.path().join(KEY_FILE)).unwrap().mode() & 0o777, 0o600);
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn only_the_machine_signs_its_changes() {
-        let key = Key::of(&[1; 32]).unwrap();
-        let other = Key::of(&[2; 32]).unwrap();
+        let key = MachineKey::of(&[1; 32]).unwrap();
+        let other = MachineKey::of(&[2; 32]).unwrap();
         let total = sum(&[0; 32], &hash("body"));
         let sign = key.sign(1, &total);
         assert!(is_signed(key.id(), 1, &total, &sign));

@@ -16,11 +16,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::body::{
-    Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Said, Scope, Session,
+    Body, Edited, Field, Memory, Of, OneSaid, SyncItem, SyncMark, SyncMessages, SyncProject,
+    SyncScope, SyncSession,
 };
 pub(crate) use self::fit::cut;
-pub(crate) use self::key::{Identity, Key, SUM, Sum, hash, hex, is_signed, sum, unhex};
-pub(crate) use self::talk::{Request, talk};
+pub(crate) use self::key::{
+    MachineIdentity, MachineKey, SUM, Sum, hash, hex, is_signed, sum, unhex,
+};
+pub(crate) use self::talk::{SyncRequest, talk};
 
 /// Version of the exchange. Machines exchange only if they have the same.
 pub(crate) const PROTOCOL: u64 = 1;
@@ -36,7 +39,7 @@ pub(crate) const MOST_MACHINES: usize = 1_000;
 /// How far the changes of a machine are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SeenChanges")]
-pub(crate) struct Seen {
+pub(crate) struct SeenChanges {
     /// Id of the machine.
     pub machine: String,
     /// Number of the last change that is known.
@@ -48,7 +51,7 @@ pub(crate) struct Seen {
 /// A change on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SignedChange")]
-pub(crate) struct Sent {
+pub(crate) struct SentChange {
     /// Id of the machine that made the change.
     pub machine: String,
     /// Number of the change.
@@ -66,28 +69,28 @@ pub(crate) struct Sent {
 /// What another machine is given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Exchanged")]
-pub(crate) struct Given {
+pub(crate) struct GivenChanges {
     /// Id of this machine.
     pub machine: String,
     /// Name of this machine.
     pub name: String,
     /// How far this machine knows the changes of all machines.
-    pub known: Vec<Seen>,
+    pub known: Vec<SeenChanges>,
     /// Changes that the other machine lacks, in the order in which they came here.
-    pub changes: Vec<Sent>,
+    pub changes: Vec<SentChange>,
     /// True if there are more such changes.
     pub more: bool,
     /// Changes that were taken, by what they are about.
-    pub taken: Taken,
+    pub taken: TakenCounts,
     /// The hub, if the call was about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hub: Option<Box<hub::Shown>>,
+    pub hub: Option<Box<hub::HubStatus>>,
 }
 
 /// Numbers of things that were taken from another machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TakenChanges")]
-pub(crate) struct Taken {
+pub(crate) struct TakenCounts {
     /// New sessions.
     pub sessions: u64,
     /// Messages.

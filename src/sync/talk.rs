@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Given, PROTOCOL, Seen, Sent, Taken};
+use super::{GivenChanges, PROTOCOL, SeenChanges, SentChange, TakenCounts};
 
 /// Maximum number of rounds in which nothing comes although there is more.
 const MOST_IDLE: u32 = 3;
@@ -12,36 +12,36 @@ const MOST_TAKEN: usize = 4 << 30;
 /// What one machine says to the other in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Request {
+pub(crate) struct SyncRequest {
     protocol: u64,
-    known: Option<Vec<Seen>>,
-    changes: Vec<Sent>,
+    known: Option<Vec<SeenChanges>>,
+    changes: Vec<SentChange>,
 }
 
 /// A talk that has ended.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct EndedTalk {
     /// What this machine took.
-    pub taken: Taken,
+    pub taken: TakenCounts,
     /// What the other machine took.
-    pub given: Taken,
+    pub given: TakenCounts,
     /// Name of the other machine.
     pub name: String,
     /// How far the other machine knows all changes.
-    pub known: Vec<Seen>,
+    pub known: Vec<SeenChanges>,
     /// Number of rounds.
     pub rounds: u32,
 }
 
-impl Request {
+impl SyncRequest {
     /// Returns a request of the version of this program.
-    pub(crate) fn of(known: Option<Vec<Seen>>, changes: Vec<Sent>) -> Self {
+    pub(crate) fn of(known: Option<Vec<SeenChanges>>, changes: Vec<SentChange>) -> Self {
         Self { protocol: PROTOCOL, known, changes }
     }
 
     /// Returns what is asked for and what is given.
     #[cfg(test)]
-    pub(crate) fn into_parts(self) -> (Option<Vec<Seen>>, Vec<Sent>) {
+    pub(crate) fn into_parts(self) -> (Option<Vec<SeenChanges>>, Vec<SentChange>) {
         (self.known, self.changes)
     }
 }
@@ -53,19 +53,19 @@ impl Request {
 /// Those of the machines, and a reason if the other one does not keep to the rules. What was taken
 /// until then is kept.
 pub(crate) fn talk<E: From<String>>(
-    mut ours: impl FnMut(Request) -> Result<Given, E>,
-    mut theirs: impl FnMut(Request) -> Result<Given, E>,
-    remembered: Vec<Seen>,
-) -> Result<Run, E> {
-    let (mut run, mut idle, mut bytes) = (Run::default(), 0, 0);
+    mut ours: impl FnMut(SyncRequest) -> Result<GivenChanges, E>,
+    mut theirs: impl FnMut(SyncRequest) -> Result<GivenChanges, E>,
+    remembered: Vec<SeenChanges>,
+) -> Result<EndedTalk, E> {
+    let (mut run, mut idle, mut bytes) = (EndedTalk::default(), 0, 0);
     let guess = Some(remembered).filter(|known| !known.is_empty());
-    let mut mine = ours(Request::of(guess.clone(), Vec::new()))?;
+    let mut mine = ours(SyncRequest::of(guess.clone(), Vec::new()))?;
     loop {
-        let request = Request::of(Some(mine.known.clone()), mine.changes);
+        let request = SyncRequest::of(Some(mine.known.clone()), mine.changes);
         let there = match theirs(request) {
             // The guess may be wrong: the other machine may be back at an earlier state.
             Err(_) if run.rounds == 0 && guess.is_some() => {
-                theirs(Request::of(Some(mine.known), Vec::new()))?
+                theirs(SyncRequest::of(Some(mine.known), Vec::new()))?
             }
             there => there?,
         };
@@ -80,7 +80,7 @@ pub(crate) fn talk<E: From<String>>(
             return Err(format!("took {MOST_TAKEN} bytes; exchange again to go on").into());
         }
         let came = there.changes.len();
-        mine = ours(Request::of(Some(there.known.clone()), there.changes))?;
+        mine = ours(SyncRequest::of(Some(there.known.clone()), there.changes))?;
         run.taken.add(mine.taken);
         (run.name, run.known) = (there.name, there.known);
         if mine.changes.is_empty() && !mine.more && !there.more {
@@ -96,7 +96,7 @@ pub(crate) fn talk<E: From<String>>(
     }
 }
 
-impl Taken {
+impl TakenCounts {
     /// Adds the numbers of another round.
     fn add(&mut self, other: Self) {
         self.sessions += other.sessions;

@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use contexture::internals::context::change::Settings;
+use contexture::internals::context::change::ContextSettings;
 use contexture::internals::engine::{Engine, Handle};
 use contexture::internals::rpc::{Limits, Tools};
 use contexture::internals::server::Server;
@@ -18,7 +18,7 @@ use crate::support::*;
 /// A server within this process, and the way to its engine.
 fn server(counter: impl Counter + 'static) -> (Server, Handle) {
     let store = Box::new(SqliteStore::in_memory().unwrap());
-    let engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 50 }).unwrap();
+    let engine = Engine::new(store, Box::new(|| 0), ContextSettings { max_items: 50 }).unwrap();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let mut handle = None;
     let server = Server::start(engine, |engine| {

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use contexture::internals::context::change::Settings;
+use contexture::internals::context::change::ContextSettings;
 use contexture::internals::engine::Engine;
 use contexture::internals::rpc::{
-    Answerer, Approval, Caller, Later, Limits, Listener, ReplSettings, Tools, UserInput,
+    Answerer, Approval, Later, Limits, Listener, MethodCaller, ReplSettings, Tools, UserInput,
 };
 use contexture::internals::server::Server;
 use contexture::internals::server::listen::serve_tcp;
@@ -26,7 +26,7 @@ impl Answerer for Scripted {
     fn take_turn<'a>(
         &'a self,
         turn: UserInput,
-        caller: &'a dyn Caller,
+        caller: &'a dyn MethodCaller,
         listener: &'a dyn Listener,
     ) -> Later<'a, Result<(), WireError>> {
         Box::pin(async move {
@@ -70,7 +70,7 @@ impl Answerer for Scripted {
 pub(crate) fn server() -> Server {
     let store = Box::new(SqliteStore::in_memory().unwrap());
     let clock = Box::new(|| 1_700_000_000_000);
-    let engine = Engine::new(store, clock, Settings { max_items: 50 }).unwrap();
+    let engine = Engine::new(store, clock, ContextSettings { max_items: 50 }).unwrap();
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 64 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let repl = ReplSettings { answerer: Arc::new(Scripted), ..ReplSettings::default() };

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use contexture::internals::context::change::Settings;
+use contexture::internals::context::change::ContextSettings;
 use contexture::internals::engine::Engine;
 use contexture::internals::rpc::{Limits, Tools};
 use contexture::internals::server::Server;
@@ -167,7 +167,7 @@ fn a_secret_that_others_can_read_is_refused() {
 /// A server within this process.
 fn memory_server() -> Server {
     let store = Box::new(SqliteStore::in_memory().unwrap());
-    let engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 50 }).unwrap();
+    let engine = Engine::new(store, Box::new(|| 0), ContextSettings { max_items: 50 }).unwrap();
     let counter = TokenizerName::Estimate.counter();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     Server::start(engine, |engine| Tools::new(engine, counter, limits))
@@ -238,7 +238,7 @@ fn a_panic_is_an_error_reply_and_the_server_goes_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answer = runtime.block_on(async {
         let store = Box::new(SqliteStore::in_memory().unwrap());
-        let engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 50 }).unwrap();
+        let engine = Engine::new(store, Box::new(|| 0), ContextSettings { max_items: 50 }).unwrap();
         let counter = std::sync::Arc::new(Panicking);
         let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
         let server = Server::start(engine, |engine| Tools::new(engine, counter, limits));

@@ -46,7 +46,7 @@ pub fn lines(text: &str, first: u64, last: Option<u64>) -> Option<&str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SentMessages"))]
-pub struct Sent {
+pub struct SentCount {
     /// Number of messages in the window.
     pub sent: u64,
     /// Number of messages in the conversation.
@@ -55,7 +55,7 @@ pub struct Sent {
     pub shortened: u64,
 }
 
-impl std::fmt::Display for Sent {
+impl std::fmt::Display for SentCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { sent, of, shortened } = self;
         write!(f, "{sent} of {} sent", counted(*of, "message"))?;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use contexture_core::session::message::{Message as Logged, Role, Signals};
 use contexture_core::session::normal::{
-    Answered, Calls, NO_RESULT, Place, result_without_call, system_note,
+    Answered, CallPlace, Calls, NO_RESULT, result_without_call, system_note,
 };
 
 use crate::message::{self, Message};
@@ -34,11 +34,11 @@ pub(crate) enum LaidOrigin {
 /// The calls and results of a history.
 struct MatchedCalls {
     /// For each message, the calls that it answers, all from one message.
-    answers: Vec<Vec<Place>>,
+    answers: Vec<Vec<CallPlace>>,
     /// For each message, the later messages that answer its calls.
     answered_by: Vec<Vec<usize>>,
     /// For each message, its calls without a result, with their ids.
-    open: Vec<Vec<(Place, String)>>,
+    open: Vec<Vec<(CallPlace, String)>>,
 }
 
 impl MatchedCalls {
@@ -111,7 +111,7 @@ struct Laying<'a, M> {
 
 impl<M: Message> Laying<'_, M> {
     /// Adds a message, and one more for each further call that it answers.
-    fn message(&mut self, at: usize, answers: &[Place]) {
+    fn message(&mut self, at: usize, answers: &[CallPlace]) {
         let message = &self.history[at];
         let role = match message.answers().is_empty() {
             true => message.role(),
@@ -148,7 +148,7 @@ impl<M: Message> Laying<'_, M> {
     }
 
     /// Adds a result for a call that has none.
-    fn no_result(&mut self, call: Place, id: &str) {
+    fn no_result(&mut self, call: CallPlace, id: &str) {
         let Some(before) = self.laid.messages.last() else { return };
         let result = Logged {
             role: Role::Tool,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use contexture_core::curation::report::What;
+use contexture_core::curation::report::ReportPart;
 use contexture_core::curation::section::Sections;
 use contexture_core::curation::strategy;
 use contexture_core::curation::unit::History;
-use contexture_core::curation::window::{self as core, Request};
+use contexture_core::curation::window::{self as core, WindowInput};
 use contexture_core::session::message::{Message as Logged, Role};
 use contexture_core::session::normal::NO_RESULT;
 use contexture_core::tokens::Measure;
@@ -95,7 +95,7 @@ pub(crate) fn window<M: Message>(asked: &Curate<'_, M>) -> Result<Window, Budget
     let strategy = strategy::find(asked.strategy.name()).unwrap_or(strategy::ALL[0]);
     let sections = Sections::default();
     let build = |history: &History<'_>| {
-        core::build(&Request {
+        core::build(&WindowInput {
             sections: &sections,
             history,
             phase: None,
@@ -166,12 +166,12 @@ impl Laid {
     /// Returns the program's messages among parts, each with its reason.
     fn indices<'a>(
         &'a self,
-        parts: impl Iterator<Item = (&'a What, &'static str)> + 'a,
+        parts: impl Iterator<Item = (&'a ReportPart, &'static str)> + 'a,
     ) -> impl Iterator<Item = (usize, &'static str)> + 'a {
         parts.flat_map(|(what, reason)| {
             let numbers: &[u64] = match what {
-                What::Messages(numbers) => numbers,
-                What::Text | What::CodeUnit(_) | What::Note => &[],
+                ReportPart::Messages(numbers) => numbers,
+                ReportPart::Text | ReportPart::CodeUnit(_) | ReportPart::Note => &[],
             };
             let index = |number: &u64| match &self.origins[*number as usize - 1] {
                 LaidOrigin::Message(index) | LaidOrigin::AsUser(index) => Some((*index, reason)),

@@ -24,7 +24,7 @@ const NUL_WINDOW: usize = 8 * 1_024;
 
 /// What a file is, and how much of it the map knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
+pub enum FileState {
     /// The whole file is known.
     Whole,
     /// There were too many definitions, names or words, and the rarest were left out.
@@ -44,18 +44,18 @@ pub enum State {
 }
 
 /// Each state with its number in a stored index.
-const STATES: &[State] = &[
-    State::Whole,
-    State::Partial,
-    State::Generated,
-    State::Unparsed,
-    State::Binary,
-    State::TooLarge,
-    State::Secret,
-    State::Unreadable,
+const STATES: &[FileState] = &[
+    FileState::Whole,
+    FileState::Partial,
+    FileState::Generated,
+    FileState::Unparsed,
+    FileState::Binary,
+    FileState::TooLarge,
+    FileState::Secret,
+    FileState::Unreadable,
 ];
 
-impl State {
+impl FileState {
     pub(crate) fn number(self) -> u8 {
         STATES.iter().position(|it| *it == self).unwrap_or(0) as u8
     }
@@ -96,7 +96,7 @@ pub(crate) struct WordCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileFacts {
     pub(crate) language: Language,
-    pub(crate) state: State,
+    pub(crate) state: FileState,
     pub(crate) lines: u32,
     /// Number of words.
     pub(crate) length: u32,
@@ -126,7 +126,7 @@ impl<'a> ParsedFacts<'a> {
 
 impl FileFacts {
     /// Creates the facts of a file of which only the name is known.
-    pub(crate) fn nameless(path: &str, state: State) -> Self {
+    pub(crate) fn nameless(path: &str, state: FileState) -> Self {
         Self {
             language: Language::of(path),
             state,
@@ -143,22 +143,22 @@ impl FileFacts {
     pub(crate) fn of(path: &str, bytes: &[u8], splitter: &mut Splitter) -> Self {
         let head = &bytes[..bytes.len().min(NUL_WINDOW)];
         if memchr::memchr(0, head).is_some() {
-            return Self::nameless(path, State::Binary);
+            return Self::nameless(path, FileState::Binary);
         }
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text.into(),
             Err(_) => String::from_utf8_lossy(bytes),
         };
-        let mut facts = Self::nameless(path, State::Whole);
+        let mut facts = Self::nameless(path, FileState::Whole);
         facts.lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
         if facts.language == Language::Data {
-            facts.state = State::Generated;
+            facts.state = FileState::Generated;
             return facts;
         }
         facts.language = by_first_line(facts.language, &text);
         let is_minified = longest_line(text.as_bytes()) > MAX_LINE_BYTES;
         if is_minified || says_generated(&text) {
-            facts.state = State::Generated;
+            facts.state = FileState::Generated;
         }
         facts.take_words(&text, splitter);
         if !is_minified && facts.language.has_definitions() {
@@ -195,12 +195,12 @@ impl FileFacts {
             other => grammar::read(other, text),
         };
         let Some(mut found) = found else {
-            self.state = State::Unparsed;
+            self.state = FileState::Unparsed;
             return;
         };
         if found.definitions.len() > MAX_DEFINITIONS {
             found.definitions.truncate(MAX_DEFINITIONS);
-            self.state = State::Partial;
+            self.state = FileState::Partial;
         }
         for defined in &mut found.definitions {
             defined.signature = signature(&defined.signature);
@@ -219,12 +219,12 @@ impl FileFacts {
 }
 
 /// Keeps the entries with the highest counts, of equal ones the first by name.
-fn most<K: Ord>(mut all: Vec<(K, u32)>, limit: usize, state: &mut State) -> Vec<(K, u32)> {
+fn most<K: Ord>(mut all: Vec<(K, u32)>, limit: usize, state: &mut FileState) -> Vec<(K, u32)> {
     if all.len() > limit {
         all.sort_unstable_by(|(name, count), (other, more)| more.cmp(count).then(name.cmp(other)));
         all.truncate(limit);
-        if *state == State::Whole {
-            *state = State::Partial;
+        if *state == FileState::Whole {
+            *state = FileState::Partial;
         }
     }
     all

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::source::Source;
+use crate::source::MapSource;
 use crate::words::Splitter;
 
 /// Maximum number of commits that count.
@@ -37,7 +37,7 @@ pub(crate) struct CommitHistory {
 impl CommitHistory {
     /// Brings the history up to date. Returns the commits that were not known before, and whether
     /// other commits count now.
-    pub(crate) fn update(&mut self, source: &dyn Source) -> (Vec<String>, bool) {
+    pub(crate) fn update(&mut self, source: &dyn MapSource) -> (Vec<String>, bool) {
         let limit = format!("--max-count={MAX_COMMITS}");
         let listed = source.git(&["rev-list", "--no-merges", &limit, "HEAD"], b"");
         let listed = listed.map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -71,7 +71,7 @@ impl CommitHistory {
 }
 
 /// Reads commits by their names.
-fn read(source: &dyn Source, ids: &[&String]) -> HashMap<String, Commit> {
+fn read(source: &dyn MapSource, ids: &[&String]) -> HashMap<String, Commit> {
     let input: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
     let log = [
         "log",

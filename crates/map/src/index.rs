@@ -9,12 +9,12 @@ mod update;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
-use crate::facts::{FileFacts, State, WordCount};
+use crate::facts::{FileFacts, FileState, WordCount};
 use crate::history::{Commit, CommitHistory};
 use crate::language::Language;
 use crate::names::{NameId, NameTable};
 use crate::rank::Across;
-use crate::source::Stamp;
+use crate::source::FileStamp;
 use crate::words::Splitter;
 
 pub use update::{Unsaved, Updated};
@@ -36,7 +36,7 @@ pub(crate) struct Definition {
 #[derive(Debug)]
 pub(crate) struct IndexedFacts {
     pub(crate) language: Language,
-    pub(crate) state: State,
+    pub(crate) state: FileState,
     pub(crate) lines: u32,
     pub(crate) length: u32,
     /// Sorted by number.
@@ -55,7 +55,7 @@ pub(crate) struct IndexedFacts {
 /// A file of the index.
 #[derive(Debug)]
 pub(crate) struct IndexedPath {
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
     /// False if the file may have changed since it was read without a change of its stamp.
     pub(crate) is_settled: bool,
     pub(crate) hash: [u8; 32],

@@ -11,12 +11,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use self::bytes::{RecordReader, RecordWriter};
-use crate::facts::{State, WordCount};
+use crate::facts::{FileState, WordCount};
 use crate::history::Commit;
 use crate::index::{Definition, Index, IndexedPath, Updated};
 use crate::language::Language;
 use crate::names::NameId;
-use crate::source::{Source, Stamp};
+use crate::source::{FileStamp, MapSource};
 
 /// Beginning of the file. Another one, as of another version, is an empty index.
 const MAGIC: &[u8] = b"contexture map 1\n";
@@ -38,7 +38,7 @@ const COMMIT: u8 = 5;
 
 /// An index that is kept in a file.
 #[derive(Debug)]
-pub struct Kept {
+pub struct StoredIndex {
     index: Index,
     path: Option<PathBuf>,
     /// Length of the part of the file that is whole.
@@ -51,7 +51,7 @@ pub struct Kept {
     is_stale: bool,
 }
 
-impl Kept {
+impl StoredIndex {
     /// Opens the index that the file at `path` keeps, or an empty one. Without a path, the index is in
     /// memory only.
     #[must_use]
@@ -86,7 +86,7 @@ impl Kept {
     /// # Errors
     /// Same as [`Index::update`]. That the file cannot be written is no error: the index is then found
     /// out again at the next start.
-    pub fn update(&mut self, source: &dyn Source) -> Result<Updated, String> {
+    pub fn update(&mut self, source: &dyn MapSource) -> Result<Updated, String> {
         let updated = self.index.update(source)?;
         let changes = updated.changed.len() + updated.removed.len() + updated.touched.len();
         self.outdated += changes;
@@ -252,8 +252,8 @@ fn write_stamp(entry: &IndexedPath, writer: &mut RecordWriter) {
     writer.number(u64::from(entry.is_settled));
 }
 
-fn read_stamp(reader: &mut RecordReader<'_>) -> Option<(Stamp, bool)> {
-    let stamp = Stamp {
+fn read_stamp(reader: &mut RecordReader<'_>) -> Option<(FileStamp, bool)> {
+    let stamp = FileStamp {
         bytes: reader.number()?,
         modified: reader.number()? as i64,
         changed: reader.number()? as i64,
@@ -310,7 +310,7 @@ fn read_file(reader: &mut RecordReader<'_>, index: &mut Index, _path: &str) -> O
     let small = |reader: &mut RecordReader<'_>| u32::try_from(reader.number()?).ok();
     let file = crate::index::IndexedFacts {
         language: Language::of_number(u8::try_from(reader.number()?).ok()?)?,
-        state: State::of_number(u8::try_from(reader.number()?).ok()?)?,
+        state: FileState::of_number(u8::try_from(reader.number()?).ok()?)?,
         lines: small(reader)?,
         length: small(reader)?,
         stem: id(reader)?,

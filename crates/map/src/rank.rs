@@ -29,7 +29,7 @@ const ASIDE: &[&str] =
 
 /// What a map is for.
 #[derive(Debug, Clone, Default)]
-pub struct Task<'a> {
+pub struct MapTask<'a> {
     /// The question, or what is to be done; may be empty.
     pub query: &'a str,
     /// Paths of the files that are at hand. They are not in the map themselves.
@@ -123,7 +123,7 @@ fn by_score(mut scored: Scores) -> impl Iterator<Item = (usize, f64)> {
 }
 
 /// Puts the files in order for a task, without those at hand.
-pub(crate) fn rank<'a>(index: &'a Index, task: &Task<'_>) -> Ranking<'a> {
+pub(crate) fn rank<'a>(index: &'a Index, task: &MapTask<'_>) -> Ranking<'a> {
     let view = IndexView::new(index);
     let weights = &task.weights;
     let query = beginning(task.query);

@@ -2,16 +2,16 @@
 
 /// A file that a walk found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct WalkedFile {
     /// Path from the root, with slashes.
     pub path: String,
     /// What tells without reading whether the file is still the same.
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
 }
 
 /// What the file system says of a file. Files with different stamps may still be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stamp {
+pub struct FileStamp {
     /// Size in bytes.
     pub bytes: u64,
     /// Time of the last change of the content, in nanoseconds.
@@ -40,14 +40,14 @@ pub enum Content {
 }
 
 /// A project: its files as they are on disk, and its history.
-pub trait Source: Sync {
+pub trait MapSource: Sync {
     /// Lists the files of the project.
     ///
     /// # Errors
     /// The reason why there is no list, for people.
-    fn files(&self) -> Result<Vec<Listed>, String>;
+    fn files(&self) -> Result<Vec<WalkedFile>, String>;
 
-    /// Reads a file that [`Source::files`] listed.
+    /// Reads a file that [`MapSource::files`] listed.
     fn read(&self, path: &str) -> Content;
 
     /// Returns the time in nanoseconds, by the clock of the file system's times.

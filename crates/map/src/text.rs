@@ -1,8 +1,8 @@
 //! Writes a map: paths and definitions, never more than the budget, with a report of what is left out.
 
-use crate::facts::State;
+use crate::facts::FileState;
 use crate::index::{Index, IndexedFacts};
-use crate::rank::{Ranking, Task, rank};
+use crate::rank::{MapTask, Ranking, rank};
 
 /// Heading of the files whose definitions are not shown.
 const NOT_EXPANDED: &str = "Not expanded:";
@@ -44,7 +44,7 @@ pub struct ShownFile {
     /// Path from the root of the project, as it is.
     pub path: String,
     /// How much of the file the map knows.
-    pub state: State,
+    pub state: FileState,
     /// Number of its definitions, also of those that are not shown.
     pub definitions: usize,
     /// The definitions that are shown, by line. Empty if the file is not expanded.
@@ -66,20 +66,20 @@ pub struct Map {
     pub at_hand: usize,
     /// Number of commits that counted.
     pub commits: usize,
-    /// Number of files of each state but [`State::Whole`] in the project.
-    pub states: Vec<(State, usize)>,
+    /// Number of files of each state but [`FileState::Whole`] in the project.
+    pub states: Vec<(FileState, usize)>,
 }
 
 impl Index {
     /// Makes the map for a task. The same index and task give the same map.
     #[must_use]
-    pub fn map(&self, task: &Task<'_>, style: &Style<'_>) -> Map {
+    pub fn map(&self, task: &MapTask<'_>, style: &Style<'_>) -> Map {
         let ranked = rank(self, task);
         let files = ranked.files();
         let total = files.len();
         let at_hand = total - ranked.len();
-        let mut states: Vec<(State, usize)> = Vec::new();
-        for (_, file) in files.iter().filter(|(_, file)| file.state != State::Whole) {
+        let mut states: Vec<(FileState, usize)> = Vec::new();
+        for (_, file) in files.iter().filter(|(_, file)| file.state != FileState::Whole) {
             match states.iter_mut().find(|(known, _)| *known == file.state) {
                 Some((_, count)) => *count += 1,
                 None => states.push((file.state, 1)),

@@ -6,7 +6,7 @@ use crate::agent::tools::CalledTool;
 use crate::context::render::report::ItemVerdict;
 use crate::engine::{AskedWindow, Material, TurnDone};
 use crate::provider::ProviderError;
-use crate::provider::chat::{Shown, Usage};
+use crate::provider::chat::{ShownAttachment, Usage};
 
 /// Maximum number of requests with tools in one turn. Tool calls in the answer to the last of these
 /// requests are refused, and one more request asks for an answer without calls.
@@ -38,7 +38,7 @@ pub(super) struct TurnState {
     /// Outcome of each item that was offered for the last window.
     pub(super) items: Vec<ItemVerdict>,
     /// Pictures that the last window shows.
-    pub(super) pictures: Vec<Shown>,
+    pub(super) pictures: Vec<ShownAttachment>,
     /// The last refusal of a window that was too long for the model.
     pub(super) refused: Option<RefusedWindow>,
     /// True if the request or the session's settings limit the tokens of a window.

@@ -8,7 +8,7 @@ use super::begun::TurnState;
 use super::log::answer_message;
 use super::{ChatTurn, schema};
 use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
-use crate::agent::{AgentError, Approval, Decision, TurnEvent};
+use crate::agent::{AgentError, ApprovalQuestion, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
 use crate::provider::chat::Response;
 use crate::session::message::{Role, ToolCall};
@@ -175,7 +175,7 @@ impl ChatTurn {
             () = self.events.room() => {}
             () = self.given_up() => return cancelled(),
         }
-        let approval = |number| Approval {
+        let approval = |number| ApprovalQuestion {
             number,
             id: called.id.clone(),
             tool: called.name.clone(),

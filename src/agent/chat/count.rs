@@ -9,7 +9,7 @@ use super::{ChatRequest, ChatTurn, TURN};
 use crate::agent::window::{Built, Purpose, build_aside};
 use crate::agent::{AgentError, Embedded, Job};
 use crate::curation::notes::without_directive;
-use crate::curation::report::{Sent, Stable};
+use crate::curation::report::{SentCount, Stable};
 use crate::engine::{Engine, Material, NewMessage, Summarizing};
 use crate::ids::SessionId;
 use crate::store::session::SessionRow;
@@ -19,7 +19,7 @@ use crate::tokens::model::{LimitFrom, Model};
 #[derive(Serialize)]
 #[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Count {
+pub(crate) struct RequestCount {
     /// Name of the session.
     pub session: String,
     /// Id of the session.
@@ -35,7 +35,7 @@ pub(crate) struct Count {
     /// Maximum number of tokens in the window.
     pub max_tokens: u64,
     /// How many of the messages would be sent.
-    pub messages: Sent,
+    pub messages: SentCount,
     /// Tokens of everything that was offered for the window.
     pub offered: u64,
     /// Comparison with the window that was sent last; `nil` if there is none. What a prompt cache
@@ -55,7 +55,10 @@ pub(crate) struct Count {
 ///
 /// # Errors
 /// Any [`AgentError`].
-pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<(Count, Built), AgentError> {
+pub(crate) async fn count(
+    job: Job,
+    request: ChatRequest,
+) -> Result<(RequestCount, Built), AgentError> {
     let name = request.session.clone();
     let (row, settings) = job.ask(move |engine| engine.find_with_settings(name.as_deref())).await?;
     let (provider, model) = (request.provider.as_deref(), request.model.as_deref());
@@ -81,7 +84,7 @@ pub(crate) async fn count(job: Job, request: ChatRequest) -> Result<(Count, Buil
         Ok(engine.session_stats(id, &costs)?.needs_pruning)
     });
     let report = &built.window.report;
-    let count = Count {
+    let count = RequestCount {
         session: row.name,
         session_id: SessionId(id),
         needs_pruning: needs_pruning.await?,

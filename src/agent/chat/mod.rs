@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 pub(crate) use self::begun::MAX_ROUNDS;
 pub(crate) use self::calls::MAX_CALLS;
-pub(crate) use self::count::{Count, count};
+pub(crate) use self::count::{RequestCount, count};
 pub(crate) use self::reply::Preview;
 pub use self::reply::Reply;
-use super::notes::Wish;
+use super::notes::WantedNotes;
 use super::tools::OfferedTool;
-use super::{AgentError, Configured, Embedded, EventSink, Job};
+use super::{AgentError, AvailableModel, Embedded, EventSink, Job};
 use crate::curation::notes::{NotesOptions, directive};
 use crate::curation::section::Sections;
 use crate::curation::summary::Summarizer;
@@ -90,12 +90,12 @@ pub(crate) struct ChatRequest {
 struct ChatTurn {
     job: Job,
     events: Arc<dyn EventSink>,
-    configured: Configured,
+    configured: AvailableModel,
     row: SessionRow,
     request: ChatRequest,
     embedded: Embedded,
     /// The notes to take, if any.
-    notes: Option<Wish>,
+    notes: Option<WantedNotes>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
     /// Names of the tools that the session's settings allow the model to call without permission
@@ -204,7 +204,7 @@ impl ChatTurn {
         let managed = directed.is_some()
             || request.manage.unwrap_or(request.template.is_some() || settings.manage);
         let template = directed.or(request.template.clone());
-        let notes = managed.then(|| Wish {
+        let notes = managed.then(|| WantedNotes {
             template: template.unwrap_or_else(|| settings.template_name().to_owned()),
             said: NotesOptions::default(),
         });

@@ -14,7 +14,7 @@ use crate::curation::section::Section;
 use crate::curation::window::Window;
 use crate::engine::TurnDone;
 use crate::files::templates::FindError;
-use crate::provider::chat::{ChatMessage, OnWait, Request, Response, Shown, Stop, Usage};
+use crate::provider::chat::{ChatMessage, OnWait, Request, Response, ShownAttachment, Stop, Usage};
 use crate::session::message::Role;
 use crate::template::Template;
 use crate::tokens::model::LimitFrom;
@@ -90,7 +90,7 @@ pub(crate) struct Preview {
 
 impl ChatTurn {
     /// Builds the request for a window.
-    pub(super) fn request(&self, window: &Window, pictures: &[Shown]) -> Request {
+    pub(super) fn request(&self, window: &Window, pictures: &[ShownAttachment]) -> Request {
         let spoken = window.parts.iter().filter(|part| part.section != Section::ToolSchemas);
         let messages: Vec<ChatMessage> = spoken
             .map(|part| ChatMessage {

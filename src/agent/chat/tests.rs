@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::agent::{Limits, Providers, Services, TurnEvent};
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::curation::summary::Extractive;
 use crate::engine::{Caller, Handle, run};
 use crate::session::message::Role;
@@ -25,12 +25,12 @@ impl EventSink for Broken {
 #[tokio::test]
 async fn a_turn_that_panics_says_which_question_is_in_the_log() {
     let store = Box::new(SqliteStore::in_memory().unwrap());
-    let mut engine = Engine::new(store, Box::new(|| 0), Settings { max_items: 3 }).unwrap();
+    let mut engine = Engine::new(store, Box::new(|| 0), ContextSettings { max_items: 3 }).unwrap();
     let new = NewSession { name: "s".to_owned(), ..NewSession::default() };
     engine.open_session(new).unwrap();
     let (handle, queue) = Handle::channel();
     tokio::spawn(run(engine, queue, |_, _| {}));
-    let configured = Configured::playing();
+    let configured = AvailableModel::playing();
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 3 };
     let mut services = Services::new(handle, Arc::new(Estimate), limits);
     services.providers = Providers::new(vec![configured]);

@@ -7,8 +7,8 @@ use super::{ChatTurn, Reply, TURN};
 use crate::agent::notes::{self, TurnNotes};
 use crate::agent::summary::{Described, DescriptionOutcome, described};
 use crate::agent::window::{Built, Purpose, build_aside};
-use crate::agent::{AgentError, BrokenOff, Configured, TurnEvent};
-use crate::curation::section::{Counted, Section};
+use crate::agent::{AgentError, AvailableModel, BrokenOff, TurnEvent};
+use crate::curation::section::{CountedText, Section};
 use crate::curation::summary::Summarizer;
 use crate::curation::window::Window;
 use crate::engine::{
@@ -260,11 +260,11 @@ impl ChatTurn {
         let counter = &*self.job.services.counter;
         let mut sections = self.request.sections.clone();
         if sections.grounding.is_none() && !grounding.is_empty() {
-            sections.grounding = Some(Counted::new(grounding, counter));
+            sections.grounding = Some(CountedText::new(grounding, counter));
         }
         if let Some(schemas) = self.schemas() {
             let said = sections.tool_schemas.map_or(String::new(), |said| said.text.to_string());
-            sections.tool_schemas = Some(Counted::new(said + &schemas, counter));
+            sections.tool_schemas = Some(CountedText::new(said + &schemas, counter));
         }
         let (phase, of_request) = (self.request.phase, self.request.max_tokens);
         let (max_tokens, may_grow) = (max_tokens.or(of_request), of_request.is_none());
@@ -370,7 +370,7 @@ impl ChatTurn {
 pub(super) fn context(
     engine: &mut Engine,
     row: SessionRow,
-    configured: &Configured,
+    configured: &AvailableModel,
     max_tokens: Option<u64>,
 ) -> Result<SessionContext, EngineError> {
     let context = engine.context_of(row, None)?;
@@ -384,7 +384,7 @@ pub(super) fn context(
 pub(super) fn material(
     engine: &mut Engine,
     row: SessionRow,
-    configured: &Configured,
+    configured: &AvailableModel,
     managers: Option<Vec<String>>,
 ) -> Result<Material, EngineError> {
     let mut context = context(engine, row, configured, None)?;

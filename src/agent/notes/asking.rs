@@ -1,6 +1,6 @@
 //! Asks the note-taker for its notes.
 
-use super::super::Configured;
+use super::super::AvailableModel;
 use super::super::whole::{Unheard, WantedAnswer, hear};
 use super::run::{NotesRun, NotesStopped};
 use crate::curation::notes::{NotesStatus, NotesStep};
@@ -14,7 +14,7 @@ const MAX_NOTES_BYTES: usize = 1 << 20;
 impl NotesRun<'_> {
     /// Asks the note-taker `manager` for its notes. If only the prompt is wanted, returns
     /// [`NotesStopped::Raw`] without asking.
-    pub(super) async fn notes(&mut self, manager: &Configured) -> Result<String, NotesStopped> {
+    pub(super) async fn notes(&mut self, manager: &AvailableModel) -> Result<String, NotesStopped> {
         self.step = NotesStep::Answer;
         let messages = vec![
             ChatMessage::new(Role::System, TASK),

@@ -5,7 +5,7 @@
 //! slow.
 
 use crate::curation::notes::NotesInput;
-use crate::template::{Conversation, ManagerPrompt, TASK, Template};
+use crate::template::{ManagerPrompt, TASK, Template, TemplateConversation};
 use crate::tokens::Measure;
 
 /// Maximum size of the part of the conversation in a prompt, in bytes. More text hardly ever fits,
@@ -85,7 +85,7 @@ fn prompt_with(
     runs: usize,
 ) -> Result<FittedPrompt, Unfit> {
     let shown = &managing.recent_runs[managing.recent_runs.len() - runs..];
-    let conversation = Conversation {
+    let conversation = TemplateConversation {
         prior_summary: &managing.prior_summary,
         recent_conversation: &shown.join("\n"),
         latest_input: &managing.latest_input,
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use crate::template::Source;
+    use crate::template::TemplatePlace;
     use crate::tokens::Estimate;
 
     fn plain() -> Measure {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn template(text: &str) -> Template {
-        Template::parse("t", Source::BuiltIn, text).unwrap()
+        Template::parse("t", TemplatePlace::BuiltIn, text).unwrap()
     }
 
     const ALL: &str = "{{ recent_conversation }} {{ latest_input }}";

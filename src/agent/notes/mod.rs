@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use self::run::{NotesRun, NotesStopped};
-use super::{AgentError, Configured, Job, Services};
+use super::{AgentError, AvailableModel, Job, Services};
 use crate::curation::notes::{NotesOptions, NotesStatus, NotesStep};
 use crate::engine::{EngineError, Material, Summarizing};
 use crate::session::spans::Spans;
@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_mins(10);
 
 /// The notes that a turn asks for.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct WantedNotes {
     /// The template's name.
     pub template: String,
     /// Settings that override the session's and the template's.
@@ -66,8 +66,8 @@ struct NotesView {
 pub(crate) async fn manage(
     job: &Job,
     id: u64,
-    wish: &Wish,
-    configured: &Configured,
+    wish: &WantedNotes,
+    configured: &AvailableModel,
 ) -> Result<TurnNotes, AgentError> {
     let mut managed = outcome_of(NotesRun::new(job, id, wish, configured), DEADLINE).await?;
     if !managed.cached {
@@ -83,8 +83,8 @@ pub(crate) async fn manage(
 pub(crate) async fn rehearse(
     job: &Job,
     id: u64,
-    wish: &Wish,
-    configured: &Configured,
+    wish: &WantedNotes,
+    configured: &AvailableModel,
 ) -> Result<TurnNotes, AgentError> {
     let mut run = NotesRun::new(job, id, wish, configured);
     run.only_prompt = true;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Configured, Job};
+use super::super::{AvailableModel, Job};
 use super::fit::{FittedPrompt, Unfit, fit};
-use super::{NotesView, Wish};
+use super::{NotesView, WantedNotes};
 use crate::curation::budget::usable;
 use crate::curation::notes::{
     NotesInput, NotesOptions, NotesSettings, NotesStatus, NotesStep, plan, summary_message,
 };
-use crate::curation::unit::{History, Kept};
+use crate::curation::unit::{History, KeptReason};
 use crate::engine::{Engine, EngineError, NotesMaterial};
 use crate::store::notes::NewNotes;
-use crate::template::{Source, Template};
+use crate::template::{Template, TemplatePlace};
 
 /// The reason why there are no notes.
 pub(super) enum NotesStopped {
@@ -42,10 +42,10 @@ struct Planned {
 /// Note-taking in progress.
 pub(super) struct NotesRun<'a> {
     pub(super) job: &'a Job,
-    wish: &'a Wish,
+    wish: &'a WantedNotes,
     /// Model that answers the user. It also takes the notes unless the template names another
     /// model.
-    configured: &'a Configured,
+    configured: &'a AvailableModel,
     pub(super) view: NewNotes,
     pub(super) step: NotesStep,
     /// Number of the stored record if earlier notes for the same prompt are used.
@@ -55,7 +55,12 @@ pub(super) struct NotesRun<'a> {
 }
 
 impl<'a> NotesRun<'a> {
-    pub(super) fn new(job: &'a Job, id: u64, wish: &'a Wish, configured: &'a Configured) -> Self {
+    pub(super) fn new(
+        job: &'a Job,
+        id: u64,
+        wish: &'a WantedNotes,
+        configured: &'a AvailableModel,
+    ) -> Self {
         let template = wish.template.clone();
         let view = NewNotes { session: id, template, ..NewNotes::default() };
         let step = NotesStep::History;
@@ -178,18 +183,20 @@ impl<'a> NotesRun<'a> {
     }
 
     /// Finds the model that takes the notes.
-    fn manager(&mut self, template: &Template) -> Result<Configured, NotesStopped> {
+    fn manager(&mut self, template: &Template) -> Result<AvailableModel, NotesStopped> {
         self.step = NotesStep::Answer;
         let providers = &self.job.services.providers;
         let (answering, named) = (self.configured, template.front_matter.model.as_deref());
         let found = match (named, &template.source) {
             (None, _) => Ok(answering.clone()),
             // A template from somebody else must not choose who reads the conversation.
-            (Some(model), Source::Project(_)) => match providers.is_of_another(model, answering) {
-                true => Ok(answering.clone()),
-                false if model == answering.name => providers.find(Some(model), None),
-                false => providers.find(Some(&answering.name), Some(model)),
-            },
+            (Some(model), TemplatePlace::Project(_)) => {
+                match providers.is_of_another(model, answering) {
+                    true => Ok(answering.clone()),
+                    false if model == answering.name => providers.find(Some(model), None),
+                    false => providers.find(Some(&answering.name), Some(model)),
+                }
+            }
             (Some(model), _) => providers.find(None, Some(model)),
         };
         let manager = found.or_else(NotesStopped::failed)?;
@@ -203,7 +210,7 @@ impl<'a> NotesRun<'a> {
         &mut self,
         template: &Arc<Template>,
         managing: NotesInput,
-        manager: &Configured,
+        manager: &AvailableModel,
     ) -> Result<(), NotesStopped> {
         self.step = NotesStep::Prompt;
         manager.find_limit().await;
@@ -264,7 +271,10 @@ fn planned(
     let passthrough: BTreeSet<u64> = managing.passthrough.iter().copied().collect();
     let (mut kept, mut kept_tokens) = (BTreeSet::new(), 0);
     for unit in &history.units {
-        let asked_for = matches!(unit.kept, Some(Kept::System | Kept::Pinned | Kept::InFlight));
+        let asked_for = matches!(
+            unit.kept,
+            Some(KeptReason::System | KeptReason::Pinned | KeptReason::InFlight)
+        );
         let numbers = history.numbers(unit);
         if asked_for || numbers.iter().any(|number| passthrough.contains(number)) {
             kept.extend(numbers);

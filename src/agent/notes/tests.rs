@@ -13,8 +13,8 @@ fn stuck(deadline: Duration, cancelled: CancellationToken) -> Result<TurnNotes, 
     let limits = Limits { max_message_bytes: 1 << 20, max_file_bytes: 1 << 20, max_items: 50 };
     let services = Arc::new(Services::new(engine, Arc::new(Estimate), limits));
     let job = Job { services, caller: Caller::Nobody, cancelled: Arc::new(cancelled) };
-    let configured = Configured::playing();
-    let wish = Wish { template: "freeform-chat".to_owned(), said: NotesOptions::default() };
+    let configured = AvailableModel::playing();
+    let wish = WantedNotes { template: "freeform-chat".to_owned(), said: NotesOptions::default() };
     let outcome = outcome_of(NotesRun::new(&job, 1, &wish, &configured), deadline);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(outcome)

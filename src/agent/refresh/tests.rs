@@ -106,7 +106,7 @@ impl Trial {
     fn look(&self, item: &Arc<Item>, text: &str) -> Arc<Item> {
         std::fs::write(&self.path, text).unwrap();
         let options = ReadOptions { max_bytes: 1 << 20 };
-        reread(&Estimate, item, &options, &mut Reader::default()).item
+        reread(&Estimate, item, &options, &mut FileReader::default()).item
     }
 
     /// Returns why the item is wrong, if it is certain of a wrong place.

@@ -14,7 +14,7 @@ use super::record::{AcpRecord, AcpSession, Recorder};
 use crate::cli::host::{Setup, runtime};
 use crate::cli::mcp::ServerReach;
 use crate::cli::receipt::Receipt;
-use crate::mcp::{AgentSession, Link, Push, import};
+use crate::mcp::{Push, PushedSession, ServerLink, import};
 
 /// Maximum time that a prompt waits for the push that the proxy adds to it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -90,7 +90,7 @@ impl Aside {
 }
 
 async fn work(reach: Arc<ServerReach>, mut todo: UnboundedReceiver<AcpJob>) {
-    let link = Arc::new(Link::new(Arc::clone(&reach)));
+    let link = Arc::new(ServerLink::new(Arc::clone(&reach)));
     let mut imports = JoinSet::new();
     while let Some(job) = todo.recv().await {
         match job {
@@ -120,8 +120,8 @@ async fn pushed(
     received: Option<u64>,
 ) -> Option<Push> {
     let AcpSession { agent, session: id, folder } = place;
-    let session = AgentSession { agent, id, received, room: ROOM, ..AgentSession::default() };
-    let link = Link::new(reach);
+    let session = PushedSession { agent, id, received, room: ROOM, ..PushedSession::default() };
+    let link = ServerLink::new(reach);
     let asking = session.push(&link, folder);
     let pushed = tokio::time::timeout(PATIENCE, asking).await;
     match pushed.unwrap_or_else(|_| Err("the server did not answer in time".into())) {
@@ -133,7 +133,7 @@ async fn pushed(
     }
 }
 
-async fn imported(link: Arc<Link>, recording: PathBuf) {
+async fn imported(link: Arc<ServerLink>, recording: PathBuf) {
     if let Err(why) = import(&link, &recording.to_string_lossy()).await {
         tracing::warn!("acp: the session is recorded but not imported: {why}");
     }

@@ -2,7 +2,7 @@
 
 use super::super::{Handle, NewMessage, PrunedView, run};
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::session::message::Role;
 use crate::store::Store;
 use crate::store::memory::MemoryFilter;
@@ -16,7 +16,7 @@ const MESSAGES: usize = 2 * STEP + 10;
 
 fn engine_over(store: impl Store + 'static) -> Engine {
     let clock = Box::new(|| 1_000_000);
-    Engine::new(Box::new(store), clock, Settings { max_items: 3 }).unwrap()
+    Engine::new(Box::new(store), clock, ContextSettings { max_items: 3 }).unwrap()
 }
 
 fn engine() -> Engine {

@@ -3,23 +3,23 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::store::sqlite::SqliteStore;
 
 type Ran = Arc<Mutex<Vec<&'static str>>>;
 
 fn engine() -> Engine {
     let store = SqliteStore::in_memory().unwrap();
-    Engine::new(Box::new(store), Box::new(|| 0), Settings { max_items: 10 }).unwrap()
+    Engine::new(Box::new(store), Box::new(|| 0), ContextSettings { max_items: 10 }).unwrap()
 }
 
-fn task(ran: &Ran, name: &'static str, caller: Caller, reach: Reach) -> Task {
+fn task(ran: &Ran, name: &'static str, caller: Caller, reach: Reach) -> QueuedTask {
     let ran = Arc::clone(ran);
     let work: QueuedWork = Box::new(move |_| {
         ran.lock().unwrap().push(name);
         Box::new(|_| ())
     });
-    Task { caller, reach, work }
+    QueuedTask { caller, reach, work }
 }
 
 /// Takes bursts until nothing waits. Checks the names in each burst; those of a quick burst end

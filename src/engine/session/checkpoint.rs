@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{Engine, EngineError, Event};
-use super::{Opened, SessionSettings};
+use super::{OpenedSession, SessionSettings};
 use crate::context::change::Slot;
-use crate::session::state::{Moment, Revision, State, ViewOperation};
+use crate::session::state::{Moment, Revision, SessionState, ViewOperation};
 use crate::store::session::{CheckpointRow, NewCheckpoint, NewSession};
 
 /// Result of a rollback.
@@ -21,7 +21,7 @@ pub struct RolledBack {
 
 /// Number of turns that an undo or redo in a session moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
+pub struct TurnsMoved {
     /// Number of turns restored.
     pub turns_restored: u64,
     /// Number of turns that left the conversation, such as those made since the rollback.
@@ -91,14 +91,14 @@ impl Engine {
         &mut self,
         id: u64,
         operation: impl FnOnce(&mut Self) -> Result<(), EngineError>,
-    ) -> Result<Undone, EngineError> {
+    ) -> Result<TurnsMoved, EngineError> {
         let before: Vec<u64> = self.session(id)?.turn_numbers().collect();
         operation(self)?;
         let after: Vec<u64> = self.session(id)?.turn_numbers().collect();
         let missing = |from: &[u64], of: &[u64]| {
             of.iter().filter(|number| from.binary_search(number).is_err()).count() as u64
         };
-        Ok(Undone {
+        Ok(TurnsMoved {
             turns_restored: missing(&before, &after),
             turns_lost: missing(&after, &before),
         })
@@ -120,7 +120,7 @@ impl Engine {
         id: u64,
         checkpoint: Option<u64>,
         new: NewSession,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedSession, EngineError> {
         self.check_name_is_free(&new.name, 0)?;
         let from = match checkpoint {
             None => {
@@ -133,15 +133,15 @@ impl Engine {
         let parent = Some((id, from.position));
         let fork = self.create_session(NewSession { parent, ..new }, "open-session")?;
         self.learn(fork, learned)?;
-        let state = State::back_at(&state, from.position, from.position);
-        self.revise(fork, "open-session", State { undo: None, redo: None, ..state })?;
+        let state = SessionState::back_at(&state, from.position, from.position);
+        self.revise(fork, "open-session", SessionState { undo: None, redo: None, ..state })?;
         if let Some(set) = from.items {
             let manager = self.row(fork)?.manager_name();
             let items = self.copies(set)?;
             self.add("open-session", &manager, items)?;
         }
         self.sessions.make_current(fork);
-        Ok(Opened { id: fork, created: true })
+        Ok(OpenedSession { id: fork, created: true })
     }
 
     /// Takes a checkpoint of the session's current view without the messages after `position`.
@@ -215,13 +215,13 @@ impl Engine {
         id: u64,
         method: &'static str,
         to: Moment,
-        change: impl FnOnce(&mut State),
+        change: impl FnOnce(&mut SessionState),
     ) -> Result<(), EngineError> {
         let Revision { state: then, learned } = self.revision(id, to.revision)?;
         self.learn(id, learned)?;
         let length = self.session(id)?.length();
-        let state = State::back_at(&then, to.position, length);
-        let mut state = State { redo: None, ..state };
+        let state = SessionState::back_at(&then, to.position, length);
+        let mut state = SessionState { redo: None, ..state };
         change(&mut state);
         self.revise(id, method, state)?;
         self.restore_items(id, method, to.items)?;

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::super::memory::SUMMARY;
 use super::super::{Costs, Engine, EngineError, Event};
 use super::settings::SessionSettings;
-use crate::curation::budget::{BudgetTooSmall, Irreducible};
+use crate::curation::budget::{Irreducible, WindowBudgetTooSmall};
 use crate::curation::prune::{HistoryStats, Pruned, prune, stats};
-use crate::curation::report::What;
+use crate::curation::report::ReportPart;
 use crate::curation::section::Section;
 use crate::curation::summary::{
-    self, Ahead, Folding, Source, Summarizer, folding, folding_messages, summarize,
+    self, Ahead, Folding, Summarizer, SummarySource, folding, folding_messages, summarize,
 };
 use crate::curation::unit::History;
 use crate::session::message::Message;
@@ -170,7 +170,7 @@ impl Engine {
         let folded = folding.messages(&history);
         let folded_tokens: u64 = folded.iter().map(|m| costs.measure.message(m.tokens)).sum();
         let made = summarize(
-            &Source {
+            &SummarySource {
                 prior: source.as_ref(),
                 messages: &folded,
                 turns: folding.turns,
@@ -296,19 +296,23 @@ impl Engine {
 }
 
 /// Adds the summary in view to the error's figures, since the summary cannot be pruned.
-fn with_summary(mut error: BudgetTooSmall, summary: u64, max_tokens: u64) -> BudgetTooSmall {
+fn with_summary(
+    mut error: WindowBudgetTooSmall,
+    summary: u64,
+    max_tokens: u64,
+) -> WindowBudgetTooSmall {
     if summary > 0 {
         error.parts.insert(
             0,
             Irreducible {
                 section: Section::Summary,
-                what: What::Text,
+                what: ReportPart::Text,
                 reason: "the summary of earlier messages",
                 tokens: summary,
             },
         );
     }
-    BudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
+    WindowBudgetTooSmall { needed: error.needed + summary, max_tokens, ..error }
 }
 
 /// Returns the tokens for the user's words in a summary if the rest of the view has `beside`. Aims
@@ -364,7 +368,7 @@ pub(super) fn ahead(
 }
 
 /// Parses the stored form of the summary `prior`, if there is one.
-fn source_of(prior: Option<&Summary>) -> Result<Option<summary::Summary>, EngineError> {
+fn source_of(prior: Option<&Summary>) -> Result<Option<summary::SummaryText>, EngineError> {
     let source = prior.map(|prior| serde_json::from_value(prior.source.clone()));
     source.transpose().map_err(damaged)
 }

@@ -2,10 +2,10 @@
 
 use super::super::clock::not_ahead;
 use super::super::{Engine, EngineError};
-use super::{NewMessage, Opened};
+use super::{NewMessage, OpenedSession};
 use crate::session::message::Message;
 use crate::session::state::Revision;
-use crate::store::session::{NewSession, Origin, RecordingRow, SessionRow, UsageRow};
+use crate::store::session::{NewSession, RecordedOrigin, RecordingRow, SessionRow, UsageRow};
 
 /// A part of a recorded session, to be appended in one request.
 pub(crate) struct Portion {
@@ -18,7 +18,7 @@ pub(crate) struct Portion {
     pub new: NewSession,
     /// Facts that the agent recorded about the session. Those of an earlier portion that are absent
     /// now stay, except for the time of an open call.
-    pub origin: Origin,
+    pub origin: RecordedOrigin,
     /// First and last number of messages that are no longer part of the session.
     pub gone: Option<(u64, u64)>,
     /// Messages; those without a time get the time of the previous message.
@@ -61,7 +61,7 @@ impl Engine {
         mut new: NewSession,
         messages: Vec<NewMessage>,
         view: Option<Revision>,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedSession, EngineError> {
         new.name = self.free_name_like(new.name)?;
         let id = self.create_session(new, "import-session")?;
         self.append(id, messages)?;
@@ -72,7 +72,7 @@ impl Engine {
         }
         self.session_changed(id, "import-session")?;
         self.sessions.make_current(id);
-        Ok(Opened { id, created: true })
+        Ok(OpenedSession { id, created: true })
     }
 
     /// Returns the record of the file at `path`, which must be without symbolic links, or else that
@@ -162,10 +162,10 @@ impl Engine {
     }
 
     /// Stores the facts that an agent recorded about a session.
-    fn note_origin(&mut self, id: u64, new: Origin) -> Result<(), EngineError> {
+    fn note_origin(&mut self, id: u64, new: RecordedOrigin) -> Result<(), EngineError> {
         let row = self.row(id)?;
         let old = row.origin;
-        let origin = Origin {
+        let origin = RecordedOrigin {
             agent: new.agent.or(old.agent),
             session: new.session.or(old.session),
             parent: new.parent.or(old.parent),

@@ -38,7 +38,7 @@ pub struct NewMessage {
 
 /// Result of appending to a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct AppendResult {
     /// Numbers of the new messages, in order.
     pub numbers: Vec<u64>,
     /// Numbers of new tool results whose call is not in the log.
@@ -50,7 +50,11 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn add_messages(&mut self, id: u64, new: Vec<NewMessage>) -> Result<Said, EngineError> {
+    pub fn add_messages(
+        &mut self,
+        id: u64,
+        new: Vec<NewMessage>,
+    ) -> Result<AppendResult, EngineError> {
         let said = self.append(id, new)?;
         self.session_changed(id, "add-message")?;
         Ok(said)
@@ -133,7 +137,11 @@ impl Engine {
     }
 
     /// Appends messages without an event.
-    pub(super) fn append(&mut self, id: u64, new: Vec<NewMessage>) -> Result<Said, EngineError> {
+    pub(super) fn append(
+        &mut self,
+        id: u64,
+        new: Vec<NewMessage>,
+    ) -> Result<AppendResult, EngineError> {
         let now = self.now();
         let session = self.session(id)?;
         let mut number = session.length();
@@ -149,7 +157,7 @@ impl Engine {
         self.store.change()?.append_messages(id, &messages)?;
         self.sessions.touch(id);
         let loaded = self.loaded(id)?;
-        let mut said = Said { numbers: Vec::new(), orphans: Vec::new() };
+        let mut said = AppendResult { numbers: Vec::new(), orphans: Vec::new() };
         let mut pinned = Vec::new();
         for message in messages {
             said.numbers.push(message.number);

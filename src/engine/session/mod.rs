@@ -16,7 +16,7 @@ mod window;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::chat::{AskedWindow, ModelAnswer};
-pub use self::checkpoint::{RolledBack, Undone as TurnsMoved};
+pub use self::checkpoint::{RolledBack, TurnsMoved};
 pub(crate) use self::curate::Keep;
 pub use self::curate::{PrunedView, Summarized};
 pub(crate) use self::import::{KnownRecording, Portion};
@@ -39,7 +39,7 @@ use crate::store::session::{NewSession, SessionRow};
 
 /// Result of opening a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct OpenedSession {
     /// Number of the session.
     pub id: u64,
     /// True if the session was created.
@@ -51,7 +51,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn open_session(&mut self, new: NewSession) -> Result<Opened, EngineError> {
+    pub fn open_session(&mut self, new: NewSession) -> Result<OpenedSession, EngineError> {
         let opened = self.find_or_create(new)?;
         let current = self.sessions.current(self.sessions.caller).next();
         if !opened.created && current != Some(opened.id) {
@@ -65,17 +65,17 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Store`].
-    pub fn open_session_aside(&mut self, new: NewSession) -> Result<Opened, EngineError> {
+    pub fn open_session_aside(&mut self, new: NewSession) -> Result<OpenedSession, EngineError> {
         if let Some(row) = self.current_session()? {
             self.sessions.keep_current(row.id);
         }
         self.find_or_create(new)
     }
 
-    fn find_or_create(&mut self, new: NewSession) -> Result<Opened, EngineError> {
+    fn find_or_create(&mut self, new: NewSession) -> Result<OpenedSession, EngineError> {
         Ok(match self.store.read().session_named(&new.name)? {
-            Some(row) => Opened { id: row.id, created: false },
-            None => Opened { id: self.create_session(new, "open-session")?, created: true },
+            Some(row) => OpenedSession { id: row.id, created: false },
+            None => OpenedSession { id: self.create_session(new, "open-session")?, created: true },
         })
     }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::super::{Engine, EngineError};
-use super::checkpoint::Undone;
-use crate::session::state::{Learned, Revision, State};
+use super::checkpoint::TurnsMoved;
+use crate::session::state::{Learned, Revision, SessionState};
 use crate::store::StoreError;
 use crate::store::session::StateRow;
 use crate::tokens::Measure;
@@ -29,11 +29,11 @@ impl Engine {
         &mut self,
         id: u64,
         method: &str,
-        state: State,
+        state: SessionState,
     ) -> Result<(), EngineError> {
         let created = self.now();
         let redo = state.redo.filter(|_| KEEPS_REDO.contains(&method));
-        let state = State { redo, ..state };
+        let state = SessionState { redo, ..state };
         let session = self.session(id)?;
         let number = session.revision() + 1;
         let revision = Revision { state, learned: session.learned() };
@@ -51,12 +51,12 @@ impl Engine {
     }
 
     /// Stores and applies a revision made by `change` from the current state. `change` gets the
-    /// state with its `base` raised to the end of the log; see [`State::rebased`].
+    /// state with its `base` raised to the end of the log; see [`SessionState::rebased`].
     pub(super) fn change_view(
         &mut self,
         id: u64,
         method: &str,
-        change: impl FnOnce(&mut State),
+        change: impl FnOnce(&mut SessionState),
     ) -> Result<(), EngineError> {
         let session = self.session(id)?;
         let mut state = session.state().rebased(session.length());
@@ -91,7 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoSuchOperation`].
-    pub fn restore_view(&mut self, id: u64, number: u64) -> Result<Undone, EngineError> {
+    pub fn restore_view(&mut self, id: u64, number: u64) -> Result<TurnsMoved, EngineError> {
         self.counting_turns(id, |engine| engine.restore_revision(id, number))
     }
 
@@ -119,7 +119,7 @@ impl Engine {
     ) -> Result<Moved, EngineError> {
         let now = self.revision(id, number)?.state;
         let then = self.revision(id, number.saturating_sub(1))?.state;
-        let of_summary = |state: &State| {
+        let of_summary = |state: &SessionState| {
             state.summary.as_ref().map_or(0, |summary| measure.message(summary.tokens))
         };
         let (before, after) = (of_summary(&then), of_summary(&now));

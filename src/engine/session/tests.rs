@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
 use crate::curation::config::TurnConfig;
-use crate::curation::summary::{Extractive, Prepared, Source, Summarizer, SummaryError};
+use crate::curation::summary::{Extractive, Prepared, Summarizer, SummaryError, SummarySource};
 use crate::engine::NewItem;
 use crate::session::message::Role;
 use crate::session::state::Learned;
@@ -18,7 +18,7 @@ use crate::tokens::Estimate;
 
 fn engine() -> Engine {
     let store = Box::new(SqliteStore::in_memory().unwrap());
-    Engine::new(store, Box::new(|| 1_000_000), Settings { max_items: 50 }).unwrap()
+    Engine::new(store, Box::new(|| 1_000_000), ContextSettings { max_items: 50 }).unwrap()
 }
 
 fn open(engine: &mut Engine, name: &str) -> u64 {
@@ -66,7 +66,7 @@ fn a_session_that_is_opened_aside_moves_nobody() {
     let second = aside(&mut engine, "second");
     turn(&mut engine, second.id, "x");
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
-    assert_eq!(aside(&mut engine, "first"), Opened { id: first.id, created: false });
+    assert_eq!(aside(&mut engine, "first"), OpenedSession { id: first.id, created: false });
     assert_eq!(current(&mut engine).as_deref(), Some("mine"));
     // The same is true if that session was current only because it had the latest message.
     engine.run_alone(|engine| engine.delete_session("mine")).unwrap();
@@ -223,7 +223,7 @@ fn a_request_that_fails_leaves_the_log_as_it_was() {
 struct Watched<'a>(&'a Prepared, Cell<Option<bool>>);
 
 impl Summarizer for Watched<'_> {
-    fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError> {
+    fn summarize(&self, source: &SummarySource<'_>) -> Result<String, SummaryError> {
         self.1.set(Some(self.0.description(source).is_some()));
         self.0.summarize(source)
     }

@@ -4,8 +4,8 @@
 //! one that the next redo makes again; each of these says to which moment to return.
 
 use super::super::{Engine, EngineError};
-use super::checkpoint::Undone;
-use crate::session::state::{Moment, State, ViewOperation};
+use super::checkpoint::TurnsMoved;
+use crate::session::state::{Moment, SessionState, ViewOperation};
 use crate::store::Way;
 
 impl Engine {
@@ -15,7 +15,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoSessionUndo`].
-    pub fn undo_session(&mut self, id: u64) -> Result<(String, Undone), EngineError> {
+    pub fn undo_session(&mut self, id: u64) -> Result<(String, TurnsMoved), EngineError> {
         let Some(operation) = self.next_of_session(id, Way::Undo)? else {
             return Err(EngineError::NoSessionUndo(self.row(id)?.name));
         };
@@ -30,7 +30,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoSessionRedo`] if nothing was undone, or the session has continued since.
-    pub fn redo_session(&mut self, id: u64) -> Result<(String, Undone), EngineError> {
+    pub fn redo_session(&mut self, id: u64) -> Result<(String, TurnsMoved), EngineError> {
         let Some(operation) = self.next_of_session(id, Way::Redo)? else {
             return Err(EngineError::NoSessionRedo(self.row(id)?.name));
         };
@@ -62,7 +62,7 @@ impl Engine {
         &mut self,
         id: u64,
         method: &str,
-        change: impl FnOnce(&mut State),
+        change: impl FnOnce(&mut SessionState),
     ) -> Result<(), EngineError> {
         let moment = self.moment_of_view(id)?;
         let before = self.session(id)?.state().rebased(moment.position);
@@ -85,7 +85,7 @@ impl Engine {
         let then = self.revision(id, moment.revision)?.state;
         let redo = then.redo.clone().filter(|_| then.base == moment.position);
         let checkpoint_turn = self.session(id)?.state().checkpoint_turn;
-        let state = State { redo, checkpoint_turn, ..then.rebased(moment.position) };
+        let state = SessionState { redo, checkpoint_turn, ..then.rebased(moment.position) };
         self.revise(id, "redo", state)?;
         if redone.with_items {
             self.restore_items(id, "redo", moment.items)?;

@@ -12,7 +12,7 @@ use crate::context::render::report::ItemVerdict;
 use crate::curation::notes::without_directive;
 use crate::curation::report::{Fingerprint, Report};
 use crate::curation::summary;
-use crate::curation::unit::Words;
+use crate::curation::unit::HistoryCache;
 use crate::curation::window::{Window, WindowUsage};
 use crate::session::message::Message;
 use crate::session::spans::Spans;
@@ -38,7 +38,7 @@ pub struct Material {
     pub vectors: Arc<MessageVectors>,
     /// Data about the messages, computed while earlier windows were built; `None` if some of the
     /// messages are not in the log.
-    pub words: Option<Arc<Words>>,
+    pub words: Option<Arc<HistoryCache>>,
 }
 
 /// A text in place of earlier messages.
@@ -53,7 +53,7 @@ pub struct Summarizing {
     pub position: u64,
     /// The structured summary from which the text was rendered; `None` if it is not known. The text
     /// is then never shortened.
-    pub source: Option<summary::Summary>,
+    pub source: Option<summary::SummaryText>,
 }
 
 impl From<&Summary> for Summarizing {
@@ -63,7 +63,7 @@ impl From<&Summary> for Summarizing {
             tokens: summary.tokens,
             covers: summary.covers.clone(),
             position: summary.position.max(summary.covers.last().unwrap_or_default()),
-            source: summary::Summary::deserialize(&summary.source).ok(),
+            source: summary::SummaryText::deserialize(&summary.source).ok(),
         }
     }
 }

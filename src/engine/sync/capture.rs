@@ -1,6 +1,6 @@
 //! Notes what changed at this machine since the last exchange, as signed changes.
 
-use super::{Exchange, Refusal, said};
+use super::{Exchange, SyncRefusal, said};
 use crate::context::item::Item as ContextItem;
 use crate::context::place;
 use crate::session::message::Message;
@@ -9,8 +9,8 @@ use crate::store::metadata::print_value;
 use crate::store::session::{NewSession, SessionRow};
 use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
 use crate::sync::{
-    BATCH_BYTES, Body, Edited, Field, Item, Mark, Memory, Of, OneSaid, Project, Scope, Session,
-    hash, sum,
+    BATCH_BYTES, Body, Edited, Field, Memory, Of, OneSaid, SyncItem, SyncMark, SyncProject,
+    SyncScope, SyncSession, hash, sum,
 };
 use crate::value::Value;
 
@@ -25,7 +25,7 @@ const MOST_AT_ONCE: usize = 5_000;
 
 impl Exchange<'_> {
     /// Notes what changed. Returns whether that is all of it.
-    pub(super) fn capture(&mut self) -> Result<bool, Refusal> {
+    pub(super) fn capture(&mut self) -> Result<bool, SyncRefusal> {
         let mut left = MOST_AT_ONCE;
         let mut bytes = 0;
         for id in self.engine.store.read().changed_sessions()? {
@@ -58,7 +58,7 @@ impl Exchange<'_> {
         &mut self,
         body: Body,
         messages: Option<(u64, u64, u64)>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SyncRefusal> {
         let body = body.fitted();
         let text = body.text();
         let me = self.me();
@@ -87,13 +87,13 @@ impl Exchange<'_> {
         &mut self,
         machine: MachineRow,
         row: ChangeRow,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SyncRefusal> {
         self.engine.store.change()?.add_change(&row)?;
         self.put(MachineRow { seq: row.seq, sum: row.sum, ..machine })
     }
 
     /// Notes what changed in a session, and returns the size in bytes.
-    fn session(&mut self, id: u64) -> Result<usize, Refusal> {
+    fn session(&mut self, id: u64) -> Result<usize, SyncRefusal> {
         let row = self.engine.row(id)?;
         let known = self.engine.store.read().known("session", id)?;
         let known = match known {
@@ -114,7 +114,7 @@ impl Exchange<'_> {
 
     /// Moves the other machine's part of a session, which was continued here, to a session of its
     /// own. That one is hidden until the other machine continues it, too.
-    fn keep_as_copy(&mut self, row: &SessionRow, known: &KnownRow) -> Result<(), Refusal> {
+    fn keep_as_copy(&mut self, row: &SessionRow, known: &KnownRow) -> Result<(), SyncRefusal> {
         let name = self.free_session_name(&row.name, &known.machine)?;
         let new = NewSession {
             name: name.clone(),
@@ -136,8 +136,8 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    fn new_session(&mut self, row: &SessionRow) -> Result<KnownRow, Refusal> {
-        let session = Session {
+    fn new_session(&mut self, row: &SessionRow) -> Result<KnownRow, SyncRefusal> {
+        let session = SyncSession {
             number: row.id,
             name: row.name.clone(),
             created: row.created,
@@ -157,7 +157,7 @@ impl Exchange<'_> {
         known: KnownRow,
         name: &str,
         gone: Option<i64>,
-    ) -> Result<KnownRow, Refusal> {
+    ) -> Result<KnownRow, SyncRefusal> {
         let (now, me) = (self.engine.now(), self.key.id().to_owned());
         let of = |known: &KnownRow| Of {
             machine: known.machine.clone(),
@@ -186,7 +186,7 @@ impl Exchange<'_> {
 
     /// Notes the messages of a session of this machine after those that are known, and returns their
     /// size in bytes.
-    fn messages(&mut self, id: u64, mut known: KnownRow, last: u64) -> Result<usize, Refusal> {
+    fn messages(&mut self, id: u64, mut known: KnownRow, last: u64) -> Result<usize, SyncRefusal> {
         let mut bytes = 0;
         while known.count < last && bytes <= AT_ONCE && known.machine == self.key.id() {
             let first = known.count + 1;
@@ -208,19 +208,19 @@ impl Exchange<'_> {
         Ok(bytes)
     }
 
-    fn memory(&mut self, id: u64) -> Result<(), Refusal> {
+    fn memory(&mut self, id: u64) -> Result<(), SyncRefusal> {
         let row = self.engine.memory(id)?;
         if let Some(known) = self.engine.store.read().known("memory", id)? {
             return self.edits(known, "", row.forgotten).map(drop);
         }
         let scope = match &row.made.scope {
-            MemoryScope::Everywhere => Scope::Everywhere,
-            MemoryScope::Project(path) => Scope::Project(self.project(path)?),
+            MemoryScope::Everywhere => SyncScope::Everywhere,
+            MemoryScope::Project(path) => SyncScope::Project(self.project(path)?),
             MemoryScope::Session(session) => {
                 let of = self.engine.store.read().known("session", *session)?;
                 // A session that was deleted before the first exchange stays here.
                 let Some(of) = of else { return Ok(()) };
-                Scope::Session(Of { machine: of.machine, kind: of.kind, number: of.number })
+                SyncScope::Session(Of { machine: of.machine, kind: of.kind, number: of.number })
             }
         };
         let (kind, content) = (row.made.kind, row.made.content);
@@ -232,9 +232,9 @@ impl Exchange<'_> {
     }
 
     /// Notes the items of a manager, and returns their size in bytes.
-    fn marks(&mut self, id: u64, name: String, version: u64) -> Result<usize, Refusal> {
+    fn marks(&mut self, id: u64, name: String, version: u64) -> Result<usize, SyncRefusal> {
         let slots: Vec<_> = self.engine.manager(&name)?.slots().cloned().collect();
-        let item = |item: &ContextItem, pinned| Item {
+        let item = |item: &ContextItem, pinned| SyncItem {
             kind: item.kind,
             content: item.content.to_string(),
             metadata: print_value(&Value::Map(item.metadata.0.clone())),
@@ -254,7 +254,7 @@ impl Exchange<'_> {
             items.push(item(&slot.item, slot.pinned));
         }
         let shown = place::label(&name, None);
-        let marks = Mark { number: id, name: shown, at: self.engine.now(), items };
+        let marks = SyncMark { number: id, name: shown, at: self.engine.now(), items };
         self.note(Body::Marks(marks), None)?;
         let known = KnownRow::new(self.key.id(), "manager", [id; 2], &name, 0);
         self.engine.store.change()?.put_known(&KnownRow { count: version, ..known })?;
@@ -262,12 +262,12 @@ impl Exchange<'_> {
     }
 
     /// Returns a project of this machine as other machines name it.
-    fn project(&mut self, path: &str) -> Result<Project, Refusal> {
+    fn project(&mut self, path: &str) -> Result<SyncProject, SyncRefusal> {
         let identity = self.engine.store.read().project_identity(path.trim_end_matches('/'))?;
         let identity = identity.or_else(|| {
             // A copy of another machine's project that is not here.
             Some(path.to_owned()).filter(|path| !path.starts_with('/'))
         });
-        Ok(Project { path: path.to_owned(), identity })
+        Ok(SyncProject { path: path.to_owned(), identity })
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Exchange, Refusal};
+use super::{Exchange, SyncRefusal};
 use crate::context::change::Slot;
 use crate::context::item::{Item as ContextItem, ItemId, Metadata};
 use crate::ids::SessionId;
 use crate::store::counter_name;
 use crate::store::metadata::read_value;
 use crate::store::sync::KnownRow;
-use crate::sync::Item;
+use crate::sync::SyncItem;
 use crate::value::Value;
 
 /// Maximum length of the name of another machine's session, in bytes: that of a name here.
@@ -20,7 +20,7 @@ impl Exchange<'_> {
     pub(super) fn name_projects(
         &mut self,
         projects: &[(String, String, bool)],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SyncRefusal> {
         for (path, identity, given) in projects {
             let known = self.engine.store.read().project_identity(path)?;
             if known.as_ref() == Some(identity) {
@@ -40,7 +40,7 @@ impl Exchange<'_> {
         &mut self,
         name: &str,
         machine: &str,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, SyncRefusal> {
         // A name in the form of an id would hide the session with that id.
         let is_name = !name.is_empty() && name.parse::<SessionId>().is_err();
         let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
@@ -58,7 +58,7 @@ impl Exchange<'_> {
         name: &str,
         at: i64,
         by: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SyncRefusal> {
         if known.kind != "session" {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Exchange<'_> {
         gone: Option<i64>,
         at: i64,
         by: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SyncRefusal> {
         let row = known.row;
         let known = KnownRow { gone, gone_at: at, gone_by: by.to_owned(), ..known };
         if known.kind == "memory" {
@@ -105,7 +105,7 @@ impl Exchange<'_> {
     }
 
     /// Gives a deleted session that is to come back another name if its own was taken meanwhile.
-    pub(super) fn with_free_name(&mut self, known: KnownRow) -> Result<KnownRow, Refusal> {
+    pub(super) fn with_free_name(&mut self, known: KnownRow) -> Result<KnownRow, SyncRefusal> {
         let name = self.free_session_name(&known.name, &known.machine)?;
         if name != known.name {
             self.engine.store.change()?.rename_session(known.row, &name)?;
@@ -114,16 +114,16 @@ impl Exchange<'_> {
     }
 
     /// Makes the engine read a session again.
-    pub(super) fn seen_anew(&mut self, row: u64) -> Result<(), Refusal> {
+    pub(super) fn seen_anew(&mut self, row: u64) -> Result<(), SyncRefusal> {
         drop(self.engine.sessions.take(row));
         self.engine.sessions.touch(row);
         Ok(self.engine.session_changed(row, "exchange")?)
     }
 
     /// Returns items of another machine as those of a set. They are copies, and follow no file.
-    pub(super) fn slots(&mut self, items: Vec<Item>) -> Option<Vec<Slot>> {
+    pub(super) fn slots(&mut self, items: Vec<SyncItem>) -> Option<Vec<Slot>> {
         let now = self.engine.now();
-        let slot = |(rank, it): (u64, Item)| {
+        let slot = |(rank, it): (u64, SyncItem)| {
             let metadata = match read_value(&it.metadata)? {
                 Value::Map(entries) => Metadata(entries),
                 _ => return None,

@@ -12,8 +12,8 @@ use crate::session::message::Message;
 use crate::store::StoreError;
 use crate::store::sync::{ChangeRow, MachineRow};
 use crate::sync::{
-    BATCH_BYTES, Body, Given, Identity, Key, MOST_CHANGES, OneSaid, SUM, Said, Seen, Sent, Taken,
-    hex,
+    BATCH_BYTES, Body, GivenChanges, MOST_CHANGES, MachineIdentity, MachineKey, OneSaid, SUM,
+    SeenChanges, SentChange, SyncMessages, TakenCounts, hex,
 };
 
 /// Maximum length of the name of a machine, in characters.
@@ -21,18 +21,18 @@ const LONGEST_NAME: usize = 40;
 
 /// What another machine asks for and gives.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct SyncAsked {
     /// How far it knows the changes of all machines; `None` if it wants none.
-    pub known: Option<Vec<Seen>>,
+    pub known: Option<Vec<SeenChanges>>,
     /// Changes that it gives.
-    pub changes: Vec<Sent>,
+    pub changes: Vec<SentChange>,
     /// Projects of this machine with their identities, and whether the user gave these.
     pub projects: Vec<(String, String, bool)>,
 }
 
 /// The reason why an exchange was refused. Nothing was changed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum SyncRefusal {
     /// This machine needs another key: its state was copied or restored.
     NeedsKey,
     /// The other machine gave something wrong.
@@ -41,13 +41,13 @@ pub(crate) enum Refusal {
     Engine(EngineError),
 }
 
-impl From<EngineError> for Refusal {
+impl From<EngineError> for SyncRefusal {
     fn from(error: EngineError) -> Self {
         Self::Engine(error)
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for SyncRefusal {
     fn from(error: StoreError) -> Self {
         Self::Engine(error.into())
     }
@@ -56,10 +56,10 @@ impl From<StoreError> for Refusal {
 /// An exchange while it runs.
 struct Exchange<'a> {
     engine: &'a mut Engine,
-    key: &'a Key,
+    key: &'a MachineKey,
     /// All machines by their ids.
     machines: HashMap<String, MachineRow>,
-    taken: Taken,
+    taken: TakenCounts,
 }
 
 impl Engine {
@@ -67,8 +67,12 @@ impl Engine {
     /// those that it lacks.
     ///
     /// # Errors
-    /// [`Refusal`]; nothing is changed then.
-    pub(crate) fn exchange(&mut self, me: &Identity, asked: &Asked) -> Result<Given, Refusal> {
+    /// [`SyncRefusal`]; nothing is changed then.
+    pub(crate) fn exchange(
+        &mut self,
+        me: &MachineIdentity,
+        asked: &SyncAsked,
+    ) -> Result<GivenChanges, SyncRefusal> {
         self.part(|engine| engine.exchange_whole(me, asked))
     }
 
@@ -76,20 +80,29 @@ impl Engine {
     /// are more.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub(crate) fn made_here(&mut self, me: &Key, seq: u64) -> Result<(Vec<Sent>, bool), Refusal> {
+    /// [`SyncRefusal`].
+    pub(crate) fn made_here(
+        &mut self,
+        me: &MachineKey,
+        seq: u64,
+    ) -> Result<(Vec<SentChange>, bool), SyncRefusal> {
         let rows = self.store.read().machines()?;
         let machines = rows.into_iter().filter(|row| row.id == me.id());
         let machines = machines.map(|row| (row.id.clone(), row)).collect();
-        let mut exchange = Exchange { engine: self, key: me, machines, taken: Taken::default() };
-        exchange.lacking(&[Seen { machine: me.id().to_owned(), seq, sum: String::new() }])
+        let mut exchange =
+            Exchange { engine: self, key: me, machines, taken: TakenCounts::default() };
+        exchange.lacking(&[SeenChanges { machine: me.id().to_owned(), seq, sum: String::new() }])
     }
 
-    fn exchange_whole(&mut self, me: &Identity, asked: &Asked) -> Result<Given, Refusal> {
+    fn exchange_whole(
+        &mut self,
+        me: &MachineIdentity,
+        asked: &SyncAsked,
+    ) -> Result<GivenChanges, SyncRefusal> {
         self.finish_put_off()?;
         let rows = self.store.read().machines()?;
         let machines = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-        let taken = Taken::default();
+        let taken = TakenCounts::default();
         let mut exchange = Exchange { engine: self, key: &me.key, machines, taken };
         let known = asked.known.as_deref().unwrap_or_default();
         exchange.be(me, known)?;
@@ -104,7 +117,7 @@ impl Engine {
             None => (Vec::new(), false),
         };
         let me = exchange.me();
-        Ok(Given {
+        Ok(GivenChanges {
             machine: me.id.clone(),
             name: me.name.clone(),
             known: exchange.known(),
@@ -122,7 +135,7 @@ impl Exchange<'_> {
     }
 
     /// Checks that the key is this state's. A key that no machine had before becomes the state's.
-    fn be(&mut self, me: &Identity, known: &[Seen]) -> Result<(), Refusal> {
+    fn be(&mut self, me: &MachineIdentity, known: &[SeenChanges]) -> Result<(), SyncRefusal> {
         let is_own = |row: &&MachineRow| row.place.as_ref().is_some_and(|place| !place.is_empty());
         let own = self.machines.values().find(is_own).cloned();
         let id = me.key.id();
@@ -132,11 +145,11 @@ impl Exchange<'_> {
             return match is_same && own.seq >= me.seq {
                 true if others_know > own.seq => Err(differ(&own.name)),
                 true => Ok(()),
-                false => Err(Refusal::NeedsKey),
+                false => Err(SyncRefusal::NeedsKey),
             };
         }
         if self.machines.contains_key(id) || me.seq > 0 {
-            return Err(Refusal::NeedsKey);
+            return Err(SyncRefusal::NeedsKey);
         }
         if let Some(own) = own {
             self.put(MachineRow { place: Some(String::new()), ..own })?;
@@ -147,7 +160,7 @@ impl Exchange<'_> {
         self.note(Body::Machine(me.name.clone()), None)
     }
 
-    fn put(&mut self, row: MachineRow) -> Result<(), Refusal> {
+    fn put(&mut self, row: MachineRow) -> Result<(), SyncRefusal> {
         self.engine.store.change()?.put_machine(&row)?;
         self.machines.insert(row.id.clone(), row);
         Ok(())
@@ -165,19 +178,19 @@ impl Exchange<'_> {
         }
     }
 
-    fn known(&self) -> Vec<Seen> {
-        let seen = |row: &MachineRow| Seen {
+    fn known(&self) -> Vec<SeenChanges> {
+        let seen = |row: &MachineRow| SeenChanges {
             machine: row.id.clone(),
             seq: row.seq,
             sum: hex(row.sum.get(..SUM).unwrap_or_default()),
         };
-        let mut known: Vec<Seen> = self.machines.values().map(seen).collect();
+        let mut known: Vec<SeenChanges> = self.machines.values().map(seen).collect();
         known.sort_by(|a, b| a.machine.cmp(&b.machine));
         known
     }
 
     /// Refuses another machine that knows other changes under the same numbers.
-    fn compare(&mut self, known: &[Seen]) -> Result<(), Refusal> {
+    fn compare(&mut self, known: &[SeenChanges]) -> Result<(), SyncRefusal> {
         for seen in known {
             let Some(row) = self.machines.get(&seen.machine) else { continue };
             if seen.seq == 0 || seen.seq > row.seq {
@@ -194,7 +207,7 @@ impl Exchange<'_> {
     }
 
     /// Returns changes that another machine lacks, and whether there are more.
-    fn lacking(&mut self, known: &[Seen]) -> Result<(Vec<Sent>, bool), Refusal> {
+    fn lacking(&mut self, known: &[SeenChanges]) -> Result<(Vec<SentChange>, bool), SyncRefusal> {
         let known: HashMap<&str, u64> =
             known.iter().map(|seen| (&*seen.machine, seen.seq)).collect();
         let mut rows: Vec<ChangeRow> = Vec::new();
@@ -222,20 +235,20 @@ impl Exchange<'_> {
             bytes += body.as_ref().map_or(0, String::len);
             let hash = body.is_none().then(|| hex(&row.digest));
             let (machine, sign) = (row.machine, hex(&row.sign));
-            sent.push(Sent { machine, seq: row.seq, sign, body, hash });
+            sent.push(SentChange { machine, seq: row.seq, sign, body, hash });
         }
         let more = until < u64::MAX || sent.len() < count;
         Ok((sent, more))
     }
 
     /// Returns the body of a change; `None` if a later change replaced it.
-    fn body_of(&mut self, row: &ChangeRow) -> Result<Option<String>, Refusal> {
+    fn body_of(&mut self, row: &ChangeRow) -> Result<Option<String>, SyncRefusal> {
         let (Some(session), Some(first), Some(last)) = (row.session, row.first, row.last) else {
             return Ok(row.body.clone());
         };
         let store = self.engine.store.read();
         let Some(known) = store.known_as(&row.machine, "session", session)? else {
-            return Err(Refusal::Wrong(format!("the messages of session {session} are gone")));
+            return Err(SyncRefusal::Wrong(format!("the messages of session {session} are gone")));
         };
         let messages = store.messages(known.row, first, last)?;
         Ok(Some(said(session, first, &messages).text()))
@@ -243,8 +256,8 @@ impl Exchange<'_> {
 }
 
 /// Returns the refusal of a machine that knows other changes of a machine under the same numbers.
-fn differ(name: &str) -> Refusal {
-    Refusal::Wrong(format!(
+fn differ(name: &str) -> SyncRefusal {
+    SyncRefusal::Wrong(format!(
         "the two machines know different changes of {name} under the same numbers, so one of them \
          was restored from a copy; remove the file machine-key in the state folder of that one, \
          and exchange again"
@@ -253,7 +266,11 @@ fn differ(name: &str) -> Refusal {
 
 /// Returns the body of a change with messages of a session.
 fn said(session: u64, first: u64, messages: &[Message]) -> Body {
-    Body::Said(Said { session, first, messages: messages.iter().map(OneSaid::of).collect() })
+    Body::Said(SyncMessages {
+        session,
+        first,
+        messages: messages.iter().map(OneSaid::of).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! Takes the changes of other machines.
 
-use super::{Exchange, Refusal, said};
+use super::{Exchange, SyncRefusal, said};
 use crate::engine::Event;
 use crate::store::counter_name;
 use crate::store::memory::{MemoryScope, NewMemory};
-use crate::store::session::{NewSession, Origin};
+use crate::store::session::{NewSession, RecordedOrigin};
 use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
 use crate::sync::{
-    Body, Edited, Field, MOST_MACHINES, Mark, Memory, Of, Project, Said, Scope, Sent, Session, Sum,
-    hash, is_signed, sum, unhex,
+    Body, Edited, Field, MOST_MACHINES, Memory, Of, SentChange, Sum, SyncMark, SyncMessages,
+    SyncProject, SyncScope, SyncSession, hash, is_signed, sum, unhex,
 };
 
 impl Exchange<'_> {
     /// Takes a change, unless it is known.
-    pub(super) fn take(&mut self, sent: &Sent) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, sent: &SentChange) -> Result<(), SyncRefusal> {
         let new =
             MachineRow { id: sent.machine.clone(), sum: vec![0; 32], ..MachineRow::default() };
         let machine = self.machines.get(&sent.machine).cloned().unwrap_or(new);
@@ -53,7 +53,7 @@ impl Exchange<'_> {
         let machine = self.named(machine, body.as_ref(), sent)?;
         if let Some(body) = body {
             row.about = body.about();
-            if let Body::Said(Said { session, first, messages }) = &body {
+            if let Body::Said(SyncMessages { session, first, messages }) = &body {
                 row.session = Some(*session);
                 row.first = Some(*first);
                 row.last = Some(first + messages.len() as u64 - 1);
@@ -70,8 +70,8 @@ impl Exchange<'_> {
         &mut self,
         machine: MachineRow,
         body: Option<&Body>,
-        sent: &Sent,
-    ) -> Result<MachineRow, Refusal> {
+        sent: &SentChange,
+    ) -> Result<MachineRow, SyncRefusal> {
         match body {
             Some(Body::Machine(name)) if machine.seq == 0 => {
                 if self.machines.len() >= MOST_MACHINES {
@@ -87,7 +87,7 @@ impl Exchange<'_> {
         }
     }
 
-    fn apply(&mut self, sent: &Sent, body: Body) -> Result<(), Refusal> {
+    fn apply(&mut self, sent: &SentChange, body: Body) -> Result<(), SyncRefusal> {
         match body {
             Body::Machine(_) => Ok(()),
             Body::Session(session) => self.begin(sent, session),
@@ -98,7 +98,7 @@ impl Exchange<'_> {
         }
     }
 
-    fn begin(&mut self, sent: &Sent, session: Session) -> Result<(), Refusal> {
+    fn begin(&mut self, sent: &SentChange, session: SyncSession) -> Result<(), SyncRefusal> {
         self.refuse_second(sent, "session", session.number)?;
         let name = self.free_session_name(&session.name, &sent.machine)?;
         let told = match &session.project {
@@ -115,7 +115,8 @@ impl Exchange<'_> {
             parent: None,
             source: None,
         };
-        let origin = Origin { agent: session.agent, branch: session.branch, ..Default::default() };
+        let origin =
+            RecordedOrigin { agent: session.agent, branch: session.branch, ..Default::default() };
         let store = self.engine.store.change()?;
         let id = store.create_session(&new)?;
         store.set_session_origin(id, &origin)?;
@@ -131,7 +132,7 @@ impl Exchange<'_> {
         Ok(self.engine.session_changed(id, "exchange")?)
     }
 
-    fn append(&mut self, sent: &Sent, said_there: Said) -> Result<(), Refusal> {
+    fn append(&mut self, sent: &SentChange, said_there: SyncMessages) -> Result<(), SyncRefusal> {
         let number = said_there.session;
         let known = self.engine.store.read().known_as(&sent.machine, "session", number)?;
         let known = known.ok_or_else(|| wrong(sent, "has messages of an unknown session"))?;
@@ -163,12 +164,14 @@ impl Exchange<'_> {
         self.seen_anew(row)
     }
 
-    fn remember(&mut self, sent: &Sent, memory: Memory) -> Result<(), Refusal> {
+    fn remember(&mut self, sent: &SentChange, memory: Memory) -> Result<(), SyncRefusal> {
         self.refuse_second(sent, "memory", memory.number)?;
         let scope = match memory.scope {
-            Scope::Everywhere => MemoryScope::Everywhere,
-            Scope::Project(project) => MemoryScope::Project(self.here(&project, &sent.machine)?),
-            Scope::Session(of) => MemoryScope::Session(self.found(sent, &of)?.row),
+            SyncScope::Everywhere => MemoryScope::Everywhere,
+            SyncScope::Project(project) => {
+                MemoryScope::Project(self.here(&project, &sent.machine)?)
+            }
+            SyncScope::Session(of) => MemoryScope::Session(self.found(sent, &of)?.row),
         };
         let Memory { number, kind, created, content, .. } = memory;
         let new = NewMemory { scope, kind, origin: None, content, created };
@@ -180,7 +183,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    fn mark(&mut self, sent: &Sent, marks: Mark) -> Result<(), Refusal> {
+    fn mark(&mut self, sent: &SentChange, marks: SyncMark) -> Result<(), SyncRefusal> {
         let number = marks.number;
         let before = self.engine.store.read().known_as(&sent.machine, "set", number)?;
         let machine = self.machines.get(&sent.machine).map_or("", |row| &*row.name);
@@ -205,7 +208,7 @@ impl Exchange<'_> {
     }
 
     /// Takes an edit, which counts if it is the newest one of its field.
-    fn edit(&mut self, sent: &Sent, edited: &Edited) -> Result<(), Refusal> {
+    fn edit(&mut self, sent: &SentChange, edited: &Edited) -> Result<(), SyncRefusal> {
         let known = self.found(sent, &edited.of)?;
         let stamp = (edited.at, &*sent.machine);
         self.taken.edits += 1;
@@ -221,7 +224,7 @@ impl Exchange<'_> {
     }
 
     /// Returns the thing that a change is about.
-    fn found(&mut self, sent: &Sent, of: &Of) -> Result<KnownRow, Refusal> {
+    fn found(&mut self, sent: &SentChange, of: &Of) -> Result<KnownRow, SyncRefusal> {
         if !["session", "memory"].contains(&&*of.kind) {
             return Err(wrong(sent, "is about neither a session nor a memory"));
         }
@@ -229,7 +232,12 @@ impl Exchange<'_> {
         found.ok_or_else(|| wrong(sent, "is about something unknown"))
     }
 
-    fn refuse_second(&mut self, sent: &Sent, kind: &str, number: u64) -> Result<(), Refusal> {
+    fn refuse_second(
+        &mut self,
+        sent: &SentChange,
+        kind: &str,
+        number: u64,
+    ) -> Result<(), SyncRefusal> {
         match self.engine.store.read().known_as(&sent.machine, kind, number)? {
             Some(_) => Err(wrong(sent, "makes something that was made before")),
             None => Ok(()),
@@ -237,7 +245,7 @@ impl Exchange<'_> {
     }
 
     /// Returns the folder of a project here, or what stands for it while it has none.
-    fn here(&mut self, project: &Project, machine: &str) -> Result<String, Refusal> {
+    fn here(&mut self, project: &SyncProject, machine: &str) -> Result<String, SyncRefusal> {
         let machine = self.machines.get(machine).map_or("", |row| &*row.name);
         match &project.identity {
             Some(identity) if !identity.starts_with('/') => {
@@ -249,7 +257,7 @@ impl Exchange<'_> {
     }
 }
 
-fn wrong(sent: &Sent, why: &str) -> Refusal {
+fn wrong(sent: &SentChange, why: &str) -> SyncRefusal {
     let machine: String = sent.machine.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-    Refusal::Wrong(format!("change {} of machine {machine} {why}", sent.seq))
+    SyncRefusal::Wrong(format!("change {} of machine {machine} {why}", sent.seq))
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{NewItem, NewMessage};
 use crate::session::message::{Role, ToolCall};
 use crate::store::memory::{MemoryFilter, MemoryScope};
-use crate::store::session::{NewSession, Origin};
+use crate::store::session::{NewSession, RecordedOrigin};
 use crate::store::sqlite::SqliteStore;
-use crate::sync::{Edited, Field, Of, Request, hash, sum, talk};
+use crate::sync::{Edited, Field, Of, SyncRequest, hash, sum, talk};
 use crate::tokens::Estimate;
 use crate::value::Value;
 
@@ -34,20 +34,20 @@ impl Home {
         let clock = Arc::clone(&time);
         let clock = Box::new(move || clock.load(Ordering::Relaxed) * 1000);
         let store = Box::new(SqliteStore::in_memory().unwrap());
-        let engine = Engine::new(store, clock, Settings { max_items: 9 }).unwrap();
+        let engine = Engine::new(store, clock, ContextSettings { max_items: 9 }).unwrap();
         let mut seed = [number; 32];
         seed[..8].copy_from_slice(&series.to_be_bytes());
         Self { engine, seed, seq: 0, name: format!("home{number}"), time }
     }
 
-    fn identity(&self) -> Identity {
-        let key = Key::of(&self.seed).unwrap();
-        Identity { key, place: "here".to_owned(), seq: self.seq, name: self.name.clone() }
+    fn identity(&self) -> MachineIdentity {
+        let key = MachineKey::of(&self.seed).unwrap();
+        MachineIdentity { key, place: "here".to_owned(), seq: self.seq, name: self.name.clone() }
     }
 
-    fn exchange(&mut self, request: Request) -> Result<Given, String> {
+    fn exchange(&mut self, request: SyncRequest) -> Result<GivenChanges, String> {
         let (known, changes) = request.into_parts();
-        let asked = Asked { known, changes, projects: Vec::new() };
+        let asked = SyncAsked { known, changes, projects: Vec::new() };
         loop {
             let me = self.identity();
             let outcome = self.engine.run_alone(|engine| Ok(engine.exchange(&me, &asked)));
@@ -56,12 +56,12 @@ impl Home {
                     self.seq = seq_of(&given.known, me.key.id());
                     return Ok(given);
                 }
-                Err(Refusal::NeedsKey) => {
+                Err(SyncRefusal::NeedsKey) => {
                     self.seed[31] += 100;
                     self.seq = 0;
                 }
-                Err(Refusal::Wrong(why)) => return Err(why),
-                Err(Refusal::Engine(error)) => panic!("{error}"),
+                Err(SyncRefusal::Wrong(why)) => return Err(why),
+                Err(SyncRefusal::Engine(error)) => panic!("{error}"),
             }
         }
     }
@@ -153,7 +153,7 @@ impl Home {
     }
 }
 
-fn seq_of(known: &[Seen], machine: &str) -> u64 {
+fn seq_of(known: &[SeenChanges], machine: &str) -> u64 {
     known.iter().find(|seen| seen.machine == machine).map_or(0, |seen| seen.seq)
 }
 
@@ -349,16 +349,16 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
     let mut homes = homes(2, 0);
     let session = homes[0].new_session("talk");
     homes[0].say(session, "hello");
-    let all = homes[0].exchange(Request::of(Some(Vec::new()), Vec::new())).unwrap().changes;
+    let all = homes[0].exchange(SyncRequest::of(Some(Vec::new()), Vec::new())).unwrap().changes;
     let [_, home] = &mut homes[..] else { unreachable!() };
-    let mut refused = |changes: Vec<Sent>, why: &str| {
+    let mut refused = |changes: Vec<SentChange>, why: &str| {
         let before = home.digest();
-        let error = home.exchange(Request::of(None, changes)).unwrap_err();
+        let error = home.exchange(SyncRequest::of(None, changes)).unwrap_err();
         assert!(error.contains(why), "{error}");
         assert_eq!(home.digest(), before);
         assert!(home.sessions().is_empty());
     };
-    let with = |at: usize, change: &dyn Fn(&mut Sent)| {
+    let with = |at: usize, change: &dyn Fn(&mut SentChange)| {
         let mut changes = all.clone();
         change(&mut changes[at]);
         changes
@@ -373,13 +373,13 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
     refused(with(1, &|it| (it.body, it.hash) = (None, None)), "either a body or a hash");
     refused(with(1, &|it| (it.body, it.hash) = (None, Some("x".into()))), "hash");
     // What a machine signs may be wrong, too.
-    let key = Key::of(&[77; 32]).unwrap();
+    let key = MachineKey::of(&[77; 32]).unwrap();
     let signed = |bodies: &[String]| {
         let mut before = [0; 32];
         let sent = |(seq, body): (u64, &String)| {
             before = sum(&before, &hash(body));
             let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
-            Sent { machine, seq, sign, body: Some(body.clone()), hash: None }
+            SentChange { machine, seq, sign, body: Some(body.clone()), hash: None }
         };
         (1..).zip(bodies).map(sent).collect::<Vec<_>>()
     };
@@ -415,18 +415,19 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
         "does not say the name",
     );
     // A name from outside shows no other text.
-    home.exchange(Request::of(None, signed(&[name]))).unwrap();
+    home.exchange(SyncRequest::of(None, signed(&[name]))).unwrap();
     let names = home.engine.read().machines().unwrap();
     assert!(names.iter().any(|row| row.name == "evil"), "{names:?}");
     // This machine made none of the changes that name it.
     let own = home.identity().key;
     let total = sum(&[1; 32], &hash("x"));
     let sign = hex(&own.sign(99, &total));
-    let sent = Sent { machine: own.id().into(), seq: 99, sign, body: Some("x".into()), hash: None };
-    let error = home.exchange(Request::of(None, vec![sent])).unwrap_err();
+    let sent =
+        SentChange { machine: own.id().into(), seq: 99, sign, body: Some("x".into()), hash: None };
+    let error = home.exchange(SyncRequest::of(None, vec![sent])).unwrap_err();
     assert!(error.contains("names this machine"), "{error}");
-    let seen = Seen { machine: own.id().into(), seq: 1, sum: "00".repeat(8) };
-    let error = home.exchange(Request::of(Some(vec![seen]), Vec::new())).unwrap_err();
+    let seen = SeenChanges { machine: own.id().into(), seq: 1, sum: "00".repeat(8) };
+    let error = home.exchange(SyncRequest::of(Some(vec![seen]), Vec::new())).unwrap_err();
     assert!(error.contains("restored from a copy"), "{error}");
 }
 
@@ -457,11 +458,11 @@ fn whatever_is_here_is_taken_elsewhere() {
     for (text, time) in [("x".to_owned(), i64::MIN), (long, i64::MAX)] {
         let mut homes = homes(2, 0);
         let id = homes[0].new_session("talk");
-        let origin = Origin {
+        let origin = RecordedOrigin {
             agent: Some(text.clone()),
             branch: Some(text.clone()),
             folder: Some(text.clone()),
-            ..Origin::default()
+            ..RecordedOrigin::default()
         };
         let told = Some(format!("/{text}"));
         let new = NewSession { name: text.clone(), told, created: time, ..NewSession::default() };
@@ -516,13 +517,13 @@ fn a_hostile_edit_and_a_hostile_name_end_and_hide_nothing() {
     let mut homes = homes(2, 0);
     let own = homes[0].new_session("talk");
     settle(&mut homes);
-    let key = Key::of(&[78; 32]).unwrap();
+    let key = MachineKey::of(&[78; 32]).unwrap();
     let of =
         Of { machine: homes[0].identity().key.id().into(), kind: "session".into(), number: own };
     let session = |number, name: &str| {
         let (name, created) = (name.to_owned(), 1);
         let (project, agent, branch) = (None, None, None);
-        Body::Session(crate::sync::Session { number, name, created, project, agent, branch })
+        Body::Session(crate::sync::SyncSession { number, name, created, project, agent, branch })
     };
     let edit = |at, field| Body::Edited(Edited { of: of.clone(), at, field });
     let bodies = [
@@ -538,10 +539,10 @@ fn a_hostile_edit_and_a_hostile_name_end_and_hide_nothing() {
         let body = body.text();
         before = sum(&before, &hash(&body));
         let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
-        Sent { machine, seq, sign, body: Some(body), hash: None }
+        SentChange { machine, seq, sign, body: Some(body), hash: None }
     };
     let changes = (1..).zip(bodies).map(signed).collect();
-    homes[0].exchange(Request::of(None, changes)).unwrap();
+    homes[0].exchange(SyncRequest::of(None, changes)).unwrap();
     let found = homes[0].engine.run_alone(|engine| engine.find_session(Some("ses-1"))).unwrap();
     assert_eq!(found.id, own);
     let name = found.name;

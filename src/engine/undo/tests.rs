@@ -8,17 +8,17 @@ use contexture_core::testing::rounds;
 use proptest::prelude::*;
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{Item, Kind, Metadata};
-use crate::context::manager::Place;
+use crate::context::manager::ItemPlace;
 use crate::context::picture::PICTURE;
-use crate::engine::{NewItem, Revision, Selection};
+use crate::engine::{ItemChanges, NewItem, Selection};
 use crate::store::recovery;
 use crate::value::Value;
 
 fn open(folder: &Path) -> Engine {
     let store = recovery::open(folder, Box::new(|| Ok(()))).unwrap().store;
-    Engine::new(Box::new(store), Box::new(|| 1_000_000), Settings { max_items: 50 }).unwrap()
+    Engine::new(Box::new(store), Box::new(|| 1_000_000), ContextSettings { max_items: 50 }).unwrap()
 }
 
 fn add(engine: &mut Engine, manager: &str, content: &str) -> ItemId {
@@ -46,7 +46,7 @@ fn follow(engine: &mut Engine, manager: &str, id: ItemId, content: &str) {
 
 fn update(engine: &mut Engine, id: ItemId, content: &str) {
     let content = Some((content.into(), 1, "estimate", 5));
-    let revision = Revision { content, ..Revision::default() };
+    let revision = ItemChanges { content, ..ItemChanges::default() };
     engine.run_alone(|engine| engine.update("update-items", "m", vec![(id, revision)])).unwrap();
 }
 
@@ -124,12 +124,12 @@ fn what_one_request_changed_is_one_step_at_any_size_and_in_all_managers() {
     const MANY: u64 = 3 * crate::store::UNDO_DEPTH;
     let temp = tempfile::tempdir().unwrap();
     let mut engine = open(temp.path());
-    engine.run_alone(|engine| engine.configure("m", Settings { max_items: 1000 })).unwrap();
+    engine.run_alone(|engine| engine.configure("m", ContextSettings { max_items: 1000 })).unwrap();
     add(&mut engine, "m", "before");
     let many = |engine: &mut Engine| {
         for number in 0..MANY {
             let added = engine.add("add-item", "m", vec![new(&number.to_string())])?;
-            let revision = Revision { kind: Some(Kind::Text), ..Revision::default() };
+            let revision = ItemChanges { kind: Some(Kind::Text), ..ItemChanges::default() };
             engine.update("update-items", "m", vec![(ItemId(added.ids[0]), revision)])?;
         }
         engine.add("add-item", "other", vec![new("there")])
@@ -524,14 +524,14 @@ fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool 
         }
         Act::Pin(number, pinned) => {
             let Some(at) = at(number) else { return true };
-            let pin = Revision { pinned: Some(pinned), ..Revision::default() };
+            let pin = ItemChanges { pinned: Some(pinned), ..ItemChanges::default() };
             engine.run_alone(|e| e.update("pin-items", "m", vec![(id(at), pin)])).unwrap();
             now[at].3 = pinned;
             model.change(now);
         }
         Act::Move(number, to) => {
             let Some((at, to)) = at(number).zip(at(to)) else { return true };
-            engine.run_alone(|e| e.move_item("m", id(at), Place::Index(to))).unwrap();
+            engine.run_alone(|e| e.move_item("m", id(at), ItemPlace::Index(to))).unwrap();
             let moved = now.remove(at);
             now.insert(to, moved);
             model.change(now);

@@ -1,7 +1,7 @@
 //! Words that open and close blocks, in languages that have such words besides brackets.
 
 /// The words of a language.
-struct Words {
+struct LanguageWords {
     /// Words that open a block at the end of a line.
     last: &'static [&'static str],
     /// Words that open a block at the beginning of a line, or of an assigned value.
@@ -15,23 +15,23 @@ struct Words {
     comment: &'static str,
 }
 
-const ELIXIR: Words =
-    Words { last: &["do"], first: &[], function: "fn", closing: &["end"], comment: "#" };
-const LUA: Words = Words {
+const ELIXIR: LanguageWords =
+    LanguageWords { last: &["do"], first: &[], function: "fn", closing: &["end"], comment: "#" };
+const LUA: LanguageWords = LanguageWords {
     last: &["do", "then", "repeat"],
     first: &[],
     function: "function",
     closing: &["end", "until"],
     comment: "--",
 };
-const RUBY: Words = Words {
+const RUBY: LanguageWords = LanguageWords {
     last: &["do"],
     first: &["def", "class", "module", "begin", "if", "unless", "case", "while", "until", "for"],
     function: "",
     closing: &["end"],
     comment: "#",
 };
-const SHELL: Words = Words {
+const SHELL: LanguageWords = LanguageWords {
     last: &["do", "then", "in"],
     first: &[],
     function: "",
@@ -55,7 +55,7 @@ pub(super) fn opened(line: &str, language: &str) -> i64 {
     i64::from(words.opens(line)) - i64::from(words.closing.contains(&first_word(line)))
 }
 
-impl Words {
+impl LanguageWords {
     fn opens(&self, line: &str) -> bool {
         let first = first_word(line);
         // The parameters of a block follow its word.

@@ -265,7 +265,7 @@ impl Edited {
     }
 
     /// Prints the old text, and the lines around its place with their new and old numbers.
-    fn show(&self, place: Place) {
+    fn show(&self, place: TextMatch) {
         for at in self.item.clone() {
             if at < self.item.start + 4 || at + 5 > self.item.end {
                 println!("{at:4} {}", self.old[at]);
@@ -273,8 +273,8 @@ impl Edited {
         }
         println!("{:?}: {place:?}", self.log);
         let found = match place {
-            Place::At { start, end, .. } => start as usize - 1..end as usize,
-            Place::Unsure(_) => 0..0,
+            TextMatch::At { start, end, .. } => start as usize - 1..end as usize,
+            TextMatch::Unsure(_) => 0..0,
         };
         let hull = self.hull().unwrap_or_default();
         let around = if found.is_empty() { &hull } else { &found };
@@ -627,7 +627,7 @@ fn try_one((language, old): &(String, Vec<String>), seed: u64, edits: usize, tal
     let known = crate::context::language::of_path(&format!("x.{language}"));
     let searched = |text: &str| Searched::new(text, known.unwrap_or_default());
     let anchor = super::anchor(&searched(&before), range).expect("the lines exist");
-    let wanted = Wanted {
+    let wanted = WantedText {
         text: &content,
         range,
         anchor: Some(&anchor),
@@ -637,17 +637,22 @@ fn try_one((language, old): &(String, Vec<String>), seed: u64, edits: usize, tal
     let is_there = edited.is_there(anchor.copies);
     tally.cases += 1;
     if is_there {
-        tally.count(language, &edited, wanted.symbol.is_some(), matches!(place, Place::At { .. }));
+        tally.count(
+            language,
+            &edited,
+            wanted.symbol.is_some(),
+            matches!(place, TextMatch::At { .. }),
+        );
     }
     let case = || format!("{seed} .{language}: {:?}", edited.log);
     match place {
-        Place::At { start, end, .. } => {
+        TextMatch::At { start, end, .. } => {
             if let Some(why) = edited.wrong((start, end)) {
                 tally.wrong.push(format!("{}: {why}", case()));
             }
         }
-        Place::Unsure(reason) if is_there => tally.missed.push(format!("{}: {reason}", case())),
-        Place::Unsure(_) => {}
+        TextMatch::Unsure(reason) if is_there => tally.missed.push(format!("{}: {reason}", case())),
+        TextMatch::Unsure(_) => {}
     }
     if std::env::var(SHOW_VARIABLE).is_ok() {
         edited.show(place);

@@ -23,7 +23,7 @@ fn anchor(file: &str, range: (u64, u64)) -> Option<Anchor> {
     super::anchor(&Searched::new(file, ""), range)
 }
 
-fn locate(wanted: &Wanted<'_>, file: &str) -> Place {
+fn locate(wanted: &WantedText<'_>, file: &str) -> TextMatch {
     super::locate(wanted, &Searched::new(file, ""))
 }
 
@@ -34,10 +34,10 @@ const RANGE: (u64, u64) = (8, 11);
 fn check(now: &str, expected: Result<(u64, u64, Found), &str>) {
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
     let around = anchor(FILE, RANGE).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: Some("two") };
+    let wanted = WantedText { text, range: RANGE, anchor: Some(&around), symbol: Some("two") };
     let found = match locate(&wanted, now) {
-        Place::At { start, end, found } => Ok((start, end, found)),
-        Place::Unsure(reason) => Err(reason),
+        TextMatch::At { start, end, found } => Ok((start, end, found)),
+        TextMatch::Unsure(reason) => Err(reason),
     };
     assert_eq!(found, expected, "{now}");
 }
@@ -69,8 +69,8 @@ fn what_is_gone_or_there_twice_is_not_guessed() {
 
 #[test]
 fn nothing_is_found_without_a_text() {
-    let wanted = Wanted { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
-    assert_eq!(locate(&wanted, FILE), Place::Unsure(EMPTY));
+    let wanted = WantedText { text: "\n \n", range: (1, 2), anchor: None, symbol: None };
+    assert_eq!(locate(&wanted, FILE), TextMatch::Unsure(EMPTY));
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn a_lisp_definition_is_found_by_its_name_and_its_last_bracket() {
     let file = "(defun area (r)\n  \"In one.\"\n  (* pi r r))\n\n(defun other () 1)\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("area") };
+    let wanted = WantedText { text, range: (1, 3), anchor: Some(&around), symbol: Some("area") };
     let check = |now: &str, expected| {
-        let found = matches!(locate(&wanted, now), Place::At { start: 3, end: 5, .. });
+        let found = matches!(locate(&wanted, now), TextMatch::At { start: 3, end: 5, .. });
         assert_eq!(found, expected, "{now}");
     };
     let edited = ";; New.\n\n(defun area (r)\n  \"Area.\"\n  (* 3 r r))\n\n(defun other () 1)\n";
@@ -95,9 +95,9 @@ fn a_definition_whose_end_is_gone_does_not_take_that_of_the_next() {
     let file = "(defun less (i)\n  \"Less.\"\n  (- i 1))\n\n(defun size (ring)\n  \"Size.\"\n  (car ring))\n";
     let text = lines::slice(file, 1, Some(3)).unwrap();
     let around = anchor(file, (1, 3)).unwrap();
-    let wanted = Wanted { text, range: (1, 3), anchor: Some(&around), symbol: Some("less") };
+    let wanted = WantedText { text, range: (1, 3), anchor: Some(&around), symbol: Some("less") };
     let now = "(defun less (i)\n  \"Size.\"\n  (car ring))\n";
-    assert!(matches!(locate(&wanted, now), Place::Unsure(_)));
+    assert!(matches!(locate(&wanted, now), TextMatch::Unsure(_)));
 }
 
 #[test]
@@ -108,20 +108,20 @@ fn a_line_that_was_lost_and_stands_beside_a_place_makes_it_uncertain() {
     );
     let around = anchor(FILE, RANGE).unwrap();
     let text = lines::slice(FILE, RANGE.0, Some(RANGE.1)).unwrap();
-    let wanted = Wanted { text, range: RANGE, anchor: Some(&around), symbol: None };
+    let wanted = WantedText { text, range: RANGE, anchor: Some(&around), symbol: None };
     let place = locate(&wanted, &now.replace("fn one", "fn none").replace("y * 2", "y * 3"));
-    assert!(!matches!(place, Place::At { start: 10, .. }), "{place:?}");
+    assert!(!matches!(place, TextMatch::At { start: 10, .. }), "{place:?}");
 }
 #[test]
 fn brackets_with_new_lines_between_them_are_not_guessed() {
     let file = "def up do\n  alter do\n    add 1\n  end\nend\n\ndef down do\n  2\nend\n";
     let text = lines::slice(file, 4, Some(5)).unwrap();
     let around = anchor(file, (4, 5)).unwrap();
-    let wanted = Wanted { text, range: (4, 5), anchor: Some(&around), symbol: None };
+    let wanted = WantedText { text, range: (4, 5), anchor: Some(&around), symbol: None };
     let moved = format!("# One more.\n{file}");
-    assert!(matches!(locate(&wanted, &moved), Place::At { start: 5, end: 6, .. }));
+    assert!(matches!(locate(&wanted, &moved), TextMatch::At { start: 5, end: 6, .. }));
     let now = file.replace("  end\nend\n\n", "  end\n  log 3\nend\n\n");
-    assert!(matches!(locate(&wanted, &now), Place::Unsure(_)));
+    assert!(matches!(locate(&wanted, &now), TextMatch::Unsure(_)));
 }
 
 const ELIXIR: &str = "\
@@ -149,10 +149,10 @@ end
 fn performs(now: &str) -> Option<(u64, u64)> {
     let (text, around) = (lines::slice(ELIXIR, 14, Some(17))?, anchor(ELIXIR, (14, 17))?);
     let (anchor, symbol) = (Some(&around), Some("perform"));
-    let wanted = Wanted { text, range: (14, 17), anchor, symbol };
+    let wanted = WantedText { text, range: (14, 17), anchor, symbol };
     match super::locate(&wanted, &Searched::new(now, "elixir")) {
-        Place::At { start, end, .. } => Some((start, end)),
-        Place::Unsure(_) => None,
+        TextMatch::At { start, end, .. } => Some((start, end)),
+        TextMatch::Unsure(_) => None,
     }
 }
 
@@ -180,10 +180,10 @@ fn a_text_whose_last_word_was_moved_away_does_not_take_an_edited_line() {
 fn check_alike(before: &str, range: (u64, u64), now: &str, expected: Result<(u64, u64), &str>) {
     let text = lines::slice(before, range.0, Some(range.1)).unwrap();
     let around = anchor(before, range).unwrap();
-    let wanted = Wanted { text, range, anchor: Some(&around), symbol: None };
+    let wanted = WantedText { text, range, anchor: Some(&around), symbol: None };
     let found = match locate(&wanted, now) {
-        Place::At { start, end, .. } => Ok((start, end)),
-        Place::Unsure(reason) => Err(reason),
+        TextMatch::At { start, end, .. } => Ok((start, end)),
+        TextMatch::Unsure(reason) => Err(reason),
     };
     assert_eq!(found, expected, "{now}");
 }
@@ -216,7 +216,7 @@ fn a_definition_that_was_edited_with_its_neighbours_is_the_block_under_its_first
                log(total)\n    return total\n\ndef c(k):\n    return k * 3\n";
     let text = lines::slice(before, 5, Some(7)).unwrap();
     let around = anchor(before, (5, 7)).unwrap();
-    let wanted = Wanted { text, range: (5, 7), anchor: Some(&around), symbol: Some("b") };
+    let wanted = WantedText { text, range: (5, 7), anchor: Some(&around), symbol: Some("b") };
     let place = super::locate(&wanted, &Searched::new(now, "python"));
-    assert_eq!(place, Place::At { start: 5, end: 8, found: Found::Edited });
+    assert_eq!(place, TextMatch::At { start: 5, end: 8, found: Found::Edited });
 }

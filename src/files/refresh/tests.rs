@@ -34,7 +34,7 @@ fn refreshed(file: &[u8], content: &str, metadata: &[(&str, Value)]) -> Refreshe
     refresh(
         &item(&path, content, metadata),
         &ReadOptions { max_bytes: 100 },
-        &mut Reader::default(),
+        &mut FileReader::default(),
     )
 }
 
@@ -116,7 +116,7 @@ fn what_was_not_a_whole_file_is_not_made_one() {
     fs::write(&path, "b\n").unwrap();
     let file = Item { kind: Kind::File, ..item(&path, "a\n", &[]) };
     assert!(matches!(
-        refresh(&file, &ReadOptions::default(), &mut Reader::default()),
+        refresh(&file, &ReadOptions::default(), &mut FileReader::default()),
         Refreshed::Updated(_)
     ));
 }
@@ -131,7 +131,7 @@ fn what_an_editor_decoded_is_fresh_until_its_file_changes() {
         let mut item = Item { taken_ms, ..decoded.clone() };
         item.metadata.set("unsaved", Value::Bool(true));
         item.metadata.set("modified", Value::Bool(modified));
-        refresh(&item, &ReadOptions::default(), &mut Reader::default())
+        refresh(&item, &ReadOptions::default(), &mut FileReader::default())
     };
     assert_eq!(look(i64::MAX, false), Refreshed::Unchanged);
     assert_eq!(look(0, false), Refreshed::Unsure(NOT_UTF8));
@@ -150,7 +150,7 @@ fn a_file_that_cannot_be_read_again_leaves_the_item_stale() {
     let folder = refresh(
         &item(temp.path(), "a", &[origin("file")]),
         &ReadOptions::default(),
-        &mut Reader::default(),
+        &mut FileReader::default(),
     );
     assert_eq!(folder, Refreshed::Unsure("its file is now a folder or cannot be reached"));
 }
@@ -164,19 +164,22 @@ fn a_region_of_a_file_over_the_limit_is_still_found() {
 #[test]
 fn a_file_that_is_gone_is_missing() {
     let gone = item(Path::new(NOW_MISSING), "a", &[origin("file")]);
-    assert_eq!(refresh(&gone, &ReadOptions::default(), &mut Reader::default()), Refreshed::Missing);
+    assert_eq!(
+        refresh(&gone, &ReadOptions::default(), &mut FileReader::default()),
+        Refreshed::Missing
+    );
 }
 
 #[test]
 fn items_without_a_file_and_listings_are_unchanged() {
     let options = ReadOptions::default();
     assert_eq!(
-        refresh(&item(Path::new("a.rs"), "a", &[]), &options, &mut Reader::default()),
+        refresh(&item(Path::new("a.rs"), "a", &[]), &options, &mut FileReader::default()),
         Refreshed::Unchanged
     );
     let temp = tempfile::tempdir().unwrap();
     let listing = item(temp.path(), "x/", &[origin("listing")]);
-    assert_eq!(refresh(&listing, &options, &mut Reader::default()), Refreshed::Unchanged);
+    assert_eq!(refresh(&listing, &options, &mut FileReader::default()), Refreshed::Unchanged);
 }
 
 #[test]
@@ -189,11 +192,11 @@ fn what_a_model_added_stays_within_its_project() {
     fs::write(&path, "new").unwrap();
     let within = ("within", Value::Str(project.to_str().unwrap().to_owned()));
     let item = item(&path, "old", &[origin("file"), within]);
-    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut FileReader::default());
     assert!(matches!(found, Refreshed::Updated(text) if text.content == "new"));
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(&secret, &path).unwrap();
-    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
+    let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut FileReader::default());
     assert_eq!(
         found,
         Refreshed::Unsure("its path now leads outside the folder that it must stay in")
@@ -215,7 +218,7 @@ fn lines_of_a_file_that_became_a_link_out_or_to_a_secret_are_not_read() {
         std::os::unix::fs::symlink(target, &path).unwrap();
         let all = [&[origin(name), of_project()][..], &lines()].concat();
         let item = Item { live: true, ..item(&path, "two\nthree", &all) };
-        let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut Reader::default());
+        let found = refresh(&item, &ReadOptions { max_bytes: 100 }, &mut FileReader::default());
         assert_eq!(found, Refreshed::Unsure(expected), "{name}");
     };
     check(&outside, "file", "its path now leads outside the folder that it must stay in");
@@ -241,7 +244,7 @@ fn a_projects_file_that_became_a_link_out_of_it_is_not_read() {
     };
     let [file, tree] = ["file", "tree"].map(project_of);
     let check = |item: &Item, expected: Result<&str, &'static str>| {
-        let found = match refresh(item, &options, &mut Reader::default()) {
+        let found = match refresh(item, &options, &mut FileReader::default()) {
             Refreshed::Updated(text) => Ok(text.content),
             Refreshed::Unsure(why) => Err(why),
             other => panic!("{other:?}"),
@@ -290,7 +293,7 @@ fn what_was_found_is_what_is_read_whatever_takes_its_name() {
             let lines = [("start-line", Value::Int(1)), ("end-line", Value::Int(1))];
             let all = [&[origin(of)][..], if of == "region" { &lines } else { &[] }].concat();
             let mut now = item(&gone, "the text\n", &all);
-            let mut reader = Reader::default();
+            let mut reader = FileReader::default();
             let mut found = reader.renamed(&now, &gone, std::slice::from_ref(&name));
             let one = found.pop().unwrap_or_else(|| panic!("{of}, {what}: nothing was found"));
             if *what != "nothing" {

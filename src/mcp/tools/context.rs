@@ -12,7 +12,7 @@ use crate::mcp::agent::McpAgent;
 use crate::mcp::answer::Trouble;
 use crate::mcp::marked::{Digests, MarkedVerdict, Now, named, rendered};
 use crate::mcp::project::AgentProject;
-use crate::mcp::push::{AgentSession, MarkedChange, PushShown, SentOnce};
+use crate::mcp::push::{MarkedChange, PushShown, PushedSession, SentOnce};
 use crate::wording::counted;
 
 /// Default budget, in tokens.
@@ -24,7 +24,7 @@ const MOST_SENT: usize = 30_000;
 
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct ContextArguments {
     /// Name or folder of the project, if several are open.
     project: Option<String>,
     /// Maximum number of tokens; 8000 by default.
@@ -33,7 +33,7 @@ pub(in crate::mcp) struct Arguments {
     since: Option<u64>,
 }
 
-impl Arguments {
+impl ContextArguments {
     /// Returns the arguments that ask for all items of a project.
     pub(in crate::mcp) fn of(project: &str) -> Self {
         Self { project: Some(project.to_owned()), ..Self::default() }
@@ -68,13 +68,13 @@ struct ContextAnswer {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: ContextArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
     let id = format!("{}-{}", asked.given.name, project.label());
     let key = (McpAgent::new(asked.context.client_info()).name, id);
     let received = locked(&asked.given.recorded).get(&key).copied().or(Some(0));
-    let session = AgentSession { agent: &key.0, id: &key.1, received, ..AgentSession::default() };
+    let session = PushedSession { agent: &key.0, id: &key.1, received, ..PushedSession::default() };
     let pushed = session.before(asked.link, &project, received).await?;
     let now = &pushed.now;
     let mut sent = pushed.sent(asked.link, MOST_SENT).await?;

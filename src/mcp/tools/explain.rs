@@ -9,12 +9,12 @@ use crate::mcp::answer::{Trouble, shown, sized};
 use crate::mcp::argument::is_id;
 use crate::mcp::marked::MarkedVerdict;
 use crate::mcp::project::AgentProject;
-use crate::wording::Sent;
+use crate::wording::SentCount;
 use crate::wording::counted;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct ExplainArguments {
     /// An item (ctx-N) or a session (ses-N); by default, all items that `context` left out.
     id: Option<String>,
 }
@@ -30,7 +30,7 @@ struct ExplainedWindow {
     max_tokens: u64,
     tokens_before: u64,
     tokens_after: u64,
-    messages: Sent,
+    messages: SentCount,
     parts: Option<Vec<ExplainedPart>>,
 }
 
@@ -45,7 +45,7 @@ struct ExplainedPart {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: ExplainArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     match given.id {

@@ -15,7 +15,7 @@ const TOKENS: u64 = 3_000;
 
 #[derive(Deserialize, JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct HandoffArguments {
     /// Name or id of the session, also one of others, hub-N; the project's latest by default.
     pub(in crate::mcp) session: Option<String>,
 }
@@ -29,7 +29,7 @@ struct Handoff {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: HandoffArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     of(asked, &project, given.session.as_deref()).await

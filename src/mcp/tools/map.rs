@@ -9,7 +9,7 @@ use crate::mcp::answer::Trouble;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct MapArguments {
     /// The task or question, or an error with its trace.
     query: Option<String>,
     /// Files that you work on, from the project's folder. The map shows what belongs to them.
@@ -32,7 +32,7 @@ struct FocusItem {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: MapArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     read::check_project(&project)?;

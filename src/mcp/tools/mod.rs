@@ -23,12 +23,12 @@ use serde_json::{Value as Json, json};
 
 use self::context::GivenAnswers;
 use super::answer::Trouble;
-use super::link::Link;
+use super::link::ServerLink;
 use super::project::{AgentProject, AgentProjects};
 
 /// Everything that a call needs besides its arguments.
 pub(super) struct ToolCallContext<'a> {
-    pub(super) link: &'a Link,
+    pub(super) link: &'a ServerLink,
     pub(super) projects: &'a AgentProjects,
     pub(super) given: &'a GivenAnswers,
     pub(super) context: &'a RequestContext<RoleServer>,
@@ -59,11 +59,11 @@ pub(super) struct McpTool {
 
 /// Creates the entry of a tool that only reads.
 macro_rules! tool {
-    ($name:ident, $description:expr) => {
+    ($name:ident, $arguments:ident, $description:expr) => {
         McpTool {
             name: stringify!($name),
             description: $description,
-            schema: schema::<$name::Arguments>,
+            schema: schema::<$name::$arguments>,
             is_read_only: true,
             call: |asked, given| {
                 Box::pin(async move { $name::answer(asked, arguments(given)?).await })
@@ -77,16 +77,19 @@ impl McpTool {
     pub(super) const ALL: &[Self] = &[
         tool!(
             context,
+            ContextArguments,
             "Returns what the user marked for you in the editor: code, files, notes. Call it at \
              the start of a task. Each answer has a revision; pass it as `since` to get only changes."
         ),
         tool!(
             search,
+            SearchArguments,
             "Searches marked items, past sessions and memories of this project. Returns excerpts \
              with ids for `read`."
         ),
         tool!(
             read,
+            ReadArguments,
             "Reads an item (ctx-N), a message (ses-N/msg-N), whole or some lines, or a file of the project as the \
              user's editor has it, with its unsaved text."
         ),
@@ -94,19 +97,26 @@ impl McpTool {
             is_read_only: false,
             ..tool!(
                 remember,
+                RememberArguments,
                 "Stores a fact for later sessions of this project, such as a decision of the \
                  user. State the fact in one or two sentences that stand alone."
             )
         },
         tool!(
             handoff,
+            HandoffArguments,
             "Returns the facts of a session: the user's words, newest first, and the paths and \
              commands of the work, each with its message. Use it to continue after your context \
              was compacted."
         ),
-        tool!(explain, "Explains what `context` or a session's window left out, and why."),
+        tool!(
+            explain,
+            ExplainArguments,
+            "Explains what `context` or a session's window left out, and why."
+        ),
         tool!(
             map,
+            MapArguments,
             "Returns the project's files and definitions that matter for a task, within a budget. \
              Call it before you search through files."
         ),
@@ -214,17 +224,17 @@ mod tests {
         for limit in [json!(5), json!("5"), json!(" 5 "), json!(5.0), json!("5.0")] {
             let given = json!({ "query": 42, "limit": limit });
             let Json::Object(given) = given else { panic!() };
-            assert!(arguments::<search::Arguments>(given).is_ok(), "{limit}");
+            assert!(arguments::<search::SearchArguments>(given).is_ok(), "{limit}");
         }
         for limit in [json!(-1), json!("five"), json!(5.5), json!(true)] {
             let Json::Object(given) = json!({ "query": "a", "limit": limit }) else { panic!() };
-            assert!(arguments::<search::Arguments>(given).is_err(), "{limit}");
+            assert!(arguments::<search::SearchArguments>(given).is_err(), "{limit}");
         }
     }
 
     #[test]
     fn schemas_have_what_models_need() {
-        let schema = schema::<search::Arguments>();
+        let schema = schema::<search::SearchArguments>();
         assert_eq!(schema["required"], json!(["query"]));
         assert_eq!(schema["properties"]["limit"]["type"], "integer");
         assert!(schema["properties"]["query"]["description"].is_string());

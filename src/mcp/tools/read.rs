@@ -13,7 +13,7 @@ use crate::wording::{counted, in_full, lines, span};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct ReadArguments {
     /// An id (ctx-N, ses-N/msg-N, or msg-N of the latest session) or a path in the project, such as src/a.rs or src/a.rs:10-20.
     what: String,
     /// Lines such as 10-20; all by default.
@@ -71,7 +71,7 @@ pub(in crate::mcp) struct ShownText {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: ReadArguments,
 ) -> Result<String, Trouble> {
     let wanted = given.lines.as_deref().map(argument::lines).transpose()?;
     let project = asked.project(None).await?;

@@ -9,7 +9,7 @@ use crate::mcp::answer::Trouble;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct RememberArguments {
     /// The fact.
     text: String,
     /// True if the fact holds for all projects.
@@ -23,7 +23,7 @@ struct StoredMemory {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: RememberArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     let (params, place) = match given.everywhere.unwrap_or(false) {

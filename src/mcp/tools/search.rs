@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::mcp) struct Arguments {
+pub(in crate::mcp) struct SearchArguments {
     /// Words to search for.
     query: String,
     /// One of items, session, memory; all by default.
@@ -76,7 +76,7 @@ struct FoundMemory {
 
 pub(in crate::mcp) async fn answer(
     asked: &ToolCallContext<'_>,
-    given: Arguments,
+    given: SearchArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(None).await?;
     let limit = given.limit.unwrap_or(DEFAULT_HITS).min(MAX_HITS);

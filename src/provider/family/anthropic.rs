@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::calls::{self, Arguments, CallPiece};
-use super::shape::{
-    ReadShape, figure, has_one, index, kind, list, mended_value, object, text, word,
-};
+use super::calls::{self, ArgumentsPiece, CallPiece};
+use super::shape::{Shaped, figure, has_one, index, kind, list, mended_value, object, text, word};
 use super::{
     Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, arguments, effort, schema, set,
     stop,
 };
-use crate::provider::chat::{ChatMessage, Request, Shown, ToolChoice, ToolDefinition, Usage};
+use crate::provider::chat::{
+    ChatMessage, Request, ShownAttachment, ToolChoice, ToolDefinition, Usage,
+};
 use crate::session::message::{Role, ToolCall};
 
 /// Version of the interface that this file uses.
@@ -146,7 +146,7 @@ fn blocks(said: &ChatMessage) -> Vec<Value> {
 
 /// Builds a block with a picture or PDF. Checked with
 /// vercel.com/docs/ai-gateway/sdks-and-apis/anthropic-messages-api/images.
-fn picture(shown: &Shown) -> Value {
+fn picture(shown: &ShownAttachment) -> Value {
     let kind = if shown.is_pdf() { "document" } else { "image" };
     let media = shown.media;
     json!({"type": kind, "source": {"type": "base64", "media_type": media, "data": &*shown.data}})
@@ -253,7 +253,7 @@ impl Decoder for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    fn message(&mut self, message: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
+    fn message(&mut self, message: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         for block in list("content", &message["content"])? {
             let block = object("content", block)?.unwrap_or(&Value::Null);
             self.begin(None, block, out)?;
@@ -274,12 +274,7 @@ impl AnthropicDecoder {
         }
     }
 
-    fn begin(
-        &mut self,
-        index: Option<u64>,
-        block: &Value,
-        out: &mut GatheredAnswer,
-    ) -> ReadShape<()> {
+    fn begin(&mut self, index: Option<u64>, block: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         let place = self.blocks.len();
         let is_same =
             |known: &AnthropicBlock| known.index == index && known.said["id"] == block["id"];
@@ -292,7 +287,7 @@ impl AnthropicDecoder {
             "tool_use" => {
                 let input = match &block["input"] {
                     // What comes before the input itself.
-                    Value::Object(input) if input.is_empty() => Arguments::More(String::new()),
+                    Value::Object(input) if input.is_empty() => ArgumentsPiece::More(String::new()),
                     input => calls::arguments(input)?,
                 };
                 let id = word("id", &block["id"])?;
@@ -307,12 +302,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn go_on(
-        &mut self,
-        index: Option<u64>,
-        delta: &Value,
-        out: &mut GatheredAnswer,
-    ) -> ReadShape<()> {
+    fn go_on(&mut self, index: Option<u64>, delta: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         let place = self.place(index);
         has_one("delta", delta, &["type", "text", "thinking", "signature", "partial_json"])?;
         let kind = kind("type", &delta["type"])?;

@@ -5,9 +5,9 @@ mod piece;
 
 use serde_json::Value;
 
-pub(super) use self::piece::{Arguments, CallPiece, arguments, name, piece};
+pub(super) use self::piece::{ArgumentsPiece, CallPiece, arguments, name, piece};
 use super::Broken;
-use super::shape::{ReadShape, list, mended};
+use super::shape::{Shaped, list, mended};
 use crate::session::message::ToolCall;
 
 /// Maximum number of calls in an answer, which bounds the time for finding a piece's call.
@@ -60,7 +60,7 @@ impl AnswerCalls {
     }
 
     /// Adds calls, or pieces of calls, as `OpenAI`'s interface writes them.
-    pub(super) fn add_all(&mut self, value: &Value) -> ReadShape<()> {
+    pub(super) fn add_all(&mut self, value: &Value) -> Shaped<()> {
         let parts = list("tool_calls", value)?;
         for (at, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_null()) {
             self.add(piece(part)?, (parts.len() > 1).then_some(at))?;
@@ -69,17 +69,17 @@ impl AnswerCalls {
     }
 
     /// Adds a call that comes whole.
-    pub(super) fn add_whole(&mut self, call: CallPiece) -> ReadShape<()> {
+    pub(super) fn add_whole(&mut self, call: CallPiece) -> Shaped<()> {
         self.add_at(self.calls.len(), call)
     }
 
     /// Adds a call, or more of it, that is at this place among the parts of the answer.
-    pub(super) fn add_at(&mut self, place: usize, piece: CallPiece) -> ReadShape<()> {
+    pub(super) fn add_at(&mut self, place: usize, piece: CallPiece) -> Shaped<()> {
         self.add(CallPiece { index: Some(place as u64), ..piece }, Some(place))
     }
 
     /// Adds a piece. `at` is its place among the pieces that came together, if there are several.
-    pub(super) fn add(&mut self, piece: CallPiece, at: Option<usize>) -> ReadShape<()> {
+    pub(super) fn add(&mut self, piece: CallPiece, at: Option<usize>) -> Shaped<()> {
         if self.is_ambiguous(&piece, at) {
             let what = "a piece of a call does not say which call it continues";
             return Err(Broken::malformed(what));
@@ -201,8 +201,8 @@ impl CallSoFar {
             self.name += &piece.name;
         }
         match piece.arguments {
-            Arguments::Whole(new) => self.add_whole(new),
-            Arguments::More(more) => {
+            ArgumentsPiece::Whole(new) => self.add_whole(new),
+            ArgumentsPiece::More(more) => {
                 // Some servers begin with an empty object, which the arguments replace.
                 let is_replaced = !is_named && self.text.trim() == "{}";
                 if is_replaced && more.trim_start().starts_with('{') {
@@ -272,11 +272,11 @@ impl CallSoFar {
         match &piece.arguments {
             _ if piece.name.is_empty() => false,
             _ if self.has_arguments() && !piece.name.starts_with(&self.name) => true,
-            Arguments::More(_) if !self.is_whole() => false,
-            Arguments::More(more) => {
+            ArgumentsPiece::More(_) if !self.is_whole() => false,
+            ArgumentsPiece::More(more) => {
                 object(more).map_or_else(|| more.trim_start().starts_with('{'), differs)
             }
-            Arguments::Whole(new) => differs(new.clone()),
+            ArgumentsPiece::Whole(new) => differs(new.clone()),
         }
     }
 

@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 
 use super::calls::{self, CallPiece};
 use super::shape::{
-    ReadShape, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
+    Shaped, figure, first, flag, has_one, kind, list, mended_value, object, text, word,
 };
 use super::{
     Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, arguments, effort, schema, set,
     stop,
 };
-use crate::provider::chat::{ChatMessage, Request, Shown, Stop, ToolChoice, ToolDefinition, Usage};
+use crate::provider::chat::{
+    ChatMessage, Request, ShownAttachment, Stop, ToolChoice, ToolDefinition, Usage,
+};
 use crate::session::message::{Role, ToolCall};
 
 /// Name under which an answer's parts are kept.
@@ -112,8 +114,7 @@ fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
     let call = |call: &ToolCall| json!({"functionCall": {"name": call.name, "args": arguments(&call.arguments)}});
     // Checked with ai.google.dev/gemini-api/docs/document-processing, which names the media types,
     // and hexdocs.pm/gemini_ex/Gemini.Types.Part.html, which has the parts of `generateContent`.
-    let picture =
-        |shown: &Shown| json!({"inlineData": {"mimeType": shown.media, "data": &*shown.data}});
+    let picture = |shown: &ShownAttachment| json!({"inlineData": {"mimeType": shown.media, "data": &*shown.data}});
     let pictures = said.pictures.iter().map(picture);
     pictures.chain(text).chain(said.tool_calls.iter().map(call)).collect()
 }
@@ -179,7 +180,7 @@ impl Decoder for GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    fn add_part(&mut self, part: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
+    fn add_part(&mut self, part: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         has_one("parts", part, CONTENTS)?;
         let thought = flag("thought", &part["thought"])?;
         let more = text("text", &part["text"])?;

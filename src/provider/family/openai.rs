@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{
-    ReadShape, figure, first, has_one, list, mended_value, object, said, text, word,
-};
+use super::shape::{Shaped, figure, first, has_one, list, mended_value, object, said, text, word};
 use super::{
     Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, effort, functions, set, stop,
 };
-use crate::provider::chat::{ChatMessage, OutputSchema, Request, Shown, Usage};
+use crate::provider::chat::{ChatMessage, OutputSchema, Request, ShownAttachment, Usage};
 use crate::provider::refusal::ServerRefusal;
 use crate::session::message::ToolCall;
 
@@ -89,7 +87,7 @@ fn message(said: &ChatMessage) -> Value {
     if !said.pictures.is_empty() {
         // Checked with OpenAI's guide to PDF files (developers.openai.com/docs/guides/pdf-files) and
         // with vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions/images.
-        let picture = |shown: &Shown| match shown.is_pdf() {
+        let picture = |shown: &ShownAttachment| match shown.is_pdf() {
             true => json!({"type": "file",
                            "file": {"filename": shown.name, "file_data": shown.url()}}),
             false => json!({"type": "image_url", "image_url": {"url": shown.url()}}),
@@ -159,7 +157,7 @@ impl OpenaiDecoder {
     }
 
     /// Reads reasoning, and keeps it under the name that the server gave it.
-    fn add_reasoning(&mut self, said: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
+    fn add_reasoning(&mut self, said: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         let details = list("reasoning_details", &said["reasoning_details"])?;
         let mut shown = String::new();
         for name in REASONING {
@@ -180,7 +178,7 @@ impl OpenaiDecoder {
         Ok(())
     }
 
-    fn add_message(&mut self, message: &Value, out: &mut GatheredAnswer) -> ReadShape<()> {
+    fn add_message(&mut self, message: &Value, out: &mut GatheredAnswer) -> Shaped<()> {
         self.add_reasoning(message, out)?;
         let content = said("content", &message["content"])?;
         out.reasoning(&content.reasoning);

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::calls::{self, CallPiece};
 use super::shape::{
-    ReadShape, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
+    Shaped, figure, first, has_one, index, kind, list, mended_value, object, said, text, word,
 };
 use super::{Broken, Decoder, FamilyFacts, GatheredAnswer, effort, openai, schema, set, stop};
 use crate::provider::chat::{
-    ChatMessage, OutputSchema, Request, Shown, Stop, ToolDefinition, Usage,
+    ChatMessage, OutputSchema, Request, ShownAttachment, Stop, ToolDefinition, Usage,
 };
 use crate::provider::error::ErrorKind;
 use crate::provider::refusal::ServerRefusal;
@@ -84,7 +84,7 @@ fn items(said: &ChatMessage) -> Vec<Value> {
         Role::System | Role::User | Role::Tool => ("user", "input_text"),
     };
     // Checked with OpenAI's guide to PDF files (developers.openai.com/docs/guides/pdf-files).
-    let picture = |shown: &Shown| match shown.is_pdf() {
+    let picture = |shown: &ShownAttachment| match shown.is_pdf() {
         true => json!({"type": "input_file", "filename": shown.name, "file_data": shown.url()}),
         false => json!({"type": "input_image", "image_url": shown.url(), "detail": "auto"}),
     };
@@ -228,7 +228,7 @@ impl ResponsesDecoder {
         item: &Value,
         is_done: bool,
         out: &mut GatheredAnswer,
-    ) -> ReadShape<()> {
+    ) -> Shaped<()> {
         let Some(item) = object("item", item)? else { return Ok(()) };
         has_one("item", item, &["type"])?;
         let place = self.known(index, item, is_done).unwrap_or(self.items.len());
@@ -279,7 +279,7 @@ impl ResponsesDecoder {
         said: &Value,
         thinks: bool,
         out: &mut GatheredAnswer,
-    ) -> ReadShape<()> {
+    ) -> Shaped<()> {
         let id = word("item_id", &said["item_id"])?;
         let more = text("delta", &said["delta"])?;
         let place = self.place(index, &id).unwrap_or(self.items.len());
@@ -301,7 +301,7 @@ impl ResponsesDecoder {
         said: &Value,
         more: &Value,
         out: &mut GatheredAnswer,
-    ) -> ReadShape<()> {
+    ) -> Shaped<()> {
         let more = calls::arguments(more)?;
         let id = word("item_id", &said["item_id"])?;
         let is_call = |place: &usize| self.items[*place].said["type"] == "function_call";

@@ -21,7 +21,7 @@ const REASONS: &[&str] =
 /// Number of surrogates.
 const COUNT: u32 = 0x800;
 
-pub(super) type ReadShape<T> = Result<T, Broken>;
+pub(super) type Shaped<T> = Result<T, Broken>;
 
 /// Returns the error for a value of an unknown shape.
 pub(super) fn unknown(name: &str, value: &Value) -> Broken {
@@ -38,7 +38,7 @@ pub(super) fn unknown(name: &str, value: &Value) -> Broken {
 
 /// Parses an event. Halves of surrogate pairs, which JSON forbids, become characters that
 /// [`mended`] puts together. JSON that was encoded twice is decoded twice.
-pub(super) fn parse(text: &str) -> ReadShape<Value> {
+pub(super) fn parse(text: &str) -> Shaped<Value> {
     // Of texts that need no marks, most have no escape of a surrogate.
     let has_marks = memchr::memmem::find(text.as_bytes(), b"\\u").is_some()
         || memchr::memchr(FIRST_BYTE, text.as_bytes()).is_some();
@@ -160,31 +160,25 @@ impl Halves {
 
 /// A text, and the reasoning among its parts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ShapedText {
+pub(super) struct Prose {
     pub(super) text: String,
     pub(super) reasoning: String,
 }
 
 /// Reads a text: a string, `null`, a part, or a list of parts, of which some may be reasoning.
-pub(super) fn said(name: &str, value: &Value) -> ReadShape<ShapedText> {
-    let mut found = ShapedText::default();
+pub(super) fn said(name: &str, value: &Value) -> Shaped<Prose> {
+    let mut found = Prose::default();
     add(&mut found, name, value, false, DEEPEST)?;
     Ok(found)
 }
 
 /// Reads a text without telling reasoning apart.
-pub(super) fn text(name: &str, value: &Value) -> ReadShape<String> {
-    let ShapedText { text, reasoning } = said(name, value)?;
+pub(super) fn text(name: &str, value: &Value) -> Shaped<String> {
+    let Prose { text, reasoning } = said(name, value)?;
     Ok(reasoning + &text)
 }
 
-fn add(
-    found: &mut ShapedText,
-    name: &str,
-    value: &Value,
-    thinks: bool,
-    depth: usize,
-) -> ReadShape<()> {
+fn add(found: &mut Prose, name: &str, value: &Value, thinks: bool, depth: usize) -> Shaped<()> {
     match value {
         _ if depth == 0 => return Err(unknown(name, value)),
         Value::Null => {}
@@ -212,7 +206,7 @@ fn add(
 }
 
 /// Reads a short text, such as an id: a string, a number, or `null`.
-pub(super) fn word(name: &str, value: &Value) -> ReadShape<String> {
+pub(super) fn word(name: &str, value: &Value) -> Shaped<String> {
     match value {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(mended(text)),
@@ -222,7 +216,7 @@ pub(super) fn word(name: &str, value: &Value) -> ReadShape<String> {
 }
 
 /// Reads one of several known words, such as a type: a string, or nothing.
-pub(super) fn kind<'v>(name: &str, value: &'v Value) -> ReadShape<&'v str> {
+pub(super) fn kind<'v>(name: &str, value: &'v Value) -> Shaped<&'v str> {
     match value {
         Value::Null => Ok(""),
         Value::String(kind) => Ok(kind),
@@ -231,7 +225,7 @@ pub(super) fn kind<'v>(name: &str, value: &'v Value) -> ReadShape<&'v str> {
 }
 
 /// Reads a truth value, perhaps written as a string.
-pub(super) fn flag(name: &str, value: &Value) -> ReadShape<bool> {
+pub(super) fn flag(name: &str, value: &Value) -> Shaped<bool> {
     match value {
         Value::Null => Ok(false),
         Value::Bool(flag) => Ok(*flag),
@@ -241,7 +235,7 @@ pub(super) fn flag(name: &str, value: &Value) -> ReadShape<bool> {
 }
 
 /// Reads an index: a number, the digits of one, or `null`.
-pub(super) fn index(name: &str, value: &Value) -> ReadShape<Option<u64>> {
+pub(super) fn index(name: &str, value: &Value) -> Shaped<Option<u64>> {
     match value {
         Value::Null => Ok(None),
         Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => {
@@ -252,7 +246,7 @@ pub(super) fn index(name: &str, value: &Value) -> ReadShape<Option<u64>> {
 }
 
 /// Reads a list: an array, `null`, or the only entry itself.
-pub(super) fn list<'v>(name: &str, value: &'v Value) -> ReadShape<&'v [Value]> {
+pub(super) fn list<'v>(name: &str, value: &'v Value) -> Shaped<&'v [Value]> {
     match value {
         Value::Null => Ok(&[]),
         Value::Array(entries) => Ok(entries),
@@ -262,7 +256,7 @@ pub(super) fn list<'v>(name: &str, value: &'v Value) -> ReadShape<&'v [Value]> {
 }
 
 /// Reads an object; `None` for `null`.
-pub(super) fn object<'v>(name: &str, value: &'v Value) -> ReadShape<Option<&'v Value>> {
+pub(super) fn object<'v>(name: &str, value: &'v Value) -> Shaped<Option<&'v Value>> {
     match value {
         Value::Null => Ok(None),
         Value::Object(_) => Ok(Some(value)),
@@ -271,7 +265,7 @@ pub(super) fn object<'v>(name: &str, value: &'v Value) -> ReadShape<Option<&'v V
 }
 
 /// Checks that an object has one of these members, or none at all.
-pub(super) fn has_one(name: &str, value: &Value, members: &[&str]) -> ReadShape<()> {
+pub(super) fn has_one(name: &str, value: &Value, members: &[&str]) -> Shaped<()> {
     let has = |map: &serde_json::Map<String, Value>| {
         map.is_empty() || members.iter().any(|member| map.contains_key(*member))
     };
@@ -299,7 +293,7 @@ pub(super) fn first<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
 ///
 /// # Errors
 /// The words for a failure of the server.
-pub(super) fn stop(reason: &Value) -> ReadShape<Option<Stop>> {
+pub(super) fn stop(reason: &Value) -> Shaped<Option<Stop>> {
     let said = mended(kind("the reason for the end", reason)?);
     Ok(Some(match &*said.to_lowercase() {
         // Several servers send these with each piece.

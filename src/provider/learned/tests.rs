@@ -1,7 +1,7 @@
 //! Refusals in the words of servers, and what is learned from each.
 
 use super::*;
-use crate::provider::secret::Secrets;
+use crate::provider::secret::RequestSecrets;
 
 /// A body with everything that may be refused.
 fn body(family: Family) -> Value {
@@ -32,7 +32,7 @@ fn body(family: Family) -> Value {
 
 fn refusal(message: &str) -> ServerRefusal {
     let body = json!({"error": {"message": message}}).to_string();
-    ServerRefusal::read(400, &body, None, &Secrets::default())
+    ServerRefusal::read(400, &body, None, &RequestSecrets::default())
 }
 
 #[track_caller]

@@ -22,7 +22,7 @@ fn a_pause_is_given_in_seconds_or_as_a_date() {
 
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, said: &str) {
-    let found = ServerRefusal::read(status, body, None, &Secrets::default());
+    let found = ServerRefusal::read(status, body, None, &RequestSecrets::default());
     assert_eq!((found.kind, &*found.said), (kind, said));
 }
 
@@ -76,7 +76,7 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
         let said = format!("{}{}, which is wrong", "x".repeat(before), key.reveal());
         let json = serde_json::json!({"error": {"message": said}}).to_string();
         for body in [said, json] {
-            let told = ServerRefusal::read(400, &body, None, &Secrets::new([&key])).said;
+            let told = ServerRefusal::read(400, &body, None, &RequestSecrets::new([&key])).said;
             assert!(!told.contains("sk-"), "{told}");
             assert_eq!(told.chars().filter(|c| *c != 'x').take(1).collect::<String>(), "…");
         }
@@ -85,7 +85,7 @@ fn no_part_of_a_key_is_told_wherever_the_refusal_is_cut() {
 
 #[track_caller]
 fn check_again(status: u16, body: &str, kind: ErrorKind, again: RetryPolicy) {
-    let found = ServerRefusal::read(status, body, None, &Secrets::default());
+    let found = ServerRefusal::read(status, body, None, &RequestSecrets::default());
     assert_eq!((found.kind, found.again), (kind, again), "{status} {body}");
 }
 
@@ -129,7 +129,7 @@ fn gemini_says_whether_a_limit_is_one_of_a_day_and_how_long_to_wait() {
                 {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"},
             ],
         }}]);
-        ServerRefusal::read(429, &body.to_string(), None, &Secrets::default())
+        ServerRefusal::read(429, &body.to_string(), None, &RequestSecrets::default())
     };
     let minute = refusal("GenerateRequestsPerMinutePerProjectPerModel-FreeTier");
     assert_eq!((minute.kind, minute.again), (ErrorKind::RateLimited, RetryPolicy::UntilReady));

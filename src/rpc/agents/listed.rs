@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::items_of;
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::connected::ConnectedAgent;
 use crate::rpc::params::not_negative;
 use crate::rpc::{Finish, Step};
@@ -105,7 +105,7 @@ struct WaitingItem {
     at: i64,
 }
 
-pub(super) fn list_agents(call: Call, given: ListAgents) -> Result<Step, WireError> {
+pub(super) fn list_agents(call: MethodCall, given: ListAgents) -> Result<Step, WireError> {
     let limit = not_negative("limit", given.limit)?.unwrap_or(LISTED).min(MAX_LISTED);
     Step::then(move |engine| {
         let (pushes, taken) = engine.pushes(limit)?;

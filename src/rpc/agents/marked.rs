@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::agent::refresh;
 use crate::context::item::Item;
 use crate::context::repeat::covered;
-use crate::engine::{Engine, EngineError, Selection, Versioned, View, Wanted};
+use crate::engine::{Engine, EngineError, Selection, Versioned, View, WantedLayers};
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::value::json::json_text;
 use crate::wire::message::WireError;
 
@@ -47,7 +47,7 @@ pub(super) struct FoundItems {
 
 impl FoundItems {
     /// Selects the items of the layers.
-    pub(super) fn of(engine: &mut Engine, layers: Wanted) -> Result<Self, EngineError> {
+    pub(super) fn of(engine: &mut Engine, layers: WantedLayers) -> Result<Self, EngineError> {
         let layers = engine.open_layers(layers)?.layers;
         let managers: Vec<String> = layers.into_iter().map(|layer| layer.manager).collect();
         let chosen = Selection { managers: managers.clone(), ..Selection::default() };
@@ -56,7 +56,11 @@ impl FoundItems {
 
     /// Brings live items up to date with their files, which may give their managers newer versions.
     /// Reads the disk. Copies `late_editors` to the result.
-    pub(super) fn up_to_date(self, call: &Call, late_editors: usize) -> Result<Marked, WireError> {
+    pub(super) fn up_to_date(
+        self,
+        call: &MethodCall,
+        late_editors: usize,
+    ) -> Result<Marked, WireError> {
         let Self { managers, views } = self;
         let views = refresh::current(&call.tools, &*call.tools.counter, call.caller, views);
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();

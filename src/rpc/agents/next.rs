@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::text;
-use crate::engine::{EngineError, Wish};
+use crate::engine::{EngineError, QueuedItem};
 use crate::files::{project_root, true_name};
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{ManagerName, Short, given_list, ids};
 use crate::rpc::{Finish, Step};
@@ -64,7 +64,7 @@ pub(super) struct PushesNext {
     numbers: Vec<u64>,
 }
 
-pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
+pub(super) fn push_next(_: MethodCall, given: PushNext) -> Result<Step, WireError> {
     if let Some(numbers) = given.cancel {
         return Step::state(move |engine| {
             let mut cancelled = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn push_next(_: Call, given: PushNext) -> Result<Step, WireError> {
     let (agent, session) = (text(given.agent), text(given.agent_session));
     let project = given.directory.map_or_else(String::new, |folder| project_of(&folder));
     Step::then(move |engine| {
-        let wish = |item| Wish {
+        let wish = |item| QueuedItem {
             manager: manager.clone(),
             item,
             agent: agent.clone(),

@@ -10,7 +10,7 @@ use super::marked::{FoundItems, Marked};
 use super::next::DueItem;
 use super::text;
 use crate::engine::{Engine, EngineError, NewPush};
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::connected::{SessionState, Signal};
 use crate::rpc::context::layers::layers_of;
 use crate::rpc::context::unsaved::ask;
@@ -90,7 +90,7 @@ pub(super) struct Pushed {
     importing: Option<bool>,
 }
 
-pub(super) fn pushed_context(call: Call, given: PushedCall) -> Result<Step, WireError> {
+pub(super) fn pushed_context(call: MethodCall, given: PushedCall) -> Result<Step, WireError> {
     let number = not_negative("number", given.number)?;
     let importing = given.recording.map(|recording| import_after(&call, recording));
     let project = text(given.project.clone());
@@ -151,12 +151,12 @@ pub(super) struct RecordPush {
 /// A recorded push of items to a session.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RecordedPush")]
-pub(super) struct Recorded {
+pub(super) struct PushRecorded {
     /// Number of the push.
     number: u64,
 }
 
-pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError> {
+pub(super) fn record_push(_: MethodCall, given: RecordPush) -> Result<Step, WireError> {
     let after = not_negative("after", given.after)?.unwrap_or(0);
     let tokens = not_negative("tokens", given.tokens)?.unwrap_or(0);
     check(&given.items)?;
@@ -169,7 +169,7 @@ pub(super) fn record_push(_: Call, given: RecordPush) -> Result<Step, WireError>
         let items = serde_json::to_string(&items).unwrap_or_default();
         let push = NewPush { agent, session, after, items, project, tokens, next };
         Ok(match engine.record_push(push)? {
-            Some(number) => Finish::now(&Recorded { number }),
+            Some(number) => Finish::now(&PushRecorded { number }),
             None => Finish::Refused(param_error(
                 "next",
                 "has the number of an item that no longer waits; call pushed-context again",

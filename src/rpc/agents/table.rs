@@ -18,7 +18,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Returns the items that a session of an agent was given by `contexture hook` or `contexture acp`, and those to send with the session's next prompt. The next push then needs only the changes. With `:marked`, the caller learns in one call what it needs to push.",
         )
         .result("The number of the push, its items, those to send with the next prompt, and the items that are marked now."),
-    method!("agents", "record-push", record::record_push => record::Recorded)
+    method!("agents", "record-push", record::record_push => record::PushRecorded)
         .changes()
         .doc(
             "Records the items for an agent's session before the session gets them. The record of the previous push is kept too: if the agent does not receive this push, the next call of `pushed-context` names the previous one, and nothing is lost. If \

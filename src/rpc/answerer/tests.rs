@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::agent::Configured;
+use crate::agent::AvailableModel;
 use crate::value::Key;
 
 fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
@@ -36,7 +36,7 @@ struct Chatter {
     result: Value,
 }
 
-impl Caller for Chatter {
+impl MethodCaller for Chatter {
     fn call(&self, _: &str, _: Value) -> Later<'_, Result<Value, WireError>> {
         Box::pin(std::future::ready(Ok(Value::Nil)))
     }
@@ -91,7 +91,7 @@ impl Listener for Screen {
 impl Screen {
     /// Takes a turn, and shows all of it.
     async fn take(self: &Arc<Self>, chatter: Chatter) {
-        let agent = ModelAnswerer::new(Providers::new(vec![Configured::playing()]));
+        let agent = ModelAnswerer::new(Providers::new(vec![AvailableModel::playing()]));
         agent.take_turn(turn(), &chatter, &**self).await.unwrap();
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::param_error;
 use super::error_data::PlainKind;
 use super::keyed::End;
@@ -20,7 +20,7 @@ use super::shapes::{CallId, Either};
 use super::tool_names::ToolNames;
 use super::window::{SectionTexts, numbers};
 use crate::agent::tools::Outcome;
-use crate::agent::{self, Approval, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
+use crate::agent::{self, ApprovalQuestion, ChatRequest, EventSink, Later, MAX_ROUNDS, TurnEvent};
 use crate::curation::summary::Extractive;
 use crate::ids::MessageId;
 use crate::names::names;
@@ -73,7 +73,7 @@ pub(super) struct ChatParams {
     pub(super) dry_run: Option<bool>,
 }
 
-pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
+pub(super) fn chat(call: MethodCall, given: ChatParams) -> Result<Step, WireError> {
     if given.content.trim().is_empty() {
         return Err(param_error("content", "must not be blank"));
     }
@@ -90,7 +90,7 @@ pub(super) fn chat(call: Call, given: ChatParams) -> Result<Step, WireError> {
     })))
 }
 
-pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, WireError> {
+pub(super) fn request(call: &MethodCall, given: ChatParams) -> Result<ChatRequest, WireError> {
     let counter = &call.counter();
     let message = MessageParam::of_user(given.content, given.phase).counted(counter)?;
     Ok(ChatRequest {
@@ -120,7 +120,7 @@ pub(super) fn request(call: &Call, given: ChatParams) -> Result<ChatRequest, Wir
 }
 
 /// Takes the turn, unless an earlier call with the same key did.
-async fn turn(call: Call, request: ChatRequest) -> Result<Value, WireError> {
+async fn turn(call: MethodCall, request: ChatRequest) -> Result<Value, WireError> {
     let (job, engine, key) = (call.job(), call.tools.engine.clone(), call.in_steps.key);
     if let Some(key) = &key
         && let Some(answer) = key.begin(&engine).await?
@@ -253,7 +253,9 @@ fn kind_text_and_more(event: TurnEvent) -> (ProgressKind, String, More) {
                 More { tool: Some(tool), outcome: Some(outcome), ..more },
             )
         }
-        TurnEvent::Approval(Approval { number, tool, arguments, phrase, outside, .. }) => {
+        TurnEvent::Approval(ApprovalQuestion {
+            number, tool, arguments, phrase, outside, ..
+        }) => {
             let (approval, tool, arguments) = (Some(number), Some(tool), Some(arguments));
             (
                 ProgressKind::Approval,

@@ -10,10 +10,10 @@ use super::super::turn::TurnResult;
 use super::super::window::PartResult;
 use crate::agent::tools::CalledTool;
 use crate::agent::{Preview, Reply};
-use crate::curation::report::Sent;
+use crate::curation::report::SentCount;
 use crate::ids::MessageId;
 use crate::provider::chat::Stop;
-use crate::template::Source;
+use crate::template::TemplatePlace;
 use crate::tokens::model::LimitFrom;
 use crate::value::{Keyword, Value};
 
@@ -40,7 +40,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ending: Option<&'a str>,
     /// Tokens of all requests and answers of the turn.
-    usage: UsageResult,
+    usage: ReplyUsage,
     /// Cost of the turn; `nil` if a price or a count is unknown.
     cost: Option<Money>,
     /// Name of the provider.
@@ -71,7 +71,7 @@ pub(in crate::rpc) struct ChatResult<'a> {
 /// Tokens as counted by the provider. Counts that the provider did not report are nil.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Usage")]
-struct UsageResult {
+struct ReplyUsage {
     /// Input tokens.
     input: Option<u64>,
     /// Output tokens.
@@ -100,7 +100,7 @@ pub(super) fn reply(reply: &Reply, failed_before: Option<&str>) -> Value {
         content: &reply.text,
         stop_reason: Keyword(stop),
         ending: reply.ending.as_deref(),
-        usage: UsageResult { input: usage.input, output: usage.output, cached: usage.cache_read },
+        usage: ReplyUsage { input: usage.input, output: usage.output, cached: usage.cache_read },
         cost: reply.cost.map(Money),
         provider: &reply.provider,
         model: &reply.model,
@@ -134,7 +134,7 @@ pub(in crate::rpc) struct PreviewResult<'a> {
     /// Maximum number of tokens in the window.
     max_tokens: u64,
     /// How many of the messages would be sent.
-    messages: Sent,
+    messages: SentCount,
     /// True if the counts are the model's own rather than estimates.
     exact: bool,
     /// Parts of the window, without their texts and tool calls.
@@ -182,7 +182,7 @@ pub(super) fn preview(preview: &Preview) -> Value {
         payload: &preview.payload,
         managed_by: preview.managed_by.as_deref(),
         template_source: found.map(|source| Keyword(source.kind())),
-        template_path: found.map(Source::path),
+        template_path: found.map(TemplatePlace::path),
         template_error: error,
     })
 }

@@ -4,14 +4,14 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Brought, ClientTools, Description};
+use super::{Brought, ClientTools, ToolDescription};
 use crate::rpc::client::Client;
 use crate::store::session::SessionRow;
 
 /// A tool that needs no approval in a session.
 pub(super) struct Allowed {
     session: u64,
-    pub(super) tool: Description,
+    pub(super) tool: ToolDescription,
     pub(super) client: Weak<Client>,
 }
 

@@ -41,7 +41,7 @@ names! {
 /// A tool of a client.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ClientTool")]
-pub(in crate::rpc) struct Given {
+pub(in crate::rpc) struct ClientTool {
     /// Name by which models call the tool: 1 to 64 ASCII letters, digits and underscores.
     name: String,
     /// Description of the tool, for models.
@@ -72,7 +72,7 @@ pub(in crate::rpc) struct Given {
 /// A tool of a client, checked.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(in crate::rpc) struct Description {
+pub(in crate::rpc) struct ToolDescription {
     /// Name by which models call the tool.
     pub(in crate::rpc) name: String,
     /// Description of the tool, for models.
@@ -104,7 +104,7 @@ fn as_text<S: Serializer>(schema: &Json, serializer: S) -> Result<S::Ok, S::Erro
     serializer.collect_str(schema)
 }
 
-impl Description {
+impl ToolDescription {
     /// Returns whether the tool is offered in a session.
     pub(in crate::rpc) fn is_for(&self, session: &SessionRow) -> bool {
         let id = SessionId(session.id).to_string();
@@ -125,7 +125,7 @@ impl Description {
 }
 
 /// Checks the tools of a connection. The error names the first wrong member.
-pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, WireError> {
+pub(in crate::rpc) fn checked(given: Vec<ClientTool>) -> Result<Vec<ToolDescription>, WireError> {
     at_most("tools", MAX_CLIENT_TOOLS, given.len())?;
     let mut names = HashSet::new();
     let checked = given.into_iter().enumerate().map(|(at, tool)| {
@@ -155,7 +155,7 @@ pub(in crate::rpc) fn checked(given: Vec<Given>) -> Result<Vec<Description>, Wir
                 false => Ok(given.into_iter().map(|Short(place)| place).collect()),
             }
         };
-        Ok(Description {
+        Ok(ToolDescription {
             schema,
             effect: tool.effect,
             touches: tool.touches.map_or_else(String::new, |Short(text)| text),

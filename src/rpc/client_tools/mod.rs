@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::allowed::Allowed;
 pub(super) use self::given::{
-    Description, Effect, Given, MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES,
-    MAX_TOOL_PLACES, MAX_TOOL_SECONDS, checked,
+    ClientTool, Effect, MAX_CLIENT_TOOLS, MAX_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES,
+    MAX_TOOL_PLACES, MAX_TOOL_SECONDS, ToolDescription, checked,
 };
 use self::remote::{Remote, ToolCalled, ToolCancelled};
 use super::client::Client;
@@ -47,7 +47,7 @@ struct KnownTools {
 /// A tool, with the connection that brought it.
 pub(super) struct Brought {
     pub(super) owner: ToolOwner,
-    pub(super) tool: Description,
+    pub(super) tool: ToolDescription,
 }
 
 /// The connection that brought a tool. It can end at any time.
@@ -75,7 +75,7 @@ impl ClientTools {
     /// Replaces the tools of a connection. Returns the earlier and the new tools, so that the
     /// caller can [announce] the change; returns no tools if they are the same as before. Ends the
     /// permissions for tools that are gone or described in other words.
-    pub(super) fn set(&self, owner: &ToolOwner, tools: Vec<Description>) -> Vec<Arc<Brought>> {
+    pub(super) fn set(&self, owner: &ToolOwner, tools: Vec<ToolDescription>) -> Vec<Arc<Brought>> {
         let mut known = self.known();
         let mut changed = known.take(&owner.client);
         let is_same = changed.iter().map(|brought| &brought.tool).eq(&tools);
@@ -187,8 +187,11 @@ impl KnownTools {
 }
 
 /// Announces that tools came or went.
-pub(super) fn announce<'a>(engine: &mut Engine, mut tools: impl Iterator<Item = &'a Description>) {
-    engine.note_tools(tools.any(Description::is_for_some_agents));
+pub(super) fn announce<'a>(
+    engine: &mut Engine,
+    mut tools: impl Iterator<Item = &'a ToolDescription>,
+) {
+    engine.note_tools(tools.any(ToolDescription::is_for_some_agents));
 }
 
 /// Adds the schemas of the notifications that clients with tools get without subscribing.

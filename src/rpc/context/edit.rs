@@ -5,16 +5,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::secret::Secrets;
+use super::secret::SecretPolicy;
 use crate::agent::arriving::Arriving;
 use crate::agent::items::{FileItem, ItemAnswer, new_item};
 use crate::agent::refresh::now_ms;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
-use crate::context::manager::{MAX_CAPACITY, Place};
+use crate::context::manager::{ItemPlace, MAX_CAPACITY};
 use crate::engine::{Engine, NewItem, Reach, Selection};
 use crate::ids::ItemId;
-use crate::rpc::call::{Call, Tools};
+use crate::rpc::call::{MethodCall, Tools};
 use crate::rpc::error::param_error;
 use crate::rpc::params::{self, KnownMetadata, ManagerName, Name, given_list, ids, metadata};
 use crate::rpc::{Finish, Step};
@@ -37,14 +37,14 @@ pub(super) struct AddContext {
     live: Option<bool>,
     /// What to do if the text looks like a secret; defaults to `:add`. With `:ask` or `:omit`, the
     /// call fails.
-    secrets: Option<Secrets>,
+    secrets: Option<SecretPolicy>,
     /// Leave the content out of the result.
     brief: Option<bool>,
 }
 
-pub(super) fn add_item(call: Call, given: AddContext) -> Result<Step, WireError> {
+pub(super) fn add_item(call: MethodCall, given: AddContext) -> Result<Step, WireError> {
     let metadata = metadata(given.metadata)?;
-    Secrets::check(given.secrets, metadata.filename(), &given.content)?;
+    SecretPolicy::check(given.secrets, metadata.filename(), &given.content)?;
     let live = given.live.unwrap_or(false);
     if live {
         check_live(&metadata)?;
@@ -73,7 +73,7 @@ pub(super) fn check_live(metadata: &Metadata) -> Result<(), WireError> {
 
 /// Returns the step that adds one item and answers the call.
 pub(super) fn add_one(
-    call: &Call,
+    call: &MethodCall,
     method: &'static str,
     manager: Option<ManagerName>,
     item: impl Into<FileItem>,
@@ -125,7 +125,7 @@ pub(super) struct RemoveContext {
     manager: Option<ManagerName>,
 }
 
-pub(super) fn remove_items(_: Call, given: RemoveContext) -> Result<Step, WireError> {
+pub(super) fn remove_items(_: MethodCall, given: RemoveContext) -> Result<Step, WireError> {
     let (all, reset) = (given.all.unwrap_or(false), given.reset.unwrap_or(false));
     let manager = given.manager.unwrap_or_default().0;
     match (all, given.id.is_some() || given.ids.is_some()) {
@@ -169,7 +169,7 @@ pub(super) struct MoveContext {
 /// The manager that has the moved items now.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MovedItems")]
-pub(super) struct Moved {
+pub(super) struct MovedItems {
     /// Name of the manager.
     manager: String,
     /// Ids of all its items in their new order.
@@ -182,14 +182,14 @@ pub(super) struct Moved {
     evicted: Vec<ItemId>,
 }
 
-pub(super) fn move_items(_: Call, given: MoveContext) -> Result<Step, WireError> {
+pub(super) fn move_items(_: MethodCall, given: MoveContext) -> Result<Step, WireError> {
     let ids = ids(given.id, given.ids)?;
     let place = place(given.into.is_some(), given.to, given.before, given.after)?;
     let from = given.manager.unwrap_or_default().0;
     let moved = move |engine: &mut Engine, manager: String, evicted: &[u64]| {
         let (count, total_tokens) = engine.size(&manager)?;
         let (ids, evicted) = (ItemId::all(&engine.order(&manager)?), ItemId::all(evicted));
-        Ok(Moved { manager, ids, count, total_tokens, evicted })
+        Ok(MovedItems { manager, ids, count, total_tokens, evicted })
     };
     match (given.into, place, &ids[..]) {
         (Some(Name(into)), ..) if from == into => {
@@ -215,12 +215,12 @@ fn place(
     to: Option<i64>,
     before: Option<ItemId>,
     after: Option<ItemId>,
-) -> Result<Option<Place>, WireError> {
+) -> Result<Option<ItemPlace>, WireError> {
     match (is_elsewhere, params::not_negative("to", to)?, before, after) {
         (true, None, None, None) => Ok(None),
-        (false, Some(index), None, None) => Ok(Some(Place::Index(index))),
-        (false, None, Some(neighbour), None) => Ok(Some(Place::Before(neighbour))),
-        (false, None, None, Some(neighbour)) => Ok(Some(Place::After(neighbour))),
+        (false, Some(index), None, None) => Ok(Some(ItemPlace::Index(index))),
+        (false, None, Some(neighbour), None) => Ok(Some(ItemPlace::Before(neighbour))),
+        (false, None, None, Some(neighbour)) => Ok(Some(ItemPlace::After(neighbour))),
         _ => Err(param_error(
             "to",
             "is required unless into, before or after is given; give exactly one of the four",
@@ -238,7 +238,7 @@ pub(super) struct ConfigureManager {
 /// The settings of a manager.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConfiguredManager")]
-pub(super) struct Configured {
+pub(super) struct ConfiguredContext {
     /// Name of the manager.
     manager: String,
     /// Maximum number of items.
@@ -247,16 +247,16 @@ pub(super) struct Configured {
     evicted: Vec<ItemId>,
 }
 
-pub(super) fn configure_manager(_: Call, given: ConfigureManager) -> Result<Step, WireError> {
+pub(super) fn configure_manager(_: MethodCall, given: ConfigureManager) -> Result<Step, WireError> {
     let max_items = given.max_items.map(capacity).transpose()?;
     let manager = given.manager.unwrap_or_default().0;
     Step::state_within(Reach::Manager(manager.clone()), move |engine| {
         let evicted = match max_items {
-            Some(max_items) => engine.configure(&manager, Settings { max_items })?,
+            Some(max_items) => engine.configure(&manager, ContextSettings { max_items })?,
             None => Vec::new(),
         };
         let max_items = engine.settings(&manager)?.max_items;
-        Ok(Configured { manager, max_items, evicted: ItemId::all(&evicted) })
+        Ok(ConfiguredContext { manager, max_items, evicted: ItemId::all(&evicted) })
     })
 }
 

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::add_one;
-use super::secret::Secrets;
+use super::secret::SecretPolicy;
 use crate::agent::items::{FileItem, LineRange, MAX_PDF_BYTES, file_item, picture_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::Kind;
 use crate::engine::NewItem;
 use crate::files::{self, ReadOptions};
 use crate::rpc::Step;
-use crate::rpc::call::{Call, Tools};
+use crate::rpc::call::{MethodCall, Tools};
 use crate::rpc::error::{internal_error, param_error};
 use crate::rpc::params::{KnownMetadata, ManagerName, Short, metadata, not_negative, yes};
 use crate::value::Value;
@@ -46,7 +46,7 @@ pub(super) struct AddFile {
     live: bool,
     /// What to do if the file looks like a secret; defaults to `:add`. With `:ask` or `:omit`, the
     /// call fails.
-    secrets: Option<Secrets>,
+    secrets: Option<SecretPolicy>,
     /// Leave the content out of the result.
     brief: Option<bool>,
 }
@@ -54,7 +54,7 @@ pub(super) struct AddFile {
 /// First bytes of a PDF.
 const PDF: &[u8] = b"%PDF-";
 
-pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
+pub(super) fn add_file(call: MethodCall, given: AddFile) -> Result<Step, WireError> {
     let path = files::absolute(&given.path.0)?;
     let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
@@ -74,7 +74,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
         })));
     }
     let text = files::read(&path, range, &options)?;
-    Secrets::check(given.secrets, path.to_str(), &text.content)?;
+    SecretPolicy::check(given.secrets, path.to_str(), &text.content)?;
     let (metadata, kind) = (metadata(given.metadata)?, given.r#type.unwrap_or(Kind::File));
     let item = NewItem {
         live: given.live,
@@ -86,7 +86,7 @@ pub(super) fn add_file(call: Call, given: AddFile) -> Result<Step, WireError> {
 
 /// Adds a picture or PDF as an item, and keeps its content.
 fn add_picture(
-    call: &Call,
+    call: &MethodCall,
     given: AddFile,
     path: PathBuf,
     content: Vec<u8>,
@@ -97,7 +97,7 @@ fn add_picture(
     let asked = call.tools.providers.find(None, None);
     let model = asked.as_ref().map_or("", |asked| asked.provider.model());
     let made = picture_item(&call.counter(), model, path, content, kind, metadata, taken_ms)?;
-    Secrets::check(given.secrets, name.to_str(), &made.item.content)?;
+    SecretPolicy::check(given.secrets, name.to_str(), &made.item.content)?;
     let item = NewItem { pinned: given.pinned.unwrap_or(false), ..made.item };
     let item = FileItem { item, ..made };
     add_one(call, "add-file", given.manager, item, given.brief)

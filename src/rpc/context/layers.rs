@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unsaved::ask;
-use crate::context::place::{self, Kind, Place};
-use crate::engine::{Layer, OpenLayer, OpenLayers, Wanted, WantedLayer};
+use crate::context::place::{self, Place, PlaceKind};
+use crate::engine::{Layer, OpenLayer, OpenLayers, WantedLayer, WantedLayers};
 use crate::files::{self, FileError};
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::editors::Heard;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{MAX_NAME_BYTES, ManagerName, Name, Short};
@@ -65,7 +65,7 @@ struct Elsewhere {
 /// The open layers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenLayers")]
-pub(super) struct Opened {
+pub(super) struct LayersResult {
     /// Folder of the project; `nil` if the call names none.
     root: Option<String>,
     /// Layers from general to specific.
@@ -83,11 +83,11 @@ pub(super) struct Opened {
     late_editors: Option<usize>,
 }
 
-pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, WireError> {
+pub(super) fn open_layers(call: MethodCall, given: OpenLayersCall) -> Result<Step, WireError> {
     let spot = Spot::of(&given)?;
     let root = spot.root();
     let session = given.session.map(|Name(name)| name);
-    let wanted = Wanted { layers: spot.layers()?, session, root: root.clone() };
+    let wanted = WantedLayers { layers: spot.layers()?, session, root: root.clone() };
     let open =
         |heard| Step::state(move |engine| Ok(shown(root, engine.open_layers(wanted)?, heard)));
     if !given.ask_editors {
@@ -97,12 +97,12 @@ pub(super) fn open_layers(call: Call, given: OpenLayersCall) -> Result<Step, Wir
 }
 
 /// Returns the layers of a folder, or those that exist without a folder. Reads the disk.
-pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<Wanted, WireError> {
+pub(in crate::rpc) fn layers_of(directory: Option<Short>) -> Result<WantedLayers, WireError> {
     let spot = Spot::of(&OpenLayersCall { directory, ..OpenLayersCall::default() })?;
-    Ok(Wanted { layers: spot.layers()?, session: None, root: spot.root() })
+    Ok(WantedLayers { layers: spot.layers()?, session: None, root: spot.root() })
 }
 
-fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> Opened {
+fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> LayersResult {
     let taken = open.taken_over.into_iter().filter_map(|held| {
         Some(TakenOver { layer: held.layer?, manager: held.manager, items: held.items })
     });
@@ -111,7 +111,7 @@ fn shown(root: Option<String>, open: OpenLayers, heard: Option<Heard>) -> Opened
         manager: held.manager,
         items: held.items,
     });
-    Opened {
+    LayersResult {
         root,
         layers: open.layers,
         taken_over: taken.collect(),
@@ -182,13 +182,14 @@ impl Spot {
         };
         let remote = self.remote.as_deref();
         if let Some(root) = self.root() {
-            add(Layer::Project, "root", Kind::Project, &root, remote, None)?;
+            add(Layer::Project, "root", PlaceKind::Project, &root, remote, None)?;
         }
         if let Some(file) = &self.file {
-            let once = self.buffer.as_deref().map(|name| Place::new(Kind::Buffer, name).manager());
-            add(Layer::File, "filename", Kind::File, &text(file), remote, once)?;
+            let once =
+                self.buffer.as_deref().map(|name| Place::new(PlaceKind::Buffer, name).manager());
+            add(Layer::File, "filename", PlaceKind::File, &text(file), remote, once)?;
         } else if let Some(buffer) = &self.buffer {
-            add(Layer::Buffer, "buffer", Kind::Buffer, buffer, None, None)?;
+            add(Layer::Buffer, "buffer", PlaceKind::Buffer, buffer, None, None)?;
         }
         Ok(layers)
     }

@@ -11,10 +11,10 @@ use crate::agent::items::{ItemAnswer, ItemShown};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{ANCHOR, Item, Metadata, STALE, UNSAVED};
 use crate::engine::{Caller, Engine, EngineError};
-use crate::files::{self, Reader};
+use crate::files::{self, FileReader};
 use crate::ids::ItemId;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::params::{self, KnownMetadata, ManagerName};
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -60,7 +60,7 @@ struct CountedUpdate {
 /// Returns the step that gives live items the texts of an editor's buffers. `usual` is the manager
 /// of the items that name none.
 pub(super) fn take_texts(
-    call: Call,
+    call: MethodCall,
     items: Vec<ItemUpdate>,
     usual: String,
 ) -> Result<Step, WireError> {
@@ -101,7 +101,7 @@ pub(super) fn take_texts(
         });
         let saved: Vec<Item> = saved.collect();
         let look = move || {
-            let mut reader = Reader::default();
+            let mut reader = FileReader::default();
             let anchor = |item: Item| Some((item.id, (reader.anchor(&item, &options)?, item)));
             saved.into_iter().filter_map(anchor).collect::<HashMap<_, _>>()
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use contexture_map::{MAX_TOKENS, MIN_TOKENS, Map, ShownDefinition, ShownFile, State};
+use contexture_map::{FileState, MAX_TOKENS, MIN_TOKENS, Map, ShownDefinition, ShownFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::agent::maps::{DEFAULT_MAP_TOKENS, MAX_QUERY_BYTES, WantedMap, unsaved
 use crate::engine::Selection;
 use crate::files;
 use crate::names::names;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{MAX_NAMED, Short, at_most, given_list, not_negative};
 use crate::rpc::{Finish, Step};
@@ -87,7 +87,7 @@ names! {
 /// The map of a project.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProjectMap")]
-pub(super) struct Mapped {
+pub(super) struct MapResult {
     /// Path of the project's folder.
     project: String,
     /// The map as a text; `nil` with `:format :entries`.
@@ -158,22 +158,22 @@ impl From<ShownFile> for MappedFile {
     }
 }
 
-impl From<State> for KnownPart {
-    fn from(state: State) -> Self {
+impl From<FileState> for KnownPart {
+    fn from(state: FileState) -> Self {
         match state {
-            State::Whole => Self::Whole,
-            State::Partial => Self::Partial,
-            State::Generated => Self::Generated,
-            State::Unparsed => Self::Unparsed,
-            State::Binary => Self::Binary,
-            State::TooLarge => Self::TooLarge,
-            State::Secret => Self::Secret,
-            State::Unreadable => Self::Unreadable,
+            FileState::Whole => Self::Whole,
+            FileState::Partial => Self::Partial,
+            FileState::Generated => Self::Generated,
+            FileState::Unparsed => Self::Unparsed,
+            FileState::Binary => Self::Binary,
+            FileState::TooLarge => Self::TooLarge,
+            FileState::Secret => Self::Secret,
+            FileState::Unreadable => Self::Unreadable,
         }
     }
 }
 
-pub(super) fn repo_map(call: Call, given: RepoMap) -> Result<Step, WireError> {
+pub(super) fn repo_map(call: MethodCall, given: RepoMap) -> Result<Step, WireError> {
     let max_tokens = not_negative("max-tokens", given.max_tokens)?.unwrap_or(DEFAULT_MAP_TOKENS);
     if !(MIN_TOKENS..=MAX_TOKENS).contains(&max_tokens) {
         let range = format!("must be from {MIN_TOKENS} to {MAX_TOKENS}, got {max_tokens}");
@@ -211,14 +211,14 @@ fn mapped(
     format: MapFormat,
     counter: &'static str,
     taken_ms: i64,
-) -> Mapped {
+) -> MapResult {
     let incomplete = map.states.iter().map(|(state, count)| ((*state).into(), *count)).collect();
     let files = map.files.len();
     let (text, entries) = match format {
         MapFormat::Text => (Some(map.text), None),
         MapFormat::Entries => (None, Some(map.files.into_iter().map(Into::into).collect())),
     };
-    Mapped {
+    MapResult {
         project: root.to_string_lossy().into_owned(),
         text,
         entries,

@@ -17,9 +17,9 @@ use crate::context::render::budget::Fitted;
 use crate::context::render::once::fit_once;
 use crate::context::render::{Format, render};
 use crate::context::repeat::covered;
-use crate::engine::{Engine, EngineError, Listed, Reach, Selection, View, name_views};
+use crate::engine::{Engine, EngineError, ListedContext, Reach, Selection, View, name_views};
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{
     ItemType, ManagerName, Nothing, Short, given_list, not_negative, selection,
@@ -60,7 +60,7 @@ pub(super) struct GetContext {
     brief: Option<bool>,
 }
 
-pub(super) fn list_items(call: Call, given: GetContext) -> Result<Step, WireError> {
+pub(super) fn list_items(call: MethodCall, given: GetContext) -> Result<Step, WireError> {
     let is_everywhere =
         given.filenames.is_some() && given.manager.is_none() && given.managers.is_none();
     let is_search = given.query.is_some();
@@ -180,7 +180,7 @@ pub(super) struct Rendered {
     report: Vec<Decided>,
 }
 
-pub(super) fn render_items(call: Call, given: Render) -> Result<Step, WireError> {
+pub(super) fn render_items(call: MethodCall, given: Render) -> Result<Step, WireError> {
     let text_only = given.text_only.unwrap_or(false);
     let rendering = Rendering::of(given)?;
     Step::then_within(reach(&rendering.chosen), move |engine| {
@@ -227,7 +227,7 @@ impl Rendering {
         Ok(Self { chosen, format: given.format.unwrap_or_default(), budget })
     }
 
-    fn rendered(&self, call: &Call, views: Vec<View>) -> Result<Fitted, WireError> {
+    fn rendered(&self, call: &MethodCall, views: Vec<View>) -> Result<Fitted, WireError> {
         let views = self.current(call, views);
         let pieces: Vec<_> = views.iter().map(View::piece).collect();
         Ok(fit_once(&pieces, self.format, self.budget, &*call.tools.counter)?)
@@ -235,7 +235,7 @@ impl Rendering {
 
     /// Renders all items except those whose text is part of another item. Does not count the tokens
     /// of the rendering.
-    fn all(&self, call: &Call, views: Vec<View>) -> String {
+    fn all(&self, call: &MethodCall, views: Vec<View>) -> String {
         let views = self.current(call, views);
         let items: Vec<&Item> = views.iter().map(|view| &*view.item).collect();
         let rest = items.iter().zip(covered(&items)).filter(|(_, by)| by.is_none());
@@ -247,7 +247,7 @@ impl Rendering {
     }
 
     /// Brings the items up to date, and names them for the managers of this call.
-    fn current(&self, call: &Call, views: Vec<View>) -> Vec<View> {
+    fn current(&self, call: &MethodCall, views: Vec<View>) -> Vec<View> {
         let mut views = current(call, views);
         name_views(&self.chosen.managers, &mut views);
         views
@@ -257,7 +257,7 @@ impl Rendering {
 /// A summary of the items of one or several managers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ContextSummary")]
-pub(super) struct Summarized {
+pub(super) struct ItemsSummary {
     /// Number of items.
     count: usize,
     /// Types of the items, each once.
@@ -270,14 +270,14 @@ pub(super) struct Summarized {
     token_counter: Keyword<&'static str>,
 }
 
-fn summarized(views: &[View], counter: &'static str) -> Summarized {
+fn summarized(views: &[View], counter: &'static str) -> ItemsSummary {
     let mut types: Vec<Kind> = Vec::new();
     for view in views {
         if !types.contains(&view.item.kind) {
             types.push(view.item.kind);
         }
     }
-    Summarized {
+    ItemsSummary {
         count: views.len(),
         preview: preview(views.len(), &types),
         types,
@@ -318,8 +318,8 @@ pub(super) struct ManagerLine {
     version: u64,
 }
 
-pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
-    let line = |Listed { summary, max_items }| ManagerLine {
+pub(super) fn list_managers(_: MethodCall, _: Nothing) -> Result<Step, WireError> {
+    let line = |ListedContext { summary, max_items }| ManagerLine {
         label: Some(place::label(&summary.name, None)).filter(|label| *label != summary.name),
         manager: summary.name,
         count: summary.count,
@@ -334,7 +334,7 @@ pub(super) fn list_managers(_: Call, _: Nothing) -> Result<Step, WireError> {
 }
 
 /// Returns the items, with the live ones brought up to date. Reads the disk.
-fn current(call: &Call, views: Vec<View>) -> Vec<View> {
+fn current(call: &MethodCall, views: Vec<View>) -> Vec<View> {
     refresh::current(&call.tools, &*call.tools.counter, call.caller, views)
 }
 

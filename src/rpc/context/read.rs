@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::files::{range, read_options};
 use super::unsaved::ask;
 use crate::engine::{Selection, View};
-use crate::files::{self, Beneath, FileError, FileText, Opened, ReadOptions};
-use crate::rpc::call::Call;
+use crate::files::{self, Beneath, FileError, FileText, OpenedFile, ReadOptions};
+use crate::rpc::call::MethodCall;
 use crate::rpc::editors::Heard;
 use crate::rpc::params::Short;
 use crate::rpc::{Finish, Step};
@@ -65,7 +65,7 @@ pub(super) struct FileRead {
     late_editors: usize,
 }
 
-pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> {
+pub(super) fn read_file(call: MethodCall, given: ReadFile) -> Result<Step, WireError> {
     let range = range(given.start_line, given.end_line)?;
     let options = read_options(&call.tools, given.max_file_bytes)?;
     let folder = Beneath::new(&files::absolute(&given.root.0)?)?;
@@ -87,8 +87,8 @@ pub(super) fn read_file(call: Call, given: ReadFile) -> Result<Step, WireError> 
 /// Returns the step that takes the text from an editor that has unsaved changes to the file, or
 /// else reads the file.
 fn read(
-    call: Call,
-    opened: Opened,
+    call: MethodCall,
+    opened: OpenedFile,
     range: Option<(u64, Option<u64>)>,
     options: ReadOptions,
     heard: Heard,
@@ -102,7 +102,7 @@ fn read(
             let is_unsaved = given.is_some();
             let text = match given {
                 Some(text) => files::lines_of(&path, text, range, &options)?,
-                None => Opened::read(&opened, range, &options)?,
+                None => OpenedFile::read(&opened, range, &options)?,
             };
             Ok(shown(&call.counter(), text, is_unsaved, heard.others, heard.late))
         }))

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::files::read_options;
 use crate::agent::refresh::{Outcome, Reread, reread};
 use crate::context::item::{Item, ItemId};
-use crate::engine::{Engine, EngineError, Revision, Selection, View};
-use crate::files::{Found, ReadOptions, Reader};
+use crate::engine::{Engine, EngineError, ItemChanges, Selection, View};
+use crate::files::{FileReader, Found, ReadOptions};
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::params::{ManagerName, given_list};
 use crate::wire::message::WireError;
 
@@ -26,7 +26,7 @@ pub(super) struct RefreshContext {
 /// The outcome of reading items from their files again.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Refreshed")]
-pub(super) struct Refreshed {
+pub(super) struct RefreshResult {
     /// Number of items that changed.
     updated: usize,
     /// Outcome for each item.
@@ -54,7 +54,7 @@ struct RefreshedItem {
     changed: bool,
 }
 
-pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, WireError> {
+pub(super) fn refresh_items(call: MethodCall, given: RefreshContext) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let asked = given.ids;
     let of = manager.clone();
@@ -67,17 +67,17 @@ pub(super) fn refresh_items(call: Call, given: RefreshContext) -> Result<Step, W
     let found = views.and_then(|views| reread_all(&call, views, &options));
     Step::state(move |engine| {
         let items = keep(engine, &manager, found?)?;
-        Ok(Refreshed { updated: items.iter().filter(|item| item.changed).count(), items })
+        Ok(RefreshResult { updated: items.iter().filter(|item| item.changed).count(), items })
     })
 }
 
 /// Reads the items from their files, except those whose texts editors hold.
 fn reread_all(
-    call: &Call,
+    call: &MethodCall,
     views: Vec<View>,
     options: &ReadOptions,
 ) -> Result<Vec<(Arc<Item>, Reread)>, EngineError> {
-    let mut reader = Reader::default();
+    let mut reader = FileReader::default();
     let reread = |view: View| {
         if call.cancelled.is_cancelled() {
             return Err(EngineError::Cancelled);
@@ -130,10 +130,10 @@ fn keep(
     Ok(told)
 }
 
-fn revision(item: &Item) -> Revision {
-    Revision {
+fn revision(item: &Item) -> ItemChanges {
+    ItemChanges {
         content: Some((Arc::clone(&item.content), item.tokens, item.counted_by, item.taken_ms)),
         metadata: Some(item.metadata.clone()),
-        ..Revision::default()
+        ..ItemChanges::default()
     }
 }

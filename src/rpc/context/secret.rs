@@ -17,7 +17,7 @@ const NAMED: usize = 5;
 /// tokens, or a text that has some.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Secrets {
+pub(super) enum SecretPolicy {
     /// Add it like any other.
     Add,
     /// Add nothing, and fail with the names of what looks like a secret.
@@ -26,7 +26,7 @@ pub(super) enum Secrets {
     Omit,
 }
 
-impl Secrets {
+impl SecretPolicy {
     /// Refuses one text that looks like a secret, unless it is to be added; by default it is.
     pub(super) fn check(
         given: Option<Self>,

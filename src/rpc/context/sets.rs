@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::ItemId;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::params::{ManagerName, Name, Nothing};
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -22,7 +22,7 @@ pub(super) struct SetCall {
 /// A saved set.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SavedSet")]
-pub(super) struct Saved {
+pub(super) struct SavedSetResult {
     /// Name of the set.
     name: String,
     /// Number of items in the set.
@@ -41,7 +41,7 @@ pub(super) struct Dropped {
     dropped: bool,
 }
 
-pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
+pub(super) fn save_set(_: MethodCall, given: SetCall) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     Step::state(move |engine| {
         let name = given.name.0;
@@ -50,7 +50,7 @@ pub(super) fn save_set(_: Call, given: SetCall) -> Result<Step, WireError> {
             return Ok(Value::of(&Dropped { name, dropped: true }));
         }
         let saved = engine.save_set(&manager, &name)?;
-        Ok(Value::of(&Saved { name, count: saved.count, replaced: saved.replaced }))
+        Ok(Value::of(&SavedSetResult { name, count: saved.count, replaced: saved.replaced }))
     })
 }
 
@@ -74,7 +74,7 @@ enum LoadMode {
 /// A loaded set.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LoadedSet")]
-pub(super) struct Loaded {
+pub(super) struct LoadedSetResult {
     /// Name of the set.
     name: String,
     /// Ids of the new items, in the set's order.
@@ -83,7 +83,7 @@ pub(super) struct Loaded {
     left: Vec<ItemId>,
 }
 
-pub(super) fn load_set(_: Call, given: LoadSet) -> Result<Step, WireError> {
+pub(super) fn load_set(_: MethodCall, given: LoadSet) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let mode = given.mode.unwrap_or(LoadMode::Replace);
     Step::state(move |engine| {
@@ -92,10 +92,10 @@ pub(super) fn load_set(_: Call, given: LoadSet) -> Result<Step, WireError> {
             LoadMode::Replace => engine.load_set(&manager, &name),
             LoadMode::Append => engine.append_set(&manager, &name),
         }?;
-        Ok(Loaded { name, ids: ItemId::all(&loaded.ids), left: ItemId::all(&loaded.left) })
+        Ok(LoadedSetResult { name, ids: ItemId::all(&loaded.ids), left: ItemId::all(&loaded.left) })
     })
 }
 
-pub(super) fn list_sets(_: Call, _: Nothing) -> Result<Step, WireError> {
+pub(super) fn list_sets(_: MethodCall, _: Nothing) -> Result<Step, WireError> {
     Step::state(|engine| Ok(engine.read().sets()?))
 }

@@ -62,7 +62,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
              none is removed. `undo` restores them.",
         )
         .result("`(:removed N)`."),
-    method!("context", "move-items", edit::move_items => edit::Moved)
+    method!("context", "move-items", edit::move_items => edit::MovedItems)
         .changes()
         .doc(
             "Moves an item to another position, or items to another manager, where they become \
@@ -113,7 +113,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
               view since then stay. `undo` takes the restoration back.",
         )
         .result("The operation, and what there is now."),
-    method!("context", "list-items", query::list_items => Either<Vec<query::ItemListed<'static>>, query::Summarized>)
+    method!("context", "list-items", query::list_items => Either<Vec<query::ItemListed<'static>>, query::ItemsSummary>)
         .shows(Beside::Files)
         .pages(&Paged { newest_last: true, ..Paged::LIST })
         .doc(
@@ -140,7 +140,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         )
         .result("The text, with its lines and tokens.")
         .pace(Pace::InOrder),
-    method!("context", "repo-map", map::repo_map => map::Mapped)
+    method!("context", "repo-map", map::repo_map => map::MapResult)
         .doc(
             "Makes the map of a project: the files and definitions that matter for a task, within a \
               budget. Ranks files by their words, by references, and by what changed together.",
@@ -149,7 +149,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "The map, its tokens, and what it leaves out.",
         )
         .pace(Pace::Aside),
-    method!("context", "refresh-items", refresh::refresh_items => refresh::Refreshed)
+    method!("context", "refresh-items", refresh::refresh_items => refresh::RefreshResult)
         .changes_after_work()
         .doc(
             "Reads items from their files again. A region that has moved is found by its text. The \
@@ -166,11 +166,11 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .pages(&Paged::LIST)
         .doc("Lists the managers that hold items or whose capacity is not the default, sorted by name.")
         .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest :version`."),
-    method!("context", "configure-manager", edit::configure_manager => edit::Configured)
+    method!("context", "configure-manager", edit::configure_manager => edit::ConfiguredContext)
         .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
         .result("`:manager :max-items :evicted`."),
-    method!("context", "open-layers", layers::open_layers => layers::Opened)
+    method!("context", "open-layers", layers::open_layers => layers::LayersResult)
         .changes_after_work()
         .doc(
             "Returns the layers of a place, which are the managers whose items are sent from \
@@ -185,12 +185,12 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
                  expect.",
         )
         .pace(Pace::InOrder),
-    method!("context", "save-set", sets::save_set => Either<sets::Saved, sets::Dropped>)
+    method!("context", "save-set", sets::save_set => Either<sets::SavedSetResult, sets::Dropped>)
         .changes()
         .doc("Saves a manager's items as a named set, replacing a set with that name. With `:drop`, \
               deletes the set. `undo` in the same manager takes either back.")
         .result("`:name :count :replaced`; with `:drop`, `:name :dropped`."),
-    method!("context", "load-set", sets::load_set => sets::Loaded)
+    method!("context", "load-set", sets::load_set => sets::LoadedSetResult)
         .changes()
         .doc("Replaces a manager's items with copies of a set's items, or appends the copies.")
         .result("`:name`, the new `:ids`, and in `:left` the ids of the items that left."),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::read_options;
-use super::secret::{self, Secrets};
+use super::secret::{self, SecretPolicy};
 use crate::agent::items::{file_metadata, new_item};
 use crate::agent::refresh::now_ms;
 use crate::context::item::{Kind, Metadata};
@@ -18,7 +18,7 @@ use crate::files::{
     self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, TreeError, TreeOptions, Walk,
 };
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::{application, cancelled, param_error};
 use crate::rpc::error_data::ErrorData;
 use crate::rpc::params::{ManagerName, Short, given_list, yes};
@@ -54,7 +54,7 @@ pub(super) struct AddTree {
     #[serde(default = "yes")]
     live: bool,
     /// What to do with files that look like secrets; defaults to `:omit`.
-    secrets: Option<Secrets>,
+    secrets: Option<SecretPolicy>,
 }
 
 /// Form in which a directory is added: an item per file, or one item that lists the files.
@@ -88,13 +88,13 @@ pub(super) struct TreeAdded {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<ItemId>,
     /// Entries that were left out.
-    skipped: LeftOut,
+    skipped: LeftOutEntries,
 }
 
 /// The entries that a walk left out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SkippedEntries")]
-struct LeftOut {
+struct LeftOutEntries {
     /// Number of entries for each reason. An ignored folder counts once.
     #[schemars(with = "BTreeMap<String, u64>")]
     total: BTreeMap<SkipReason, u64>,
@@ -112,7 +112,7 @@ struct LeftOutEntry {
     reason: SkipReason,
 }
 
-impl From<Skipped> for LeftOut {
+impl From<Skipped> for LeftOutEntries {
     fn from(Skipped { total, named }: Skipped) -> Self {
         let entry = |(path, reason)| LeftOutEntry { path, reason };
         Self { total, named: named.into_iter().map(entry).collect() }
@@ -122,7 +122,7 @@ impl From<Skipped> for LeftOut {
 /// The files that were read, as items or as lines of a listing, with totals over all files.
 struct FoundFiles {
     mode: TreeMode,
-    secrets: Secrets,
+    secrets: SecretPolicy,
     /// Names of the files that look like secrets and were not taken.
     secret: Vec<String>,
     /// Maximum size of the content of all files together, in bytes.
@@ -135,7 +135,7 @@ struct FoundFiles {
     tokens: u64,
 }
 
-pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
+pub(super) fn add_tree(call: MethodCall, given: AddTree) -> Result<Step, WireError> {
     let chosen = ChosenEntries::of(given.path, given.paths, given.project.unwrap_or(false))?;
     let options = TreeOptions {
         max_file_bytes: read_options(&call.tools, given.max_file_bytes)?.max_bytes,
@@ -143,7 +143,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
         ..TreeOptions::default()
     };
     let mode = given.mode.unwrap_or(TreeMode::Files);
-    let secrets = given.secrets.unwrap_or(Secrets::Omit);
+    let secrets = given.secrets.unwrap_or(SecretPolicy::Omit);
     let (root, found, skipped) = read_tree(&call, &chosen, &options, mode, secrets)?;
     let manager = given.manager.unwrap_or_default().0;
     let (items, tokens) = match mode {
@@ -156,7 +156,7 @@ pub(super) fn add_tree(call: Call, given: AddTree) -> Result<Step, WireError> {
     };
     let count = if mode == TreeMode::Files { found.files } else { 1 };
     let root = root.to_string_lossy().into_owned();
-    let (files, bytes, skipped) = (found.files, found.bytes, LeftOut::from(skipped));
+    let (files, bytes, skipped) = (found.files, found.bytes, LeftOutEntries::from(skipped));
     let is_live = given.live && mode == TreeMode::Files;
     Step::then(move |engine| {
         let before = tokens_of(&items);
@@ -244,11 +244,11 @@ impl ChosenEntries {
 
 /// Walks a directory and reads its files. Returns its path, the files, and the entries left out.
 fn read_tree(
-    call: &Call,
+    call: &MethodCall,
     chosen: &ChosenEntries,
     options: &TreeOptions,
     mode: TreeMode,
-    secrets: Secrets,
+    secrets: SecretPolicy,
 ) -> Result<(PathBuf, FoundFiles, Skipped), WireError> {
     let mut found = FoundFiles {
         mode,
@@ -287,7 +287,7 @@ fn read_tree(
     let Walk { root, skipped: mut all_skipped, .. } = walk;
     all_skipped.merge(skipped);
     let secret = std::mem::take(&mut found.secret);
-    if secrets == Secrets::Ask && !secret.is_empty() {
+    if secrets == SecretPolicy::Ask && !secret.is_empty() {
         return Err(secret::refused(secret));
     }
     secret.into_iter().for_each(|name| all_skipped.add(name, SkipReason::Secret));
@@ -296,8 +296,8 @@ fn read_tree(
 }
 
 impl FoundFiles {
-    fn take(&mut self, call: &Call, relative: &str, text: FileText) {
-        if self.secrets != Secrets::Add && files::is_secret(Some(&text.path), &text.content) {
+    fn take(&mut self, call: &MethodCall, relative: &str, text: FileText) {
+        if self.secrets != SecretPolicy::Add && files::is_secret(Some(&text.path), &text.content) {
             self.secret.push(relative.to_owned());
             return;
         }
@@ -339,7 +339,7 @@ impl FoundFiles {
     }
 }
 
-fn listing_item(call: &Call, root: &Path, listed: &[ListedFile], taken_ms: i64) -> NewItem {
+fn listing_item(call: &MethodCall, root: &Path, listed: &[ListedFile], taken_ms: i64) -> NewItem {
     let mut metadata = Metadata::default();
     metadata.set("filename", files::path_value(root));
     metadata.set("origin", Value::of(&Keyword("listing")));

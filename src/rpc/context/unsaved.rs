@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::editors::Heard;
 use crate::wire::message::WireError;
 
 /// Asks all editors but the caller for their changes and, if `path` is given, for the unsaved text
 /// of that file.
-pub(in crate::rpc) async fn ask(call: &Call, path: Option<&Path>) -> Result<Heard, WireError> {
+pub(in crate::rpc) async fn ask(
+    call: &MethodCall,
+    path: Option<&Path>,
+) -> Result<Heard, WireError> {
     Ok(call.tools.editors.ask(&call.tools.engine, Some(&call.client), path).await?)
 }

@@ -10,9 +10,9 @@ use super::live::{self, ItemUpdate, UpdatedItems};
 use crate::agent::items::ItemAnswer;
 use crate::agent::refresh::now_ms;
 use crate::context::item::{ANCHOR, AS_OF, Item, Kind, Metadata, STALE};
-use crate::engine::{Reach, Revision};
+use crate::engine::{ItemChanges, Reach};
 use crate::ids::ItemId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{self, KnownMetadata, ManagerName, Switch, given_list, ids};
 use crate::rpc::{Finish, Step};
@@ -52,7 +52,7 @@ pub(super) struct UpdateItems {
     brief: Option<bool>,
 }
 
-pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireError> {
+pub(super) fn update_items(call: MethodCall, given: UpdateItems) -> Result<Step, WireError> {
     let manager = given.manager.unwrap_or_default().0;
     let metadata = given.metadata.map(|value| params::metadata(Some(value))).transpose()?;
     let counter = call.counter();
@@ -61,10 +61,10 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
         (content.into(), tokens, counter.name(), now_ms())
     });
     let (live, pinned) = (given.live.0, given.pinned.0);
-    let revision = Revision { content, kind: given.r#type, metadata, live, pinned };
+    let revision = ItemChanges { content, kind: given.r#type, metadata, live, pinned };
     if let Some(items) = given.items {
         let is_alone = given.id.is_none() && given.ids.is_none();
-        return match is_alone && revision == Revision::default() {
+        return match is_alone && revision == ItemChanges::default() {
             true => live::take_texts(call, items, manager),
             false => Err(param_error("items", "can be combined only with the parameter manager")),
         };
@@ -91,7 +91,7 @@ pub(super) fn update_items(call: Call, given: UpdateItems) -> Result<Step, WireE
 }
 
 /// Returns the name of a change, which `undo` tells.
-fn name_of(revision: &Revision) -> &'static str {
+fn name_of(revision: &ItemChanges) -> &'static str {
     match revision {
         revision if revision.is_only_pin() => "pin-items",
         revision if revision.live.is_some() && revision.is_only_live() => "freeze-items",
@@ -101,7 +101,7 @@ fn name_of(revision: &Revision) -> &'static str {
 
 /// Returns the change to one item. A copy gets the date of its text. New metadata for the same place
 /// keep what the server has noted about the place. Fails if the item cannot follow a file.
-fn revised(item: &Item, revision: Revision) -> Result<Revision, WireError> {
+fn revised(item: &Item, revision: ItemChanges) -> Result<ItemChanges, WireError> {
     if revision.metadata.is_none() && revision.live.is_none() {
         return Ok(revision);
     }
@@ -122,7 +122,7 @@ fn revised(item: &Item, revision: Revision) -> Result<Revision, WireError> {
     {
         date(&mut metadata, taken_ms, live);
     }
-    Ok(Revision { metadata: Some(metadata), ..revision })
+    Ok(ItemChanges { metadata: Some(metadata), ..revision })
 }
 
 /// Changes the metadata of an item that becomes a copy, or follows its file again.

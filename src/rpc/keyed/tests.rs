@@ -1,7 +1,7 @@
 //! Tests of request keys.
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::store::sqlite::SqliteStore;
 use crate::value::json::from_json;
 
@@ -28,7 +28,7 @@ fn a_call_is_the_same_in_either_notation() {
 
 fn engine() -> Engine {
     let store = Box::new(SqliteStore::in_memory().unwrap());
-    Engine::new(store, Box::new(|| 0), Settings { max_items: 3 }).unwrap()
+    Engine::new(store, Box::new(|| 0), ContextSettings { max_items: 3 }).unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 pub(super) use self::table::METHODS;
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::embedding::embedded;
 use super::error::{engine_error, param_error};
 use super::params::{InSession, Name, Short, Switch, check_bytes, not_negative, yes};
@@ -51,7 +51,7 @@ pub(super) struct Remember {
     project: Option<Short>,
 }
 
-pub(super) fn remember(call: Call, given: Remember) -> Result<Step, WireError> {
+pub(super) fn remember(call: MethodCall, given: Remember) -> Result<Step, WireError> {
     check_bytes(&given.content, 1..=MAX_MEMORY_BYTES)
         .map_err(|message| param_error("content", &message))?;
     let scope = given.scope.unwrap_or(match (&given.session, &given.project) {
@@ -118,7 +118,7 @@ pub(super) struct Ground {
 
 /// Brings the memories of the project's repository up to date with its files.
 fn read_repository(
-    call: &Call,
+    call: &MethodCall,
     session: Option<&str>,
     project: Option<&str>,
 ) -> Result<(), WireError> {
@@ -138,7 +138,7 @@ fn read_repository(
 }
 
 /// Writes a memory into a file of its project. Returns the path of the file.
-fn written(call: &Call, id: u64, project: Option<String>) -> Result<String, WireError> {
+fn written(call: &MethodCall, id: u64, project: Option<String>) -> Result<String, WireError> {
     call.check_access("write files of a project")?;
     let row = call.tools.engine.ask_blocking(move |engine| engine.memory(id));
     let made = row.map_err(engine_error)?.made;
@@ -155,7 +155,7 @@ fn written(call: &Call, id: u64, project: Option<String>) -> Result<String, Wire
     Ok(path.to_string_lossy().into_owned())
 }
 
-pub(super) fn ground_query(call: Call, given: Ground) -> Result<Step, WireError> {
+pub(super) fn ground_query(call: MethodCall, given: Ground) -> Result<Step, WireError> {
     read_repository(&call, given.session.as_deref(), given.project.as_deref())?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_FOUND);
     embedded(&call, given.query.clone(), move |embedded| {
@@ -197,7 +197,7 @@ pub(super) struct UpdateMemory {
     project: Option<Short>,
 }
 
-pub(super) fn update_memory(call: Call, given: UpdateMemory) -> Result<Step, WireError> {
+pub(super) fn update_memory(call: MethodCall, given: UpdateMemory) -> Result<Step, WireError> {
     let id = given.id.0;
     let write = given.write.unwrap_or(false);
     let path = write.then(|| written(&call, id, given.project.map(|it| it.0))).transpose()?;
@@ -221,7 +221,7 @@ pub(super) struct ListMemories {
     limit: Option<i64>,
 }
 
-pub(super) fn list_memories(call: Call, given: ListMemories) -> Result<Step, WireError> {
+pub(super) fn list_memories(call: MethodCall, given: ListMemories) -> Result<Step, WireError> {
     read_repository(&call, given.session.as_deref(), given.project.as_deref())?;
     let limit = not_negative("limit", given.limit)?.unwrap_or(DEFAULT_LISTED);
     Step::state(move |engine| {

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::engine::{Engine, EngineError, Handle};
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::{internal_error, refused};
 use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::Nothing;
@@ -137,7 +137,7 @@ async fn blocking<T: Send + 'static>(
     Ok(done.map_err(|_| EngineError::Ended)??)
 }
 
-pub(super) fn backup(call: Call, _: Nothing) -> Result<Step, WireError> {
+pub(super) fn backup(call: MethodCall, _: Nothing) -> Result<Step, WireError> {
     let (engine, folder) = (call.tools.engine.clone(), call.tools.state_folder.clone());
     Ok(Step::Await(Box::pin(async move {
         // What was asked before is stored when this is answered.

@@ -2,50 +2,51 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Asked, Refusal};
+use crate::engine::{SyncAsked, SyncRefusal};
 use crate::files;
 use crate::rpc::call::Tools;
 use crate::rpc::error::{engine_error, internal_error, param_error};
 use crate::rpc::hub::{not_allowed, remote_identity};
 use crate::rpc::params::{MAX_NAME_BYTES, Short};
-use crate::sync::{Given, Identity};
+use crate::sync::{GivenChanges, MachineIdentity};
 use crate::wire::message::WireError;
 
 /// Exchanges changes, on a thread that may block. `named` has the folder of a project, and the name
 /// that its user gives it.
 pub(super) fn exchanged(
     tools: &Tools,
-    asked: Asked,
+    asked: SyncAsked,
     named: Option<(Short, Short)>,
-) -> Result<Given, WireError> {
+) -> Result<GivenChanges, WireError> {
     let folder = tools.state_folder.clone();
     let folder = folder.ok_or_else(|| not_allowed("this server keeps no state to exchange"))?;
-    let asked = Arc::new(Asked { projects: projects(tools, named)?, ..asked });
+    let asked = Arc::new(SyncAsked { projects: projects(tools, named)?, ..asked });
     let failed =
         |error: std::io::Error| internal_error(&format!("the key of this machine: {error}"));
-    let mut me = Identity::open(&folder, false).map_err(failed)?;
+    let mut me = MachineIdentity::open(&folder, false).map_err(failed)?;
     let mut outcome = attempt(tools, me, &asked)?;
-    if matches!(outcome, Err(Refusal::NeedsKey)) {
-        me = Identity::open(&folder, true).map_err(failed)?;
+    if matches!(outcome, Err(SyncRefusal::NeedsKey)) {
+        me = MachineIdentity::open(&folder, true).map_err(failed)?;
         outcome = attempt(tools, me, &asked)?;
     }
     let given = match outcome {
         Ok(given) => given,
-        Err(Refusal::Wrong(why)) => return Err(not_allowed(&why)),
-        Err(Refusal::Engine(error)) => return Err(engine_error(error)),
-        Err(Refusal::NeedsKey) => return Err(not_allowed("this machine cannot get a key")),
+        Err(SyncRefusal::Wrong(why)) => return Err(not_allowed(&why)),
+        Err(SyncRefusal::Engine(error)) => return Err(engine_error(error)),
+        Err(SyncRefusal::NeedsKey) => return Err(not_allowed("this machine cannot get a key")),
     };
     // The number is beside the state before another machine can know it.
     let seq = given.known.iter().find(|seen| seen.machine == given.machine);
-    Identity::note(&folder, &given.machine, seq.map_or(0, |seen| seen.seq)).map_err(failed)?;
+    MachineIdentity::note(&folder, &given.machine, seq.map_or(0, |seen| seen.seq))
+        .map_err(failed)?;
     Ok(given)
 }
 
 fn attempt(
     tools: &Tools,
-    me: Identity,
-    asked: &Arc<Asked>,
-) -> Result<Result<Given, Refusal>, WireError> {
+    me: MachineIdentity,
+    asked: &Arc<SyncAsked>,
+) -> Result<Result<GivenChanges, SyncRefusal>, WireError> {
     let asked = Arc::clone(asked);
     let outcome = tools.engine.ask_blocking(move |engine| Ok(engine.exchange(&me, &asked)));
     outcome.map_err(engine_error)

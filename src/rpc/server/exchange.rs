@@ -5,26 +5,26 @@ use serde::Deserialize;
 
 use super::changes::exchanged;
 use super::hub;
-use crate::engine::Asked;
+use crate::engine::SyncAsked;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::Short;
-use crate::sync::hub::Task;
-use crate::sync::{PROTOCOL, Seen, Sent};
+use crate::sync::hub::HubTask;
+use crate::sync::{PROTOCOL, SeenChanges, SentChange};
 use crate::wire::message::WireError;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Exchange {
+pub(super) struct ExchangeParams {
     #[schemars(description = format!("Version of the exchange; must be {PROTOCOL}."))]
     protocol: u64,
     /// How far the other machine knows the changes of all machines; it is given what it lacks. `nil`
     /// if it wants none.
-    known: Option<Vec<Seen>>,
+    known: Option<Vec<SeenChanges>>,
     /// Changes that the other machine gives.
-    changes: Option<Vec<Sent>>,
+    changes: Option<Vec<SentChange>>,
     /// What to do with the hub of the configuration, in place of an exchange.
-    hub: Option<Task>,
+    hub: Option<HubTask>,
     /// Role of the hub's database whose members may read the project; defaults to `public`, everybody.
     readers: Option<Short>,
     /// Folder of a project to share on the hub, or to name with `:project-name`.
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     project_name: Option<Short>,
 }
 
-pub(super) fn exchange(call: Call, given: Exchange) -> Result<Step, WireError> {
+pub(super) fn exchange(call: MethodCall, given: ExchangeParams) -> Result<Step, WireError> {
     call.check_access("exchange changes with other machines")?;
     if given.protocol != PROTOCOL {
         let why = format!(
@@ -48,10 +48,10 @@ pub(super) fn exchange(call: Call, given: Exchange) -> Result<Step, WireError> {
     if let Some(task) = given.hub {
         return hub::act(&call, task, given.project, given.readers);
     }
-    let asked = Asked {
+    let asked = SyncAsked {
         known: given.known,
         changes: given.changes.unwrap_or_default(),
-        ..Asked::default()
+        ..SyncAsked::default()
     };
     Step::done(&exchanged(&call.tools, asked, given.project.zip(given.project_name))?)
 }

@@ -6,17 +6,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::changes::exchanged;
-use crate::engine::{Asked, Refusal};
+use crate::engine::{SyncAsked, SyncRefusal};
 use crate::files;
 use crate::rpc::Step;
-use crate::rpc::call::{Call, Tools};
+use crate::rpc::call::{MethodCall, Tools};
 use crate::rpc::error::param_error;
 use crate::rpc::hub::{configured, identity, not_allowed};
 use crate::rpc::params::Short;
 use crate::sync::hub::{
-    EVERYBODY, Held, Hub, Link, Piece, Share, SharedProject, Shares, Shown, Task, within,
+    EVERYBODY, HeldBack, Hub, HubLink, HubStatus, HubTask, Share, SharedPiece, SharedProject,
+    Shares, within,
 };
-use crate::sync::{Given, Identity, Sent};
+use crate::sync::{GivenChanges, MachineIdentity, SentChange};
 use crate::wire::message::WireError;
 
 /// Time from a change until it is shared, in which more may come.
@@ -28,15 +29,15 @@ const NAMED: usize = 50;
 
 /// Does something with the hub.
 pub(super) fn act(
-    call: &Call,
-    task: Task,
+    call: &MethodCall,
+    task: HubTask,
     project: Option<Short>,
     readers: Option<Short>,
 ) -> Result<Step, WireError> {
     let tools = Arc::clone(&call.tools);
     let hub = configured(&tools)?;
     let project = match (task, project) {
-        (Task::Preview | Task::Share | Task::Unshare, None) => {
+        (HubTask::Preview | HubTask::Share | HubTask::Unshare, None) => {
             return Err(param_error("project", "is required to share a project"));
         }
         (_, project) => project.map(|folder| files::project_of(&folder)),
@@ -46,19 +47,19 @@ pub(super) fn act(
         let given = noted(&tools).await?;
         let shown = Acting { tools: &tools, hub: &hub, given: &given };
         let shown = match (task, project.as_deref()) {
-            (Task::SetUp, _) => {
-                Link::set_up(&hub.address).await.map_err(|why| not_allowed(&why))?;
+            (HubTask::SetUp, _) => {
+                HubLink::set_up(&hub.address).await.map_err(|why| not_allowed(&why))?;
                 shown.status().await
             }
-            (Task::Preview, Some(project)) => shown.preview(project, readers).await,
-            (Task::Share, Some(project)) => shown.share(project, readers).await,
-            (Task::Unshare, Some(project)) => shown.unshare(project).await,
-            (Task::Push, _) => shown.pushed().await,
-            (Task::Leave, _) => shown.leave().await,
+            (HubTask::Preview, Some(project)) => shown.preview(project, readers).await,
+            (HubTask::Share, Some(project)) => shown.share(project, readers).await,
+            (HubTask::Unshare, Some(project)) => shown.unshare(project).await,
+            (HubTask::Push, _) => shown.pushed().await,
+            (HubTask::Leave, _) => shown.leave().await,
             _ => shown.status().await,
         };
         let shown = shown.map_err(|why| not_allowed(&why))?;
-        Step::done(&Given { hub: Some(Box::new(shown)), ..given })
+        Step::done(&GivenChanges { hub: Some(Box::new(shown)), ..given })
     })))
 }
 
@@ -66,14 +67,14 @@ pub(super) fn act(
 struct Acting<'a> {
     tools: &'a Arc<Tools>,
     hub: &'a Hub,
-    given: &'a Given,
+    given: &'a GivenChanges,
 }
 
 impl Acting<'_> {
-    async fn status(&self) -> Result<Shown, String> {
+    async fn status(&self) -> Result<HubStatus, String> {
         let time = self.hub.address.time;
         let about = within(time, async {
-            let link = Link::open(&self.hub.address, time).await?;
+            let link = HubLink::open(&self.hub.address, time).await?;
             link.check().await?;
             link.about().await
         });
@@ -84,19 +85,19 @@ impl Acting<'_> {
         Ok(shown)
     }
 
-    async fn shown(&self, problem: Option<String>) -> Result<Shown, String> {
+    async fn shown(&self, problem: Option<String>) -> Result<HubStatus, String> {
         let shares = self.hub.shares().await?.shares;
         let (address, projects) = (self.hub.address.to_string(), SharedProject::all(&shares));
-        Ok(Shown { address, problem, projects, ..Shown::default() })
+        Ok(HubStatus { address, problem, projects, ..HubStatus::default() })
     }
 
-    async fn pushed(&self) -> Result<Shown, String> {
+    async fn pushed(&self) -> Result<HubStatus, String> {
         let outcome = push(self.tools, self.hub).await;
         self.hub.note(&outcome);
         self.shown(outcome.err()).await
     }
 
-    async fn preview(&self, project: &str, readers: String) -> Result<Shown, String> {
+    async fn preview(&self, project: &str, readers: String) -> Result<HubStatus, String> {
         let identity = identity(self.tools, project).await?;
         let share = Share { folder: project.to_owned(), readers, ..Share::default() };
         let mut shares = Shares { machine: self.given.machine.clone(), ..Shares::default() };
@@ -107,7 +108,7 @@ impl Acting<'_> {
             for sent in &changes {
                 let (pieces, back) = shares.pieces(sent)?;
                 for piece in pieces {
-                    if let Piece::Source { kind: "session", number, name, .. } = piece {
+                    if let SharedPiece::Source { kind: "session", number, name, .. } = piece {
                         names.insert(number, name);
                     }
                 }
@@ -117,22 +118,22 @@ impl Acting<'_> {
                 break;
             }
         }
-        let named = |held: &Held| match held.kind {
+        let named = |held: &HeldBack| match held.kind {
             "session" => {
                 let name = names.get(&held.number).cloned().unwrap_or_default();
                 format!("message {} of {name:?}", held.part)
             }
             _ => format!("memory mem-{}", held.number),
         };
-        Ok(Shown {
+        Ok(HubStatus {
             address: self.hub.address.to_string(),
             projects: SharedProject::all(&shares),
             held: held.iter().take(NAMED).map(named).collect(),
-            ..Shown::default()
+            ..HubStatus::default()
         })
     }
 
-    async fn share(&self, project: &str, readers: String) -> Result<Shown, String> {
+    async fn share(&self, project: &str, readers: String) -> Result<HubStatus, String> {
         let identity = identity(self.tools, project).await?;
         let mut opened = self.hub.shares().await?;
         let share = Share { folder: project.to_owned(), readers, ..Share::default() };
@@ -144,7 +145,7 @@ impl Acting<'_> {
         self.pushed().await
     }
 
-    async fn unshare(&self, project: &str) -> Result<Shown, String> {
+    async fn unshare(&self, project: &str) -> Result<HubStatus, String> {
         let mut opened = self.hub.shares().await?;
         let shares = &mut opened.shares;
         let it = shares.projects.iter().find(|(_, share)| share.folder == project);
@@ -158,12 +159,12 @@ impl Acting<'_> {
         self.pushed().await
     }
 
-    async fn leave(&self) -> Result<Shown, String> {
+    async fn leave(&self) -> Result<HubStatus, String> {
         let mut opened = self.hub.shares().await?;
         let projects = std::mem::take(&mut opened.shares.projects);
         opened.shares.leaving.extend(projects.into_keys());
         opened.write()?;
-        let link = Link::to_write(&self.hub.address).await?;
+        let link = HubLink::to_write(&self.hub.address).await?;
         within(self.hub.writing(), link.leave()).await?;
         opened.shares.leaving.clear();
         opened.write()?;
@@ -198,7 +199,7 @@ async fn push(tools: &Arc<Tools>, hub: &Hub) -> Result<(), String> {
         return Ok(());
     }
     let given = noted(tools).await.map_err(|error| error.message)?;
-    let mut link = Link::to_write(&hub.address).await?;
+    let mut link = HubLink::to_write(&hub.address).await?;
     let known = within(hub.writing(), link.seq(&given.machine)).await?;
     let mut opened = hub.shares().await?;
     let shares = &mut opened.shares;
@@ -231,11 +232,11 @@ async fn push(tools: &Arc<Tools>, hub: &Hub) -> Result<(), String> {
 }
 
 /// Notes what changed at this machine.
-async fn noted(tools: &Arc<Tools>) -> Result<Given, WireError> {
+async fn noted(tools: &Arc<Tools>) -> Result<GivenChanges, WireError> {
     let tools = Arc::clone(tools);
     let noted = tokio::task::spawn_blocking(move || {
         loop {
-            let given = exchanged(&tools, Asked::default(), None)?;
+            let given = exchanged(&tools, SyncAsked::default(), None)?;
             if !given.more {
                 return Ok(given);
             }
@@ -246,17 +247,17 @@ async fn noted(tools: &Arc<Tools>) -> Result<Given, WireError> {
 
 /// Returns changes that this machine made after the one with this number, and whether there are
 /// more.
-async fn made_here(tools: &Arc<Tools>, seq: u64) -> Result<(Vec<Sent>, bool), String> {
+async fn made_here(tools: &Arc<Tools>, seq: u64) -> Result<(Vec<SentChange>, bool), String> {
     let tools = Arc::clone(tools);
     let made = tokio::task::spawn_blocking(move || {
         let folder = tools.state_folder.as_deref().ok_or("this server keeps no state")?;
-        let me = Identity::open(folder, false).map_err(|error| error.to_string())?;
+        let me = MachineIdentity::open(folder, false).map_err(|error| error.to_string())?;
         let made = tools.engine.ask_blocking(move |engine| Ok(engine.made_here(&me.key, seq)));
         match made.map_err(|error| error.to_string())? {
             Ok(made) => Ok(made),
-            Err(Refusal::Engine(error)) => Err(error.to_string()),
-            Err(Refusal::Wrong(why)) => Err(why),
-            Err(Refusal::NeedsKey) => Err("this machine has another key now".to_owned()),
+            Err(SyncRefusal::Engine(error)) => Err(error.to_string()),
+            Err(SyncRefusal::Wrong(why)) => Err(why),
+            Err(SyncRefusal::NeedsKey) => Err("this machine has another key now".to_owned()),
         }
     });
     made.await.unwrap_or_else(|_| Err("the changes of this machine were not read".to_owned()))

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Statistics;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::connected::ConnectedAgent;
 use crate::rpc::params::Short;
 use crate::rpc::server::backup::BackupShown;
@@ -97,7 +97,7 @@ struct ClientNamed {
     version: Option<String>,
 }
 
-pub(super) fn initialize(call: Call, given: Initialize) -> Result<Step, WireError> {
+pub(super) fn initialize(call: MethodCall, given: Initialize) -> Result<Step, WireError> {
     let text = |short: Short| short.0;
     let client = ClientNamed { name: given.name.map(text), version: given.version.map(text) };
     let (tools, dialect) = (call.tools, call.dialect);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::Step;
-use super::call::{Call, Subscription};
+use super::call::{MethodCall, Subscription};
 use super::error::param_error;
 use super::notification::Topic;
 use super::params::{Name, Nothing, given_list};
@@ -33,7 +33,7 @@ pub(super) enum Ping {
     Pong,
 }
 
-pub(super) fn ping(_: Call, _: Nothing) -> Result<Step, WireError> {
+pub(super) fn ping(_: MethodCall, _: Nothing) -> Result<Step, WireError> {
     Step::done(&Ping::Pong)
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Subscribed<'a> {
     pub(crate) topics: &'a [Topic],
 }
 
-pub(super) fn subscribe(call: Call, given: Subscribe) -> Result<Step, WireError> {
+pub(super) fn subscribe(call: MethodCall, given: Subscribe) -> Result<Step, WireError> {
     let is_editor = given.topics.contains(&Topic::TextWanted);
     call.tools.editors.note(&call.client, is_editor);
     call.tools.note_editor(call.caller, is_editor);
@@ -87,7 +87,7 @@ pub(crate) struct CallCancelled {
     pub(crate) cancelled: bool,
 }
 
-pub(super) fn cancel(_: Call, given: Cancel) -> Result<Step, WireError> {
+pub(super) fn cancel(_: MethodCall, given: Cancel) -> Result<Step, WireError> {
     match given.id {
         Value::Int(id) => Ok(Step::Cancel(RequestId::Int(id))),
         Value::Str(id) => Ok(Step::Cancel(RequestId::Str(id))),
@@ -95,6 +95,6 @@ pub(super) fn cancel(_: Call, given: Cancel) -> Result<Step, WireError> {
     }
 }
 
-pub(super) fn shutdown(_: Call, _: Nothing) -> Result<Step, WireError> {
+pub(super) fn shutdown(_: MethodCall, _: Nothing) -> Result<Step, WireError> {
     Ok(Step::ShutDown)
 }

@@ -2,7 +2,7 @@
 
 use super::{backup, exchange, initialize};
 use crate::rpc::method::{Method, Pace, method};
-use crate::sync::Given;
+use crate::sync::GivenChanges;
 
 /// Methods, in the order of the documentation.
 pub(in crate::rpc) static METHODS: &[Method] = &[
@@ -34,7 +34,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The file of the backup.")
         .changes_after_work()
         .pace(Pace::Aside),
-    method!("server", "exchange", exchange::exchange => Given)
+    method!("server", "exchange", exchange::exchange => GivenChanges)
         .doc(
             "Exchanges changes with another machine, as `contexture sync` does: notes what changed \
              here, takes the changes that are given, and returns those that the other machine \

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::SessionShown;
 use crate::ids::CheckpointId;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::params::{InSession, ManagerName, Name, new_name};
 use crate::store::session::NewSession;
 use crate::wire::message::WireError;
@@ -21,7 +21,7 @@ pub(super) struct TakeCheckpoint {
 /// A checkpoint that was taken.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TakenCheckpoint")]
-pub(super) struct Taken {
+pub(super) struct CheckpointTaken {
     /// Id of the checkpoint, `chk-N`.
     checkpoint: CheckpointId,
     /// Name of the session.
@@ -30,7 +30,7 @@ pub(super) struct Taken {
     turn: u64,
 }
 
-pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireError> {
+pub(super) fn checkpoint(_: MethodCall, given: TakeCheckpoint) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let message = given.message.as_deref().unwrap_or("Checkpoint");
@@ -38,7 +38,7 @@ pub(super) fn checkpoint(_: Call, given: TakeCheckpoint) -> Result<Step, WireErr
             engine.in_session(session, |engine, row| engine.checkpoint(row.id, message))?;
         let Some(taken) = taken else { return Ok(None) };
         let turn = engine.find_checkpoint(row.id, Some(taken))?.made.turn;
-        Ok(Some(Taken { checkpoint: CheckpointId(taken), session: row.name, turn }))
+        Ok(Some(CheckpointTaken { checkpoint: CheckpointId(taken), session: row.name, turn }))
     })
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Rollback {
 /// A rollback.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RolledBack")]
-pub(super) struct RolledBack {
+pub(super) struct SessionRollback {
     /// Name of the session.
     session: String,
     /// Id of the checkpoint that was restored.
@@ -63,13 +63,13 @@ pub(super) struct RolledBack {
     messages_lost: u64,
 }
 
-pub(super) fn rollback(_: Call, given: Rollback) -> Result<Step, WireError> {
+pub(super) fn rollback(_: MethodCall, given: Rollback) -> Result<Step, WireError> {
     Step::state(move |engine| {
         let session = given.session.as_deref();
         let (row, done) = engine.between_turns(session, |engine, row| {
             engine.rollback(row.id, given.checkpoint.map(|id| id.0))
         })?;
-        Ok(RolledBack {
+        Ok(SessionRollback {
             session: row.name,
             commit_restored: CheckpointId(done.checkpoint),
             turns_lost: done.turns_lost,

@@ -9,7 +9,7 @@ use super::transcript;
 use crate::curation::used;
 use crate::files;
 use crate::ids::SharedId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::hub;
 use crate::rpc::params::{InSession, Short, not_negative};
 use crate::rpc::{Finish, Step};
@@ -25,7 +25,7 @@ pub(super) struct Export {
     project: Option<Short>,
     /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
     /// `:markdown`.
-    format: Option<transcript::Format>,
+    format: Option<transcript::ExportFormat>,
     /// Maximum number of tokens of a text in place of the log: what to hand over to another agent.
     /// It has the user's words, newest first, and the commands, paths, addresses and figures that
     /// the work used.
@@ -44,8 +44,8 @@ pub(super) struct Exported {
     text: String,
 }
 
-pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireError> {
-    let format = given.format.unwrap_or(transcript::Format::Markdown);
+pub(super) fn export_session(call: MethodCall, given: Export) -> Result<Step, WireError> {
+    let format = given.format.unwrap_or(transcript::ExportFormat::Markdown);
     let shared = given.session.as_ref().and_then(|InSession(name)| name.parse::<SharedId>().ok());
     if let Some(source) = shared.filter(|_| call.tools.hub.is_some() || given.project.is_some()) {
         let project = given.project.map(|folder| files::project_of(&folder));
@@ -68,7 +68,7 @@ pub(super) fn export_session(call: Call, given: Export) -> Result<Step, WireErro
 
 /// Returns what somebody else said in a session on the hub.
 fn on_hub(
-    call: &Call,
+    call: &MethodCall,
     source: SharedId,
     project: Option<String>,
     tokens: Option<u64>,

@@ -12,7 +12,7 @@ use crate::agent::found::Hit;
 use crate::engine::{Engine, EngineError};
 use crate::files;
 use crate::ids::SessionId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::hub;
 use crate::rpc::limits::MAX_HITS;
@@ -45,7 +45,7 @@ pub(super) struct ListSessions {
     query: Option<String>,
 }
 
-pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, WireError> {
+pub(super) fn list_sessions(call: MethodCall, given: ListSessions) -> Result<Step, WireError> {
     if let Some(query) = given.query.clone() {
         return search(&call, query, given);
     }
@@ -85,7 +85,7 @@ pub(super) fn list_sessions(call: Call, given: ListSessions) -> Result<Step, Wir
 /// Counts the tokens of each session as windows do for its model.
 fn measured(
     engine: &mut Engine,
-    call: &Call,
+    call: &MethodCall,
     mut rows: Vec<SessionRow>,
 ) -> Result<Vec<SessionRow>, EngineError> {
     // Few sessions have settings of their own.
@@ -101,7 +101,7 @@ fn measured(
 }
 
 /// Finds the messages and names of sessions that match a query.
-fn search(call: &Call, query: String, given: ListSessions) -> Result<Step, WireError> {
+fn search(call: &MethodCall, query: String, given: ListSessions) -> Result<Step, WireError> {
     if given.current.unwrap_or(false) {
         return Err(param_error("query", "cannot be combined with the parameter current"));
     }

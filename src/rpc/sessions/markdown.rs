@@ -13,7 +13,7 @@ use crate::engine::NewMessage;
 use crate::ids::{MessageId, SessionId};
 use crate::rpc::params::{Name, is_session_id};
 use crate::session::message::{Message, Phase, Role, ToolCall};
-use crate::session::state::{Revision, State};
+use crate::session::state::{Revision, SessionState};
 use crate::store::session::SessionRow;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -33,7 +33,7 @@ const ROLES: [(Role, &str); 4] = [
 const TIME: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// Writes a session.
-pub(super) fn write(row: &SessionRow, log: &[Arc<Message>], state: &State) -> String {
+pub(super) fn write(row: &SessionRow, log: &[Arc<Message>], state: &SessionState) -> String {
     let project =
         row.named_project().map_or(String::new(), |path| format!(" Project: {}.", one_line(path)));
     let mut text = format!(
@@ -54,7 +54,7 @@ pub(super) fn write(row: &SessionRow, log: &[Arc<Message>], state: &State) -> St
     text
 }
 
-fn heading(message: &Message, state: &State) -> String {
+fn heading(message: &Message, state: &SessionState) -> String {
     let role = ROLES.iter().find(|(role, _)| *role == message.role).map_or("", |(_, name)| name);
     let mut notes = vec![MessageId(message.number).to_string(), time(message.timestamp)];
     notes.extend(message.phase.map(|phase| phase.name().to_owned()));
@@ -83,7 +83,7 @@ fn fenced(language: &str, content: &str) -> String {
 }
 
 /// Returns what happened to a message; `None` if it is in view and not pinned.
-pub(super) fn fate(message: &Message, state: &State) -> Option<&'static str> {
+pub(super) fn fate(message: &Message, state: &SessionState) -> Option<&'static str> {
     let number = message.number;
     let covered = || state.summary.as_ref().is_some_and(|s| s.covers.contains(number));
     match () {
@@ -112,7 +112,7 @@ fn seconds(time: &str) -> Option<i64> {
 /// Returns whether a line, but for backslashes before it, is a heading of a message or of a call.
 fn is_mark(line: &str) -> bool {
     let line = line.trim_start_matches('\\').trim_end_matches('\r');
-    Said::of(line).is_some() || call(line).is_some()
+    FileMessage::of(line).is_some() || call(line).is_some()
 }
 
 fn escaped(text: &str) -> String {
@@ -150,18 +150,18 @@ pub(super) fn no_id(name: String) -> String {
 }
 
 /// A session in a file.
-pub(super) struct Saved {
+pub(super) struct SavedSession {
     /// Number of the session.
     pub(super) session: u64,
     /// Time at which it was created, in Unix seconds.
     pub(super) begun: i64,
     name: String,
     project: Option<String>,
-    messages: Vec<Said>,
+    messages: Vec<FileMessage>,
 }
 
 /// A message in a file.
-struct Said {
+struct FileMessage {
     number: u64,
     role: Role,
     timestamp: i64,
@@ -173,7 +173,7 @@ struct Said {
 }
 
 /// Reads a file that [`write`] wrote, with edits that were made since; `None` if it is none.
-pub(super) fn read(text: &str) -> Option<Saved> {
+pub(super) fn read(text: &str) -> Option<SavedSession> {
     let text = text.replace("\r\n", "\n");
     let lines: Vec<&str> = text.split('\n').collect();
     let told = lines.iter().find_map(|line| line.strip_prefix("Conversation "))?;
@@ -182,20 +182,20 @@ pub(super) fn read(text: &str) -> Option<Saved> {
     let project = more.strip_prefix(" Project: ");
     let project = project.and_then(|told| Some(told.rsplit_once(". Messages: ")?.0.to_owned()));
     let name = lines.iter().find_map(|line| line.strip_prefix("# "))?.to_owned();
-    let begins = |at: &usize| Said::of(lines[*at]).is_some();
+    let begins = |at: &usize| FileMessage::of(lines[*at]).is_some();
     let mut starts: Vec<usize> = (0..lines.len()).filter(begins).collect();
     starts.push(lines.len());
     let message = |place: &[usize]| {
-        let mut said = Said::of(lines[place[0]])?;
+        let mut said = FileMessage::of(lines[place[0]])?;
         said.take(&lines[place[0] + 1..place[1]]);
         Some(said)
     };
     let session = session.parse::<SessionId>().ok()?.0;
     let messages = starts.windows(2).filter_map(message).collect();
-    Some(Saved { session, begun: seconds(begun)?, name, project, messages })
+    Some(SavedSession { session, begun: seconds(begun)?, name, project, messages })
 }
 
-impl Saved {
+impl SavedSession {
     /// Returns the ids of the messages that the file does not have as the log has them.
     pub(super) fn edited(&self, log: &[Arc<Message>]) -> Vec<MessageId> {
         let mut known = vec![0_u32; log.len()];
@@ -234,7 +234,8 @@ impl Saved {
             timestamp: Some(said.timestamp),
         });
         let (messages, project) = (messages.collect(), self.project.clone());
-        let mut state = State { base: self.messages.len() as u64, ..State::default() };
+        let mut state =
+            SessionState { base: self.messages.len() as u64, ..SessionState::default() };
         for (number, said) in (1..).zip(&self.messages) {
             if !said.is_gone {
                 state.active.insert(number, number);
@@ -245,7 +246,7 @@ impl Saved {
     }
 }
 
-impl Said {
+impl FileMessage {
     /// Reads a heading.
     fn of(line: &str) -> Option<Self> {
         let (role, notes) = line.strip_prefix("## ")?.strip_suffix(')')?.split_once(" (")?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{NewMessage, Reach};
 use crate::ids::MessageId;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::{InSession, Short, at_most, given_list, not_negative, yes};
 use crate::rpc::present::MessageShown;
@@ -188,7 +188,7 @@ pub(super) struct Appended {
     tokens: u64,
 }
 
-pub(super) fn add_message(call: Call, given: AddMessage) -> Result<Step, WireError> {
+pub(super) fn add_message(call: MethodCall, given: AddMessage) -> Result<Step, WireError> {
     let of_one = given.beside_messages();
     let messages = match given.messages {
         Some(messages) => match of_one {
@@ -272,7 +272,7 @@ enum Which {
     Log,
 }
 
-pub(super) fn get_messages(_: Call, given: GetMessages) -> Result<Step, WireError> {
+pub(super) fn get_messages(_: MethodCall, given: GetMessages) -> Result<Step, WireError> {
     let limit: Option<usize> = not_negative("limit", given.limit)?;
     let reach = Reach::Session(given.session.as_deref().map(str::to_owned));
     Step::then_within(reach, move |engine| {
@@ -334,7 +334,7 @@ pub(super) struct Pinned {
     pinned: bool,
 }
 
-pub(super) fn pin_message(_: Call, given: PinMessage) -> Result<Step, WireError> {
+pub(super) fn pin_message(_: MethodCall, given: PinMessage) -> Result<Step, WireError> {
     let ids: Vec<MessageId> = given.id.into_iter().chain(given.ids.into_iter().flatten()).collect();
     if ids.is_empty() {
         return Err(param_error("id", "is required, or ids for more than one"));

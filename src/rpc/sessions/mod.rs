@@ -14,13 +14,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::{MAX_SESSIONS, METHODS};
-use super::call::Call;
+use super::call::MethodCall;
 use super::connected::SessionState;
 use super::context::layers::layers_of;
 use super::error::param_error;
 use super::params::{ManagerName, Name, Short, Switch, is_session_id, manager_names, yes};
 use super::{Step, templates};
-use crate::engine::{Engine, EngineError, Opened, SessionSettings};
+use crate::engine::{Engine, EngineError, OpenedSession, SessionSettings};
 use crate::ids::{CheckpointId, MessageId, SessionId};
 use crate::store::session::{NewSession, SessionRow};
 use crate::wire::message::WireError;
@@ -68,7 +68,7 @@ pub(super) struct Open {
     text: Option<String>,
 }
 
-pub(super) fn open_session(call: Call, mut given: Open) -> Result<Step, WireError> {
+pub(super) fn open_session(call: MethodCall, mut given: Open) -> Result<Step, WireError> {
     if given.name.is_none() && !given.create {
         return Err(param_error("name", "is required if create is nil"));
     }
@@ -115,14 +115,14 @@ fn opened(
     engine: &mut Engine,
     given: &Open,
     settings: &SessionSettings,
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedSession, EngineError> {
     let name = match given.name.as_deref() {
         Some(name) if !given.create => {
             let row = match given.current {
                 true => engine.switch_session(name)?,
                 false => engine.find_session(Some(name))?,
             };
-            return Ok(Opened { id: row.id, created: false });
+            return Ok(OpenedSession { id: row.id, created: false });
         }
         // An id is not allowed as a new name, but it can open an existing session.
         Some(name) if is_session_id(name) => engine.find_session(Some(name))?.name,
@@ -171,7 +171,7 @@ pub(super) struct DeleteSession {
     deleted: bool,
 }
 
-pub(super) fn delete_session(_: Call, given: DeleteSession) -> Result<Step, WireError> {
+pub(super) fn delete_session(_: MethodCall, given: DeleteSession) -> Result<Step, WireError> {
     if given.deleted {
         return changed(move |engine| engine.delete_session(&given.session));
     }

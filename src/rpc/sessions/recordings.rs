@@ -12,12 +12,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::file::{ImportedFile, Outcome, Wanted, import_file};
+use self::file::{FileOutcome, ImportRequest, ImportedFile, import_file};
 use self::source::{RecordingSource, sources};
 use crate::engine::EngineError;
 use crate::files;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::{cancelled, param_error};
 use crate::rpc::params::Short;
 use crate::rpc::shapes::CallId;
@@ -78,7 +78,7 @@ pub(super) struct Importing {
     messages: u64,
 }
 
-pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, WireError> {
+pub(super) fn import_sessions(call: MethodCall, given: ImportAll) -> Result<Step, WireError> {
     if given.paths.as_ref().is_some_and(Vec::is_empty) {
         return Err(param_error("paths", "must name at least one file or folder"));
     }
@@ -88,9 +88,9 @@ pub(super) fn import_sessions(call: Call, given: ImportAll) -> Result<Step, Wire
 
 /// Imports a recording once the client has left, or after a second. Returns false, and does
 /// nothing, if too many such imports are running.
-pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
+pub(in crate::rpc) fn import_after(call: &MethodCall, recording: Short) -> bool {
     let Ok(room) = call.tools.imports.clone().try_acquire_owned() else { return false };
-    let call = Call { cancelled: Arc::default(), id: None, ..call.clone() };
+    let call = MethodCall { cancelled: Arc::default(), id: None, ..call.clone() };
     let name = visible(&recording).into_owned();
     tokio::spawn(async move {
         // The client may still be ending, and the import must not slow that down.
@@ -110,10 +110,10 @@ pub(in crate::rpc) fn import_after(call: &Call, recording: Short) -> bool {
     true
 }
 
-fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> {
+fn import_all(call: &MethodCall, given: &ImportAll) -> Result<ImportedAll, WireError> {
     let paths = given.files()?;
     let project = given.project.as_ref().map(|Short(path)| files::project_of(bare_folder(path)));
-    let mut wanted = Wanted {
+    let mut wanted = ImportRequest {
         project: project.as_deref(),
         is_dry: given.dry_run.unwrap_or(false),
         is_patient: true,
@@ -133,13 +133,13 @@ fn import_all(call: &Call, given: &ImportAll) -> Result<ImportedAll, WireError> 
                 call.peer.progress(Value::of(&Importing { id, files, of, messages }));
             }
             match import_file(call, source, wanted)? {
-                Outcome::File(file) => {
+                FileOutcome::File(file) => {
                     done.sessions += usize::from(file.state == Keyword("new"));
                     done.messages += file.messages;
                     done.files.push(*file);
                 }
-                Outcome::Other => done.other_files += 1,
-                Outcome::Later => {
+                FileOutcome::Other => done.other_files += 1,
+                FileOutcome::Later => {
                     later.push(source.clone());
                     continue;
                 }

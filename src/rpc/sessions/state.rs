@@ -54,12 +54,13 @@ pub(super) fn state(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::session::Origin;
+    use crate::store::session::RecordedOrigin;
 
     const NOW: i64 = 1_000_000;
 
     fn row(role: Role, ago: i64, open_since: Option<i64>) -> SessionRow {
-        let origin = Origin { agent: Some("codex".into()), open_since, ..Origin::default() };
+        let origin =
+            RecordedOrigin { agent: Some("codex".into()), open_since, ..RecordedOrigin::default() };
         SessionRow { updated: NOW - ago, last_role: Some(role), origin, ..SessionRow::default() }
     }
 

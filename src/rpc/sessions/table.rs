@@ -67,14 +67,14 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .changes()
         .doc("Pins messages, so that they are never left out, or unpins them.")
         .result("The ids of the messages."),
-    method!("session", "checkpoint", checkpoints::checkpoint => Option<checkpoints::Taken>)
+    method!("session", "checkpoint", checkpoints::checkpoint => Option<checkpoints::CheckpointTaken>)
         .changes()
         .doc(
             "Takes a checkpoint: a snapshot of the session's position in its log, its view, its \
               pins, and its manager's items.",
         )
         .result("The checkpoint; `nil` if the session keeps no versions."),
-    method!("session", "rollback", checkpoints::rollback => checkpoints::RolledBack)
+    method!("session", "rollback", checkpoints::rollback => checkpoints::SessionRollback)
         .changes()
         .doc(
             "Goes back to a checkpoint. Later messages leave the conversation but stay in the \

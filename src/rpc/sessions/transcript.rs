@@ -6,14 +6,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::markdown::{self, Read, Saved, fate, no_id};
+use super::markdown::{self, Read, SavedSession, fate, no_id};
 use super::messages::{MessageParam, counted};
 use super::{NO_SETTINGS, SessionShown};
 use crate::curation::summary;
 use crate::engine::{Engine, EngineError};
 use crate::ids::SessionId;
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::{internal_error, param_error};
 use crate::rpc::params::{Name, new_name};
 use crate::rpc::present::MessageShown;
@@ -30,20 +30,20 @@ const VERSION: i64 = 1;
 
 /// Writes a session as text.
 pub(super) fn write(
-    format: Format,
+    format: ExportFormat,
     row: &SessionRow,
     log: &[Arc<Message>],
     revision: &Revision,
 ) -> String {
     match format {
-        Format::Markdown => markdown::write(row, log, &revision.state),
-        Format::Json => json(row, log, revision),
+        ExportFormat::Markdown => markdown::write(row, log, &revision.state),
+        ExportFormat::Json => json(row, log, revision),
     }
 }
 
 /// Opens the session that a text was exported from, or makes one of the text. The text is read on a
 /// thread that may block.
-pub(super) fn open(call: Call, text: String, name: Option<Name>) -> Result<Step, WireError> {
+pub(super) fn open(call: MethodCall, text: String, name: Option<Name>) -> Result<Step, WireError> {
     let name = name.map(new_name).transpose()?;
     Ok(Step::Await(Box::pin(async move {
         let read = move || {
@@ -75,7 +75,7 @@ pub(super) fn open(call: Call, text: String, name: Option<Name>) -> Result<Step,
 
 /// Makes the session that a Markdown file tells of the current one; `None` if it is not here, or was
 /// deleted.
-fn opened(engine: &mut Engine, saved: &Saved) -> Result<Option<SessionShown>, EngineError> {
+fn opened(engine: &mut Engine, saved: &SavedSession) -> Result<Option<SessionShown>, EngineError> {
     let id = SessionId(saved.session).to_string();
     match engine.find_session(Some(&id)) {
         Ok(row) if row.id == saved.session && row.created == saved.begun => {}
@@ -91,7 +91,7 @@ fn opened(engine: &mut Engine, saved: &Saved) -> Result<Option<SessionShown>, En
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExportFormat")]
-pub(super) enum Format {
+pub(super) enum ExportFormat {
     /// Markdown to read, and to open as the same session with `open-session`.
     Markdown,
     /// JSON, of which `open-session` makes an equal session.
@@ -133,7 +133,7 @@ fn view(text: &str) -> Result<Revision, String> {
     let wrong = |error: serde_json::Error| format!("has a state that cannot be read: {error}");
     let revision = Revision::parse(text).map_err(wrong)?;
     if let Some(summary) = &revision.state.summary {
-        serde_json::from_value::<summary::Summary>(summary.source.clone()).map_err(wrong)?;
+        serde_json::from_value::<summary::SummaryText>(summary.source.clone()).map_err(wrong)?;
     }
     Ok(revision)
 }

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{find, spelled};
 use crate::engine::Engine;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::limits::{MAX_BATCH, PAGE_BYTES};
 use crate::rpc::method::{ChangeKind, Method, Pace};
 use crate::rpc::page::SMALLEST_PAGE;
 use crate::rpc::params::not_negative;
-use crate::rpc::{Awaited, Finish, Operation, Step};
+use crate::rpc::{Awaited, EngineOperation, Finish, Step};
 use crate::value::{Value, kebab};
 use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
@@ -42,7 +42,7 @@ struct BatchedCall {
     /// Name of the method in the call.
     name: String,
     method: &'static Method,
-    operation: Operation,
+    operation: EngineOperation,
 }
 
 /// A call that has begun.
@@ -62,7 +62,7 @@ struct BatchedRead {
 
 type BatchedOutcome = Result<Finish, WireError>;
 
-pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
+pub(super) fn batch(call: MethodCall, given: Batch) -> Result<Step, WireError> {
     if !(1..=MAX_BATCH).contains(&given.calls.len()) {
         let message = format!("must have from 1 to {MAX_BATCH} entries, got {}", given.calls.len());
         return Err(param_error("calls", &message));
@@ -70,7 +70,7 @@ pub(super) fn batch(call: Call, given: Batch) -> Result<Step, WireError> {
     let is_atomic = given.atomic.unwrap_or(false);
     let dialect = call.dialect;
     let page_bytes = (PAGE_BYTES / given.calls.len()).max(SMALLEST_PAGE);
-    let call = Call { id: None, page_bytes, ..call };
+    let call = MethodCall { id: None, page_bytes, ..call };
     let mut calls = Vec::with_capacity(given.calls.len());
     for (index, one) in given.calls.into_iter().enumerate() {
         let name = one.method.clone();
@@ -144,7 +144,7 @@ fn carry_all_out(
 
 /// Runs a call until it needs the engine.
 fn begin(
-    call: &Call,
+    call: &MethodCall,
     BatchCall { method, params }: BatchCall,
     at: usize,
 ) -> Result<Start, WireError> {
@@ -171,7 +171,7 @@ async fn waited(
     mut work: Awaited,
     at: usize,
     method: &'static Method,
-) -> Result<Operation, WireError> {
+) -> Result<EngineOperation, WireError> {
     loop {
         match work.await? {
             Step::Await(more) => work = more,
@@ -181,7 +181,7 @@ async fn waited(
 }
 
 /// Returns what a call does in the engine.
-fn operation(step: Step, at: usize, method: &Method) -> Result<Operation, WireError> {
+fn operation(step: Step, at: usize, method: &Method) -> Result<EngineOperation, WireError> {
     match step {
         Step::Done(answer) => Ok(Box::new(|_| Ok(Finish::Now(answer)))),
         Step::State(_, operation) => Ok(operation),

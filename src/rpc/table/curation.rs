@@ -20,7 +20,7 @@ pub(super) static METHODS: &[Method] = &[
              names the parts that cannot be left out.",
         )
         .pace(Pace::InOrder),
-    method!("session", "count-window", count::count_window => count::Counted<'static>)
+    method!("session", "count-window", count::count_window => count::CountResult<'static>)
         .shows(Beside::Window)
         .doc(
             "Counts what a turn would send now: the texts, items and messages of its window, and \

@@ -10,7 +10,7 @@ pub(crate) use self::schema::document;
 
 use serde_json::Value as Json;
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::contract::{ContractCall, in_contract, resolve};
 use super::error::internal_error;
 use super::error_data::UnknownMethod;
@@ -101,7 +101,7 @@ fn unknown(name: &str) -> WireError {
     WireError::new(WireError::METHOD_NOT_FOUND, message).with(data)
 }
 
-fn schema(_: Call, _: Nothing) -> Result<Step, WireError> {
+fn schema(_: MethodCall, _: Nothing) -> Result<Step, WireError> {
     let text = document().to_string();
     // Keys that were read from JSON keep their spelling.
     let schema = from_json(text.as_bytes()).map_err(|_| internal_error("the schema"))?;
@@ -122,7 +122,7 @@ impl CalledMethod {
     ///
     /// # Errors
     /// Same as [`Method::run`].
-    pub(crate) fn run(&self, call: Call, params: Value) -> Result<Step, WireError> {
+    pub(crate) fn run(&self, call: MethodCall, params: Value) -> Result<Step, WireError> {
         let step = self.method.run(call, params);
         step.map_err(|error| match self.row {
             Some(row) => in_contract(error, row),

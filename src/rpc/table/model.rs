@@ -64,11 +64,11 @@ pub(super) static METHODS: &[Method] = &[
         )
         .result("The tool's result, or the reason why there is none.")
         .pace(Pace::Aside),
-    method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::Listed<'static>>)
+    method!("model", "list-tools", tool_methods::list_tools => Vec<tool_methods::ListedTool<'static>>)
         .pages(&Paged::LIST)
         .doc("Lists the tools that the connected clients bring.")
         .result("A list of tools, in the order in which they came."),
-    method!("model", "give-result", tool_methods::give_result => tool_methods::Taken)
+    method!("model", "give-result", tool_methods::give_result => tool_methods::ResultTaken)
         .doc(
             "Gives the result of a tool call that arrived as `tool-called`, or the reason why \
              there is none; or answers a question of the topic `text-wanted`. An editor that has \
@@ -97,7 +97,7 @@ pub(super) static METHODS: &[Method] = &[
         )
         .changes_this_run()
         .pace(Pace::InOrder),
-    method!("model", "remove-provider", models::remove_provider => models::Removed<'static>)
+    method!("model", "remove-provider", models::remove_provider => models::RemovedProvider<'static>)
         .doc("Removes a provider until the server ends. Turns that use it go on. Over TCP, only \
               clients that sent the secret may call this (else `not-allowed`).")
         .result("The name of the provider, and that of the default provider now.")

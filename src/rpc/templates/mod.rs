@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::table::METHODS;
 use super::Step;
-use super::call::Call;
+use super::call::MethodCall;
 use super::error::{application, internal_error, param_error, refused};
 use super::error_data::{ErrorData, PlainKind};
 use super::shapes::TemplateSource;
 use crate::engine::Engine;
-use crate::files::templates::{FindError, Listed, TemplateFolders, bad_name};
+use crate::files::templates::{FindError, ListedTemplate, TemplateFolders, bad_name};
 use crate::template::{Fields, Template, render};
 use crate::value::Keyword;
 use crate::wire::message::WireError;
@@ -54,12 +54,12 @@ struct TemplateLine {
     error: Option<String>,
 }
 
-pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, WireError> {
+pub(super) fn list_templates(call: MethodCall, given: ListTemplates) -> Result<Step, WireError> {
     let folders = call.tools.template_folders(given.project)?;
     if let Some(name) = given.name {
         return one_template(&call, &folders, &name, given.values);
     }
-    let line = |Listed { name, source, is_trusted }: Listed| {
+    let line = |ListedTemplate { name, source, is_trusted }: ListedTemplate| {
         let found = is_trusted.then(|| folders.find(&name));
         let (description, error) = match found {
             None => (None, None),
@@ -76,7 +76,7 @@ pub(super) fn list_templates(call: Call, given: ListTemplates) -> Result<Step, W
 
 /// Shows one template, with its placeholders filled in if there are `values`.
 fn one_template(
-    call: &Call,
+    call: &MethodCall,
     folders: &TemplateFolders,
     name: &str,
     values: Option<BTreeMap<String, String>>,
@@ -159,7 +159,7 @@ impl<'a> From<&'a Template> for TemplateShown<'a> {
 /// Calls `then` if `template` can be used in the project that `project` returns, or if no template
 /// is named.
 pub(super) fn usable(
-    call: &Call,
+    call: &MethodCall,
     template: Option<String>,
     project: impl FnOnce(&mut Engine) -> Option<String> + Send + 'static,
     then: impl FnOnce() -> Result<Step, WireError> + Send + 'static,

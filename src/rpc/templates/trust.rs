@@ -9,7 +9,7 @@ use crate::agent::refresh::now_ms;
 use crate::files::templates::TemplateFolders;
 use crate::files::{self, Standing, TrustError, Trusted};
 use crate::rpc::Step;
-use crate::rpc::call::Call;
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::{param_error, refused};
 use crate::rpc::error_data::PlainKind;
 use crate::rpc::params::yes;
@@ -51,7 +51,7 @@ impl From<Trusted> for TrustedShown {
     }
 }
 
-pub(super) fn trust_project(call: Call, given: OneProject) -> Result<Step, WireError> {
+pub(super) fn trust_project(call: MethodCall, given: OneProject) -> Result<Step, WireError> {
     allowed(&call)?;
     let Some(project) = given.project else { return listed(&call) };
     let project = files::absolute(&project)?;
@@ -75,7 +75,7 @@ pub(super) struct Distrusted {
     was_trusted: bool,
 }
 
-fn listed(call: &Call) -> Result<Step, WireError> {
+fn listed(call: &MethodCall) -> Result<Step, WireError> {
     let line = |trusted: Trusted| {
         let standing = Some(trusted.standing());
         TrustedShown { standing, ..trusted.into() }
@@ -84,7 +84,7 @@ fn listed(call: &Call) -> Result<Step, WireError> {
 }
 
 /// Checks that the client acts for the user: over stdio or the user's own socket.
-fn allowed(call: &Call) -> Result<(), WireError> {
+fn allowed(call: &MethodCall) -> Result<(), WireError> {
     match call.access.is_local() {
         true => Ok(()),
         false => Err(refused(
@@ -96,7 +96,7 @@ fn allowed(call: &Call) -> Result<(), WireError> {
     }
 }
 
-fn own_templates(call: &Call, trusted: &Trusted) -> Vec<String> {
+fn own_templates(call: &MethodCall, trusted: &Trusted) -> Vec<String> {
     let folders = TemplateFolders {
         project: Some(Path::new(&trusted.identity.project).to_owned()),
         user: None,

@@ -90,11 +90,11 @@ pub(crate) fn inspect(folder: &Path) -> Result<Vec<Finding>, StoreError> {
     let files = Files::new(folder);
     files.refuse_links()?;
     refuse_restoring(&files)?;
-    Ok(State::read(&files, true)?.findings())
+    Ok(FolderState::read(&files, true)?.findings())
 }
 
 /// The state of a folder as it was found.
-struct State {
+struct FolderState {
     mark: Option<HighWaterMark>,
     /// Marks that are missing or cannot be read.
     unusable: Vec<PathBuf>,
@@ -108,7 +108,7 @@ struct State {
     backup: Option<(Backup, u64)>,
 }
 
-impl State {
+impl FolderState {
     /// Reads the files, and the whole database if `wholly` or if something is suspect.
     fn read(files: &Files, wholly: bool) -> Result<Self, StoreError> {
         let marks::FoundMarks { newest: mark, unusable } = marks::read(files);
@@ -229,14 +229,14 @@ fn open_for_writing(files: &Files, wholly: bool) -> Result<OpenedStore, StoreErr
     files.probe().map_err(|error| StoreError::ReadOnly(error.to_string()))?;
     backup::drop_drafts(files);
     finish_restoring(files).map_err(beside)?;
-    let state = State::read(files, wholly)?;
+    let state = FolderState::read(files, wholly)?;
     let mut findings = state.findings();
     if state.wrong.is_some() || state.missing() > 0 {
         let kept = aside::keep(files).map_err(beside)?;
         let text = format!("the files as they were are kept in {}", visible_path(&kept));
         findings.push(Finding::repaired(text));
     }
-    let State { mark, image, wrong, backup, .. } = state;
+    let FolderState { mark, image, wrong, backup, .. } = state;
     drop(image);
     match backup {
         Some((backup, _)) => replace_database(files, &backup.path).map_err(beside)?,
@@ -256,7 +256,7 @@ fn open_for_reading(
     wholly: bool,
 ) -> Result<OpenedStore, StoreError> {
     refuse_restoring(files)?;
-    let state = State::read(files, wholly)?;
+    let state = FolderState::read(files, wholly)?;
     let mut findings = state.findings();
     let image = match &state.backup {
         Some((backup, _)) => Some(Image::open(&backup.path)?),

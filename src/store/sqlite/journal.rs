@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 
 use self::row::{JournalRow, parse};
 use super::super::tables::{ITEM_COLUMNS, Statements, limit, with_columns};
-use super::super::{StoreError, Told, UNDO_DEPTH, Way};
+use super::super::{StoreError, ToldChange, UNDO_DEPTH, Way};
 use crate::context::change::{Change, SetChange, Slot, SlotChange};
 
 /// Number of changes between two removals of old changes from a journal.
@@ -169,7 +169,7 @@ pub(super) fn changes(
     manager: i64,
     way: Way,
     most: u64,
-) -> Result<Vec<Told>, StoreError> {
+) -> Result<Vec<ToldChange>, StoreError> {
     let sql = format!(
         "SELECT seq, step, change FROM {}
          WHERE manager = ?1 AND sound AND json_extract(change, '$.method') <> ?2

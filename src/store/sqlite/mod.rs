@@ -23,9 +23,10 @@ use self::place::StoreFiles;
 use super::folder::Finding;
 use super::tables::{ITEM_COLUMNS, Statements, columns, slot_of};
 use super::{
-    Counters, REMEMBERED_REQUESTS, Reading, Store, StoreError, StoredManager, Told, Way, Writing,
+    Counters, REMEMBERED_REQUESTS, Store, StoreError, StoredManager, TableReading, ToldChange, Way,
+    Writing,
 };
-use crate::context::change::{Change, Settings};
+use crate::context::change::{Change, ContextSettings};
 
 /// Number of remembered requests between two removals of the oldest ones.
 const REQUEST_SWEEP: i64 = 256;
@@ -57,7 +58,7 @@ pub struct SqliteStore {
     refusal: Option<String>,
     /// Reason why the last commit failed, until one succeeds.
     trouble: Option<String>,
-    managers: HashMap<String, KnownManager>,
+    managers: HashMap<String, Tracked>,
     next_request: i64,
     /// Counters as of the last commit.
     counters: Counters,
@@ -79,7 +80,7 @@ columns!(Counters { next_item, next_version, last_timestamp, changes });
 
 /// Facts about a manager that are cached between requests.
 #[derive(Clone, Copy)]
-struct KnownManager {
+struct Tracked {
     id: i64,
     /// Number of the newest change in its journal. If the journal is empty, one less than the
     /// number of the next change.
@@ -101,7 +102,7 @@ impl SqliteStore {
         self.reopen = Some(reopen);
     }
 
-    fn known(&mut self, name: &str) -> Result<Option<KnownManager>, StoreError> {
+    fn known(&mut self, name: &str) -> Result<Option<Tracked>, StoreError> {
         if let Some(known) = self.managers.get(name) {
             return Ok(Some(*known));
         }
@@ -110,33 +111,28 @@ impl SqliteStore {
         let last_change = journal::last_number(&self.db, id)?;
         let step = journal::step_of(&self.db, id, last_change)?;
         let known =
-            KnownManager { id, last_change, step, has_undone: journal::has_undone(&self.db, id)? };
+            Tracked { id, last_change, step, has_undone: journal::has_undone(&self.db, id)? };
         self.managers.insert(name.to_owned(), known);
         Ok(Some(known))
     }
 
-    fn known_or_new(&mut self, name: &str) -> Result<KnownManager, StoreError> {
+    fn known_or_new(&mut self, name: &str) -> Result<Tracked, StoreError> {
         if let Some(known) = self.known(name)? {
             return Ok(known);
         }
         self.db.change("INSERT INTO manager (name) VALUES (?1)", [name])?;
-        Ok(KnownManager {
-            id: self.db.last_insert_rowid(),
-            last_change: 0,
-            step: 0,
-            has_undone: false,
-        })
+        Ok(Tracked { id: self.db.last_insert_rowid(), last_change: 0, step: 0, has_undone: false })
     }
 }
 
 impl Store for SqliteStore {
-    fn read(&mut self) -> Reading<'_> {
-        Reading { db: &self.db }
+    fn read(&mut self) -> TableReading<'_> {
+        TableReading { db: &self.db }
     }
 
     fn change(&mut self) -> Result<Writing<'_>, StoreError> {
         self.changing()?;
-        Ok(Writing(Reading { db: &self.db }))
+        Ok(Writing(TableReading { db: &self.db }))
     }
 
     fn note(&mut self) -> Result<Option<Writing<'_>>, StoreError> {
@@ -144,7 +140,7 @@ impl Store for SqliteStore {
             return Ok(None);
         }
         self.writing()?;
-        Ok(Some(Writing(Reading { db: &self.db })))
+        Ok(Some(Writing(TableReading { db: &self.db })))
     }
 
     fn counters(&mut self) -> Result<Counters, StoreError> {
@@ -152,7 +148,7 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, manager: &str) -> Result<Option<StoredManager>, StoreError> {
-        let Some(KnownManager { id, .. }) = self.known(manager)? else { return Ok(None) };
+        let Some(Tracked { id, .. }) = self.known(manager)? else { return Ok(None) };
         let sql = "SELECT max_items, version FROM manager WHERE id = ?1 AND sound";
         let row = |row: &rusqlite::Row<'_>| <(Option<usize>, u64)>::try_from(row);
         let (max_items, version) = self.db.row(sql, [id], row)?.unwrap_or_default();
@@ -162,14 +158,13 @@ impl Store for SqliteStore {
              WHERE slot.manager = ?1 AND slot.sound AND version.sound ORDER BY slot.rank"
         );
         let slots = self.db.rows(&sql, [id], slot_of)?;
-        let settings = max_items.map(|max_items| Settings { max_items });
+        let settings = max_items.map(|max_items| ContextSettings { max_items });
         Ok(Some(StoredManager { settings, slots, version }))
     }
 
     fn record(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let KnownManager { id, mut last_change, step, mut has_undone } =
-            self.known_or_new(manager)?;
+        let Tracked { id, mut last_change, step, mut has_undone } = self.known_or_new(manager)?;
         journal::store_arrivals(&self.db, change)?;
         journal::set_slots(&self.db, id, change)?;
         if !journal::extend(&self.db, id, last_change, step, has_undone, change)? {
@@ -181,8 +176,7 @@ impl Store for SqliteStore {
             has_undone = false;
         }
         let step = change.step;
-        self.managers
-            .insert(manager.to_owned(), KnownManager { id, last_change, step, has_undone });
+        self.managers.insert(manager.to_owned(), Tracked { id, last_change, step, has_undone });
         Ok(())
     }
 
@@ -196,28 +190,26 @@ impl Store for SqliteStore {
 
     fn last_change(&mut self, manager: &str, way: Way) -> Result<Option<Change>, StoreError> {
         match self.known(manager)? {
-            Some(KnownManager { id, last_change, .. }) => {
-                journal::last(&self.db, id, last_change, way)
-            }
+            Some(Tracked { id, last_change, .. }) => journal::last(&self.db, id, last_change, way),
             None => Ok(None),
         }
     }
 
     fn take_back(&mut self, manager: &str, inverse: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let KnownManager { id, last_change, .. } = self.known_or_new(manager)?;
+        let Tracked { id, last_change, .. } = self.known_or_new(manager)?;
         journal::set_slots(&self.db, id, inverse)?;
         journal::set_aside(&self.db, id, last_change)?;
         let last_change = last_change.saturating_sub(1);
         let step = journal::step_of(&self.db, id, last_change)?;
-        let known = KnownManager { id, last_change, step, has_undone: true };
+        let known = Tracked { id, last_change, step, has_undone: true };
         self.managers.insert(manager.to_owned(), known);
         Ok(())
     }
 
     fn redo(&mut self, manager: &str, change: &Change) -> Result<(), StoreError> {
         self.changing()?;
-        let KnownManager { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
+        let Tracked { id, mut last_change, mut step, .. } = self.known_or_new(manager)?;
         if !change.is_empty() {
             journal::set_slots(&self.db, id, change)?;
             last_change += 1;
@@ -226,14 +218,18 @@ impl Store for SqliteStore {
         }
         journal::drop_undone(&self.db, id)?;
         let has_undone = journal::has_undone(&self.db, id)?;
-        self.managers
-            .insert(manager.to_owned(), KnownManager { id, last_change, step, has_undone });
+        self.managers.insert(manager.to_owned(), Tracked { id, last_change, step, has_undone });
         Ok(())
     }
 
-    fn changes(&mut self, manager: &str, way: Way, most: u64) -> Result<Vec<Told>, StoreError> {
+    fn changes(
+        &mut self,
+        manager: &str,
+        way: Way,
+        most: u64,
+    ) -> Result<Vec<ToldChange>, StoreError> {
         match self.known(manager)? {
-            Some(KnownManager { id, .. }) => journal::changes(&self.db, id, way, most),
+            Some(Tracked { id, .. }) => journal::changes(&self.db, id, way, most),
             None => Ok(Vec::new()),
         }
     }
@@ -244,7 +240,7 @@ impl Store for SqliteStore {
 
     fn step_mark(&mut self, manager: &str) -> Result<u64, StoreError> {
         match self.known(manager)? {
-            Some(KnownManager { id, .. }) => journal::step_mark(&self.db, id),
+            Some(Tracked { id, .. }) => journal::step_mark(&self.db, id),
             None => Ok(0),
         }
     }

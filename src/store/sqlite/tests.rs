@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::open::FORMAT;
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{Engine, NewItem, Selection};
 use crate::session::message::{Message, Role};
@@ -195,7 +195,7 @@ impl Crashed {
 }
 
 fn engine_on(store: SqliteStore) -> Engine {
-    Engine::new(Box::new(store), Box::new(|| 7_000), Settings { max_items: 3 }).unwrap()
+    Engine::new(Box::new(store), Box::new(|| 7_000), ContextSettings { max_items: 3 }).unwrap()
 }
 
 fn store_in(folder: &Path) -> SqliteStore {

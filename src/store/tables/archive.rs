@@ -6,12 +6,12 @@ use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
 use super::super::StoreError;
 use super::super::memory::ToArchive;
 use super::sql::{Column, Columns, Statements, StoredInColumn, columns, damaged};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 use crate::session::spans::Spans;
 
 columns!(ToArchive { id, session, done, created, ..Self::default() });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the messages that were queued first; `None` when none are queued.
     pub fn next_to_archive(&self) -> Result<Option<ToArchive>, StoreError> {
         let columns = ToArchive::list();

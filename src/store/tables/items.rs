@@ -6,7 +6,7 @@ use rusqlite::Row;
 use rusqlite::types::{FromSqlError, ToSql};
 
 use super::super::{ManagerSummary, StoreError, counter_name, metadata};
-use super::Reading;
+use super::TableReading;
 use super::sql::{Column, Columns, Statements, columns};
 use crate::context::change::Slot;
 use crate::context::item::{Item, ItemId};
@@ -17,7 +17,7 @@ pub(in crate::store) const ITEM_COLUMNS: &str =
 
 columns!(ManagerSummary { name, max_items, count, pinned, tokens, bytes, newest, version });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns every manager ever stored, sorted by name.
     pub fn managers(&self) -> Result<Vec<ManagerSummary>, StoreError> {
         self.db.rows(

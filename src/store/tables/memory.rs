@@ -8,7 +8,7 @@ use super::super::memory::{MemoryFilter, MemoryOrigin, MemoryRow, MemoryScope, N
 use super::super::session::bare_folder;
 use super::sql::{Statements, damaged, limit};
 use super::vector::{read_vector, write_vector};
-use super::{Reading, Writing, words};
+use super::{TableReading, Writing, words};
 use crate::memory::ranking::MOST_BETWEEN;
 
 const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_message, created, \
@@ -17,7 +17,7 @@ const COLUMNS: &str = "memory.id, scope, kind, session, first_message, last_mess
                         WHERE known.kind = 'memory' AND known.row = memory.id \
                               AND machine.place IS NULL) AS machine";
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns a memory, forgotten or not.
     pub fn memory(&self, id: u64) -> Result<Option<MemoryRow>, StoreError> {
         self.db.row(

@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 
 use super::super::{StoreError, counter_name};
 use super::sql::{Column, Columns, Statements, StoredInColumn, columns, damaged};
-use super::{Reading, Writing, words};
+use super::{TableReading, Writing, words};
 use crate::session::message::{Message, Role, Signals};
 
 /// Number of bits that the message's number takes in a row's id.
@@ -40,7 +40,7 @@ pub(super) fn place(row_id: i64) -> (u64, u64) {
     (id >> NUMBER_BITS, id & LAST_NUMBER)
 }
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Reads the messages numbered `from` to `to`, both included, from the session's own rows, and
     /// appends them to `messages`.
     pub(super) fn own_messages(

@@ -1,6 +1,6 @@
 //! The tables as rows: sessions, memories, notes and sets.
 //!
-//! A [`Reading`] or [`Writing`] borrows the connection for one operation. Their callers begin and
+//! A [`TableReading`] or [`Writing`] borrows the connection for one operation. Their callers begin and
 //! end transactions.
 
 mod archive;
@@ -30,17 +30,17 @@ pub(super) use self::sql::{Columns, Statements, columns, limit};
 pub(crate) use self::words::{LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS};
 
 /// Read access to the tables.
-pub struct Reading<'a> {
+pub struct TableReading<'a> {
     pub(super) db: &'a Connection,
 }
 
 /// Read and write access to the tables. The writes belong to the running request.
-pub struct Writing<'a>(pub(super) Reading<'a>);
+pub struct Writing<'a>(pub(super) TableReading<'a>);
 
 impl<'a> Deref for Writing<'a> {
-    type Target = Reading<'a>;
+    type Target = TableReading<'a>;
 
-    fn deref(&self) -> &Reading<'a> {
+    fn deref(&self) -> &TableReading<'a> {
         &self.0
     }
 }

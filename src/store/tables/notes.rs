@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use super::super::StoreError;
 use super::super::notes::{MADE, NOTES_KEPT, NewNotes, NotesQuery, NotesRow, NotesText};
 use super::sql::{Columns, Statements, columns, limit};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 /// Columns of long texts, which a brief list leaves out.
 const LONG: &[&str] = &["prompt", "payload", "output"];
@@ -43,7 +43,7 @@ columns!(NewNotes {
 });
 columns!(NotesText { id, message, output });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the stored notes that match the query, newest first.
     pub fn notes(&self, wanted: &NotesQuery<'_>) -> Result<Vec<NotesRow>, StoreError> {
         let NotesQuery { id, session, status, limit: most, brief } = *wanted;

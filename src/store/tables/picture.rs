@@ -6,14 +6,14 @@ use rusqlite::params;
 
 use super::super::StoreError;
 use super::sql::Statements;
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 /// Contents that nothing names are looked for after this number of new ones.
 const SWEEP: u64 = 16;
 /// The newest contents, which are kept in any case: their items may come in the next moment.
 const NEWEST: u64 = 8;
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the content of a picture, by its hash.
     pub fn picture(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT data FROM picture WHERE name = ?1 AND sound";

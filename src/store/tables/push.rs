@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use super::super::StoreError;
 use super::super::session::{NextPush, PushRow, PushState, TakenPush};
 use super::sql::{Columns, Statements, columns};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 /// Maximum number of agents' sessions whose pushes are recorded.
 const KEPT: u64 = 1_000;
@@ -20,7 +20,7 @@ const PUSH: &str =
 columns!(NextPush { number, manager, item, agent, session, project, at, change });
 columns!(TakenPush { agent, session, item, at });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the record of the pushes to an agent's session, if there is one.
     pub fn push(&self, agent: &str, session: &str) -> Result<Option<PushRow>, StoreError> {
         let sql = format!("{PUSH} WHERE agent = ?1 AND session = ?2 AND sound");

@@ -5,11 +5,11 @@ use rusqlite::params;
 use super::super::StoreError;
 use super::super::session::RecordingRow;
 use super::sql::{Columns, Statements, columns};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 columns!(RecordingRow { session, mark });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the place up to which a file was imported; `None` if it was not imported.
     pub fn recording(&self, path: &str) -> Result<Option<RecordingRow>, StoreError> {
         let sql = "SELECT session, mark FROM recording WHERE path = ?1 AND sound";

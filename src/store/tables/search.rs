@@ -5,14 +5,14 @@ use rusqlite::{Row, params};
 use super::super::StoreError;
 use super::super::session::SearchHit;
 use super::sql::{Column, Statements, limit};
-use super::{Reading, message, words};
+use super::{TableReading, message, words};
 use crate::retrieval::excerpt::excerpt;
 
 /// Length of a query, in bytes, up to which excerpts are chosen by the whole query. For a longer
 /// query, excerpts are chosen by its significant words.
 const LONGEST_WHOLE_QUERY: usize = 4 << 10;
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Searches names and messages for the significant words of a free text. Returns at most
     /// `limit` hits: names first, then messages, each best first. A hit has all of these words; if
     /// there is no such hit, hits with some of the words are returned. When tens of thousands of
@@ -42,7 +42,7 @@ impl Reading<'_> {
 }
 
 struct LogSearch<'a> {
-    rows: &'a Reading<'a>,
+    rows: &'a TableReading<'a>,
     project: Option<&'a str>,
     text: &'a str,
     limit: u64,

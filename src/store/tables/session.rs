@@ -3,10 +3,10 @@
 use rusqlite::{ErrorCode, Row, params};
 
 use super::super::StoreError;
-use super::super::session::{NewSession, Origin, SessionRow, last_said};
+use super::super::session::{NewSession, RecordedOrigin, SessionRow, last_said};
 use super::message::Figures;
 use super::sql::{Column, Statements};
-use super::{Reading, Writing, words};
+use super::{TableReading, Writing, words};
 use crate::session::message::Message;
 
 const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, created, updated, \
@@ -20,7 +20,7 @@ const COLUMNS: &str = "id, name, manager, project, parent, parent_messages, crea
 const NEW: &str = "name, manager, project, parent, parent_messages, created, updated, messages, \
                    turns, tokens, settings, learned, version, source, told";
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns a session, deleted or not.
     pub fn session(&self, id: u64) -> Result<Option<SessionRow>, StoreError> {
         self.db.row(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1 AND sound"), [id], row_of)
@@ -235,9 +235,17 @@ impl Writing<'_> {
     }
 
     /// Replaces the facts that an agent recorded about a session.
-    pub fn set_session_origin(&self, id: u64, origin: &Origin) -> Result<(), StoreError> {
-        let Origin { agent, session, parent, folder, branch, remote, open_since, is_stopped } =
-            origin;
+    pub fn set_session_origin(&self, id: u64, origin: &RecordedOrigin) -> Result<(), StoreError> {
+        let RecordedOrigin {
+            agent,
+            session,
+            parent,
+            folder,
+            branch,
+            remote,
+            open_since,
+            is_stopped,
+        } = origin;
         let sql = "UPDATE session SET agent = ?2, agent_session = ?3, agent_parent = ?4,
                           folder = ?5, branch = ?6, remote = ?7, open_since = ?8,
                           is_stopped = ?9
@@ -351,7 +359,7 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         source: row.get(15)?,
         last_role: row.get::<_, Option<Column<_>>>(16)?.map(|role| role.0),
         last_words: row.get(17)?,
-        origin: Origin {
+        origin: RecordedOrigin {
             agent: row.get(18)?,
             session: row.get(19)?,
             parent: row.get(20)?,

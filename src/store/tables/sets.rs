@@ -5,12 +5,12 @@ use rusqlite::params;
 use super::super::{SetSummary, StoreError};
 use super::items::{ITEM_COLUMNS, slot_of, with_columns};
 use super::sql::{Columns, Statements, columns};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 use crate::context::change::Slot;
 
 columns!(SetSummary { name, count, tokens, created });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the number of the set with this name.
     pub fn set_named(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.db.value("SELECT item_set FROM set_name WHERE name = ?1", [name])

@@ -5,13 +5,13 @@ use rusqlite::{Row, params};
 use super::super::StoreError;
 use super::super::session::{CheckpointRow, NewCheckpoint, StateRow, StateSummary};
 use super::sql::{Columns, Statements, columns, limit};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 columns!(StateRow { number, kind, base, created, state });
 columns!(StateSummary { number, kind, base, created });
 columns!(NewCheckpoint { state, position, turn, message, automatic, created, items });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the state with the highest number.
     pub fn newest_state(&self, session: u64) -> Result<Option<StateRow>, StoreError> {
         let sql = select::<StateRow>("ORDER BY number DESC LIMIT 1");

@@ -5,7 +5,7 @@ use rusqlite::params;
 use super::super::StoreError;
 use super::super::sync::{ChangeRow, KnownRow, MachineRow};
 use super::sql::{Columns, Statements, columns, limit};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
 columns!(MachineRow { id, name, place, seq, sum });
 columns!(ChangeRow { id, machine, seq, about, body, digest, sum, sign, session, first, last });
@@ -44,7 +44,7 @@ const CHANGED_MANAGERS: &str = "SELECT manager.id, manager.name, manager.version
           ELSE manager.version <> count OR manager.name <> known.name END
     ORDER BY manager.id";
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns all machines.
     pub fn machines(&self) -> Result<Vec<MachineRow>, StoreError> {
         let sql = format!("SELECT {} FROM machine WHERE sound ORDER BY id", MachineRow::list());

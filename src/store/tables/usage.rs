@@ -7,7 +7,7 @@ use rusqlite::{Row, RowIndex, params};
 use super::super::StoreError;
 use super::super::session::{PhaseUsage, Spent, USAGE_KEPT, UsageRow};
 use super::sql::{Column, Columns, Statements, columns, limit};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 use crate::session::message::Phase;
 
 /// Number of windows between two removals of the oldest rows.
@@ -32,7 +32,7 @@ columns!(PhaseUsage {
     ..Self::default()
 });
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the usage of the latest windows, at most `most`, oldest first. If given, `session`
     /// and `phase` restrict the windows to one session or one phase.
     pub fn usage(

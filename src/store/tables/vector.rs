@@ -6,9 +6,9 @@ use super::super::StoreError;
 use super::super::session::Unembedded;
 use super::message::{place, row_id};
 use super::sql::{Statements, limit};
-use super::{Reading, Writing};
+use super::{TableReading, Writing};
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns the vectors that an embedding model computed for the messages of a session from
     /// number `from` on, with the numbers of the messages.
     pub fn message_vectors(

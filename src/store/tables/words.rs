@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::super::StoreError;
-use super::Reading;
+use super::TableReading;
 use crate::retrieval;
 use crate::retrieval::stop::is_stop_word;
 pub(crate) use crate::retrieval::words::{LONGEST_RUN, MOST_READ};
@@ -62,7 +62,7 @@ pub(super) fn all_of(words: &[String]) -> String {
     joined(&words.iter().collect::<Vec<_>>(), " ")
 }
 
-impl Reading<'_> {
+impl TableReading<'_> {
     /// Returns a query for texts in `table` with any of the words; if there are many words, with
     /// any of the rarest. Leaves out words that do not occur in the table; `None` when no word
     /// occurs.
@@ -125,9 +125,9 @@ mod tests {
             db.execute("INSERT INTO t VALUES (?1)", [text]).unwrap();
         }
         let words = |range: std::ops::Range<u64>| range.map(|n| format!("w{n}")).collect();
-        let some = Reading { db: &db }.some_of("t", words(0..99)).unwrap().unwrap();
+        let some = TableReading { db: &db }.some_of("t", words(0..99)).unwrap().unwrap();
         assert!(some.starts_with(r#""w0" OR "w1" OR"#) && some.ends_with(r#"OR "w23""#), "{some}");
-        assert_eq!(Reading { db: &db }.some_of("t", words(50..60)).unwrap(), None);
+        assert_eq!(TableReading { db: &db }.some_of("t", words(50..60)).unwrap(), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ const VERSION: i32 = 1;
 
 /// Where a hub is, and how to log in there.
 #[derive(Debug, Clone)]
-pub(crate) struct Address {
+pub(crate) struct HubAddress {
     config: Config,
     /// Source of the password.
     pub password: KeySource,
@@ -40,7 +40,7 @@ pub(crate) struct Address {
     pub time: Duration,
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for HubAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let user = self.config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
         let host = match self.host() {
@@ -51,7 +51,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-impl Address {
+impl HubAddress {
     /// Reads an address such as `postgres://ann@db.example.org/team`.
     ///
     /// # Errors
@@ -96,13 +96,13 @@ impl Address {
 }
 
 /// A connection. It ends when this is dropped, whatever the database does.
-pub(crate) struct Link {
+pub(crate) struct HubLink {
     pub(super) client: Client,
     task: AbortHandle,
     password: Option<Secret>,
 }
 
-impl Drop for Link {
+impl Drop for HubLink {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -117,18 +117,18 @@ pub(crate) async fn within<T>(
     tokio::time::timeout(time, work).await.unwrap_or_else(late)
 }
 
-impl Link {
+impl HubLink {
     /// Connects. Each statement may take `time` at most.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn open(to: &Address, time: Duration) -> Result<Self, String> {
+    pub(crate) async fn open(to: &HubAddress, time: Duration) -> Result<Self, String> {
         let password = to.password.fetch("[hub] password-command").await?;
         within(time, Self::connect(to, password, time)).await
     }
 
     async fn connect(
-        to: &Address,
+        to: &HubAddress,
         password: Option<Secret>,
         time: Duration,
     ) -> Result<Self, String> {

@@ -16,9 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{MutexGuard, Notify};
 
-pub(crate) use self::link::{Address, Link, within};
+pub(crate) use self::link::{HubAddress, HubLink, within};
 pub(crate) use self::read::Whole;
-pub(crate) use self::shares::{Held, Piece, Share, Shares};
+pub(crate) use self::shares::{HeldBack, Share, SharedPiece, Shares};
 
 /// Role that stands for everybody who may use a hub.
 pub(crate) const EVERYBODY: &str = "public";
@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_secs(30);
 
 /// A hub that the user configured.
 pub struct Hub {
-    pub(crate) address: Address,
+    pub(crate) address: HubAddress,
     folder: PathBuf,
     /// Held while the file with what is shared is read and written.
     lock: tokio::sync::Mutex<()>,
@@ -39,7 +39,7 @@ pub struct Hub {
 }
 
 /// The file with what is shared, which nobody else changes meanwhile.
-pub(crate) struct Opened<'a> {
+pub(crate) struct LockedShares<'a> {
     pub shares: Shares,
     hub: &'a Hub,
     _lock: MutexGuard<'a, ()>,
@@ -47,7 +47,7 @@ pub(crate) struct Opened<'a> {
 
 impl Hub {
     /// Creates the hub at an address. What is shared is in a file of the folder.
-    pub(crate) fn new(address: Address, folder: PathBuf) -> Self {
+    pub(crate) fn new(address: HubAddress, folder: PathBuf) -> Self {
         let (lock, problem, wanted) = Default::default();
         Self { address, folder, lock, problem, wanted }
     }
@@ -61,11 +61,11 @@ impl Hub {
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn shares(&self) -> Result<Opened<'_>, String> {
+    pub(crate) async fn shares(&self) -> Result<LockedShares<'_>, String> {
         let lock = self.lock.lock().await;
         let shares = Shares::read(&self.folder)
             .map_err(|error| format!("cannot read what is shared, in hub.json: {error}"))?;
-        Ok(Opened { shares, hub: self, _lock: lock })
+        Ok(LockedShares { shares, hub: self, _lock: lock })
     }
 
     /// Returns the id of the machine that shares, as the hub knows it; empty if it never shared.
@@ -95,7 +95,7 @@ impl Hub {
     }
 }
 
-impl Opened<'_> {
+impl LockedShares<'_> {
     /// Writes what is shared.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Opened<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "HubTask")]
-pub(crate) enum Task {
+pub(crate) enum HubTask {
     /// Say how it is.
     Status,
     /// Make its tables.
@@ -130,7 +130,7 @@ pub(crate) enum Task {
 /// The hub, and what this machine shares.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hub")]
-pub(crate) struct Shown {
+pub(crate) struct HubStatus {
     /// Address in the configuration.
     pub address: String,
     /// User who is logged in; absent if the hub does not answer.

@@ -1,6 +1,6 @@
 //! What a hub has of others.
 
-use super::link::{Address, Link, get, within};
+use super::link::{HubAddress, HubLink, get, within};
 
 /// Maximum size of a name or an excerpt from a hub, in bytes.
 const LONGEST: usize = 2 << 10;
@@ -17,7 +17,7 @@ const NAME: &str =
 
 /// A text that a hub found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct FoundText {
     /// Number of the session or memory in the hub.
     pub source: u64,
     /// Who shared it.
@@ -52,18 +52,18 @@ pub(crate) struct Whole {
     pub messages: Vec<(u64, String, i64, String)>,
 }
 
-impl Link {
+impl HubLink {
     /// Finds texts of others, best first; those that have all words, or else any.
     ///
     /// # Errors
     /// The reason, for people.
     pub(crate) async fn search(
-        to: &Address,
+        to: &HubAddress,
         query: &str,
         projects: Option<Vec<String>>,
         machine: &str,
         most: u64,
-    ) -> Result<Vec<Found>, String> {
+    ) -> Result<Vec<FoundText>, String> {
         let time = to.time;
         let link = Self::open(to, time).await?;
         within(time, async {
@@ -91,7 +91,7 @@ impl Link {
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn read(to: &Address, source: u64) -> Result<Whole, String> {
+    pub(crate) async fn read(to: &HubAddress, source: u64) -> Result<Whole, String> {
         let link = Self::open(to, to.time).await?;
         within(to.time, async {
             link.check().await?;
@@ -116,10 +116,10 @@ impl Link {
     }
 }
 
-fn found(row: &tokio_postgres::Row) -> Result<Found, String> {
+fn found(row: &tokio_postgres::Row) -> Result<FoundText, String> {
     let text = |at| get(row, at).map(short);
     let score: f32 = get(row, 9)?;
-    Ok(Found {
+    Ok(FoundText {
         source: number(get(row, 0)?),
         author: text(1)?,
         machine: text(2)?,

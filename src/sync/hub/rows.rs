@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::link::{Address, Link, get, within};
-use super::shares::{Piece, Shares};
+use super::link::{HubAddress, HubLink, get, within};
+use super::shares::{SharedPiece, Shares};
 
 /// The tables of a hub.
 const TABLES: &str = include_str!("tables.sql");
@@ -35,12 +35,12 @@ const LEAVE_MACHINES: &str = "DELETE FROM contexture.machine WHERE author = curr
 const ABOUT: &str = "SELECT current_user::text, pg_get_userbyid(nspowner)::text
     FROM pg_namespace WHERE nspname = 'contexture'";
 
-impl Link {
+impl HubLink {
     /// Connects for writing.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn to_write(to: &Address) -> Result<Self, String> {
+    pub(crate) async fn to_write(to: &HubAddress) -> Result<Self, String> {
         let link = Self::open(to, WRITING).await?;
         within(WRITING, link.check()).await?;
         Ok(link)
@@ -50,7 +50,7 @@ impl Link {
     ///
     /// # Errors
     /// The reason, for people; there are no tables then.
-    pub(crate) async fn set_up(to: &Address) -> Result<(), String> {
+    pub(crate) async fn set_up(to: &HubAddress) -> Result<(), String> {
         let link = Self::open(to, WRITING).await?;
         let sql = format!("BEGIN; {TABLES} COMMIT");
         within(WRITING, async {
@@ -86,7 +86,7 @@ impl Link {
     pub(crate) async fn put(
         &mut self,
         name: &str,
-        pieces: Vec<Piece>,
+        pieces: Vec<SharedPiece>,
         shares: &Shares,
     ) -> Result<(), String> {
         self.execute("BEGIN", &[]).await?;
@@ -94,14 +94,14 @@ impl Link {
         let me = &shares.machine;
         for piece in pieces {
             match piece {
-                Piece::Source { kind, number, project, name: of, created } => {
+                SharedPiece::Source { kind, number, project, name: of, created } => {
                     let readers = shares.projects.get(&project).map(|share| &*share.readers);
                     let number = signed(number);
                     let values: [&(dyn ToSql + Sync); 8] =
                         [me, &name, &kind, &number, &project, &readers, &of, &created];
                     self.execute(PUT_SOURCE, &values).await?;
                 }
-                Piece::Said { kind, number, texts } => {
+                SharedPiece::Said { kind, number, texts } => {
                     let parts: Vec<i64> = texts.iter().map(|text| signed(text.part)).collect();
                     let roles: Vec<&str> = texts.iter().map(|text| text.role).collect();
                     let times: Vec<i64> = texts.iter().map(|text| text.at).collect();
@@ -112,10 +112,10 @@ impl Link {
                     let put = self.client.execute(&said, &values).await;
                     put.map_err(|error| self.failed(&error))?;
                 }
-                Piece::Name { kind, number, name } => {
+                SharedPiece::Name { kind, number, name } => {
                     self.execute(NAME, &[me, &kind, &signed(number), &name]).await?;
                 }
-                Piece::Gone { machine, kind, number, at } => {
+                SharedPiece::Gone { machine, kind, number, at } => {
                     self.execute(GONE, &[&machine, &kind, &signed(number), &at]).await?;
                 }
             }

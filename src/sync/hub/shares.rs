@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Body, Edited, Field, Memory, OneSaid, Project, Scope, Sent, Session};
+use super::super::{
+    Body, Edited, Field, Memory, OneSaid, SentChange, SyncProject, SyncScope, SyncSession,
+};
 use crate::files::is_secret;
 use crate::session::message::Role;
 use crate::whole_file;
@@ -52,11 +54,11 @@ pub(crate) struct Share {
 
 /// What a hub is told.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum SharedPiece {
     /// A session or a memory of a project.
     Source { kind: &'static str, number: u64, project: String, name: String, created: i64 },
     /// Texts of it.
-    Said { kind: &'static str, number: u64, texts: Vec<Text> },
+    Said { kind: &'static str, number: u64, texts: Vec<SharedText> },
     /// It has another name.
     Name { kind: &'static str, number: u64, name: String },
     /// It was deleted or forgotten at this time, or restored.
@@ -65,7 +67,7 @@ pub(crate) enum Piece {
 
 /// A text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Text {
+pub(crate) struct SharedText {
     pub part: u64,
     pub role: &'static str,
     pub at: i64,
@@ -74,7 +76,7 @@ pub(crate) struct Text {
 
 /// A text that is held back, because it looks like a secret.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct HeldBack {
     pub kind: &'static str,
     pub number: u64,
     pub part: u64,
@@ -124,7 +126,10 @@ impl Shares {
     ///
     /// # Errors
     /// The reason why the change cannot be read.
-    pub(crate) fn pieces(&mut self, sent: &Sent) -> Result<(Vec<Piece>, Vec<Held>), String> {
+    pub(crate) fn pieces(
+        &mut self,
+        sent: &SentChange,
+    ) -> Result<(Vec<SharedPiece>, Vec<HeldBack>), String> {
         self.seq = sent.seq;
         let (mut pieces, mut held) = (Vec::new(), Vec::new());
         // What a later change replaced is a set of marks, which is not shared.
@@ -140,7 +145,7 @@ impl Shares {
                     for (part, one) in (said.first..).zip(&said.messages) {
                         match text(part, one) {
                             Some(text) if is_secret(None, &text.content) => {
-                                held.push(Held { kind, number, part });
+                                held.push(HeldBack { kind, number, part });
                             }
                             text => texts.extend(text),
                         }
@@ -148,7 +153,7 @@ impl Shares {
                     share.messages += texts.len() as u64;
                     share.held += held.len() as u64;
                     if !texts.is_empty() {
-                        pieces.push(Piece::Said { kind, number, texts });
+                        pieces.push(SharedPiece::Said { kind, number, texts });
                     }
                 }
             }
@@ -159,28 +164,34 @@ impl Shares {
         Ok((pieces, held))
     }
 
-    fn share(&mut self, project: &Project) -> Option<(&String, &mut Share)> {
+    fn share(&mut self, project: &SyncProject) -> Option<(&String, &mut Share)> {
         let is_it = |(identity, share): &(&String, &mut Share)| {
             project.identity.as_ref().map_or(share.folder == project.path, |it| it == *identity)
         };
         self.projects.iter_mut().find(is_it)
     }
 
-    fn session(&mut self, session: Session) -> Option<Piece> {
-        let Session { number, name, created, project, .. } = session;
+    fn session(&mut self, session: SyncSession) -> Option<SharedPiece> {
+        let SyncSession { number, name, created, project, .. } = session;
         let (identity, share) = self.share(&project?)?;
         share.sessions.insert(number);
         let name = named(&name, "session");
-        Some(Piece::Source { kind: "session", number, project: identity.clone(), name, created })
+        Some(SharedPiece::Source {
+            kind: "session",
+            number,
+            project: identity.clone(),
+            name,
+            created,
+        })
     }
 
-    fn memory(&mut self, memory: Memory, pieces: &mut Vec<Piece>, held: &mut Vec<Held>) {
+    fn memory(&mut self, memory: Memory, pieces: &mut Vec<SharedPiece>, held: &mut Vec<HeldBack>) {
         let Memory { number, scope, created, content, .. } = memory;
         let machine = self.machine.clone();
         let found = match &scope {
-            Scope::Everywhere => None,
-            Scope::Project(project) => self.share(project),
-            Scope::Session(of) => self
+            SyncScope::Everywhere => None,
+            SyncScope::Project(project) => self.share(project),
+            SyncScope::Session(of) => self
                 .projects
                 .iter_mut()
                 .find(|(_, share)| of.machine == machine && share.sessions.contains(&of.number)),
@@ -189,43 +200,43 @@ impl Shares {
         let kind = "memory";
         if is_secret(None, &content) {
             share.held += 1;
-            held.push(Held { kind, number, part: 0 });
+            held.push(HeldBack { kind, number, part: 0 });
             return;
         }
         share.memories.insert(number);
         let name: String = content.split_whitespace().collect::<Vec<_>>().join(" ");
         let name = name.chars().take(LONGEST_NAME).collect();
-        pieces.push(Piece::Source { kind, number, project: identity.clone(), name, created });
-        let text = Text { part: 0, role: kind, at: created, content: plain(&content) };
-        pieces.push(Piece::Said { kind, number, texts: vec![text] });
+        pieces.push(SharedPiece::Source { kind, number, project: identity.clone(), name, created });
+        let text = SharedText { part: 0, role: kind, at: created, content: plain(&content) };
+        pieces.push(SharedPiece::Said { kind, number, texts: vec![text] });
     }
 
-    fn edited(&self, edited: Edited) -> Option<Piece> {
+    fn edited(&self, edited: Edited) -> Option<SharedPiece> {
         let Edited { of, field, .. } = edited;
         let kind = if of.kind == "session" { "session" } else { "memory" };
         match field {
             Field::Gone(at) => {
-                Some(Piece::Gone { machine: of.machine, kind, number: of.number, at })
+                Some(SharedPiece::Gone { machine: of.machine, kind, number: of.number, at })
             }
             Field::Name(name) => {
                 let is_shared = of.machine == self.machine
                     && self.projects.values().any(|share| share.sessions.contains(&of.number));
                 let name = named(&name, kind);
-                is_shared.then_some(Piece::Name { kind, number: of.number, name })
+                is_shared.then_some(SharedPiece::Name { kind, number: of.number, name })
             }
         }
     }
 }
 
 /// Returns what the user or a model said. Results of tools, which may have anything, stay here.
-fn text(part: u64, one: &OneSaid) -> Option<Text> {
+fn text(part: u64, one: &OneSaid) -> Option<SharedText> {
     let (role, at, content) = one.said();
     let role = match role {
         Role::User => "user",
         Role::Assistant => "assistant",
         _ => return None,
     };
-    (!content.trim().is_empty()).then(|| Text { part, role, at, content: plain(content) })
+    (!content.trim().is_empty()).then(|| SharedText { part, role, at, content: plain(content) })
 }
 
 /// Returns a text that a database takes.

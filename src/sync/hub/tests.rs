@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::*;
 use crate::provider::secret::KeySource;
-use crate::sync::{Body, Edited, Field, Memory, Of, Project, Scope, Sent, Session};
+use crate::sync::{
+    Body, Edited, Field, Memory, Of, SentChange, SyncProject, SyncScope, SyncSession,
+};
 
 fn address(url: &str) -> Result<String, String> {
-    let address = Address::new(url, KeySource::None, Duration::from_secs(1));
+    let address = HubAddress::new(url, KeySource::None, Duration::from_secs(1));
     address.map(|address| address.to_string())
 }
 
@@ -35,14 +37,14 @@ fn an_address_names_its_parts_and_never_a_password() {
     }
 }
 
-fn sent(seq: u64, body: &Body) -> Sent {
+fn sent(seq: u64, body: &Body) -> SentChange {
     let (machine, sign) = ("m".to_owned(), String::new());
-    Sent { machine, seq, sign, body: Some(body.text()), hash: None }
+    SentChange { machine, seq, sign, body: Some(body.text()), hash: None }
 }
 
 fn session(number: u64, identity: Option<&str>, path: &str) -> Body {
-    let project = Project { path: path.to_owned(), identity: identity.map(str::to_owned) };
-    Body::Session(Session {
+    let project = SyncProject { path: path.to_owned(), identity: identity.map(str::to_owned) };
+    Body::Session(SyncSession {
         number,
         name: format!("s{number}"),
         created: 1,
@@ -77,7 +79,8 @@ fn a_hub_is_told_of_shared_projects_only_and_of_no_secret() {
     let of = Of { machine: "m".into(), kind: "session".into(), number: 1 };
     let other = Of { number: 2, ..of.clone() };
     let edit = |of: &Of, field| Body::Edited(Edited { of: of.clone(), at: 2, field });
-    let project = |path: &str| Scope::Project(Project { path: path.into(), identity: None });
+    let project =
+        |path: &str| SyncScope::Project(SyncProject { path: path.into(), identity: None });
     let bodies = [
         session(1, Some("git:h/p"), "/elsewhere"),
         session(2, Some("git:h/q"), "/p"),
@@ -86,8 +89,8 @@ fn a_hub_is_told_of_shared_projects_only_and_of_no_secret() {
         said(2, &texts),
         memory(1, project("/p"), "known"),
         memory(2, project("/q"), "unknown"),
-        memory(3, Scope::Everywhere, "mine"),
-        memory(4, Scope::Session(of.clone()), &token),
+        memory(3, SyncScope::Everywhere, "mine"),
+        memory(4, SyncScope::Session(of.clone()), &token),
         edit(&of, Field::Name("new".into())),
         edit(&other, Field::Name("private".into())),
         edit(&other, Field::Gone(Some(7))),
@@ -105,7 +108,7 @@ fn a_hub_is_told_of_shared_projects_only_and_of_no_secret() {
     for word in ["ghp_", "a file", "unknown", "mine", "s2", "private"] {
         assert!(!told.contains(word), "{word}: {told}");
     }
-    let back = |kind, number, part| Held { kind, number, part };
+    let back = |kind, number, part| HeldBack { kind, number, part };
     assert_eq!(held, [back("session", 1, 3), back("memory", 4, 0)]);
     let share = &shares.projects["git:h/p"];
     assert_eq!((share.messages, share.held, shares.seq), (1, 2, 12));

@@ -32,7 +32,7 @@ pub struct SlotChange {
 
 /// The settings of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct ContextSettings {
     /// Capacity, in items. Clients can set it from 1 to
     /// [`MAX_CAPACITY`](super::manager::MAX_CAPACITY).
     pub max_items: usize,
@@ -57,7 +57,7 @@ pub struct Change {
     /// Items that differ, with their slots before and after.
     pub slots: Vec<SlotChange>,
     /// Settings before and after, if they differ.
-    pub settings: Option<(Settings, Settings)>,
+    pub settings: Option<(ContextSettings, ContextSettings)>,
     /// The named set that was saved, replaced or dropped, if any.
     pub set: Option<SetChange>,
     /// Version that the change gives the manager; 0 while it is only planned.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::change::{Change, Settings, Slot, SlotChange};
+use super::change::{Change, ContextSettings, Slot, SlotChange};
 use super::item::{Item, ItemId};
 use crate::wording::counted;
 
@@ -64,7 +64,7 @@ fn no_room(adding: usize, capacity: usize, pinned: usize) -> String {
 
 /// The new place of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ItemPlace {
     /// After this many items; a number past the end means last.
     Index(usize),
     /// Right before that item.
@@ -87,7 +87,7 @@ pub struct Arrival {
 /// The items of one manager, by rank.
 #[derive(Debug, Clone)]
 pub struct Manager {
-    settings: Settings,
+    settings: ContextSettings,
     slots: BTreeMap<i64, Slot>,
     ranks: HashMap<ItemId, i64>,
     pinned: usize,
@@ -97,13 +97,13 @@ pub struct Manager {
 
 impl Manager {
     /// Creates an empty manager.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ContextSettings) -> Self {
         let (slots, ranks) = (BTreeMap::new(), HashMap::new());
         Self { settings, slots, ranks, pinned: 0, tokens: 0, version: 0 }
     }
 
     /// Returns the settings.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> ContextSettings {
         self.settings
     }
 
@@ -232,7 +232,7 @@ impl Manager {
         &self,
         method: &str,
         id: ItemId,
-        place: Place,
+        place: ItemPlace,
     ) -> Result<Change, ManagerError> {
         let moving = self.existing(id)?;
         let others: Vec<&Slot> = self.slots().filter(|slot| slot.item.id != id).collect();
@@ -261,7 +261,11 @@ impl Manager {
     ///
     /// # Errors
     /// [`ManagerError::PinnedExceedCapacity`].
-    pub fn plan_settings(&self, method: &str, settings: Settings) -> Result<Change, ManagerError> {
+    pub fn plan_settings(
+        &self,
+        method: &str,
+        settings: ContextSettings,
+    ) -> Result<Change, ManagerError> {
         let (capacity, pinned) = (settings.max_items, self.pinned);
         if pinned > capacity {
             return Err(ManagerError::PinnedExceedCapacity { capacity, pinned });
@@ -318,7 +322,7 @@ impl Manager {
         &self,
         others: &[&Slot],
         id: ItemId,
-        place: Place,
+        place: ItemPlace,
     ) -> Result<usize, ManagerError> {
         let find = |neighbour| {
             others
@@ -327,12 +331,12 @@ impl Manager {
                 .ok_or(ManagerError::NoSuchItem(neighbour))
         };
         match place {
-            Place::Index(index) => Ok(index.min(others.len())),
-            Place::Before(neighbour) | Place::After(neighbour) if neighbour == id => {
+            ItemPlace::Index(index) => Ok(index.min(others.len())),
+            ItemPlace::Before(neighbour) | ItemPlace::After(neighbour) if neighbour == id => {
                 Ok(self.slots().take_while(|slot| slot.item.id != id).count())
             }
-            Place::Before(neighbour) => find(neighbour),
-            Place::After(neighbour) => Ok(find(neighbour)? + 1),
+            ItemPlace::Before(neighbour) => find(neighbour),
+            ItemPlace::After(neighbour) => Ok(find(neighbour)? + 1),
         }
     }
 

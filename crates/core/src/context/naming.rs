@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 use super::item::{Item, Metadata, inside};
-use super::place::{Kind, Place};
+use super::place::{Place, PlaceKind};
 use contexture_value::Value;
 
 /// Metadata name for the root of the project to which a file's name is relative when it is shown.
@@ -28,7 +28,7 @@ impl Naming {
         managers: impl IntoIterator<Item = &'a str>,
         items: impl IntoIterator<Item = &'a Item>,
     ) -> Self {
-        let of_project = |name: &'a str| Place::of(name).filter(|it| it.kind == Kind::Project);
+        let of_project = |name: &'a str| Place::of(name).filter(|it| it.kind == PlaceKind::Project);
         let root = managers.into_iter().filter_map(of_project).last();
         let (mut projects, mut given) = (BTreeSet::new(), HashSet::new());
         for metadata in items.into_iter().map(|item| &item.metadata) {

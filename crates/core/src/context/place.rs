@@ -21,7 +21,7 @@ const USUAL_PORTS: [(&str, &str); 4] =
 
 /// Kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PlaceKind {
     /// The folder of a project, or a folder outside of any project, which counts as one. So whoever
     /// names the same folder has the same items, whatever a project is for that program.
     Project,
@@ -35,14 +35,14 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     /// Kind of the place.
-    pub kind: Kind,
+    pub kind: PlaceKind,
     /// Absolute name of a file or folder, without a final slash; name and number of a buffer.
     pub name: &'a str,
     /// Remote of the project, in [normal form](normal_remote).
     pub remote: Option<&'a str>,
 }
 
-impl Kind {
+impl PlaceKind {
     const ALL: [Self; 3] = [Self::Project, Self::File, Self::Buffer];
 
     /// Returns the prefix of the names of managers that stand for places of this kind.
@@ -57,24 +57,24 @@ impl Kind {
 
 impl<'a> Place<'a> {
     /// Creates a place without a remote. `name` may end with slashes.
-    pub fn new(kind: Kind, name: &'a str) -> Self {
-        let name = if kind == Kind::Buffer { name } else { name.trim_end_matches('/') };
+    pub fn new(kind: PlaceKind, name: &'a str) -> Self {
+        let name = if kind == PlaceKind::Buffer { name } else { name.trim_end_matches('/') };
         Self { kind, name, remote: None }
     }
 
     /// Returns the name of the place's manager.
     pub fn manager(&self) -> String {
         let Self { kind, name, remote } = self;
-        let slash = if *kind == Kind::Project && remote.is_none() { "/" } else { "" };
+        let slash = if *kind == PlaceKind::Project && remote.is_none() { "/" } else { "" };
         let (mark, remote) = remote.map_or(("", ""), |remote| (REMOTE, remote));
         format!("{}{name}{slash}{mark}{remote}", kind.prefix())
     }
 
     /// Reads the name of a manager. Returns `None` if it stands for no place.
     pub fn of(manager: &'a str) -> Option<Self> {
-        let found = |kind: Kind| Some((kind, manager.strip_prefix(kind.prefix())?));
-        let (kind, rest) = Kind::ALL.into_iter().find_map(found)?;
-        match rest.split_once(REMOTE).filter(|_| kind != Kind::Buffer) {
+        let found = |kind: PlaceKind| Some((kind, manager.strip_prefix(kind.prefix())?));
+        let (kind, rest) = PlaceKind::ALL.into_iter().find_map(found)?;
+        match rest.split_once(REMOTE).filter(|_| kind != PlaceKind::Buffer) {
             Some((name, remote)) => Some(Self { remote: Some(remote), ..Self::new(kind, name) }),
             None => Some(Self::new(kind, rest)),
         }
@@ -93,13 +93,13 @@ impl<'a> Place<'a> {
 
     /// Returns the prefix that the names of all managers at this spot share.
     pub fn beginning(&self) -> String {
-        let mark = if self.kind == Kind::Buffer { NUMBER } else { "" };
+        let mark = if self.kind == PlaceKind::Buffer { NUMBER } else { "" };
         format!("{}{}{mark}", self.kind.prefix(), self.spot())
     }
 
     fn spot(&self) -> &'a str {
         match self.kind {
-            Kind::Buffer => self.name.rsplit_once(NUMBER).map_or(self.name, |(name, _)| name),
+            PlaceKind::Buffer => self.name.rsplit_once(NUMBER).map_or(self.name, |(name, _)| name),
             _ => self.name,
         }
     }
@@ -108,12 +108,12 @@ impl<'a> Place<'a> {
     fn label(&self, root: Option<&str>) -> String {
         let last = self.name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
         match self.kind {
-            Kind::Project => format!("project {last}"),
-            Kind::File => {
+            PlaceKind::Project => format!("project {last}"),
+            PlaceKind::File => {
                 let inside = root.and_then(|root| self.name.strip_prefix(root)?.strip_prefix('/'));
                 format!("file {}", inside.unwrap_or(self.name))
             }
-            Kind::Buffer => format!("buffer {}", self.spot()),
+            PlaceKind::Buffer => format!("buffer {}", self.spot()),
         }
     }
 }
@@ -197,31 +197,35 @@ mod tests {
         let with = |kind, name, remote| Place { remote, ..Place::new(kind, name) };
         let remote = Some("github.com/o/app");
         check(
-            with(Kind::Project, "/u/my app/", remote),
+            with(PlaceKind::Project, "/u/my app/", remote),
             "project:/u/my app//github.com/o/app",
             "project my app",
         );
-        check(with(Kind::Project, "/u/app", None), "project:/u/app/", "project app");
-        check(with(Kind::Project, "/", None), "project:/", "project /");
-        check(with(Kind::Project, "/", remote), "project://github.com/o/app", "project /");
-        check(with(Kind::Project, "/u/ x", None), "project:/u/ x/", "project  x");
-        check(with(Kind::File, "/u/a#b.rs", None), "file:/u/a#b.rs", "file /u/a#b.rs");
-        check(with(Kind::File, "/u/a b", Some("/srv/x")), "file:/u/a b///srv/x", "file /u/a b");
+        check(with(PlaceKind::Project, "/u/app", None), "project:/u/app/", "project app");
+        check(with(PlaceKind::Project, "/", None), "project:/", "project /");
+        check(with(PlaceKind::Project, "/", remote), "project://github.com/o/app", "project /");
+        check(with(PlaceKind::Project, "/u/ x", None), "project:/u/ x/", "project  x");
+        check(with(PlaceKind::File, "/u/a#b.rs", None), "file:/u/a#b.rs", "file /u/a#b.rs");
+        check(
+            with(PlaceKind::File, "/u/a b", Some("/srv/x")),
+            "file:/u/a b///srv/x",
+            "file /u/a b",
+        );
         let buffer = numbered("*a#//b*", "7.1");
-        check(with(Kind::Buffer, &buffer, None), "buffer:*a#//b*#7.1", "buffer *a#//b*");
+        check(with(PlaceKind::Buffer, &buffer, None), "buffer:*a#//b*#7.1", "buffer *a#//b*");
     }
 
     #[test]
     fn a_place_knows_its_earlier_names_and_its_neighbours() {
         let remote = Some("h/o");
-        let project = Place { remote, ..Place::new(Kind::Project, "/p") };
+        let project = Place { remote, ..Place::new(PlaceKind::Project, "/p") };
         assert_eq!(project.former_manager().as_deref(), Some("project:/p/"));
-        assert_eq!(Place::new(Kind::File, "/p/x").former_manager(), None);
-        assert!(project.is_at(&Place::new(Kind::Project, "/p/")));
-        assert!(!project.is_at(&Place::new(Kind::Project, "/pq")));
-        assert!(!project.is_at(&Place::new(Kind::File, "/p")));
+        assert_eq!(Place::new(PlaceKind::File, "/p/x").former_manager(), None);
+        assert!(project.is_at(&Place::new(PlaceKind::Project, "/p/")));
+        assert!(!project.is_at(&Place::new(PlaceKind::Project, "/pq")));
+        assert!(!project.is_at(&Place::new(PlaceKind::File, "/p")));
         let [one, two] = [numbered("*a*", "1"), numbered("*a*", "2")];
-        let [one, two] = [&one, &two].map(|name| Place::new(Kind::Buffer, name));
+        let [one, two] = [&one, &two].map(|name| Place::new(PlaceKind::Buffer, name));
         assert!(one.is_at(&two) && one.beginning() == "buffer:*a*#");
         assert_eq!(project.beginning(), "project:/p");
     }

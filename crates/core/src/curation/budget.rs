@@ -1,6 +1,6 @@
 //! The number of tokens that a window may have, and the error for a number that is too small.
 
-use super::report::What;
+use super::report::ReportPart;
 use super::section::Section;
 use crate::wording::counted;
 
@@ -24,7 +24,7 @@ pub fn usable(window: u64) -> u64 {
     counted(*.max_tokens, "token"),
     largest(.parts)
 )]
-pub struct BudgetTooSmall {
+pub struct WindowBudgetTooSmall {
     /// Smallest budget with which the same request succeeds, in tokens.
     pub needed: u64,
     /// Budget that was given, in tokens.
@@ -39,7 +39,7 @@ pub struct Irreducible {
     /// Section of the part.
     pub section: Section,
     /// The part itself.
-    pub what: What,
+    pub what: ReportPart,
     /// Reason why the part cannot be left out.
     pub reason: &'static str,
     /// Cost in tokens.
@@ -79,15 +79,15 @@ mod tests {
     fn the_error_names_the_largest_parts() {
         let part = |number, tokens| Irreducible {
             section: Section::Messages,
-            what: What::Messages(vec![number]),
+            what: ReportPart::Messages(vec![number]),
             reason: "pinned",
             tokens,
         };
         let mut parts: Vec<Irreducible> = (1..=7).map(|number| part(number, number)).collect();
         let system =
-            Irreducible { section: Section::SystemPrompt, what: What::Text, ..part(0, 90) };
+            Irreducible { section: Section::SystemPrompt, what: ReportPart::Text, ..part(0, 90) };
         parts.insert(0, system);
-        let error = BudgetTooSmall { needed: 118, max_tokens: 9, parts };
+        let error = WindowBudgetTooSmall { needed: 118, max_tokens: 9, parts };
         let expected = "a budget of 9 tokens is too small: the parts that cannot be left out need 118: \
                         system-prompt (pinned, 90 tokens), msg-7 (pinned, 7 tokens), \
                         msg-6 (pinned, 6 tokens), msg-5 (pinned, 5 tokens), \

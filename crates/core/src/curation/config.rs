@@ -19,9 +19,9 @@ pub struct Setting {
     /// Name in the client protocol.
     pub name: &'static str,
     /// Effective value; `None` if the setting is not set and has no default of its own.
-    pub value: Option<Value>,
+    pub value: Option<SettingValue>,
     /// Default value; `None` for a setting that need not be set.
-    pub default: Option<Value>,
+    pub default: Option<SettingValue>,
     /// Allowed values.
     pub range: Range,
 }
@@ -31,7 +31,7 @@ pub struct Setting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(inline))]
 #[serde(untagged)]
-pub enum Value {
+pub enum SettingValue {
     /// A whole number.
     Count(u64),
     /// A number that may have a fraction.
@@ -53,7 +53,7 @@ pub enum Range {
 
 /// The error for an unknown setting or a value that is not allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ConfigError {
+pub enum CurationConfigError {
     /// No setting has this name.
     #[error("there is no setting {name}; the settings are {}", names())]
     Unknown {
@@ -66,7 +66,7 @@ pub enum ConfigError {
         /// Name of the setting.
         name: &'static str,
         /// Value that was given.
-        value: Value,
+        value: SettingValue,
         /// Allowed values.
         range: Range,
     },
@@ -97,11 +97,11 @@ macro_rules! settings {
         }
 
         impl TurnConfig {
-            fn values(&self) -> Vec<Option<Value>> {
+            fn values(&self) -> Vec<Option<SettingValue>> {
                 vec![$(self.$field.value(),)*]
             }
 
-            fn put(&mut self, name: &str, value: Option<Value>) -> bool {
+            fn put(&mut self, name: &str, value: Option<SettingValue>) -> bool {
                 match name {
                     $($name => match SettingType::of(value) {
                         Some(value) => self.$field = value,
@@ -118,33 +118,33 @@ macro_rules! settings {
 /// The type of a setting.
 trait SettingType: Sized {
     /// Returns the value; `None` if it is not set.
-    fn value(&self) -> Option<Value>;
+    fn value(&self) -> Option<SettingValue>;
     /// Converts the value; `None` if it has the wrong type.
-    fn of(value: Option<Value>) -> Option<Self>;
+    fn of(value: Option<SettingValue>) -> Option<Self>;
 }
 
-/// Implements [`SettingType`] for a type that a variant of [`Value`] holds, and for an optional one.
+/// Implements [`SettingType`] for a type that a variant of [`SettingValue`] holds, and for an optional one.
 macro_rules! field {
     ($($type:ty: $kind:ident;)*) => {$(
         impl SettingType for $type {
-            fn value(&self) -> Option<Value> {
-                Some(Value::$kind(*self))
+            fn value(&self) -> Option<SettingValue> {
+                Some(SettingValue::$kind(*self))
             }
 
-            fn of(value: Option<Value>) -> Option<Self> {
+            fn of(value: Option<SettingValue>) -> Option<Self> {
                 match value {
-                    Some(Value::$kind(value)) => Some(value),
+                    Some(SettingValue::$kind(value)) => Some(value),
                     _ => None,
                 }
             }
         }
 
         impl SettingType for Option<$type> {
-            fn value(&self) -> Option<Value> {
-                self.map(Value::$kind)
+            fn value(&self) -> Option<SettingValue> {
+                self.map(SettingValue::$kind)
             }
 
-            fn of(value: Option<Value>) -> Option<Self> {
+            fn of(value: Option<SettingValue>) -> Option<Self> {
                 match value {
                     Some(_) => <$type>::of(value).map(Some),
                     None => Some(None),
@@ -191,10 +191,12 @@ impl TurnConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfRange`] for the first setting that is not.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// [`CurationConfigError::OutOfRange`] for the first setting that is not.
+    pub fn check(&self) -> Result<(), CurationConfigError> {
         self.settings().into_iter().try_for_each(|Setting { name, value, range, .. }| match value {
-            Some(value) if !range.has(value) => Err(ConfigError::OutOfRange { name, value, range }),
+            Some(value) if !range.has(value) => {
+                Err(CurationConfigError::OutOfRange { name, value, range })
+            }
             _ => Ok(()),
         })
     }
@@ -203,17 +205,17 @@ impl TurnConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] for an unknown setting or a value that is not allowed.
-    pub fn with(mut self, name: &str, value: Value) -> Result<Self, ConfigError> {
-        let unknown = || ConfigError::Unknown { name: name.to_owned() };
+    /// [`CurationConfigError`] for an unknown setting or a value that is not allowed.
+    pub fn with(mut self, name: &str, value: SettingValue) -> Result<Self, CurationConfigError> {
+        let unknown = || CurationConfigError::Unknown { name: name.to_owned() };
         let (name, range) = *RANGES.iter().find(|row| row.0 == name).ok_or_else(unknown)?;
         let value = match (value, range) {
-            (Value::Count(count), Range::Ratio(..)) => Value::Ratio(count as f64),
+            (SettingValue::Count(count), Range::Ratio(..)) => SettingValue::Ratio(count as f64),
             _ => value,
         };
         let unset = is_zero(value) && need_not_be_set(name);
         if !(unset || range.has(value)) || !self.put(name, Some(value).filter(|_| !unset)) {
-            return Err(ConfigError::OutOfRange { name, value, range });
+            return Err(CurationConfigError::OutOfRange { name, value, range });
         }
         Ok(self)
     }
@@ -243,17 +245,21 @@ pub fn need_not_be_set(name: &str) -> bool {
     TurnConfig::default().settings().iter().any(named)
 }
 
-fn is_zero(value: Value) -> bool {
-    matches!(value, Value::Count(0)) || value == Value::Ratio(0.0)
+fn is_zero(value: SettingValue) -> bool {
+    matches!(value, SettingValue::Count(0)) || value == SettingValue::Ratio(0.0)
 }
 
 impl Range {
     /// Returns whether the value is in the range.
-    pub fn has(self, value: Value) -> bool {
+    pub fn has(self, value: SettingValue) -> bool {
         match (self, value) {
-            (Self::Count(least, most), Value::Count(count)) => (least..=most).contains(&count),
-            (Self::Ratio(least, most), Value::Ratio(ratio)) => (least..=most).contains(&ratio),
-            (Self::Switch, Value::Switch(_)) => true,
+            (Self::Count(least, most), SettingValue::Count(count)) => {
+                (least..=most).contains(&count)
+            }
+            (Self::Ratio(least, most), SettingValue::Ratio(ratio)) => {
+                (least..=most).contains(&ratio)
+            }
+            (Self::Switch, SettingValue::Switch(_)) => true,
             _ => false,
         }
     }
@@ -269,7 +275,7 @@ impl std::fmt::Display for Range {
     }
 }
 
-impl std::fmt::Display for Value {
+impl std::fmt::Display for SettingValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
@@ -306,7 +312,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(name: &str, value: Value, expected: Result<Option<Value>, &str>) {
+    fn check(name: &str, value: SettingValue, expected: Result<Option<SettingValue>, &str>) {
         let set = TurnConfig::default().with(name, value).map_err(|error| error.to_string());
         let now = |config: TurnConfig| {
             assert_eq!(config.check(), Ok(()));
@@ -317,11 +323,11 @@ mod tests {
 
     #[test]
     fn settings_are_set_within_their_ranges() {
-        check("max-tokens", Value::Count(4_096), Ok(Some(Value::Count(4_096))));
-        check("max-tokens", Value::Count(0), Ok(None));
-        check("summarize-at-ratio", Value::Ratio(0.0), Ok(None));
-        check("quality-threshold", Value::Count(1), Ok(Some(Value::Ratio(1.0))));
-        check("auto-rollback", Value::Switch(true), Ok(Some(Value::Switch(true))));
+        check("max-tokens", SettingValue::Count(4_096), Ok(Some(SettingValue::Count(4_096))));
+        check("max-tokens", SettingValue::Count(0), Ok(None));
+        check("summarize-at-ratio", SettingValue::Ratio(0.0), Ok(None));
+        check("quality-threshold", SettingValue::Count(1), Ok(Some(SettingValue::Ratio(1.0))));
+        check("auto-rollback", SettingValue::Switch(true), Ok(Some(SettingValue::Switch(true))));
         for setting in TurnConfig::default().alone().settings() {
             let value = setting.value.unwrap();
             check(setting.name, value, Ok(Some(value)));
@@ -331,16 +337,17 @@ mod tests {
     #[test]
     fn a_value_out_of_range_is_refused_with_the_range() {
         let error = "max-tokens must be a whole number from 256 to 10000000, got 1";
-        check("max-tokens", Value::Count(1), Err(error));
+        check("max-tokens", SettingValue::Count(1), Err(error));
         let error = "checkpoint-interval must be a whole number from 1 to 10000, got 0";
-        check("checkpoint-interval", Value::Count(0), Err(error));
+        check("checkpoint-interval", SettingValue::Count(0), Err(error));
         let error = "summarize-at-ratio must be a number from 0.1 to 1, got 1.5";
-        check("summarize-at-ratio", Value::Ratio(1.5), Err(error));
+        check("summarize-at-ratio", SettingValue::Ratio(1.5), Err(error));
         let error = "quality-threshold must be a number from 0 to 1, got NaN";
-        check("quality-threshold", Value::Ratio(f64::NAN), Err(error));
+        check("quality-threshold", SettingValue::Ratio(f64::NAN), Err(error));
         let error = "auto-summarize must be t or nil, got 3";
-        check("auto-summarize", Value::Count(3), Err(error));
-        let error = TurnConfig::default().with("speed", Value::Count(1)).unwrap_err().to_string();
+        check("auto-summarize", SettingValue::Count(3), Err(error));
+        let error =
+            TurnConfig::default().with("speed", SettingValue::Count(1)).unwrap_err().to_string();
         assert!(
             error.starts_with("there is no setting speed; the settings are max-tokens, "),
             "{error}"

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::phase::{self, Need};
-use super::report::What;
+use super::report::ReportPart;
 use super::section::{
-    CodeUnit, Counted, Section, Sections, format_failures, format_implementation,
+    CodeUnit, CountedText, Section, Sections, format_failures, format_implementation,
     format_previous_unit,
 };
 use crate::session::message::Phase;
@@ -52,7 +52,7 @@ pub(super) mod reason {
 /// A text that is offered to a window.
 pub(super) struct OfferedText {
     pub(super) section: Section,
-    pub(super) what: What,
+    pub(super) what: ReportPart,
     pub(super) text: Arc<str>,
     /// Cost of the text, in tokens.
     pub(super) tokens: u64,
@@ -83,7 +83,7 @@ impl Offer {
                 }
                 _ => texts.extend(text(sections, *section, phase, measure).map(|counted| {
                     let tokens = measure.message(counted.tokens);
-                    OfferedText::new(*section, What::Text, counted.text, tokens, need)
+                    OfferedText::new(*section, ReportPart::Text, counted.text, tokens, need)
                 })),
             }
         }
@@ -147,7 +147,7 @@ impl Offer {
 }
 
 impl OfferedText {
-    fn new(section: Section, what: What, text: Arc<str>, tokens: u64, need: Need) -> Self {
+    fn new(section: Section, what: ReportPart, text: Arc<str>, tokens: u64, need: Need) -> Self {
         let admitted = need != Need::No && NEVER_TRIMMED.contains(&section);
         let reason = match need {
             Need::No => reason::NOT_NOW,
@@ -172,8 +172,8 @@ fn text(
     section: Section,
     phase: Option<Phase>,
     measure: &Measure,
-) -> Option<Counted> {
-    let made = |text: String| Some(Counted::new(text, measure.counter().as_ref()));
+) -> Option<CountedText> {
+    let made = |text: String| Some(CountedText::new(text, measure.counter().as_ref()));
     let failing = phase != Some(Phase::Implementation) && !sections.failures.is_empty();
     let given = match section {
         Section::ToolSchemas => sections.tool_schemas.clone(),
@@ -208,7 +208,7 @@ fn previous_units<'a>(
             () => (format_previous_unit(unit), reason::RECENT_UNIT),
         };
         let tokens = if text.is_empty() { 0 } else { measure.note(&text) };
-        let what = What::CodeUnit(unit.name.clone());
+        let what = ReportPart::CodeUnit(unit.name.clone());
         let offered = OfferedText::new(Section::PreviousUnits, what, text.into(), tokens, need);
         OfferedText { reason, ..offered }
     });

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::budget::{BudgetTooSmall, Irreducible};
-use super::report::What;
+use super::budget::{Irreducible, WindowBudgetTooSmall};
+use super::report::ReportPart;
 use super::section::Section;
 use super::strategy::importance::{Importance, unit_of_last_message};
 use super::strategy::selection::FITS;
@@ -77,12 +77,12 @@ impl PruneStats {
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] when these messages alone cost more.
+/// [`WindowBudgetTooSmall`] when these messages alone cost more.
 pub fn prune(
     history: &History<'_>,
     max_tokens: Option<u64>,
     model: &Model,
-) -> Result<Pruned, BudgetTooSmall> {
+) -> Result<Pruned, WindowBudgetTooSmall> {
     let budget = max_tokens.unwrap_or_else(|| model.target());
     check(history, budget)?;
     let projection = Importance.project(history, &Aim { budget, ..Aim::default() });
@@ -99,7 +99,7 @@ pub fn auto_manage(
     history: &History<'_>,
     max_tokens: Option<u64>,
     model: &Model,
-) -> Result<Pruned, BudgetTooSmall> {
+) -> Result<Pruned, WindowBudgetTooSmall> {
     match stats(history, model).needs_pruning {
         true => prune(history, max_tokens, model),
         false => {
@@ -159,20 +159,20 @@ impl Pruned {
     }
 }
 
-fn check(history: &History<'_>, max_tokens: u64) -> Result<(), BudgetTooSmall> {
+fn check(history: &History<'_>, max_tokens: u64) -> Result<(), WindowBudgetTooSmall> {
     let mut parts: Vec<Irreducible> = irreducible(history).collect();
     let last = unit_of_last_message(history).map(|at| &history.units[at]);
     if let Some(last) = last.filter(|unit| unit.kept.is_none()) {
         parts.push(Irreducible {
             section: Section::Messages,
-            what: What::Messages(history.numbers(last)),
+            what: ReportPart::Messages(history.numbers(last)),
             reason: "the last message",
             tokens: last.tokens,
         });
     }
     let needed = parts.iter().map(|part| part.tokens).sum();
     if needed > max_tokens && history.tokens() > max_tokens {
-        return Err(BudgetTooSmall { needed, max_tokens, parts });
+        return Err(WindowBudgetTooSmall { needed, max_tokens, parts });
     }
     Ok(())
 }

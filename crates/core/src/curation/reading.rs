@@ -19,7 +19,7 @@ const MOST_NAMES: usize = 1 << 17;
 
 /// The place of a line in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum LinePlace {
     /// Line of the content, from 1.
     Content(u32),
     /// Line of the calls' arguments, from 1. The lines of all calls of a message are numbered
@@ -42,7 +42,7 @@ pub struct Reading {
 }
 
 struct ReadLine {
-    place: Place,
+    place: LinePlace,
     /// Index of the call whose arguments have the line; `None` for a line of the content.
     call: Option<u32>,
     bytes: Range<u32>,
@@ -54,7 +54,7 @@ struct ReadLine {
 /// A line that may be quoted.
 pub struct Quotable<'h, 'r> {
     /// Place of the line in the message.
-    pub place: Place,
+    pub place: LinePlace,
     /// The line, without the line break.
     pub text: &'h str,
     /// Interned ids of the line's names, in the order of the text.
@@ -133,13 +133,13 @@ fn read(message: &Message, names: &mut LineNames) -> Reading {
     };
     let content = (1..).zip(message.content.lines());
     let content =
-        content.map(|(at, line)| (Place::Content(at), None, &*message.content, line, true));
+        content.map(|(at, line)| (LinePlace::Content(at), None, &*message.content, line, true));
     let calls = (0..).zip(&message.tool_calls);
     let arguments = calls.flat_map(|(call, ToolCall { arguments, .. })| {
         argument_lines(arguments).map(move |(line, is_new)| (call, &**arguments, line, is_new))
     });
     let arguments = (1..).zip(arguments).map(|(at, (call, text, line, is_new))| {
-        (Place::Arguments(at), Some(call), text, line, is_new)
+        (LinePlace::Arguments(at), Some(call), text, line, is_new)
     });
     for (place, call, text, line, is_new) in content.chain(arguments) {
         let bare = without_number(line);

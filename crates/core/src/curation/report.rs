@@ -9,7 +9,7 @@ use super::section::Section;
 use super::strategy::{Fate, Score};
 use crate::ids::MessageId;
 use crate::session::message::{Phase, Role};
-pub use crate::wording::Sent;
+pub use crate::wording::SentCount;
 
 /// The report of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Report {
     /// True if the counts are the model's own rather than estimates.
     pub exact: bool,
     /// How many of the messages are in the window.
-    pub messages: Sent,
+    pub messages: SentCount,
     /// Costs of each section, in the order of the window. Sections for which nothing was offered
     /// are not listed.
     pub sections: Vec<SectionTokens>,
@@ -57,7 +57,7 @@ pub struct Entry {
     /// Section of the part.
     pub section: Section,
     /// The part itself.
-    pub what: What,
+    pub what: ReportPart,
     /// Outcome of the part.
     pub fate: Fate,
     /// Reason for the outcome.
@@ -73,7 +73,7 @@ pub struct Entry {
 
 /// A part of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum ReportPart {
     /// The text of a section.
     Text,
     /// A unit of code, by name.
@@ -106,7 +106,7 @@ pub struct Stable {
 pub struct Run {
     /// Section of the units.
     pub section: Section,
-    /// Name of the units: a range such as `msg-3…msg-980`, or the text of [`What::label`].
+    /// Name of the units: a range such as `msg-3…msg-980`, or the text of [`ReportPart::label`].
     pub label: String,
     /// Outcome of the units.
     pub fate: Fate,
@@ -138,7 +138,7 @@ pub(super) struct Print {
     pub(super) tokens: u64,
 }
 
-impl What {
+impl ReportPart {
     /// Returns a readable name: `msg-3`, `msg-3…msg-5`, `note`, or the name of the unit of code or
     /// of the section.
     pub fn label(&self, section: Section) -> String {
@@ -159,7 +159,7 @@ impl Report {
     /// same reason, so that the report of a long history stays readable.
     pub fn condensed(&self) -> Vec<Run> {
         let alike = |a: &Entry, b: &Entry| {
-            let messages = |entry: &Entry| matches!(entry.what, What::Messages(_));
+            let messages = |entry: &Entry| matches!(entry.what, ReportPart::Messages(_));
             let reasons = (a.fate, a.reason) == (b.fate, b.reason);
             a.section == b.section && reasons && messages(a) && messages(b)
         };
@@ -172,7 +172,7 @@ impl Run {
         let first = &entries[0];
         let numbers = || {
             entries.iter().flat_map(|entry| match &entry.what {
-                What::Messages(numbers) => numbers.iter(),
+                ReportPart::Messages(numbers) => numbers.iter(),
                 _ => [].iter(),
             })
         };

@@ -24,9 +24,9 @@ const LEAST_ROOM: u64 = 16;
 /// What the user said, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Said {
+pub struct UserWords {
     /// The words of each message. Equal words of a later message replace earlier ones.
-    pub words: Vec<Words>,
+    pub words: Vec<MessageWords>,
     /// Number of turns that the words are from.
     turns: u64,
     /// Number of messages that were left out for lack of room.
@@ -36,7 +36,7 @@ pub struct Said {
 /// The words of one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Words {
+pub struct MessageWords {
     text: String,
     /// Number of the message.
     pub number: u64,
@@ -44,7 +44,7 @@ pub struct Words {
     turn: u64,
 }
 
-impl Said {
+impl UserWords {
     /// Returns what the user says in `messages`, which must be in the order of the log.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         Self::default().and(messages)
@@ -63,7 +63,7 @@ impl Said {
                 let [beginning, end] = ends(text, LONGEST);
                 let gap = if end.is_empty() { "" } else { "\n[…]\n" };
                 let text = format!("{beginning}{gap}{end}");
-                self.words.push(Words { text, number: message.number, turn: self.turns });
+                self.words.push(MessageWords { text, number: message.number, turn: self.turns });
             }
         }
         let mut later = HashSet::new();
@@ -95,7 +95,7 @@ impl Said {
             }
         }
         chosen.reverse();
-        let taken = |words: Vec<Words>| Self {
+        let taken = |words: Vec<MessageWords>| Self {
             left_out: self.left_out + count - words.len() as u64,
             turns: self.turns,
             words,
@@ -111,7 +111,7 @@ impl Said {
     /// Renders the words as Markdown, each with its turn and the id of its message. Empty if there
     /// are none.
     pub fn render(&self) -> String {
-        let mut lines: Vec<String> = self.words.iter().rev().map(Words::line).collect();
+        let mut lines: Vec<String> = self.words.iter().rev().map(MessageWords::line).collect();
         if lines.is_empty() {
             return String::new();
         }
@@ -122,7 +122,7 @@ impl Said {
     }
 }
 
-impl Words {
+impl MessageWords {
     fn line(&self) -> String {
         let Self { text, number, turn } = self;
         format!("- Turn {turn} (msg-{number}): {}", text.replace('\n', "\n  "))
@@ -144,15 +144,16 @@ mod tests {
             ("u", "<system-reminder>nothing</system-reminder>"),
             ("u", "weiter"),
         ]);
-        let said = Said::of(&messages);
+        let said = UserWords::of(&messages);
         let expected = "## What the user said, newest first\n- Turn 4 (msg-6): weiter\n\
                         - Turn 3 (msg-4): 不要修改旧文件。\n\
                         - Turn 1 (msg-1): Nie nach main schieben!\n  Und: Port 5433.";
         assert_eq!(said.render(), expected);
-        let folded = messages.iter().fold(Said::default(), |said, message| said.and([message]));
+        let folded =
+            messages.iter().fold(UserWords::default(), |said, message| said.and([message]));
         assert_eq!(folded, said, "folded one by one");
         let stored = serde_json::to_string(&said).unwrap();
-        assert_eq!(serde_json::from_str::<Said>(&stored).unwrap(), said);
+        assert_eq!(serde_json::from_str::<UserWords>(&stored).unwrap(), said);
     }
 
     #[test]
@@ -162,7 +163,7 @@ mod tests {
         let mut said = vec![("u", "Never call the cloud from tests."), ("u", &*log)];
         said.extend(words.iter().map(|text| ("u", &**text)));
         let messages = messages(&said);
-        let whole = Said::of(&messages);
+        let whole = UserWords::of(&messages);
         for tokens in [0, 20, 60, 100, 200, 480, 2000] {
             let said = whole.clone().within(tokens, &plain());
             assert!(plain().text(&said.render()) <= tokens, "{tokens}: {}", said.render());

@@ -42,14 +42,14 @@ names! {
 
 /// A text with its token count, so that an unchanged text is counted only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedText {
     /// The text.
     pub text: Arc<str>,
     /// Number of tokens as the [`Counter`] counts them, before they are scaled for the model.
     pub tokens: u64,
 }
 
-impl Counted {
+impl CountedText {
     /// Counts a text.
     pub fn new(text: impl Into<Arc<str>>, counter: &dyn Counter) -> Self {
         let text = text.into();
@@ -61,29 +61,29 @@ impl Counted {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sections {
     /// The available tools, as they are sent.
-    pub tool_schemas: Option<Counted>,
+    pub tool_schemas: Option<CountedText>,
     /// Instructions for the model.
-    pub system_prompt: Option<Counted>,
+    pub system_prompt: Option<CountedText>,
     /// Description of what is to be built.
-    pub design_document: Option<Counted>,
+    pub design_document: Option<CountedText>,
     /// Types that the code is written against.
-    pub type_definitions: Option<Counted>,
+    pub type_definitions: Option<CountedText>,
     /// Unit of code in progress.
-    pub current_unit: Option<Counted>,
+    pub current_unit: Option<CountedText>,
     /// Tests of the current unit of code.
-    pub relevant_tests: Option<Counted>,
+    pub relevant_tests: Option<CountedText>,
     /// Tests that fail. They replace the relevant tests, except in the phase of implementation.
     pub failures: Vec<Failure>,
     /// Units of code; the approved ones in the order of approval.
     pub units: Vec<CodeUnit>,
     /// The rendered context items.
-    pub context_items: Option<Counted>,
+    pub context_items: Option<CountedText>,
     /// Summary of the older conversation.
-    pub summary: Option<Counted>,
+    pub summary: Option<CountedText>,
     /// Map of the project.
-    pub repo_map: Option<Counted>,
+    pub repo_map: Option<CountedText>,
     /// Memories found for this turn.
-    pub grounding: Option<Counted>,
+    pub grounding: Option<CountedText>,
 }
 
 impl Sections {

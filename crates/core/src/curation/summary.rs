@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use self::check::KnownWords;
-use super::said::Said;
+use super::said::UserWords;
 use super::unit::{History, Unit};
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -18,7 +18,7 @@ const GAP: u64 = 4;
 /// A text that stands in for a part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Summary {
+pub struct SummaryText {
     /// Counts of the folded messages and turns.
     pub counts: Counts,
     /// Description of the folded part. Empty if no model wrote one.
@@ -26,7 +26,7 @@ pub struct Summary {
     pub text: String,
     /// What the user said in the folded part.
     #[serde(default)]
-    pub said: Said,
+    pub said: UserWords,
 }
 
 /// Counts of everything that a summary stands in for, since the conversation began.
@@ -45,9 +45,9 @@ pub struct Counts {
 
 /// The material for a summary.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct SummarySource<'a> {
     /// The earlier summary, which the new one replaces.
-    pub prior: Option<&'a Summary>,
+    pub prior: Option<&'a SummaryText>,
     /// Messages to fold, in the order of the log.
     pub messages: &'a [&'a Message],
     /// Number of turns that the messages belong to, not counting the turns of the earlier summary;
@@ -82,7 +82,7 @@ pub trait Summarizer {
     ///
     /// [`SummaryError::Failed`] when there is no description, for instance because a provider
     /// cannot be reached.
-    fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError>;
+    fn summarize(&self, source: &SummarySource<'_>) -> Result<String, SummaryError>;
 }
 
 /// A summarizer that needs no provider: its summaries have no description.
@@ -169,9 +169,9 @@ fn turns(history: &History<'_>) -> Vec<usize> {
 /// [`SummaryError`] when there is nothing to fold, when the summarizer fails, and when the summary
 /// is not smaller than the messages and the earlier summary together.
 pub fn summarize(
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     summarizer: &dyn Summarizer,
-) -> Result<Summary, SummaryError> {
+) -> Result<SummaryText, SummaryError> {
     if source.messages.is_empty() {
         return Err(SummaryError::Nothing);
     }
@@ -180,7 +180,7 @@ pub fn summarize(
         "" => String::new(),
         written => source.confirmed(written),
     };
-    let mut summary = Summary { counts: source.counts(), text, said: source.said() };
+    let mut summary = SummaryText { counts: source.counts(), text, said: source.said() };
     let source_tokens = source.tokens();
     let mut tokens = source.measure.note(&summary.render());
     if tokens >= source_tokens {
@@ -193,7 +193,7 @@ pub fn summarize(
     Ok(summary)
 }
 
-impl Source<'_> {
+impl SummarySource<'_> {
     /// Returns the cost of the messages and the earlier summary, in tokens.
     pub fn tokens(&self) -> u64 {
         let messages: u64 =
@@ -202,14 +202,14 @@ impl Source<'_> {
     }
 
     /// Returns what the user said in the messages and the earlier summary, cut to its maximum size.
-    fn said(&self) -> Said {
-        let prior = self.prior.map_or_else(Said::default, |prior| prior.said.clone());
+    fn said(&self) -> UserWords {
+        let prior = self.prior.map_or_else(UserWords::default, |prior| prior.said.clone());
         prior.and(self.messages.iter().copied()).within(self.said_tokens, self.measure)
     }
 
     /// Returns the sentences of a description that the messages and the earlier summary confirm.
     fn confirmed(&self, text: &str) -> String {
-        let prior = self.prior.map(Summary::render).unwrap_or_default();
+        let prior = self.prior.map(SummaryText::render).unwrap_or_default();
         let said = self.messages.iter().flat_map(|message| {
             let calls = message.tool_calls.iter().map(|call| &*call.arguments);
             std::iter::once(&*message.content).chain(calls)
@@ -230,7 +230,7 @@ impl Source<'_> {
     }
 }
 
-impl Summary {
+impl SummaryText {
     /// Returns the text of the message that replaces the folded messages: a line of counts, the
     /// description, and the user's words.
     pub fn render(&self) -> String {
@@ -244,7 +244,7 @@ impl Summary {
     /// always stays.
     #[must_use]
     pub fn within(&self, tokens: u64, measure: &Measure) -> Self {
-        let (text, said) = (self.text.clone(), Said::default());
+        let (text, said) = (self.text.clone(), UserWords::default());
         let mut head = Self { counts: self.counts, text, said };
         if measure.note(&head.render()) > tokens / 2 {
             head.text.clear();
@@ -266,7 +266,7 @@ impl Counts {
 }
 
 impl Summarizer for Extractive {
-    fn summarize(&self, _: &Source<'_>) -> Result<String, SummaryError> {
+    fn summarize(&self, _: &SummarySource<'_>) -> Result<String, SummaryError> {
         Ok(String::new())
     }
 }

@@ -6,16 +6,16 @@
 use std::sync::Mutex;
 
 use super::reading::Readings;
-use crate::retrieval::index::Index;
+use crate::retrieval::index::WordIndex;
 use crate::session::message::{Message, Role};
 use crate::session::normal::{Answered, Calls};
 use crate::tokens::Measure;
 
 /// What was read of messages, kept by message number for the next windows.
 #[derive(Default)]
-pub struct Words {
+pub struct HistoryCache {
     /// Index of the messages' words. Queries read the index, and add the words that are missing.
-    pub index: Mutex<Index>,
+    pub index: Mutex<WordIndex>,
     /// Lines and names of the messages that were last read to choose lines.
     pub readings: Mutex<Readings>,
 }
@@ -32,7 +32,7 @@ pub struct History<'a> {
     /// Messages that a summary stands in for; `None` without a summary.
     pub folded: Option<Folded>,
     /// What earlier windows read of the messages; `None` lets each window read the messages anew.
-    pub words: Option<&'a Words>,
+    pub words: Option<&'a HistoryCache>,
     /// True if the reader can ask for messages by their ids. Notes then name the ids, and how to
     /// ask.
     pub can_read: bool,
@@ -61,7 +61,7 @@ pub struct Unit {
     /// Cost of all members, in tokens.
     pub tokens: u64,
     /// Reason why the unit cannot be left out; `None` if it can.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptReason>,
     /// True if the unit is a tool result without a call: the call is not among the earlier
     /// messages, or already has a result.
     pub orphan: bool,
@@ -69,7 +69,7 @@ pub struct Unit {
 
 /// The reasons why a unit cannot be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kept {
+pub enum KeptReason {
     /// The unit is a system prompt.
     System,
     /// The unit contains a pinned message.
@@ -113,8 +113,8 @@ impl<'a> History<'a> {
     /// Makes the user's first message one that can be left out, for a window that does not hold it.
     /// Returns whether this changed anything; the user's last message always stays.
     pub fn let_go_of_first(&mut self) -> bool {
-        let has_last = self.units.iter().any(|unit| unit.kept == Some(Kept::LastUser));
-        let first = self.units.iter_mut().find(|unit| unit.kept == Some(Kept::FirstUser));
+        let has_last = self.units.iter().any(|unit| unit.kept == Some(KeptReason::LastUser));
+        let first = self.units.iter_mut().find(|unit| unit.kept == Some(KeptReason::FirstUser));
         first.filter(|_| has_last).is_some_and(|unit| unit.kept.take().is_some())
     }
 
@@ -143,7 +143,7 @@ impl<'a> History<'a> {
     }
 }
 
-impl Kept {
+impl KeptReason {
     /// Returns the reason in words, as reports show it.
     pub fn reason(self) -> &'static str {
         match self {
@@ -174,7 +174,7 @@ fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
         let orphan = message.role == Role::Tool;
         units.push(Unit { members: vec![index], tokens: cost, kept: None, orphan });
     }
-    calls.open().for_each(|(_, (at, _))| units[at].kept = Some(Kept::InFlight));
+    calls.open().for_each(|(_, (at, _))| units[at].kept = Some(KeptReason::InFlight));
     mark_mandatory(messages, &mut units);
     units
 }
@@ -189,10 +189,10 @@ fn mark_mandatory(messages: &[&Message], units: &mut [Unit]) {
     for (at, unit) in units.iter_mut().enumerate() {
         let members = || unit.members.iter().map(|&index| messages[index]);
         unit.kept = match () {
-            () if members().any(|message| message.role == Role::System) => Some(Kept::System),
-            () if members().any(|message| message.pinned) => Some(Kept::Pinned),
-            () if first == Some(at) => Some(Kept::FirstUser),
-            () if last == Some(at) => Some(Kept::LastUser),
+            () if members().any(|message| message.role == Role::System) => Some(KeptReason::System),
+            () if members().any(|message| message.pinned) => Some(KeptReason::Pinned),
+            () if first == Some(at) => Some(KeptReason::FirstUser),
+            () if last == Some(at) => Some(KeptReason::LastUser),
             () => unit.kept,
         };
     }

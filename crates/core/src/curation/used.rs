@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::said::Said;
+use super::said::UserWords;
 use crate::retrieval::words::ends;
 use crate::session::message::{Message, Role};
 use crate::tokens::Measure;
@@ -109,7 +109,7 @@ pub fn used(messages: &[&Message], beside: &str, tokens: u64, measure: &Measure)
 /// words, newest first, and what the work used, as Markdown of at most `tokens` tokens. The words
 /// get [`SAID`] of the room, and what the rest leaves.
 pub fn handed_over(messages: &[&Message], tokens: u64, measure: &Measure) -> String {
-    let said = Said::of(messages.iter().copied());
+    let said = UserWords::of(messages.iter().copied());
     let words = said.clone().within((tokens as f64 * SAID) as u64, measure).render();
     let left = tokens.saturating_sub(measure.text(&words) + GAP);
     let used = used(messages, &words, left, measure);

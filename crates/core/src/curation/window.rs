@@ -14,16 +14,16 @@ mod summary;
 
 use std::sync::Arc;
 
-use super::budget::{BudgetTooSmall, Irreducible};
+use super::budget::{Irreducible, WindowBudgetTooSmall};
 use super::guard;
 use super::offer::{Offer, OfferedText};
 use super::phase::Need;
-use super::report::{Fingerprint, Print, Report, What};
+use super::report::{Fingerprint, Print, Report, ReportPart};
 use super::section::{Section, Sections};
 use super::similarity::Similarity;
 use super::strategy::{Aim, Fate, Projection, Shown, Strategy};
-use super::summary::Summary;
-use super::unit::{History, Kept, Unit};
+use super::summary::SummaryText;
+use super::unit::{History, KeptReason, Unit};
 use crate::session::message::{Phase, Role, ToolCall};
 
 /// Reason for leaving out a message that the user wants back.
@@ -31,7 +31,7 @@ const NO_ROOM: &str = "wanted back, but there is no room for it";
 
 /// The input for building a window.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct WindowInput<'a> {
     /// Texts that the window can have besides the messages.
     pub sections: &'a Sections,
     /// Messages to choose from, and the measure of costs.
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     /// Similarity of the messages to the question by meaning, if their embedding vectors are known.
     pub similarity: Option<&'a Similarity>,
     /// The summary whose text is in `sections`. If it is `None`, that text is never shortened.
-    pub summary: Option<&'a Summary>,
+    pub summary: Option<&'a SummaryText>,
     /// Maximum cost of the window, in tokens.
     pub max_tokens: u64,
     /// Record of the previous window, if there was one.
@@ -62,7 +62,7 @@ pub struct Request<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// Parts in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Cost of all parts, in tokens. Never more than the maximum of the request.
     pub tokens: u64,
     /// Report of the parts that were kept or left out, with the reasons.
@@ -73,7 +73,7 @@ pub struct Window {
 
 /// A part of a window: one message to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// Section of the part.
     pub section: Section,
     /// Author. Texts of sections have the role of the system.
@@ -115,10 +115,10 @@ pub struct WindowUsage {
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] when the parts that cannot be left out cost more than
-/// [`Request::max_tokens`].
-pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
-    let Request { history, max_tokens, .. } = *request;
+/// [`WindowBudgetTooSmall`] when the parts that cannot be left out cost more than
+/// [`WindowInput::max_tokens`].
+pub fn build(request: &WindowInput<'_>) -> Result<Window, WindowBudgetTooSmall> {
+    let WindowInput { history, max_tokens, .. } = *request;
     let mut offer = Offer::new(request.sections, request.phase, history.measure);
     summary::cut(&mut offer, request);
     let never_lost = check(request, &offer)?;
@@ -126,10 +126,10 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
     let free = max_tokens - offer.tokens() - never_lost;
     let restored = restored(request, free);
     let history = restored.as_ref().unwrap_or(history);
-    let request = &Request { history, ..*request };
+    let request = &WindowInput { history, ..*request };
     admit(&mut offer, request);
     let budget = max_tokens - offer.tokens();
-    let Request { query, similarity, once, .. } = *request;
+    let WindowInput { query, similarity, once, .. } = *request;
     let aim = Aim { budget, query, similarity, once };
     let mut chosen = guard::repaired(history, budget, request.strategy.project(history, &aim));
     say_what_found_no_room(request, &mut chosen);
@@ -143,8 +143,8 @@ pub fn build(request: &Request<'_>) -> Result<Window, BudgetTooSmall> {
 
 /// Returns the cost of the messages that cannot be left out. Fails if these messages and the texts
 /// that are never trimmed do not fit.
-fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
-    let Request { history, max_tokens, .. } = *request;
+fn check(request: &WindowInput<'_>, offer: &Offer) -> Result<u64, WindowBudgetTooSmall> {
+    let WindowInput { history, max_tokens, .. } = *request;
     let kept = history.units.iter().filter(|unit| unit.kept.is_some());
     let never_lost: u64 = kept.map(|unit| unit.tokens).sum();
     let needed = offer.tokens().saturating_add(never_lost);
@@ -158,15 +158,15 @@ fn check(request: &Request<'_>, offer: &Offer) -> Result<u64, BudgetTooSmall> {
         tokens: offered.tokens,
     });
     let parts = texts.chain(irreducible(history)).collect();
-    Err(BudgetTooSmall { needed, max_tokens, parts })
+    Err(WindowBudgetTooSmall { needed, max_tokens, parts })
 }
 
-/// Lists the units that cannot be left out, as [`BudgetTooSmall`] names them.
+/// Lists the units that cannot be left out, as [`WindowBudgetTooSmall`] names them.
 pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = Irreducible> + 'b {
     history.units.iter().filter_map(|unit| {
         Some(Irreducible {
             section: Section::Messages,
-            what: What::Messages(history.numbers(unit)),
+            what: ReportPart::Messages(history.numbers(unit)),
             reason: unit.kept?.reason(),
             tokens: unit.tokens,
         })
@@ -175,7 +175,7 @@ pub(super) fn irreducible<'b>(history: &'b History<'_>) -> impl Iterator<Item = 
 
 /// Returns the history in which the messages that the user wants back cannot be left out, as far as
 /// they fit into `free` tokens; `None` if the user wants none.
-fn restored<'a>(request: &Request<'a>, mut free: u64) -> Option<History<'a>> {
+fn restored<'a>(request: &WindowInput<'a>, mut free: u64) -> Option<History<'a>> {
     let mut history = Some(request.history).filter(|_| !request.restored.is_empty())?.clone();
     for number in request.restored {
         let numbered = |index: &usize| history.messages[*index].number == *number;
@@ -184,14 +184,14 @@ fn restored<'a>(request: &Request<'a>, mut free: u64) -> Option<History<'a>> {
         let unit = &mut history.units[at];
         if unit.kept.is_none() && unit.tokens <= free {
             free -= unit.tokens;
-            unit.kept = Some(Kept::Restored);
+            unit.kept = Some(KeptReason::Restored);
         }
     }
     Some(history)
 }
 
 /// Gives the reason for messages that the user wants back and that are not shown whole.
-fn say_what_found_no_room(request: &Request<'_>, chosen: &mut Projection) {
+fn say_what_found_no_room(request: &WindowInput<'_>, chosen: &mut Projection) {
     let history = request.history;
     for (unit, verdict) in history.units.iter().zip(&mut chosen.verdicts) {
         let is_wanted = || history.members(unit).any(|it| request.restored.contains(&it.number));
@@ -204,7 +204,7 @@ fn say_what_found_no_room(request: &Request<'_>, chosen: &mut Projection) {
 /// Admits the texts that fit into the window together with the messages that cannot be left out.
 /// The newest message has priority over texts that the phase does not require: an agent that does
 /// not see a tool's answer calls the tool again.
-fn admit(offer: &mut Offer, request: &Request<'_>) {
+fn admit(offer: &mut Offer, request: &WindowInput<'_>) {
     let left = |offer: &Offer| request.max_tokens - offer.tokens();
     let kept = request.history.units.iter().filter(|unit| unit.kept.is_some());
     let never_lost: u64 = kept.map(|unit| unit.tokens).sum();
@@ -222,7 +222,7 @@ fn newest_unit_cost(history: &History<'_>) -> u64 {
     newest.filter(|unit| unit.kept.is_none()).map_or(0, |unit| unit.tokens)
 }
 
-fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part> {
+fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<MessagePart> {
     let mut parts = Vec::with_capacity(offer.texts.len() + chosen.shown.len());
     let (prompts, messages) = chosen.shown.split_at(prompts(history, chosen));
     for section in Section::ALL {
@@ -234,8 +234,9 @@ fn parts(offer: &Offer, history: &History<'_>, chosen: &Projection) -> Vec<Part>
         };
         parts.extend(of_messages.iter().map(|shown| part_of(history, shown)));
         let texts = offer.admitted().filter(|offered| offered.section == *section);
-        let part =
-            |text: &OfferedText| Part::of_system(*section, Arc::clone(&text.text), text.tokens);
+        let part = |text: &OfferedText| {
+            MessagePart::of_system(*section, Arc::clone(&text.text), text.tokens)
+        };
         parts.extend(texts.map(part));
     }
     parts
@@ -250,17 +251,17 @@ fn prompts(history: &History<'_>, chosen: &Projection) -> usize {
     chosen.shown.iter().take_while(is_prompt).count()
 }
 
-fn part_of(history: &History<'_>, shown: &Shown) -> Part {
+fn part_of(history: &History<'_>, shown: &Shown) -> MessagePart {
     let tokens = shown.tokens(history);
     let (index, content) = match shown {
         Shown::Whole(index) => (index, Arc::clone(&history.messages[*index].content)),
         Shown::Shortened { index, content, .. } => (index, Arc::from(content.as_str())),
         Shown::Note { content, .. } => {
-            return Part::of_system(Section::Messages, Arc::from(content.as_str()), tokens);
+            return MessagePart::of_system(Section::Messages, Arc::from(content.as_str()), tokens);
         }
     };
     let message = history.messages[*index];
-    Part {
+    MessagePart {
         section: Section::Messages,
         role: message.role,
         content,
@@ -272,7 +273,7 @@ fn part_of(history: &History<'_>, shown: &Shown) -> Part {
     }
 }
 
-impl Part {
+impl MessagePart {
     fn of_system(section: Section, content: Arc<str>, tokens: u64) -> Self {
         Self {
             section,
@@ -294,8 +295,8 @@ impl Window {
     }
 }
 
-pub(super) fn fingerprint(parts: &[Part]) -> Fingerprint {
-    let print = |part: &Part| Print {
+pub(super) fn fingerprint(parts: &[MessagePart]) -> Fingerprint {
+    let print = |part: &MessagePart| Print {
         section: part.section,
         role: part.role,
         message: part.message,
@@ -306,7 +307,7 @@ pub(super) fn fingerprint(parts: &[Part]) -> Fingerprint {
 }
 
 impl WindowUsage {
-    fn of(parts: &[Part], phase: Option<Phase>) -> Self {
+    fn of(parts: &[MessagePart], phase: Option<Phase>) -> Self {
         let of = |sections: &[Section]| {
             let spent = parts.iter().filter(|part| sections.contains(&part.section));
             spent.map(|part| part.tokens).sum()

@@ -28,7 +28,7 @@ const NOTED: f64 = 0.5;
 
 /// A memory that may answer a query.
 #[derive(Debug, Clone, Copy)]
-pub struct Text<'a> {
+pub struct AnswerText<'a> {
     /// Number of the memory.
     pub id: u64,
     /// The memory's text.
@@ -67,7 +67,7 @@ struct MeaningfulWords {
 /// texts that state something, then texts that only ask. Each group keeps the order of `ranked`. A
 /// text that says the same as a chosen one is left out. At most one text that only repeats the
 /// query is returned, as the last.
-pub fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
+pub fn answers(query: &str, ranked: &[AnswerText<'_>], most: usize) -> Vec<u64> {
     let asked: BTreeSet<String> = ends(query, MOST_READ).into_iter().flat_map(terms).collect();
     let said: Vec<MeaningfulWords> =
         ranked.iter().map(|text| MeaningfulWords::of(text, &asked)).collect();
@@ -88,7 +88,7 @@ pub fn answers(query: &str, ranked: &[Text<'_>], most: usize) -> Vec<u64> {
 }
 
 impl MeaningfulWords {
-    fn of(text: &Text<'_>, asked: &BTreeSet<String>) -> Self {
+    fn of(text: &AnswerText<'_>, asked: &BTreeSet<String>) -> Self {
         let shown: String = text.content.chars().take(LONGEST).collect();
         let mut said = Self { id: text.id, noted: text.noted, ..Self::default() };
         let mut shared = BTreeSet::new();
@@ -142,11 +142,11 @@ mod tests {
     /// Texts that begin with `!` are notes.
     #[track_caller]
     fn check(ranked: &[&str], most: usize, expected: &[u64]) {
-        let texts: Vec<Text<'_>> = (1..)
+        let texts: Vec<AnswerText<'_>> = (1..)
             .zip(ranked)
             .map(|(id, text)| {
                 let content = text.trim_start_matches('!');
-                Text { id, content, noted: text.starts_with('!') }
+                AnswerText { id, content, noted: text.starts_with('!') }
             })
             .collect();
         assert_eq!(answers(QUERY, &texts, most), expected);

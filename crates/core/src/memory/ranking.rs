@@ -33,7 +33,7 @@ pub struct Candidate {
 
 /// Search results, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found<'a> {
+pub struct RankedMemories<'a> {
     /// Results of the search by words.
     pub by_words: &'a [u64],
     /// Results of the search by vectors. Empty without vectors.
@@ -42,7 +42,7 @@ pub struct Found<'a> {
 
 /// Ranks the candidates that were found or are neighbours of a found memory, best first; `now` is
 /// in Unix seconds. Returns nothing if nothing was found. Ignores results that are not candidates.
-pub fn best(candidates: &[Candidate], found: Found<'_>, now: i64) -> Vec<u64> {
+pub fn best(candidates: &[Candidate], found: RankedMemories<'_>, now: i64) -> Vec<u64> {
     let known: BTreeMap<u64, &Candidate> = candidates.iter().map(|c| (c.id, c)).collect();
     let among = |ids: &[u64]| -> Vec<u64> {
         ids.iter().copied().filter(|id| known.contains_key(id)).collect()
@@ -117,7 +117,7 @@ mod tests {
 
     #[track_caller]
     fn check(candidates: &[Candidate], words: &[u64], vectors: &[u64], expected: &[u64]) {
-        let found = Found { by_words: words, by_vectors: vectors };
+        let found = RankedMemories { by_words: words, by_vectors: vectors };
         assert_eq!(best(candidates, found, NOW), expected);
     }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::acp_blocks::{AcpBlock, AcpToolContent, prompt_text, result_text};
 use super::gathered::Gathered;
 use super::report::NO_PART;
-use super::{LARGEST_MESSAGE, Usage};
+use super::{LARGEST_MESSAGE, RecordedUsage};
 
 /// Currency of all costs; those in others are not comparable.
 const DOLLARS: &str = "USD";
@@ -78,7 +78,7 @@ struct Cost {
 
 /// A turn that is being read, with the agent's text and calls so far.
 #[derive(Default)]
-pub(super) struct Turn {
+pub(super) struct AcpTurn {
     said: String,
     /// Id of the message that the agent is sending.
     message: Option<String>,
@@ -104,7 +104,7 @@ struct Begun {
     is_added: bool,
 }
 
-impl Turn {
+impl AcpTurn {
     /// Returns whether no text of the agent is still to be added, and no call waits for its result.
     pub(super) fn is_over(&self) -> bool {
         self.said.is_empty() && self.calls.is_empty()
@@ -236,7 +236,7 @@ impl Turn {
             let before = std::mem::replace(&mut into.mark.spent, so_far);
             so_far.checked_sub(before).unwrap_or(so_far) as f64 / FRACTIONS
         });
-        let usage = Usage {
+        let usage = RecordedUsage {
             time,
             model: None,
             used,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Usage;
+use super::RecordedUsage;
 use super::acp::sum;
 use super::gathered::Gathered;
 use super::json::{ContentBlock, arguments, content, join};
@@ -239,7 +239,7 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
     }
     if let Some(Ok(tokens)) = message.usage.map(|usage| serde_json::from_str(usage.get())) {
         let model = into.mark.about.model.clone();
-        into.spend(Usage { time, model, ..usage(&tokens) }, goes_on);
+        into.spend(RecordedUsage { time, model, ..usage(&tokens) }, goes_on);
     }
     if message.content.is_none() {
         into.leave_out("assistant", "the record has no content");
@@ -267,7 +267,7 @@ fn assistant(message: &RawValue, time: Option<i64>, into: &mut Gathered) -> serd
 }
 
 /// Returns what a request took. The window has the answer afterwards, too.
-fn usage(tokens: &ClaudeUsage) -> Usage {
+fn usage(tokens: &ClaudeUsage) -> RecordedUsage {
     let ClaudeUsage {
         input_tokens,
         cache_creation_input_tokens,
@@ -275,12 +275,12 @@ fn usage(tokens: &ClaudeUsage) -> Usage {
         output_tokens,
     } = *tokens;
     let input = sum([input_tokens, cache_creation_input_tokens, cache_read_input_tokens]);
-    Usage {
+    RecordedUsage {
         used: sum([input, output_tokens, None]).unwrap_or(0),
         input,
         output: output_tokens,
         cached: cache_read_input_tokens,
-        ..Usage::default()
+        ..RecordedUsage::default()
     }
 }
 

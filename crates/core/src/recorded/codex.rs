@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::Usage;
+use super::RecordedUsage;
 use super::gathered::Gathered;
 use super::json::{ContentBlock, content, join};
 use super::records::{JsonRecord, parsed};
@@ -170,7 +170,7 @@ fn note_tokens(counted: &CodexTokenCounts, time: Option<i64>, into: &mut Gathere
         return;
     }
     into.mark.spent = total.total_tokens;
-    let usage = Usage {
+    let usage = RecordedUsage {
         time,
         model: into.mark.about.model.clone(),
         used: last.total_tokens,
@@ -178,7 +178,7 @@ fn note_tokens(counted: &CodexTokenCounts, time: Option<i64>, into: &mut Gathere
         input: last.input_tokens,
         output: last.output_tokens,
         cached: last.cached_input_tokens,
-        ..Usage::default()
+        ..RecordedUsage::default()
     };
     into.spend(usage, false);
 }

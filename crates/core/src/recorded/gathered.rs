@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 
 use super::hash::hash;
 use super::json::{compact, join};
-use super::mark::Counts;
+use super::mark::MessageCounts;
 use super::report::{ReadingReport, clipped};
 use super::rewound::Rewound;
 use super::said::{UserParts, is_command, says_stopped, separated, title};
-use super::{LARGEST_MESSAGE, Mark, RecordedMessage, Usage};
+use super::{LARGEST_MESSAGE, Mark, RecordedMessage, RecordedUsage};
 use crate::session::message::{Role, ToolCall};
 
 /// Maximum length in bytes of the id of a call, and of the name of a tool.
@@ -29,7 +29,7 @@ pub(super) struct Gathered {
     /// Complete messages that have not been returned yet.
     pub(super) ready: VecDeque<RecordedMessage>,
     /// Usage of what was read, until it is taken.
-    pub(super) usages: Vec<Usage>,
+    pub(super) usages: Vec<RecordedUsage>,
     /// The last message, to which later records may add.
     pub(super) last: Option<RecordedMessage>,
     /// What the user said while calls waited for their results, which come first.
@@ -42,7 +42,7 @@ pub(super) struct Gathered {
     /// True if the recording was read before and is read from its beginning again.
     pub(super) is_anew: bool,
     /// Messages that the recording had when it was last read.
-    pub(super) before: Counts,
+    pub(super) before: MessageCounts,
     /// Number of messages that earlier readings returned.
     pub(super) returned: u64,
     /// Number of messages of the recording up to here.
@@ -96,7 +96,7 @@ impl Gathered {
 
     /// Notes the usage of a turn, or of a request. Several records may tell of the same request,
     /// `goes_on` then; each tells more than the one before.
-    pub(super) fn spend(&mut self, usage: Usage, goes_on: bool) {
+    pub(super) fn spend(&mut self, usage: RecordedUsage, goes_on: bool) {
         match self.usages.last_mut() {
             Some(last) if goes_on => *last = usage,
             None if goes_on => {}

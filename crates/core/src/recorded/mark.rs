@@ -44,7 +44,7 @@ pub struct Mark {
     pub prompts: Vec<(u64, u64)>,
     /// Numbers of messages in the recording when it was last read from its beginning.
     #[serde(default)]
-    pub counts: Counts,
+    pub counts: MessageCounts,
     /// Cost that an agent has reported so far, in billionths of a US dollar, or tokens.
     #[serde(default)]
     pub spent: u64,
@@ -52,7 +52,7 @@ pub struct Mark {
 
 /// Numbers of messages in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub struct MessageCounts {
     /// Messages in the recording.
     pub live: u64,
     /// Messages up to the user's last one.

@@ -148,7 +148,7 @@ pub struct RecordedMessage {
 
 /// Tokens and cost of a turn, or of one request in it, as the agent reported them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Usage {
+pub struct RecordedUsage {
     /// Time of the end in Unix seconds, if recorded.
     pub time: Option<i64>,
     /// Model that answered, if recorded.
@@ -183,9 +183,9 @@ pub struct Recorded {
 /// Reads a whole recording, without what the user went back before.
 ///
 /// # Errors
-/// [`ReadError::Unknown`] if the text is in no known format; [`ReadError::Io`] if the source cannot
+/// [`RecordingError::Unknown`] if the text is in no known format; [`RecordingError::Io`] if the source cannot
 /// be read.
-pub fn read(mut source: impl BufRead + Seek) -> Result<Recorded, ReadError> {
+pub fn read(mut source: impl BufRead + Seek) -> Result<Recorded, RecordingError> {
     let rewound = rewound(&mut source)?;
     source.rewind()?;
     let mut reader = Reader::new(source, Mark::default());
@@ -194,14 +194,14 @@ pub fn read(mut source: impl BufRead + Seek) -> Result<Recorded, ReadError> {
     while let Some(message) = reader.next()? {
         messages.push(message);
     }
-    let format = reader.format().ok_or(ReadError::Unknown)?;
+    let format = reader.format().ok_or(RecordingError::Unknown)?;
     let about = reader.about().clone();
     Ok(Recorded { format, about, messages, left_out: reader.left_out() })
 }
 
 /// Reasons why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum RecordingError {
     /// The text is in none of the known formats.
     #[error(
         "the file is not a recorded session of a known agent; `contexture import` lists the agents"

@@ -12,7 +12,8 @@ use super::lines::{LineRead, SourceLines};
 use super::recognize::{self, FormatSign};
 use super::report::UNEXPECTED;
 use super::{
-    About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, ReadError, RecordedMessage, Rewound, Usage,
+    About, Format, LeftOut, MOST_UNKNOWN_LINES, Mark, RecordedMessage, RecordedUsage,
+    RecordingError, Rewound,
 };
 use super::{acp, claude, codex};
 
@@ -21,7 +22,7 @@ pub struct Reader<R> {
     lines: SourceLines<R>,
     gathered: Gathered,
     document: Document,
-    turn: acp::Turn,
+    turn: acp::AcpTurn,
     has_ended: bool,
     /// Program that seems to have written the recording, if its recordings cannot be read.
     other: Option<&'static str>,
@@ -34,7 +35,7 @@ impl<R: BufRead> Reader<R> {
             lines: SourceLines::new(source, mark.offset, mark.lines),
             gathered: Gathered::new(mark),
             document: Document::default(),
-            turn: acp::Turn::default(),
+            turn: acp::AcpTurn::default(),
             has_ended: false,
             other: None,
         }
@@ -94,7 +95,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Returns the usage of the turns that were read since this method was last called.
-    pub fn take_usages(&mut self) -> Vec<Usage> {
+    pub fn take_usages(&mut self) -> Vec<RecordedUsage> {
         std::mem::take(&mut self.gathered.usages)
     }
 
@@ -113,10 +114,10 @@ impl<R: BufRead> Reader<R> {
     /// Returns the next message; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError::Unknown`] if the beginning is in no known format; [`ReadError::Io`] if the
+    /// [`RecordingError::Unknown`] if the beginning is in no known format; [`RecordingError::Io`] if the
     /// source cannot be read.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot fail midway")]
-    pub fn next(&mut self) -> Result<Option<RecordedMessage>, ReadError> {
+    pub fn next(&mut self) -> Result<Option<RecordedMessage>, RecordingError> {
         loop {
             if let Some(message) = self.gathered.ready.pop_front() {
                 return Ok(Some(message));
@@ -128,8 +129,8 @@ impl<R: BufRead> Reader<R> {
             let is_long = self.lines.count > MOST_UNKNOWN_LINES && !self.document.may_be_whole();
             if self.format().is_none() && (self.has_ended || is_long) {
                 return Err(match self.other {
-                    Some(program) => ReadError::Other { program },
-                    None => ReadError::Unknown,
+                    Some(program) => RecordingError::Other { program },
+                    None => RecordingError::Unknown,
                 });
             }
         }

@@ -4,7 +4,7 @@
 use super::RecordedMessage;
 use super::gathered::Gathered;
 use super::hash::{hash, nth, record_hash};
-use super::mark::Counts;
+use super::mark::MessageCounts;
 use super::rewound::Rewound;
 use crate::session::message::Role;
 
@@ -76,7 +76,7 @@ impl Gathered {
         }
         self.mark.counts.live = self.position;
         let is_new = self.is_new_message(message);
-        let Counts { live, turn } = self.before;
+        let MessageCounts { live, turn } = self.before;
         let is_told = self.gone.is_some() || self.is_telling_anew;
         if is_new && self.is_anew && !is_told && self.position <= live {
             self.is_edited |= self.position <= turn;

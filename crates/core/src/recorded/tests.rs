@@ -749,7 +749,7 @@ fn a_call_with_the_id_of_another_gets_one_of_its_own() {
 #[test]
 fn other_texts_are_refused() {
     for text in ["", "hello\n", "# A title\n", "{\"a\":1}\n", "[1,2]"] {
-        assert!(matches!(read(Cursor::new(text)), Err(ReadError::Unknown)), "{text}");
+        assert!(matches!(read(Cursor::new(text)), Err(RecordingError::Unknown)), "{text}");
     }
 }
 
@@ -808,7 +808,7 @@ fn what_the_proxy_records_is_read_with_its_pieces_calls_and_results() {
     assert_eq!((about.id.as_deref(), about.started), (Some("ses_1"), Some(1_770_000_000)));
     assert_eq!(about.project.as_deref(), Some("/home/me/app"));
     let usages = reader.take_usages();
-    let first = Usage {
+    let first = RecordedUsage {
         time: Some(1_770_000_007),
         model: None,
         used: 900,
@@ -824,7 +824,7 @@ fn what_the_proxy_records_is_read_with_its_pieces_calls_and_results() {
 
 /// Returns what is told of tokens in a recording that is read at once, and one that is read line by
 /// line.
-fn usages(lines: &[&str]) -> Vec<Usage> {
+fn usages(lines: &[&str]) -> Vec<RecordedUsage> {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let mut reader = Reader::new(Cursor::new(&text), Mark::default());
     while reader.next().unwrap().is_some() {}
@@ -868,14 +868,14 @@ fn the_tokens_of_each_request_are_told_once() {
         &answer("c", "m2", "three", r#"{"input_tokens":-1,"output_tokens":"?"}"#),
         &answer("d", "m3", "four", r#"{"input_tokens":5}"#),
     ]);
-    let first = Usage {
+    let first = RecordedUsage {
         time: Some(1_769_940_009),
         model: model("m"),
         used: 140,
         input: Some(100),
         output: Some(40),
         cached: Some(77),
-        ..Usage::default()
+        ..RecordedUsage::default()
     };
     assert_eq!((&told[0], told.len(), told[1].input), (&first, 2, Some(5)));
     let mut reader = Reader::new(
@@ -911,7 +911,7 @@ fn the_tokens_of_each_request_are_told_once() {
         r#"{"type":"event_msg","payload":{"type":"token_count","info":null}}"#,
         &count(80, 50),
     ]);
-    let second = Usage {
+    let second = RecordedUsage {
         time: Some(1_769_940_009),
         model: model("m"),
         used: 50,
@@ -919,7 +919,7 @@ fn the_tokens_of_each_request_are_told_once() {
         input: Some(45),
         output: Some(5),
         cached: Some(2),
-        ..Usage::default()
+        ..RecordedUsage::default()
     };
     assert_eq!((told.len(), &told[1]), (2, &second));
 }

@@ -25,7 +25,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The words of texts. Each text is known by a number.
 #[derive(Default)]
-pub struct Index {
+pub struct WordIndex {
     vocabulary: StringInterner<StringBackend<SymbolU32>>,
     /// For each word of the vocabulary, the texts that have it, in the order in which they were
     /// added.
@@ -38,7 +38,7 @@ pub struct Index {
     texts: HashMap<u64, u32>,
 }
 
-impl Index {
+impl WordIndex {
     /// Adds a text, given in parts, unless the index already has it. Returns false if there is no
     /// room for the text.
     pub fn add<'t>(&mut self, number: u64, parts: impl IntoIterator<Item = &'t str>) -> bool {
@@ -122,7 +122,7 @@ mod tests {
     /// two.
     #[track_caller]
     fn check(texts: &[&str], query: &str) {
-        let (query, mut index) = (stems(query), Index::default());
+        let (query, mut index) = (stems(query), WordIndex::default());
         for (number, text) in (0..).zip(texts) {
             assert!(index.add(number, [*text]) && index.add(number, ["ignored"]));
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_texts_can_be_asked() {
-        let mut index = Index::default();
+        let mut index = WordIndex::default();
         (0..).zip(["one line", "two", "lines of three"]).for_each(|(number, text)| {
             index.add(number, [text]);
         });

@@ -13,13 +13,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use self::message::{Message, Role};
-use self::state::{Learned, State};
+use self::state::{Learned, SessionState};
 
 /// A session's log and its current state.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
     log: Vec<Arc<Message>>,
-    state: State,
+    state: SessionState,
     revision: u64,
     learned: Learned,
     /// Ids of all tool calls in the log.
@@ -29,10 +29,10 @@ pub struct Session {
 impl Session {
     /// Restores a session from its log, the state and number of its newest revision, and the
     /// figures learned in its turns. The log must start with the first message.
-    pub fn new(log: Vec<Message>, state: State, revision: u64, learned: Learned) -> Self {
+    pub fn new(log: Vec<Message>, state: SessionState, revision: u64, learned: Learned) -> Self {
         let calls = log.iter().flat_map(call_ids).collect();
         let log = log.into_iter().map(Arc::new).collect();
-        let mut session = Self { log, state: State::default(), revision, learned, calls };
+        let mut session = Self { log, state: SessionState::default(), revision, learned, calls };
         session.set_state(state, revision);
         session
     }
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Returns the current state: the part of the log that is in view.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &SessionState {
         &self.state
     }
 
@@ -108,7 +108,7 @@ impl Session {
 
     /// Makes `state`, the revision with this number, the current one. Pins and unpins the messages
     /// accordingly.
-    pub fn set_state(&mut self, state: State, revision: u64) {
+    pub fn set_state(&mut self, state: SessionState, revision: u64) {
         for message in &mut self.log {
             let pinned = state.pinned.contains(message.number);
             if message.pinned != pinned {

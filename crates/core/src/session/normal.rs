@@ -5,27 +5,27 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// The place of a call: a number for its message, and its place among the calls of the message.
-pub type Place = (usize, usize);
+pub type CallPlace = (usize, usize);
 
 /// The calls of a history, by their ids, which may repeat.
 #[derive(Debug, Default)]
 pub struct Calls<K> {
     /// Calls with the same id, oldest first, each with whether it has a result.
-    by_id: HashMap<K, Vec<(Place, bool)>>,
+    by_id: HashMap<K, Vec<(CallPlace, bool)>>,
 }
 
 /// The call that a result answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     /// A call without a result so far.
-    Open(Place),
+    Open(CallPlace),
     /// A call that has a result: no call with the id is open.
-    Again(Place),
+    Again(CallPlace),
 }
 
 impl<K: Hash + Eq> Calls<K> {
     /// Adds a call. Calls are added in the order of their messages.
-    pub fn add(&mut self, id: K, place: Place) {
+    pub fn add(&mut self, id: K, place: CallPlace) {
         self.by_id.entry(id).or_default().push((place, false));
     }
 
@@ -34,7 +34,7 @@ impl<K: Hash + Eq> Calls<K> {
     /// calls count. `None` if there is no call with the id.
     pub fn answer(&mut self, id: &K, message: Option<usize>) -> Option<Answered> {
         let calls = self.by_id.get_mut(id)?;
-        let counts = |place: &Place| message.is_none_or(|message| message == place.0);
+        let counts = |place: &CallPlace| message.is_none_or(|message| message == place.0);
         let newest = calls.iter().rfind(|(place, is_answered)| !is_answered && counts(place));
         let Some(newest) = newest.map(|(place, _)| place.0) else {
             let last = calls.iter().rfind(|(place, _)| counts(place));
@@ -48,11 +48,11 @@ impl<K: Hash + Eq> Calls<K> {
     }
 
     /// Returns the calls without a result, with their ids, in no particular order.
-    pub fn open(self) -> impl Iterator<Item = (K, Place)>
+    pub fn open(self) -> impl Iterator<Item = (K, CallPlace)>
     where
         K: Clone,
     {
-        let open = |(id, calls): (K, Vec<(Place, bool)>)| {
+        let open = |(id, calls): (K, Vec<(CallPlace, bool)>)| {
             let calls = calls.into_iter().filter(|(_, is_answered)| !is_answered);
             calls.map(move |(place, _)| (id.clone(), place))
         };

@@ -15,7 +15,7 @@ const SUMMARIZED: &str = "in a summary";
 /// A revision of a session's visible part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct State {
+pub struct SessionState {
     /// Number of messages in the log when the revision was made. Later messages are in view too.
     pub base: u64,
     /// Messages up to `base` that belong to the conversation. The others were rolled back.
@@ -80,7 +80,7 @@ pub struct Learned {
 pub struct Revision {
     /// The visible part.
     #[serde(flatten)]
-    pub state: State,
+    pub state: SessionState,
     /// Figures that had been learned when the revision was made.
     #[serde(flatten)]
     pub learned: Learned,
@@ -130,7 +130,7 @@ impl Revision {
     }
 
     /// Adapts the revision of another session to a log of `length` messages; see
-    /// [`State::of_log`].
+    /// [`SessionState::of_log`].
     #[must_use]
     pub fn of_log(self, length: u64) -> Self {
         let share = |share: f64| if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
@@ -143,7 +143,7 @@ impl Revision {
     }
 }
 
-impl State {
+impl SessionState {
     /// Returns whether the message belongs to the conversation, pruned or not.
     pub fn is_active(&self, number: u64) -> bool {
         number > self.base || self.active.contains(number)

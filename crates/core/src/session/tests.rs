@@ -60,11 +60,11 @@ fn going_back_keeps_later_messages_only_in_the_log() {
     let early = session.state().clone();
     append(&mut session, 3);
     let late = session.state().clone();
-    session.set_state(State::back_at(&early, 2, session.length()), 1);
+    session.set_state(SessionState::back_at(&early, 2, session.length()), 1);
     check(&session, &[1, 2], &[1, 2]);
     append(&mut session, 1);
     check(&session, &[1, 2, 6], &[1, 2, 6]);
-    session.set_state(State::back_at(&late, 5, session.length()), 2);
+    session.set_state(SessionState::back_at(&late, 5, session.length()), 2);
     check(&session, &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]);
     assert_eq!(session.length(), 6);
 }

@@ -134,7 +134,7 @@ impl Depth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fields, Source, Template, render};
+    use super::super::{Fields, Template, TemplatePlace, render};
 
     /// A quarter of the smallest stack on which templates are parsed.
     const STACK: usize = 512 << 10;
@@ -208,7 +208,7 @@ mod tests {
     fn is_usable(text: String) -> bool {
         let parse = move || {
             let fields = Fields::from([("a", "x")]);
-            let template = Template::parse("t", Source::BuiltIn, &text);
+            let template = Template::parse("t", TemplatePlace::BuiltIn, &text);
             template.and_then(|template| render(&template, &fields)).is_ok()
         };
         let thread = std::thread::Builder::new().stack_size(STACK).spawn(parse);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_said_with_its_place() {
-        let error = |text: &str| Template::parse("t", Source::BuiltIn, text).unwrap_err();
+        let error = |text: &str| Template::parse("t", TemplatePlace::BuiltIn, text).unwrap_err();
         let deep = format!("---\nmodel: m\n---\nx\n{{{{ {} }}}}", "(".repeat(21));
         let found = error(&deep);
         assert_eq!((found.line, found.column), (5, 24), "{found}");

@@ -1,6 +1,6 @@
 //! The templates that come with the program.
 
-use super::{Source, Template, TemplateError};
+use super::{Template, TemplateError, TemplatePlace};
 
 /// A template that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,5 +30,5 @@ pub const BUILT_IN: &[Builtin] = &[
 /// Never fails in practice: a test parses every template of [`BUILT_IN`].
 pub fn built_in(name: &str) -> Option<Result<Template, TemplateError>> {
     let found = BUILT_IN.iter().find(|built_in| built_in.name == name)?;
-    Some(Template::parse(found.name, Source::BuiltIn, found.text))
+    Some(Template::parse(found.name, TemplatePlace::BuiltIn, found.text))
 }

@@ -13,7 +13,7 @@ pub const TASK: &str = "You keep the working notes of a conversation between a u
 
 /// The parts of a conversation that a template can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Conversation<'a> {
+pub struct TemplateConversation<'a> {
     /// Newest notes of an earlier turn, or else a summary of the messages that are no longer in
     /// view. Empty if there is neither.
     pub prior_summary: &'a str,
@@ -40,7 +40,7 @@ impl Template {
     /// The errors of [`render`](super::render()).
     pub fn manager_prompt(
         &self,
-        conversation: &Conversation<'_>,
+        conversation: &TemplateConversation<'_>,
     ) -> Result<ManagerPrompt, TemplateError> {
         let parts = [
             ("prior_summary", "Notes so far", conversation.prior_summary),
@@ -66,14 +66,15 @@ impl Template {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Source;
+    use super::super::TemplatePlace;
     use super::*;
 
     #[track_caller]
     fn check(template: &str, said: [&str; 3], expected: &str, sections: &[&str]) {
-        let template = Template::parse("t", Source::BuiltIn, template).unwrap();
+        let template = Template::parse("t", TemplatePlace::BuiltIn, template).unwrap();
         let [prior_summary, recent_conversation, latest_input] = said;
-        let conversation = Conversation { prior_summary, recent_conversation, latest_input };
+        let conversation =
+            TemplateConversation { prior_summary, recent_conversation, latest_input };
         let prompt = template.manager_prompt(&conversation).unwrap();
         assert_eq!(prompt.text, expected);
         assert_eq!(prompt.sections[..2], ["task", "template"]);

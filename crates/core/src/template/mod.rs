@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::builtin::{BUILT_IN, built_in};
 pub use self::front_matter::FrontMatter;
-pub use self::manager::{Conversation, ManagerPrompt, TASK};
+pub use self::manager::{ManagerPrompt, TASK, TemplateConversation};
 pub use self::render::MAX_RENDERED_BYTES;
 pub use self::render::render;
 pub use self::work::MAX_ITEMS;
@@ -37,7 +37,7 @@ pub struct Template {
     /// Name of the template, without `.md`.
     pub name: String,
     /// Place where the template was found.
-    pub source: Source,
+    pub source: TemplatePlace,
     /// SHA-256 of the whole text, in hexadecimal.
     pub hash: String,
     /// Settings from the front matter.
@@ -52,7 +52,7 @@ pub struct Template {
 
 /// The place where a template was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum TemplatePlace {
     /// A file of the project, by its path.
     Project(String),
     /// A file in the user's configuration, by its path.
@@ -87,7 +87,7 @@ pub struct TemplateError {
 /// Kinds of places where templates are found, by their names in the client protocol.
 pub const SOURCES: [&str; 3] = ["project", "user", "built-in"];
 
-impl Source {
+impl TemplatePlace {
     /// Returns the kind of place, by its name in the client protocol.
     pub fn kind(&self) -> &'static str {
         let [project, user, built_in] = SOURCES;
@@ -113,7 +113,7 @@ impl Template {
     /// # Errors
     /// [`TemplateError`] for front matter that cannot be read, and for placeholders and tags that
     /// are malformed, too long or deep, or not allowed.
-    pub fn parse(name: &str, source: Source, text: &str) -> Result<Self, TemplateError> {
+    pub fn parse(name: &str, source: TemplatePlace, text: &str) -> Result<Self, TemplateError> {
         let (front_matter, rest, body_line) = front_matter::split(name, text)?;
         let (contract, body) = take_contract(rest);
         render::check(name, &body, body_line)?;

@@ -181,12 +181,12 @@ impl TagReader {
 #[cfg(test)]
 mod tests {
     use super::super::render::render_noting;
-    use super::super::{Source, Template, render};
+    use super::super::{Template, TemplatePlace, render};
     use super::*;
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let template = Template::parse("t", Source::BuiltIn, text).unwrap();
+        let template = Template::parse("t", TemplatePlace::BuiltIn, text).unwrap();
         let fields = Fields::from([("a", "Äpfel\nof a"), ("b", "Birnen\nof b"), ("empty", "")]);
         let (rendered, placed) = render_noting(&template, &fields).unwrap();
         assert_eq!(rendered, render(&template, &fields).unwrap(), "{text}");

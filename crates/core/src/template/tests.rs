@@ -3,7 +3,7 @@
 use super::*;
 
 fn parse(text: &str) -> Result<Template, TemplateError> {
-    Template::parse("t", Source::BuiltIn, text)
+    Template::parse("t", TemplatePlace::BuiltIn, text)
 }
 
 #[track_caller]

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Index, IndexedPath};
-use crate::facts::{FileFacts, State};
-use crate::source::{Content, Listed, Source};
+use crate::facts::{FileFacts, FileState};
+use crate::source::{Content, MapSource, WalkedFile};
 use crate::words::Splitter;
 
 /// Time before reading in which a change of a file may leave its stamp as it is, in nanoseconds: the
@@ -53,7 +53,7 @@ impl Index {
     /// # Errors
     /// The reason why there is no list of files, or that the work was cancelled. The index then is what
     /// it was, or further along.
-    pub fn update(&mut self, source: &dyn Source) -> Result<Updated, String> {
+    pub fn update(&mut self, source: &dyn MapSource) -> Result<Updated, String> {
         let mut history = std::mem::take(&mut self.history);
         let (mut updated, mut is_other) = (Updated::default(), false);
         // Git works while the files are read.
@@ -70,16 +70,20 @@ impl Index {
         files.map(|()| updated)
     }
 
-    fn update_files(&mut self, source: &dyn Source, updated: &mut Updated) -> Result<(), String> {
+    fn update_files(
+        &mut self,
+        source: &dyn MapSource,
+        updated: &mut Updated,
+    ) -> Result<(), String> {
         let begun = source.now();
         let mut listed = source.files()?;
         listed.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         listed.dedup_by(|one, other| one.path == other.path);
-        let is_known = |file: &Listed| {
+        let is_known = |file: &WalkedFile| {
             let entry = self.entries.get(file.path.as_str());
             entry.is_some_and(|entry| entry.stamp == file.stamp && entry.is_settled)
         };
-        let unknown: Vec<&Listed> = listed.iter().filter(|file| !is_known(file)).collect();
+        let unknown: Vec<&WalkedFile> = listed.iter().filter(|file| !is_known(file)).collect();
         let read = self.read_all(source, &unknown)?;
         let mut gone = Vec::new();
         for (file, read) in unknown.iter().zip(read) {
@@ -96,8 +100,8 @@ impl Index {
                     updated.touched.push(file.path.clone());
                 }
                 (facts, _) => {
-                    let facts =
-                        facts.unwrap_or_else(|| FileFacts::nameless(&file.path, State::Unreadable));
+                    let facts = facts
+                        .unwrap_or_else(|| FileFacts::nameless(&file.path, FileState::Unreadable));
                     let entry = IndexedPath {
                         stamp,
                         is_settled,
@@ -127,8 +131,8 @@ impl Index {
     /// that is gone.
     fn read_all(
         &self,
-        source: &dyn Source,
-        files: &[&Listed],
+        source: &dyn MapSource,
+        files: &[&WalkedFile],
     ) -> Result<Vec<Option<ReadForIndex>>, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if files.len() < FEW { 1 } else { cores.min(MAX_THREADS) };
@@ -163,20 +167,20 @@ impl Index {
 
     fn read_one(
         &self,
-        source: &dyn Source,
+        source: &dyn MapSource,
         path: &str,
         splitter: &mut Splitter,
     ) -> Option<ReadForIndex> {
-        let state = |state: State| {
+        let state = |state: FileState| {
             let hash = blake3::hash(&[state.number()]).into();
             Some(ReadForIndex { hash, facts: Some(FileFacts::nameless(path, state)) })
         };
         let bytes = match source.read(path) {
             Content::Bytes(bytes) => bytes,
-            Content::Binary => return state(State::Binary),
-            Content::Secret => return state(State::Secret),
-            Content::TooLarge => return state(State::TooLarge),
-            Content::Unreadable => return state(State::Unreadable),
+            Content::Binary => return state(FileState::Binary),
+            Content::Secret => return state(FileState::Secret),
+            Content::TooLarge => return state(FileState::TooLarge),
+            Content::Unreadable => return state(FileState::Unreadable),
             Content::Gone => return None,
         };
         // The first byte keeps contents apart from states.

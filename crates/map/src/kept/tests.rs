@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
-use crate::source::{Content, Listed};
+use crate::source::{Content, WalkedFile};
 use crate::text::Style;
-use crate::{Task, Unsaved};
+use crate::{MapTask, Unsaved};
 
 /// Number of random series, and that in `make test-all`.
 const SERIES: [u64; 2] = [700, 100_000];
@@ -29,7 +29,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// A file: its text or what is wrong with it, and its stamp.
-type Files = BTreeMap<String, (Content, Stamp)>;
+type Files = BTreeMap<String, (Content, FileStamp)>;
 
 #[derive(Default)]
 struct Disk {
@@ -49,9 +49,9 @@ impl Disk {
         self.clock.fetch_add(1_000_000, Ordering::Relaxed) + 1_000_000
     }
 
-    fn stamp(&self, bytes: u64) -> Stamp {
+    fn stamp(&self, bytes: u64) -> FileStamp {
         let now = self.tick();
-        Stamp { bytes, modified: now, changed: now, inode: now as u64 }
+        FileStamp { bytes, modified: now, changed: now, inode: now as u64 }
     }
 
     fn write(&mut self, path: &str, text: &str) {
@@ -60,9 +60,9 @@ impl Disk {
     }
 }
 
-impl Source for Disk {
-    fn files(&self) -> Result<Vec<Listed>, String> {
-        let listed = |(path, (_, stamp)): (&String, &(Content, Stamp))| Listed {
+impl MapSource for Disk {
+    fn files(&self) -> Result<Vec<WalkedFile>, String> {
+        let listed = |(path, (_, stamp)): (&String, &(Content, FileStamp))| WalkedFile {
             path: path.clone(),
             stamp: *stamp,
         };
@@ -133,7 +133,7 @@ fn dump(index: &Index) -> String {
 }
 
 fn map(index: &Index, query: &str, focus: &str) -> String {
-    let task = Task { query, focus: vec![focus], ..Task::default() };
+    let task = MapTask { query, focus: vec![focus], ..MapTask::default() };
     let count = |text: &str| text.len() as u64 / 4;
     let style = Style { max_tokens: 120, count: &count, show: &str::to_owned };
     let map = index.map(&task, &style);
@@ -171,7 +171,7 @@ fn change(disk: &mut Disk, dice: &mut Dice) -> String {
         5 => {
             let stamp = disk.stamp(0);
             if let Some((_, old)) = disk.files.get_mut(path) {
-                *old = Stamp { bytes: old.bytes, ..stamp };
+                *old = FileStamp { bytes: old.bytes, ..stamp };
             }
             format!("touch {path}")
         }
@@ -205,7 +205,7 @@ fn change(disk: &mut Disk, dice: &mut Dice) -> String {
                 for path in paths {
                     let stamp = disk.stamp(0);
                     let file = disk.files.get_mut(&path).unwrap();
-                    file.1 = Stamp { bytes: file.1.bytes, ..stamp };
+                    file.1 = FileStamp { bytes: file.1.bytes, ..stamp };
                 }
             }
             "switch".to_owned()
@@ -237,7 +237,7 @@ fn change(disk: &mut Disk, dice: &mut Dice) -> String {
 }
 
 /// Does something to the file of the index, as a crash or damage would.
-fn disturb(kept: Kept, path: &Path, dice: &mut Dice) -> (Kept, String) {
+fn disturb(kept: StoredIndex, path: &Path, dice: &mut Dice) -> (StoredIndex, String) {
     let what = match dice.below(12) {
         0 | 1 => "reopen",
         2 => {
@@ -263,7 +263,7 @@ fn disturb(kept: Kept, path: &Path, dice: &mut Dice) -> (Kept, String) {
         _ => return (kept, String::new()),
     };
     drop(kept);
-    (Kept::open(Some(path.to_owned())), what.to_owned())
+    (StoredIndex::open(Some(path.to_owned())), what.to_owned())
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn any_series_of_changes_gives_what_a_new_index_has() {
         let path = folder.path().join("index");
         let _ = fs::remove_file(&path);
         let mut disk = Disk::default();
-        let mut kept = Kept::open(Some(path.clone()));
+        let mut kept = StoredIndex::open(Some(path.clone()));
         let mut done = Vec::new();
         for _ in 0..STEPS {
             for _ in 0..=dice.below(3) {
@@ -328,7 +328,7 @@ fn a_file_that_changes_while_it_is_read_is_read_again() {
 fn an_index_that_cannot_be_written_is_in_memory() {
     let mut disk = Disk::default();
     disk.write("a.rs", TEXTS[1]);
-    let mut kept = Kept::open(Some("/nonexistent/folder/index".into()));
+    let mut kept = StoredIndex::open(Some("/nonexistent/folder/index".into()));
     kept.update(&disk).unwrap();
     kept.update(&disk).unwrap();
     assert_eq!(kept.index().len(), 1);
@@ -341,11 +341,11 @@ fn nothing_is_read_or_written_twice() {
     let mut disk = Disk::default();
     PATHS.iter().for_each(|path| disk.write(path, TEXTS[1]));
     *disk.clock.get_mut() += 10_000_000_000;
-    let mut kept = Kept::open(Some(path.clone()));
+    let mut kept = StoredIndex::open(Some(path.clone()));
     assert_eq!(kept.update(&disk).unwrap().read, PATHS.len());
     let before = fs::read(&path).unwrap();
     assert_eq!(kept.update(&disk).unwrap(), Updated::default());
-    let mut again = Kept::open(Some(path.clone()));
+    let mut again = StoredIndex::open(Some(path.clone()));
     assert_eq!(again.update(&disk).unwrap(), Updated::default());
     assert_eq!(fs::read(&path).unwrap(), before);
     disk.write(PATHS[0], TEXTS[2]);

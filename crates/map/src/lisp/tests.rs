@@ -1,7 +1,7 @@
 //! Tests of the reader of Lisp.
 
 use super::*;
-use crate::facts::{FileFacts, State};
+use crate::facts::{FileFacts, FileState};
 use crate::words::Splitter;
 
 /// The definitions of a text as `line name: signature`, those of the project's forms with `?`.
@@ -140,7 +140,7 @@ fn texts_that_are_not_balanced_give_what_can_be_read() {
     {
         for path in ["a.el", "a.lisp", "a.scm", "a.clj"] {
             let facts = FileFacts::of(path, text.as_bytes(), &mut Splitter::default());
-            assert_eq!(facts.state, State::Whole);
+            assert_eq!(facts.state, FileState::Whole);
         }
     }
     let deep = "(".repeat(100_000) + "(defun x () 1)";

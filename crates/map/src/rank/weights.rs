@@ -1,6 +1,6 @@
 //! The weights of the signals. `docs/benchmarks.md` says how they were chosen.
 
-use crate::facts::State;
+use crate::facts::FileState;
 use crate::language::Language;
 
 /// How much each signal counts.
@@ -108,11 +108,13 @@ impl Weights {
         }
     }
 
-    pub(crate) fn of_file(&self, language: Language, state: State) -> f64 {
+    pub(crate) fn of_file(&self, language: Language, state: FileState) -> f64 {
         let of_state = match state {
-            State::Generated => self.generated,
-            State::Binary | State::TooLarge | State::Secret | State::Unreadable => 0.3,
-            State::Whole | State::Partial | State::Unparsed => 1.0,
+            FileState::Generated => self.generated,
+            FileState::Binary | FileState::TooLarge | FileState::Secret | FileState::Unreadable => {
+                0.3
+            }
+            FileState::Whole | FileState::Partial | FileState::Unparsed => 1.0,
         };
         of_state * if language == Language::Prose { self.prose } else { 1.0 }
     }

@@ -17,7 +17,7 @@ use crate::context::item::{Kind, Metadata};
 use crate::engine::{
     Engine, EngineError, Query, Removed, Selection, SessionSettings, View, memories_for, name_views,
 };
-use crate::files::{self, FileError, Opened};
+use crate::files::{self, FileError, OpenedFile};
 use crate::ids::{ItemId, MessageId};
 use crate::session::message::ToolCall;
 use crate::store::session::SessionRow;
@@ -76,7 +76,7 @@ pub(super) struct FileToAdd {
     outside: Option<String>,
     /// The file, or the reason why it cannot be opened; `None` before the name is resolved.
     #[serde(skip)]
-    opened: Option<Result<Arc<Opened>, String>>,
+    opened: Option<Result<Arc<OpenedFile>, String>>,
 }
 
 impl ContextRequest {

@@ -1,7 +1,7 @@
 //! Tests of undo and redo of a session's view.
 
 use super::*;
-use crate::context::change::Settings;
+use crate::context::change::ContextSettings;
 use crate::engine::NewMessage;
 use crate::session::message::Role;
 use crate::store::session::NewSession;
@@ -11,7 +11,7 @@ use crate::tokens::Estimate;
 fn engine() -> (Engine, u64) {
     let store = Box::new(SqliteStore::in_memory().unwrap());
     let mut engine =
-        Engine::new(store, Box::new(|| 1_000_000), Settings { max_items: 50 }).unwrap();
+        Engine::new(store, Box::new(|| 1_000_000), ContextSettings { max_items: 50 }).unwrap();
     let new = NewSession { name: "s".into(), settings: "{}".into(), ..NewSession::default() };
     let id = engine.run_alone(|engine| engine.open_session(new)).unwrap().id;
     (engine, id)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn given(more: &str) -> Given {
+fn given(more: &str) -> ClientTool {
     let text = format!(r#"{{"name":"look","description":"Looks.","effect":"reads"{more}}}"#);
     // Parsed as a value, in which later members replace earlier ones.
     let whole: Json = serde_json::from_str(&text).unwrap();

@@ -91,7 +91,7 @@ proptest! {
         which in any::<proptest::sample::Index>(),
     ) {
         let log = log_of(messages);
-        let text = write(&row(), &log, &State::default());
+        let text = write(&row(), &log, &SessionState::default());
         let written = read(&text).unwrap();
         prop_assert_eq!((written.session, written.begun), (7, 1_764_000_001));
         prop_assert_eq!(&written.project, &row().project);
@@ -112,7 +112,7 @@ proptest! {
         }
         let message = which.get(&log);
         let id = MessageId(message.number);
-        let first = heading(message, &State::default());
+        let first = heading(message, &SessionState::default());
         let edited = text.replace(&first, &format!("{first}\n\nTyped since."));
         prop_assert_eq!(read(&edited).unwrap().edited(&log), vec![id]);
         let doubled = text + "\n" + &first + "\n";

@@ -12,12 +12,14 @@ use super::spent::rows;
 use crate::engine::{NewMessage, Portion};
 use crate::files::Recording;
 use crate::ids::SessionId;
-use crate::recorded::{self, Format, LeftOut, Mark, ReadError, Reader, RecordedMessage, Rewound};
-use crate::rpc::call::Call;
+use crate::recorded::{
+    self, Format, LeftOut, Mark, Reader, RecordedMessage, RecordingError, Rewound,
+};
+use crate::rpc::call::MethodCall;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
 use crate::session::message::Role;
-use crate::store::session::{NewSession, Origin};
+use crate::store::session::{NewSession, RecordedOrigin};
 use crate::value::{Keyword, Value};
 use crate::visible::visible;
 use crate::wire::message::WireError;
@@ -77,7 +79,7 @@ impl ImportedFile {
 
 /// What a call wants imported.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ImportRequest<'a> {
     /// Only sessions of the project with this root; `None` for those of all projects.
     pub(super) project: Option<&'a str>,
     /// True to examine only.
@@ -87,7 +89,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// What became of a file.
-pub(super) enum Outcome {
+pub(super) enum FileOutcome {
     /// It is a recording.
     File(Box<ImportedFile>),
     /// It is no recording, although the call does not name it itself, or one of another project.
@@ -99,18 +101,20 @@ pub(super) enum Outcome {
 /// Imports a file, or only examines it. If another call imports the file meanwhile, continues from
 /// the place that the other call reached.
 pub(super) fn import_file(
-    call: &Call,
+    call: &MethodCall,
     source: &RecordingSource,
-    wanted: Wanted<'_>,
-) -> Result<Outcome, WireError> {
+    wanted: ImportRequest<'_>,
+) -> Result<FileOutcome, WireError> {
     let RecordingSource { path, is_named, .. } = source;
     let failed = |error: &dyn ToString| {
-        Ok(Outcome::File(Box::new(ImportedFile::failed(path, &error.to_string()))))
+        Ok(FileOutcome::File(Box::new(ImportedFile::failed(path, &error.to_string()))))
     };
     loop {
         match try_import(call, source, wanted) {
             Err(ImportStop::Overtaken) => {}
-            Err(ImportStop::Read(ReadError::Unknown)) if !*is_named => return Ok(Outcome::Other),
+            Err(ImportStop::Read(RecordingError::Unknown)) if !*is_named => {
+                return Ok(FileOutcome::Other);
+            }
             Err(ImportStop::Read(error)) => return failed(&error),
             Err(ImportStop::File(error)) => return failed(&error),
             Err(ImportStop::Call(error)) => return Err(error),
@@ -120,15 +124,15 @@ pub(super) fn import_file(
 }
 
 fn try_import(
-    call: &Call,
+    call: &MethodCall,
     source: &RecordingSource,
-    wanted: Wanted<'_>,
-) -> Result<Outcome, ImportStop> {
+    wanted: ImportRequest<'_>,
+) -> Result<FileOutcome, ImportStop> {
     let path = &*source.path;
     let recording = source.open().map_err(ImportStop::File)?;
     let is_json = path.extension().is_some_and(|end| end == "json");
     if is_json && !source.is_named && !recording.may_be_session().map_err(ImportStop::File)? {
-        return Ok(Outcome::Other);
+        return Ok(FileOutcome::Other);
     }
     let name = source.name(&recording);
     let mut known = known::session(call, Some(&name), None).map_err(ImportStop::Call)?;
@@ -149,14 +153,14 @@ fn try_import(
         if let (None, Some(fork)) = (&known, agent.zip(about.forked_from)) {
             shared = SharedBeginning::of(call, fork).map_err(ImportStop::Call)?;
             if shared.is_none() && wanted.is_patient {
-                return Ok(Outcome::Later);
+                return Ok(FileOutcome::Later);
             }
         }
     }
     if let Some(known) = known.as_ref().filter(|known| known.is_deleted) {
         let (id, session) = (Some(SessionId(known.session)), Some(known.name.clone()));
         let file = ImportedFile { id, session, ..ImportedFile::of(path, "deleted") };
-        return Ok(Outcome::File(Box::new(file)));
+        return Ok(FileOutcome::File(Box::new(file)));
     }
     let format = format.or(mark.format).or_else(|| known::format(known.as_ref()?));
     // Readers of the file share its position, so this one has to be done before the next begins.
@@ -190,20 +194,20 @@ fn try_import(
     match import.run(wanted.project)? {
         true => {
             let shown = import.shown(session.map(|(_, name)| name)).map_err(ImportStop::Call)?;
-            Ok(Outcome::File(Box::new(shown)))
+            Ok(FileOutcome::File(Box::new(shown)))
         }
-        false => Ok(Outcome::Other),
+        false => Ok(FileOutcome::Other),
     }
 }
 
 /// A running import of one file.
 struct Import<'a> {
-    call: &'a Call,
+    call: &'a MethodCall,
     recording: &'a Recording,
     reader: Reader<Box<dyn BufRead + 'a>>,
     session: Option<u64>,
     path: String,
-    /// The stored [`Place`] up to which the file was read; `None` if nothing is stored.
+    /// The stored [`ReadUpTo`](known::ReadUpTo) up to which the file was read; `None` if nothing is stored.
     before: Option<String>,
     is_dry: bool,
     /// True if the session has nothing but what was imported, so that its messages have the numbers
@@ -286,7 +290,7 @@ impl Import<'_> {
         let ends = self.recording.ends(mark.offset).map_err(ImportStop::File)?;
         let origin = self.origin(&mark);
         let place = serde_json::to_string(&known::ReadUpTo { mark, ends });
-        let place = place.map_err(|error| ImportStop::Read(ReadError::Io(error.into())))?;
+        let place = place.map_err(|error| ImportStop::Read(RecordingError::Io(error.into())))?;
         let first = self.portion.first().and_then(|message| message.timestamp);
         // What a fork repeats was spent by its parent.
         let since = self.shared.as_ref().map(|_| first.unwrap_or(i64::MAX));
@@ -318,10 +322,10 @@ impl Import<'_> {
     }
 
     /// Returns what the recording, which was read up to `mark`, tells about the session.
-    fn origin(&mut self, mark: &Mark) -> Origin {
+    fn origin(&mut self, mark: &Mark) -> RecordedOrigin {
         let about = self.reader.about().clone();
         let Worked { folder, project, remote } = self.place().clone();
-        Origin {
+        RecordedOrigin {
             agent: self.reader.format().map(|format| format.agent().to_owned()),
             session: about.id,
             parent: about.parent,

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, KnownRecording};
 use crate::files::{self, FileError, Recording};
-use crate::recorded::{self, About, Format, Mark, ReadError, Reader, RecordedMessage, Rewound};
-use crate::rpc::call::Call;
+use crate::recorded::{
+    self, About, Format, Mark, Reader, RecordedMessage, RecordingError, Rewound,
+};
+use crate::rpc::call::MethodCall;
 use crate::session::message::ToolCall;
 use crate::store::session::bare_folder;
 use crate::wire::message::WireError;
@@ -19,7 +21,7 @@ use crate::wire::message::WireError;
 pub(super) enum ImportStop {
     /// Another call imported a part of the file meanwhile.
     Overtaken,
-    Read(ReadError),
+    Read(RecordingError),
     File(FileError),
     Call(WireError),
 }
@@ -35,7 +37,7 @@ pub(super) struct ReadUpTo {
 /// Returns the session that the file `name` became, or else the one to which an agent gave an id.
 /// `agent` has the agent and the id.
 pub(super) fn session(
-    call: &Call,
+    call: &MethodCall,
     name: Option<&str>,
     agent: Option<(String, String)>,
 ) -> Result<Option<KnownRecording>, WireError> {
@@ -124,7 +126,7 @@ impl SharedBeginning {
     /// Returns the messages of a session, by its agent and the id that the agent gave it; `None` if
     /// it is not known.
     pub(super) fn of(
-        call: &Call,
+        call: &MethodCall,
         (agent, id): (String, String),
     ) -> Result<Option<Self>, WireError> {
         let engine = &call.tools.engine;
@@ -172,7 +174,7 @@ impl Worked {
     /// Finds the project of a recording at `path`: of the folder that the recording names, or else
     /// of the one that its place tells. The project of a folder that is gone may be known from an
     /// earlier session.
-    pub(super) fn of(call: &Call, about: &About, path: &Path) -> Self {
+    pub(super) fn of(call: &MethodCall, about: &About, path: &Path) -> Self {
         let of_history = || Some(files::project_of_history(path)?.to_string_lossy().into_owned());
         let folder = about.project.clone().or_else(of_history);
         // A recording may name anything, and Emacs would connect to the host in a remote name.

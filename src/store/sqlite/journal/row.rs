@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::super::super::tables::{ITEM_COLUMNS, Statements, item_of};
-use super::super::super::{ITEMS_TOLD, StoreError, Told};
-use crate::context::change::{Change, SetChange, Settings, Slot, SlotChange};
+use super::super::super::{ITEMS_TOLD, StoreError, ToldChange};
+use crate::context::change::{Change, ContextSettings, SetChange, Slot, SlotChange};
 
 /// A [`Change`] as it is stored in the journal; item contents are in the table `version`.
 #[derive(Serialize, Deserialize)]
@@ -99,18 +99,18 @@ impl JournalRow {
         db: &Connection,
         number: u64,
         step: u64,
-    ) -> Result<Told, StoreError> {
+    ) -> Result<ToldChange, StoreError> {
         let count = self.slots.len();
         self.slots.truncate(ITEMS_TOLD);
         let Change { method, slots, set, .. } = self.resolve(db)?;
         let item = |slot: SlotChange| slot.after.or(slot.before).map(|slot| slot.item);
         let items = slots.into_iter().filter_map(item).collect();
-        Ok(Told { number, step, method, count, items, set: set.map(|set| set.name) })
+        Ok(ToldChange { number, step, method, count, items, set: set.map(|set| set.name) })
     }
 
     pub(super) fn resolve(self, db: &Connection) -> Result<Change, StoreError> {
         let slot = |row: Option<SlotRow>| row.map(|row| row.resolve(db)).transpose();
-        let settings = |max_items| Settings { max_items };
+        let settings = |max_items| ContextSettings { max_items };
         let slots = self
             .slots
             .into_iter()

@@ -79,11 +79,11 @@ fn a_session_reads_back_with_its_figures() {
         source,
         last_role: row.last_role,
         last_words: "c".into(),
-        origin: Origin::default(),
+        origin: RecordedOrigin::default(),
         machine: None,
     };
     assert_eq!(row, expected);
-    let origin = Origin {
+    let origin = RecordedOrigin {
         agent: Some("codex".into()),
         session: Some("c-1".into()),
         parent: Some("c-0".into()),

@@ -30,7 +30,7 @@ fn pin(manager: &Manager, ids: &[u64], pinned: bool) -> Result<Change, ManagerEr
 }
 
 fn manager(capacity: usize, ids: std::ops::RangeInclusive<u64>) -> Manager {
-    let mut manager = Manager::new(Settings { max_items: capacity });
+    let mut manager = Manager::new(ContextSettings { max_items: capacity });
     for id in ids {
         let change = manager.plan_add("add-item", vec![item(id)]).unwrap();
         manager.apply(&change);
@@ -110,13 +110,13 @@ fn a_full_manager_says_what_does_not_fit_and_what_to_do() {
 fn items_move_by_index_and_beside_others() {
     let mut manager = manager(9, 1..=4);
     let to = |id, place| move |m: &Manager| m.plan_move("move", ItemId(id), place).unwrap();
-    check(&mut manager, to(4, Place::Index(0)), &[4, 1, 2, 3]);
-    check(&mut manager, to(4, Place::Index(99)), &[1, 2, 3, 4]);
-    check(&mut manager, to(1, Place::After(ItemId(3))), &[2, 3, 1, 4]);
-    check(&mut manager, to(4, Place::Before(ItemId(2))), &[4, 2, 3, 1]);
-    check(&mut manager, to(2, Place::Before(ItemId(2))), &[4, 2, 3, 1]);
+    check(&mut manager, to(4, ItemPlace::Index(0)), &[4, 1, 2, 3]);
+    check(&mut manager, to(4, ItemPlace::Index(99)), &[1, 2, 3, 4]);
+    check(&mut manager, to(1, ItemPlace::After(ItemId(3))), &[2, 3, 1, 4]);
+    check(&mut manager, to(4, ItemPlace::Before(ItemId(2))), &[4, 2, 3, 1]);
+    check(&mut manager, to(2, ItemPlace::Before(ItemId(2))), &[4, 2, 3, 1]);
     assert_eq!(
-        manager.plan_move("move", ItemId(1), Place::After(ItemId(7))),
+        manager.plan_move("move", ItemId(1), ItemPlace::After(ItemId(7))),
         Err(ManagerError::NoSuchItem(ItemId(7)))
     );
 }
@@ -125,9 +125,9 @@ fn items_move_by_index_and_beside_others() {
 fn repeated_moves_between_the_same_neighbours_renumber() {
     let mut manager = manager(9, 1..=4);
     for _ in 0..60 {
-        let change = manager.plan_move("move", ItemId(4), Place::After(ItemId(1))).unwrap();
+        let change = manager.plan_move("move", ItemId(4), ItemPlace::After(ItemId(1))).unwrap();
         manager.apply(&change);
-        let change = manager.plan_move("move", ItemId(3), Place::After(ItemId(1))).unwrap();
+        let change = manager.plan_move("move", ItemId(3), ItemPlace::After(ItemId(1))).unwrap();
         manager.apply(&change);
         assert_eq!(ids(&manager), [1, 3, 4, 2]);
     }
@@ -137,10 +137,10 @@ fn repeated_moves_between_the_same_neighbours_renumber() {
 fn a_smaller_capacity_evicts_the_oldest_unpinned_items() {
     let mut manager = manager(5, 1..=5);
     check(&mut manager, |m| pin(m, &[2], true).unwrap(), &[1, 2, 3, 4, 5]);
-    let smaller = Settings { max_items: 2 };
+    let smaller = ContextSettings { max_items: 2 };
     check(&mut manager, |m| m.plan_settings("configure", smaller).unwrap(), &[2, 5]);
     assert_eq!(manager.settings(), smaller);
-    let too_small = manager.plan_settings("configure", Settings { max_items: 0 });
+    let too_small = manager.plan_settings("configure", ContextSettings { max_items: 0 });
     assert_eq!(too_small, Err(ManagerError::PinnedExceedCapacity { capacity: 0, pinned: 1 }));
 }
 
@@ -149,7 +149,7 @@ proptest! {
     fn any_history_matches_a_plain_model_and_undoes_to_empty(
         steps in proptest::collection::vec((0..6u8, 0..12u64, 0..12usize), 1..120),
     ) {
-        let mut manager = Manager::new(Settings { max_items: 6 });
+        let mut manager = Manager::new(ContextSettings { max_items: 6 });
         let mut model: Vec<(u64, bool)> = Vec::new();
         let mut history = Vec::new();
         for (next, (op, a, b)) in steps.into_iter().enumerate() {
@@ -159,7 +159,7 @@ proptest! {
                 0..=2 => manager.plan_add("add", vec![item(1000 + next as u64)]),
                 3 => manager.plan_remove("remove", &[id]),
                 4 => pin(&manager, &[id.0], b % 2 == 0),
-                _ => manager.plan_move("move", id, Place::Index(b)),
+                _ => manager.plan_move("move", id, ItemPlace::Index(b)),
             };
             match (op, at) {
                 (0..=2, _) => {

@@ -42,7 +42,7 @@ pub struct Fitted {
     "a budget of {} is too small: these items need at least {needed}",
     counted(*.max_tokens, "token")
 )]
-pub struct BudgetTooSmall {
+pub struct RenderBudgetTooSmall {
     /// A budget with which the same call succeeds, in tokens.
     pub needed: u64,
     /// Budget that was given, in tokens.
@@ -62,7 +62,7 @@ pub struct BudgetTooSmall {
 ///
 /// # Errors
 ///
-/// [`BudgetTooSmall`] if the frame of the text does not fit together with the heading of the item
+/// [`RenderBudgetTooSmall`] if the frame of the text does not fit together with the heading of the item
 /// that would be dropped last and the line about its missing part; without items, if the frame
 /// alone does not fit.
 pub fn fit(
@@ -70,7 +70,7 @@ pub fn fit(
     format: Format,
     max_tokens: Option<u64>,
     counter: &dyn Counter,
-) -> Result<Fitted, BudgetTooSmall> {
+) -> Result<Fitted, RenderBudgetTooSmall> {
     let mut draft = Draft::new(pieces, format, max_tokens, counter);
     let fitting = match max_tokens {
         None => draft.text_of(pieces.len()),
@@ -78,14 +78,14 @@ pub fn fit(
     };
     let Some(max_tokens) = max_tokens else { return Ok(draft.with_whole(fitting, None)) };
     if pieces.is_empty() && fitting.tokens > max_tokens {
-        return Err(BudgetTooSmall { needed: fitting.tokens, max_tokens });
+        return Err(RenderBudgetTooSmall { needed: fitting.tokens, max_tokens });
     }
     match draft.with_cut(fitting.kept, max_tokens) {
         Some(Err(needed)) if fitting.kept == 0 => {
             // Other items may be cut at that budget, with marks and fences of another length.
             let more = fit(pieces, format, Some(needed), counter).err();
             let needed = more.map_or(needed, |error| error.needed);
-            Err(BudgetTooSmall { needed, max_tokens })
+            Err(RenderBudgetTooSmall { needed, max_tokens })
         }
         Some(Ok(cut)) => Ok(cut),
         _ => Ok(draft.with_whole(fitting, Some(max_tokens))),

@@ -1,7 +1,7 @@
 //! Renders items within a budget, without items whose text is part of another rendered item.
 
 use super::Format;
-use super::budget::{BudgetTooSmall, Fitted, Piece, fit};
+use super::budget::{Fitted, Piece, RenderBudgetTooSmall, fit};
 use super::report::{ItemFate, ItemVerdict};
 use crate::context::item::{Item, ItemId};
 use crate::context::overlap::shortened;
@@ -18,7 +18,7 @@ pub fn fit_once(
     format: Format,
     max_tokens: Option<u64>,
     counter: &dyn Counter,
-) -> Result<Fitted, BudgetTooSmall> {
+) -> Result<Fitted, RenderBudgetTooSmall> {
     let mut by = covered(&pieces.iter().map(|piece| piece.item).collect::<Vec<_>>());
     let mut fitted = fit_apart(&rest(pieces, &by), format, max_tokens, counter)?;
     if by.iter().all(Option::is_none) {
@@ -42,7 +42,7 @@ fn fit_apart(
     format: Format,
     max_tokens: Option<u64>,
     counter: &dyn Counter,
-) -> Result<Fitted, BudgetTooSmall> {
+) -> Result<Fitted, RenderBudgetTooSmall> {
     let items: Vec<&Item> = pieces.iter().map(|piece| piece.item).collect();
     let mut cut = shortened(&items, |text| counter.count(text));
     loop {

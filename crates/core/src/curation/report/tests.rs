@@ -5,7 +5,7 @@ use super::*;
 fn entry(numbers: &[u64], fate: Fate, reason: &'static str, total: Option<f64>) -> Entry {
     Entry {
         section: Section::Messages,
-        what: What::Messages(numbers.to_vec()),
+        what: ReportPart::Messages(numbers.to_vec()),
         fate,
         reason,
         score: total.map(|total| Score { total, parts: Vec::new() }),
@@ -18,17 +18,17 @@ fn entry(numbers: &[u64], fate: Fate, reason: &'static str, total: Option<f64>) 
 fn similar_neighbours_become_one_line() {
     let text = Entry {
         section: Section::SystemPrompt,
-        what: What::Text,
+        what: ReportPart::Text,
         ..entry(&[], Fate::Kept, "always", None)
     };
-    let note = Entry { what: What::Note, ..entry(&[], Fate::Kept, "note", None) };
+    let note = Entry { what: ReportPart::Note, ..entry(&[], Fate::Kept, "note", None) };
     let report = Report {
         strategy: "sliding",
         phase: None,
         max_tokens: 100,
         tokens_before: 70,
         tokens_after: 40,
-        messages: Sent { sent: 0, of: 0, shortened: 0 },
+        messages: SentCount { sent: 0, of: 0, shortened: 0 },
         exact: true,
         sections: Vec::new(),
         entries: vec![

@@ -2,7 +2,7 @@
 //! messages with the highest scores.
 
 use super::rank::best_first;
-use super::selection::Selection;
+use super::selection::UnitSelection;
 use super::{Aim, Projection, Score, Strategy};
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
@@ -48,7 +48,7 @@ impl Strategy for Importance {
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
         let scores = scores(history);
         let order = best_first(&scores);
-        let mut selection = Selection::new(history, history.room(aim.budget)).scored(scores);
+        let mut selection = UnitSelection::new(history, history.room(aim.budget)).scored(scores);
         if selection.everything_fits() {
             return selection.all();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::selection::Selection;
+use super::selection::UnitSelection;
 use super::{Aim, Projection, Shown, Strategy, rank};
 use crate::curation::unit::History;
 
@@ -21,7 +21,7 @@ impl Strategy for QueryStrategy {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        let mut selection = Selection::new(history, history.room(aim.budget));
+        let mut selection = UnitSelection::new(history, history.room(aim.budget));
         if selection.everything_fits() {
             return selection.all();
         }

@@ -4,7 +4,7 @@
 
 use super::{Fate, Score, Verdict};
 use crate::curation::similarity::Similarity;
-use crate::curation::unit::{History, Kept, Unit};
+use crate::curation::unit::{History, KeptReason, Unit};
 use crate::retrieval::scan;
 use crate::retrieval::stop::is_stop_word;
 use crate::retrieval::words::{ends, stems, words};
@@ -114,9 +114,9 @@ fn by_neighbours(fits: &[f64], at: usize) -> f64 {
     SURROUNDINGS * (1..=NEARBY).map(near).fold(0.0, f64::max) + lift.max(0.0)
 }
 
-pub(super) fn verdict(kept: Option<Kept>, fate: Fate, score: Score) -> Verdict {
+pub(super) fn verdict(kept: Option<KeptReason>, fate: Fate, score: Score) -> Verdict {
     let ranked = if fate == Fate::Dropped { FITS_LESS } else { FITS_QUERY };
-    Verdict { fate, reason: kept.map_or(ranked, Kept::reason), score: Some(score) }
+    Verdict { fate, reason: kept.map_or(ranked, KeptReason::reason), score: Some(score) }
 }
 
 /// Returns the indices of the units, best first; of units with the same score, the newer first.

@@ -5,7 +5,7 @@ use super::{Fate, Projection, Score, Shown, Verdict};
 use crate::curation::unit::History;
 
 /// The units that are kept so far.
-pub struct Selection<'b, 'a> {
+pub struct UnitSelection<'b, 'a> {
     history: &'b History<'a>,
     budget: u64,
     tokens: u64,
@@ -17,7 +17,7 @@ pub struct Selection<'b, 'a> {
 /// Reason for keeping everything.
 pub const FITS: &str = "everything fits";
 
-impl<'b, 'a> Selection<'b, 'a> {
+impl<'b, 'a> UnitSelection<'b, 'a> {
     /// Starts a selection that keeps only the units of `history` that cannot be left out.
     pub fn new(history: &'b History<'a>, budget: u64) -> Self {
         let kept: Vec<_> =

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::selection::Selection;
+use super::selection::UnitSelection;
 use super::{Aim, Projection, Strategy};
 use crate::curation::unit::History;
 
@@ -24,7 +24,7 @@ impl Strategy for Sliding {
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {
-        let mut selection = Selection::new(history, history.room(aim.budget));
+        let mut selection = UnitSelection::new(history, history.room(aim.budget));
         if selection.everything_fits() {
             return selection.all();
         }

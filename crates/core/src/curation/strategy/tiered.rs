@@ -19,7 +19,7 @@ mod worth;
 use choice::{Choice, RankedQuery};
 use refill::Refill;
 
-use super::selection::Selection;
+use super::selection::UnitSelection;
 use super::{Aim, Projection, Strategy, Verdict, rank};
 use crate::curation::unit::{History, Unit};
 use crate::session::message::Role;
@@ -52,7 +52,7 @@ impl Strategy for Tiered {
         let Some(query) = aim.query else { return unasked(history, aim) };
         let budget = history.room(aim.budget);
         match history.tokens() <= budget {
-            true => Selection::new(history, aim.budget).all(),
+            true => UnitSelection::new(history, aim.budget).all(),
             false => asked(history, &Aim { budget, ..*aim }, query),
         }
     }
@@ -64,7 +64,7 @@ fn unasked(history: &History<'_>, aim: &Aim<'_>) -> Projection {
         true => Refill::whole(history, budget),
         false => Refill::last(history, budget),
     };
-    let Some(mut refill) = last else { return Selection::new(history, budget).all() };
+    let Some(mut refill) = last else { return UnitSelection::new(history, budget).all() };
     loop {
         let choice = Choice::new(history, refill, None).fill(TAIL);
         let newest = history.messages.len() - 1;

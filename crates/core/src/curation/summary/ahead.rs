@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Extractive, Source, Summarizer, Summary, SummaryError, summarize};
+use super::{Extractive, Summarizer, SummaryError, SummarySource, SummaryText, summarize};
 use crate::session::message::Message;
 use crate::tokens::Measure;
 
-/// The material for a summary that is expected; see [`Source`].
+/// The material for a summary that is expected; see [`SummarySource`].
 pub struct Ahead {
     /// The earlier summary.
-    pub prior: Option<Summary>,
+    pub prior: Option<SummaryText>,
     /// Messages to fold, in the order of the log.
     pub messages: Vec<Arc<Message>>,
     /// Number of turns that the messages belong to.
@@ -35,9 +35,9 @@ impl Ahead {
     ///
     /// # Errors
     /// The errors of [`summarize`].
-    pub fn summary(&self) -> Result<Summary, SummaryError> {
+    pub fn summary(&self) -> Result<SummaryText, SummaryError> {
         let messages: Vec<&Message> = self.messages.iter().map(|message| &**message).collect();
-        let source = Source {
+        let source = SummarySource {
             prior: self.prior.as_ref(),
             messages: &messages,
             turns: self.turns,
@@ -48,7 +48,7 @@ impl Ahead {
     }
 
     /// Returns whether the source is the expected one.
-    fn is_of(&self, source: &Source<'_>) -> bool {
+    fn is_of(&self, source: &SummarySource<'_>) -> bool {
         let same = |(held, message): (&Arc<Message>, &&Message)| std::ptr::eq(&**held, *message);
         self.prior.as_ref() == source.prior
             && self.messages.len() == source.messages.len()
@@ -58,14 +58,14 @@ impl Ahead {
 
 impl Prepared {
     /// Returns the description of the source; `None` if this is not the one that was expected.
-    pub fn description(&self, source: &Source<'_>) -> Option<&str> {
+    pub fn description(&self, source: &SummarySource<'_>) -> Option<&str> {
         let (ahead, description) = self.0.as_ref()?;
         ahead.is_of(source).then_some(&**description)
     }
 }
 
 impl Summarizer for Prepared {
-    fn summarize(&self, source: &Source<'_>) -> Result<String, SummaryError> {
+    fn summarize(&self, source: &SummarySource<'_>) -> Result<String, SummaryError> {
         Ok(self.description(source).unwrap_or_default().to_owned())
     }
 }

@@ -54,22 +54,22 @@ fn the_newest_messages_stay_and_units_are_folded_whole() {
 struct KnownWords(Result<&'static str, &'static str>);
 
 impl Summarizer for KnownWords {
-    fn summarize(&self, _: &Source<'_>) -> Result<String, SummaryError> {
+    fn summarize(&self, _: &SummarySource<'_>) -> Result<String, SummaryError> {
         self.0.map(str::to_owned).map_err(|reason| SummaryError::Failed(reason.to_owned()))
     }
 }
 
 #[track_caller]
 fn check(
-    prior: Option<&Summary>,
+    prior: Option<&SummaryText>,
     said: &[(&str, &str)],
     summarizer: &dyn Summarizer,
-) -> Result<Summary, SummaryError> {
+) -> Result<SummaryText, SummaryError> {
     let messages = messages(said);
     let messages: Vec<&Message> = messages.iter().collect();
     let measure = Measure::plain(Arc::new(Estimate));
     let source =
-        Source { prior, messages: &messages, turns: 1, measure: &measure, said_tokens: 200 };
+        SummarySource { prior, messages: &messages, turns: 1, measure: &measure, said_tokens: 200 };
     summarize(&source, summarizer)
 }
 
@@ -93,7 +93,7 @@ fn a_second_summary_folds_the_first_in() {
                     - Turn 2 (msg-1): The limit is 9 MB.\n- Turn 1 (msg-1): The limit is 5 MB.";
     assert!(second.render().ends_with(expected), "{}", second.render());
     let stored = serde_json::to_string(&second).unwrap();
-    assert_eq!(serde_json::from_str::<Summary>(&stored).unwrap(), second);
+    assert_eq!(serde_json::from_str::<SummaryText>(&stored).unwrap(), second);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_notice_of_the_users_program_is_no_message_of_the_user() {
     let model = "<command-name>/model</command-name>\n<command-args></command-args>";
     let review = "<command-message>review</command-message><command-args>#4</command-args>";
     let ended = "<task-notification>done</task-notification>";
-    let (first, last) = (Some(Kept::FirstUser), Some(Kept::LastUser));
+    let (first, last) = (Some(KeptReason::FirstUser), Some(KeptReason::LastUser));
     assert_eq!(kept(&[model, "Fix it", "No", ended]), [None, first, last, None]);
     assert_eq!(kept(&[review, "[Request interrupted by user]"]), [first, None]);
     // Nobody else said anything.

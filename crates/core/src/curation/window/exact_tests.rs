@@ -1,10 +1,10 @@
 //! What windows keep of values that change: after several compactions, the last value that somebody
 //! stated is there, and no older one stands after it.
 
-use super::{Request, Window, build};
-use crate::curation::section::{Counted, Section, Sections};
+use super::{Window, WindowInput, build};
+use crate::curation::section::{CountedText, Section, Sections};
 use crate::curation::strategy::ALL;
-use crate::curation::summary::{Extractive, Source, Summary, summarize};
+use crate::curation::summary::{Extractive, SummarySource, SummaryText, summarize};
 use crate::curation::testing::{Random, plain, said, summarize_before};
 use crate::curation::unit::History;
 use crate::session::message::{Message, Role};
@@ -133,7 +133,7 @@ struct Chain {
     random: Random,
     messages: Vec<Message>,
     values: Vec<Vec<String>>,
-    summary: Option<Summary>,
+    summary: Option<SummaryText>,
     /// Number of messages that the summary stands in for.
     folded: usize,
 }
@@ -191,7 +191,7 @@ impl Chain {
         let measure = plain();
         let end = self.messages.len() - RECENT;
         let messages: Vec<&Message> = self.messages[self.folded..end].iter().collect();
-        let source = Source {
+        let source = SummarySource {
             prior: self.summary.as_ref(),
             messages: &messages,
             turns: messages.len() as u64 / 2,
@@ -214,9 +214,9 @@ impl Chain {
             let mut history = History::new(messages, &measure);
             summarize_before(&mut history, self.folded, WINDOW);
             let summary = self.summary.as_ref();
-            let text = summary.map(|summary| Counted::new(summary.render(), &Estimate));
+            let text = summary.map(|summary| CountedText::new(summary.render(), &Estimate));
             let sections = Sections { summary: text, ..Sections::default() };
-            let window = build(&Request {
+            let window = build(&WindowInput {
                 sections: &sections,
                 history: &history,
                 phase: None,

@@ -1,9 +1,9 @@
 //! Builds the report of a window from the parts that were offered, chosen and built.
 
-use super::{Part, Request, fingerprint};
+use super::{MessagePart, WindowInput, fingerprint};
 use crate::curation::offer::{Offer, OfferedText};
 use crate::curation::phase::{self, Need};
-use crate::curation::report::{Entry, Report, SectionTokens, Sent, What};
+use crate::curation::report::{Entry, Report, ReportPart, SectionTokens, SentCount};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Fate, Projection, Shown};
 use crate::curation::unit::History;
@@ -13,13 +13,13 @@ use crate::session::message::Role;
 const NOTE: &str = "replaces left-out messages";
 
 pub(super) fn report(
-    request: &Request<'_>,
+    request: &WindowInput<'_>,
     offer: &Offer,
     chosen: Projection,
-    parts: &[Part],
+    parts: &[MessagePart],
 ) -> Report {
     let is_shortened = |shown: &&Shown| matches!(shown, Shown::Shortened { .. });
-    let messages = Sent {
+    let messages = SentCount {
         sent: parts.iter().filter(|part| part.message.is_some()).count() as u64,
         of: request.history.messages.len() as u64,
         shortened: chosen.shown.iter().filter(is_shortened).count() as u64,
@@ -96,7 +96,7 @@ fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> 
         }
         entries.push(Entry {
             section: Section::Messages,
-            what: What::Messages(history.numbers(unit)),
+            what: ReportPart::Messages(history.numbers(unit)),
             fate: verdict.fate,
             reason: verdict.reason,
             score: verdict.score,
@@ -111,7 +111,7 @@ fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> 
 fn note(tokens: u64) -> Entry {
     Entry {
         section: Section::Messages,
-        what: What::Note,
+        what: ReportPart::Note,
         fate: Fate::Kept,
         reason: NOTE,
         score: None,
@@ -130,7 +130,7 @@ fn sections(entries: &[Entry]) -> Vec<SectionTokens> {
     by_section.map(sum).collect()
 }
 
-fn missing(request: &Request<'_>, offer: &Offer) -> Vec<Section> {
+fn missing(request: &WindowInput<'_>, offer: &Offer) -> Vec<Section> {
     let described = request.history.messages.iter().any(|message| message.role == Role::User);
     let required = |section: &&Section| phase::need(request.phase, **section) == Need::Must;
     let there = |section: Section| match section {

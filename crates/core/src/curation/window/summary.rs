@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::Request;
+use super::WindowInput;
 use crate::curation::offer::{Offer, reason};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Projection, Shown};
@@ -15,7 +15,7 @@ use crate::curation::strategy::{Projection, Shown};
 const SHARE: f64 = 0.05;
 
 /// Cuts the summary to its [`SHARE`] if the history has messages that it stands in for.
-pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
+pub(super) fn cut(offer: &mut Offer, request: &WindowInput<'_>) {
     let (Some(summary), Some(_)) = (request.summary, &request.history.folded) else { return };
     let measure = request.history.measure;
     let most = (request.max_tokens as f64 * SHARE) as u64;
@@ -25,7 +25,7 @@ pub(super) fn cut(offer: &mut Offer, request: &Request<'_>) {
 
 /// Removes from the summary the words of messages that are shown whole.
 /// Removes the whole summary if all messages that it stands in for are shown whole.
-pub(super) fn spare(offer: &mut Offer, request: &Request<'_>, chosen: &Projection) {
+pub(super) fn spare(offer: &mut Offer, request: &WindowInput<'_>, chosen: &Projection) {
     let (Some(summary), Some(folded)) = (request.summary, &request.history.folded) else { return };
     let history = request.history;
     let shown = chosen.shown.iter().filter_map(|shown| match shown {
@@ -53,9 +53,9 @@ mod tests {
     use super::super::tests::summary_of;
     use super::super::{Section, build};
     use super::*;
-    use crate::curation::section::{Counted, Sections};
+    use crate::curation::section::{CountedText, Sections};
     use crate::curation::strategy::{ALL, Fate};
-    use crate::curation::summary::Summary;
+    use crate::curation::summary::SummaryText;
     use crate::curation::testing::{conversation, plain, summarize_before};
     use crate::curation::unit::History;
     use crate::session::message::Message;
@@ -77,10 +77,10 @@ mod tests {
         let mut history = History::new(messages.iter().collect(), &measure);
         summarize_before(&mut history, 7, max_tokens);
         let folded: Vec<&Message> = messages[1..7].iter().collect();
-        let summary: Summary = summary_of(&folded, &measure).unwrap();
-        let text = Counted::new(summary.render(), &**measure.counter());
+        let summary: SummaryText = summary_of(&folded, &measure).unwrap();
+        let text = CountedText::new(summary.render(), &**measure.counter());
         let sections = Sections { summary: Some(text), ..Sections::default() };
-        let window = build(&Request {
+        let window = build(&WindowInput {
             sections: &sections,
             history: &history,
             phase: None,

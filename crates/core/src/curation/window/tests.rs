@@ -4,17 +4,17 @@ use crate::testing::rounds;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::*;
-use crate::curation::section::{CodeUnit, Counted, Failure};
+use crate::curation::section::{CodeUnit, CountedText, Failure};
 use crate::curation::strategy::sliding::Sliding;
 use crate::curation::strategy::{ALL, Fate};
-use crate::curation::summary::{Extractive, Source, summarize};
+use crate::curation::summary::{Extractive, SummarySource, summarize};
 use crate::curation::testing::{Random, history, messages, plain, summarize_before};
 use crate::session::message::Message;
 use crate::tokens::{Estimate, Measure};
 use crate::wording::{in_full, lines};
 
-fn text(tokens: usize) -> Option<Counted> {
-    Some(Counted::new("four".repeat(tokens), &Estimate))
+fn text(tokens: usize) -> Option<CountedText> {
+    Some(CountedText::new("four".repeat(tokens), &Estimate))
 }
 
 fn unit(name: &str, tokens: usize, approved: bool) -> CodeUnit {
@@ -47,8 +47,12 @@ fn everything() -> Sections {
     }
 }
 
-fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64) -> Request<'a> {
-    Request {
+fn request<'a>(
+    sections: &'a Sections,
+    history: &'a History<'a>,
+    max_tokens: u64,
+) -> WindowInput<'a> {
+    WindowInput {
         sections,
         history,
         phase: None,
@@ -65,7 +69,7 @@ fn request<'a>(sections: &'a Sections, history: &'a History<'a>, max_tokens: u64
 
 /// Formats the parts: the initials and tokens of a section, or the number of a message.
 fn show(window: &Window) -> String {
-    let part = |part: &Part| match (part.section, part.message) {
+    let part = |part: &MessagePart| match (part.section, part.message) {
         (Section::Messages, Some(number)) => number.to_string(),
         (Section::Messages, None) => "note".into(),
         (section, _) => {
@@ -80,7 +84,7 @@ fn show(window: &Window) -> String {
 fn check(phase: Option<Phase>, words: &str, max_tokens: u64, expected: &str) -> Window {
     let (sections, messages, measure) = (everything(), messages(words), plain());
     let history = history(&messages, &measure);
-    let window = build(&Request { phase, ..request(&sections, &history, max_tokens) }).unwrap();
+    let window = build(&WindowInput { phase, ..request(&sections, &history, max_tokens) }).unwrap();
     assert_eq!(show(&window), expected);
     assert_eq!(window.tokens, window.report.tokens_after);
     window
@@ -159,7 +163,7 @@ fn a_budget_that_is_too_small_names_the_parts_that_must_stay() {
     let (sections, messages, measure) = (everything(), messages("u a u! a"), plain());
     let history = history(&messages, &measure);
     let phase = Some(Phase::Implementation);
-    let request = Request { phase, ..request(&sections, &history, 71) };
+    let request = WindowInput { phase, ..request(&sections, &history, 71) };
     let error = build(&request).unwrap_err();
     let expected = "a budget of 71 tokens is too small: the parts that cannot be left out need 72: \
                     current-unit (always included, 40 tokens), \
@@ -168,7 +172,7 @@ fn a_budget_that_is_too_small_names_the_parts_that_must_stay() {
                     msg-1 (the first user message, 1 token), msg-3 (pinned, 1 token)";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.needed, 72);
-    assert!(build(&Request { max_tokens: error.needed, ..request }).is_ok());
+    assert!(build(&WindowInput { max_tokens: error.needed, ..request }).is_ok());
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn missing_required_sections_are_reported_and_not_refused() {
     let (sections, messages, measure) = (Sections::default(), messages(""), plain());
     let history = history(&messages, &measure);
     let missing = |phase| {
-        let request = Request { phase: Some(phase), ..request(&sections, &history, 0) };
+        let request = WindowInput { phase: Some(phase), ..request(&sections, &history, 0) };
         let missing = build(&request).unwrap().report.missing;
         missing.iter().map(|section| section.name()).collect::<Vec<_>>().join(" ")
     };
@@ -235,13 +239,13 @@ fn the_first_byte_that_differs_from_the_previous_window_is_reported() {
     let (short, long) = (messages("u a"), messages("u a u"));
     let (short, long) = (history(&short, &measure), history(&long, &measure));
     let phase = Some(Phase::Planning);
-    let first = build(&Request { phase, ..request(&sections, &short, 999) }).unwrap();
+    let first = build(&WindowInput { phase, ..request(&sections, &short, 999) }).unwrap();
     assert_eq!(first.report.stable, None);
     let previous = first.fingerprint();
     let previous = Some(&previous);
-    let again = build(&Request { phase, previous, ..request(&sections, &short, 999) }).unwrap();
+    let again = build(&WindowInput { phase, previous, ..request(&sections, &short, 999) }).unwrap();
     assert_eq!(again.report.stable.unwrap().first_difference, None);
-    let next = build(&Request { phase, previous, ..request(&sections, &long, 999) }).unwrap();
+    let next = build(&WindowInput { phase, previous, ..request(&sections, &long, 999) }).unwrap();
     let stable = next.report.stable.unwrap();
     // Sections after the messages also follow the new message, so they are not stable.
     assert_eq!((stable.bytes, stable.tokens), (4 * 142, 142));
@@ -273,7 +277,7 @@ impl Strategy for Careless {
 fn check_receipt(window: &Window, history: &History<'_>, random: &mut Random) {
     for entry in window.report.entries.iter().filter(|entry| entry.fate != Fate::Kept) {
         assert!(!entry.reason.is_empty() && entry.before >= entry.after, "{entry:?}");
-        let What::Messages(numbers) = &entry.what else { continue };
+        let ReportPart::Messages(numbers) = &entry.what else { continue };
         for number in numbers {
             let message = history.messages.iter().find(|it| it.number == *number).unwrap();
             let text = in_full(
@@ -294,9 +298,9 @@ fn check_receipt(window: &Window, history: &History<'_>, random: &mut Random) {
 
 /// Checks that messages that the user wants back are there whole, or that the report says why not.
 #[track_caller]
-fn check_restored(request: &Request<'_>, window: &Window) {
+fn check_restored(request: &WindowInput<'_>, window: &Window) {
     for entry in &window.report.entries {
-        let What::Messages(numbers) = &entry.what else { continue };
+        let ReportPart::Messages(numbers) = &entry.what else { continue };
         if numbers.iter().any(|number| request.restored.contains(number)) {
             let is_there = entry.fate == Fate::Kept && entry.before == entry.after;
             assert!(is_there || entry.reason == NO_ROOM, "{entry:?}");
@@ -306,7 +310,7 @@ fn check_restored(request: &Request<'_>, window: &Window) {
 
 /// Checks the rules that hold for every window.
 #[track_caller]
-fn check_window(request: &Request<'_>, history: &History<'_>) {
+fn check_window(request: &WindowInput<'_>, history: &History<'_>) {
     let window = match build(request) {
         Ok(window) => window,
         Err(error) => {
@@ -334,7 +338,8 @@ fn check_window(request: &Request<'_>, history: &History<'_>) {
         };
         assert!(unit.kept.is_none() || !history.members(unit).any(changed), "changed: {unit:?}");
     }
-    let messages = window.report.entries.iter().filter(|e| matches!(e.what, What::Messages(_)));
+    let messages =
+        window.report.entries.iter().filter(|e| matches!(e.what, ReportPart::Messages(_)));
     assert_eq!(messages.count(), history.units.len());
     for entry in &window.report.entries {
         assert!(entry.fate != Fate::Dropped || entry.after == 0, "{entry:?}");
@@ -344,7 +349,7 @@ fn check_window(request: &Request<'_>, history: &History<'_>) {
     check_restored(request, &window);
 }
 
-fn cost(part: &Part, history: &History<'_>) -> u64 {
+fn cost(part: &MessagePart, history: &History<'_>) -> u64 {
     let same = |message: &&&Message| {
         part.message == Some(message.number) && part.content == message.content
     };
@@ -375,8 +380,8 @@ fn small_sections(random: &mut Random) -> Sections {
 }
 
 /// Summarizes messages, unless that would make them no smaller.
-pub(super) fn summary_of(messages: &[&Message], measure: &Measure) -> Option<Summary> {
-    let source = Source { prior: None, messages, turns: 1, measure, said_tokens: 999 };
+pub(super) fn summary_of(messages: &[&Message], measure: &Measure) -> Option<SummaryText> {
+    let source = SummarySource { prior: None, messages, turns: 1, measure, said_tokens: 999 };
     summarize(&source, &Extractive).ok()
 }
 
@@ -410,8 +415,9 @@ fn check_random(seed: u64, most: u64, every: bool) {
     for strategy in if every { &strategies[..] } else { &strategies[turn..=turn] } {
         let strategy = *strategy;
         let request =
-            Request { phase, query, strategy, ..request(&sections, &history, max_tokens) };
-        let request = Request { summary: summary.as_ref(), restored: &restored, once, ..request };
+            WindowInput { phase, query, strategy, ..request(&sections, &history, max_tokens) };
+        let request =
+            WindowInput { summary: summary.as_ref(), restored: &restored, once, ..request };
         check_window(&request, &history);
     }
 }
@@ -438,7 +444,7 @@ proptest! {
 fn the_mistake_of_a_strategy_is_reported() {
     let (sections, messages, measure) = (Sections::default(), messages("u a>1 t<1 a u"), plain());
     let history = history(&messages, &measure);
-    let request = Request { strategy: &Careless, ..request(&sections, &history, 5) };
+    let request = WindowInput { strategy: &Careless, ..request(&sections, &history, 5) };
     let window = build(&request).unwrap();
     assert_eq!(show(&window), "1 5");
     let reasons: Vec<_> = window.report.entries.iter().map(|e| (e.fate, e.reason)).collect();

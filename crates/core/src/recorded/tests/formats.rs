@@ -316,6 +316,6 @@ fn what_no_agent_wrote_is_refused() {
         "{\"sessionId\":\"s\",\"startTime\":\"2026-02-11T20:36:45Z\"}\n{\"type\":\"user\"}\n",
         "user:\nname: me\n",
     ] {
-        assert!(matches!(read(Cursor::new(text)), Err(ReadError::Unknown)), "{text}");
+        assert!(matches!(read(Cursor::new(text)), Err(RecordingError::Unknown)), "{text}");
     }
 }

@@ -179,6 +179,6 @@ fn a_log_that_looks_alike_is_no_session() {
         "user:\npassword: x\nassistant: no\n",
     ] {
         let told = read(Cursor::new(text)).map(|it| it.format);
-        assert!(matches!(told, Err(ReadError::Unknown)), "{text}: {told:?}");
+        assert!(matches!(told, Err(RecordingError::Unknown)), "{text}: {told:?}");
     }
 }

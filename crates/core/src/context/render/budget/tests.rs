@@ -191,7 +191,7 @@ fn the_error_names_a_budget_that_is_large_enough() {
     assert!(fit(&pieces, Format::Markdown, Some(20), &Estimate).is_err());
     assert!(fit(&pieces, Format::Markdown, Some(21), &Estimate).is_ok());
     let error = fit(&[], Format::Markdown, Some(2), &Estimate).unwrap_err();
-    assert_eq!(error, BudgetTooSmall { needed: 3, max_tokens: 2 });
+    assert_eq!(error, RenderBudgetTooSmall { needed: 3, max_tokens: 2 });
     assert_eq!(fit(&[], Format::Markdown, Some(3), &Estimate).unwrap().text, "## Context\n\n");
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::ends::ends;
 use super::refill::Refill;
 use super::worth::LineWorth;
-use crate::curation::reading::{Place, Readings, length};
+use crate::curation::reading::{LinePlace, Readings, length};
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
 use crate::session::message::{Message, Role};
@@ -43,7 +43,7 @@ pub(super) struct TieredLine<'h> {
     /// Index of the message.
     pub(super) message: usize,
     /// Place in the message's content, or in the arguments of its calls.
-    pub(super) place: Place,
+    pub(super) place: LinePlace,
     /// The line, without the line break.
     pub(super) text: &'h str,
     names: Range<usize>,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::choice::TieredLine;
-use crate::curation::reading::{Place, without_number};
+use crate::curation::reading::{LinePlace, without_number};
 use crate::curation::unit::History;
 use crate::session::message::Role;
 use crate::wording::counted;
@@ -63,8 +63,8 @@ fn heading(history: &History<'_>, gap: (usize, usize), tokens: u64, has_lines: b
 /// JSON escapes of quotation marks and tabs.
 fn as_read<'h>(line: &TieredLine<'h>) -> Cow<'h, str> {
     match line.place {
-        Place::Content(_) => Cow::Borrowed(line.text),
-        Place::Arguments(_) => Cow::Owned(line.text.replace("\\\"", "\"").replace("\\t", "\t")),
+        LinePlace::Content(_) => Cow::Borrowed(line.text),
+        LinePlace::Arguments(_) => Cow::Owned(line.text.replace("\\\"", "\"").replace("\\t", "\t")),
     }
 }
 
@@ -73,12 +73,12 @@ fn as_read<'h>(line: &TieredLine<'h>) -> Cow<'h, str> {
 fn is_cut(content: &str, last: Option<&TieredLine<'_>>, line: &TieredLine<'_>) -> bool {
     let last_place = last.map(|last| last.place);
     match line.place {
-        Place::Content(_) => {
+        LinePlace::Content(_) => {
             let start = |line: &TieredLine<'_>| line.text.as_ptr().addr() - content.as_ptr().addr();
             let end = last.map_or(0, |last| start(last) + last.text.len());
             !content[end..start(line)].lines().all(|line| without_number(line).trim().is_empty())
         }
-        Place::Arguments(1) => false,
-        Place::Arguments(number) => last_place != Some(Place::Arguments(number - 1)),
+        LinePlace::Arguments(1) => false,
+        LinePlace::Arguments(number) => last_place != Some(LinePlace::Arguments(number - 1)),
     }
 }

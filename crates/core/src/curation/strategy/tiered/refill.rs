@@ -4,7 +4,7 @@
 //! begins with the same choice until its room is full again, and a cached prompt stays valid until
 //! then.
 
-use crate::curation::unit::{History, Kept};
+use crate::curation::unit::{History, KeptReason};
 use crate::session::message::Role;
 
 /// Share of the room that is filled when parts are chosen, unless no later window continues this one.
@@ -40,7 +40,9 @@ impl Refill {
             total += cost;
             match history.units[unit_of[now]].kept {
                 // A unit counts as fixed only if no later message can change that.
-                Some(Kept::System | Kept::Pinned | Kept::FirstUser) => fixed += cost,
+                Some(KeptReason::System | KeptReason::Pinned | KeptReason::FirstUser) => {
+                    fixed += cost
+                }
                 _ if message.role == Role::User && !message.is_notice() => last_user = cost,
                 _ => {}
             }

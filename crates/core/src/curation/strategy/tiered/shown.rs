@@ -3,7 +3,7 @@
 use super::choice::{Choice, TieredLine};
 use super::notes;
 use crate::curation::strategy::{Fate, Projection, Shown, Verdict};
-use crate::curation::unit::Kept;
+use crate::curation::unit::KeptReason;
 
 impl<'h> Choice<'_, 'h> {
     /// Returns the cost of a message that is shown, in tokens.
@@ -95,6 +95,6 @@ impl<'h> Choice<'_, 'h> {
             false if is_folded => (Fate::Dropped, "summarized, and no room for it"),
             false => (Fate::Dropped, "no room, and what it names stands elsewhere"),
         };
-        Verdict { fate, reason: unit.kept.map_or(reason, Kept::reason), score: None }
+        Verdict { fate, reason: unit.kept.map_or(reason, KeptReason::reason), score: None }
     }
 }

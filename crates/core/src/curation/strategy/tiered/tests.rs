@@ -64,7 +64,7 @@ fn kept_words_change_no_window() {
     let number = log.len() as u64 + 1;
     log.push(message(number, "a>1", "I look at all."));
     log.push(message(number + 1, "t<1", &"none ".repeat(100_000)));
-    let (measure, words) = (measure(), crate::curation::unit::Words::default());
+    let (measure, words) = (measure(), crate::curation::unit::HistoryCache::default());
     for end in (2..=log.len()).step_by(2) {
         for query in [None, Some("what of parse_header_3 and read_part_2?")] {
             let aim = Aim { budget: 1500, query, ..Aim::default() };
